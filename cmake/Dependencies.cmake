@@ -1,0 +1,9 @@
+# Everything comes from Debian 12 packages: no downloads at configure time.
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(OpenSSL 3.0 REQUIRED)
+find_package(nlohmann_json 3.11 REQUIRED)
+find_package(spdlog 1.10 REQUIRED)
+pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
+# pkg-config, because its -D flags change the layout of cpp-httplib's classes.
+pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)

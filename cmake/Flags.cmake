@@ -1,0 +1,30 @@
+# INTERFACE targets that carry every flag; all our targets link them.
+add_library(lpp_warnings INTERFACE)
+target_compile_options(
+  lpp_warnings
+  INTERFACE -Wall
+            -Wextra
+            -Wpedantic
+            -Wshadow
+            -Wconversion
+            -Wold-style-cast
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            $<$<CXX_COMPILER_ID:GNU>:-Wsuggest-override;-Wduplicated-cond;-Wlogical-op>
+            $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+            $<$<BOOL:${LPP_WARNINGS_AS_ERRORS}>:-Werror>)
+
+add_library(lpp_sanitizers INTERFACE)
+if(LPP_SANITIZE)
+  target_compile_options(lpp_sanitizers INTERFACE -fsanitize=${LPP_SANITIZE}
+                                                  -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(lpp_sanitizers INTERFACE -fsanitize=${LPP_SANITIZE})
+endif()
+if(LPP_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # The standard library's atomic_thread_fence is not understood by the thread sanitizer; gcc warns.
+  target_compile_options(lpp_sanitizers INTERFACE -Wno-tsan)
+endif()
+
+add_library(lpp_options INTERFACE)
+target_link_libraries(lpp_options INTERFACE lpp_warnings lpp_sanitizers)
+target_include_directories(lpp_options INTERFACE "${CMAKE_SOURCE_DIR}/src")

@@ -1,0 +1,62 @@
+#include "base/clock.h"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+
+namespace lpp {
+
+bool Clock::sleep_until(TimePoint deadline, const std::stop_token& stop) {
+  Mutex mutex;
+  CondVar cv;
+  // The callback takes the mutex so that its notification cannot fall between test and wait.
+  std::stop_callback wake(stop, [&] {
+    MutexLock lock(mutex);
+    cv.notify_all();
+  });
+  MutexLock lock(mutex);
+  while (!stop.stop_requested() && now() < deadline) wait_until(cv, mutex, deadline);
+  return !stop.stop_requested();
+}
+
+TimePoint SystemClock::now() const { return std::chrono::steady_clock::now(); }
+
+std::chrono::system_clock::time_point SystemClock::wall_now() const {
+  return std::chrono::system_clock::now();
+}
+
+void SystemClock::wait_until(CondVar& cv, Mutex& mutex, TimePoint deadline) {
+  // time_point::max() would overflow inside the conversion to the native clock.
+  constexpr std::chrono::hours kForever{24 * 365};
+  cv.wait_until(mutex, deadline == TimePoint::max() ? now() + kForever : deadline);
+}
+
+namespace {
+
+std::tm utc(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
+  std::tm parts{};
+  gmtime_r(&seconds, &parts);
+  return parts;
+}
+
+}  // namespace
+
+std::string format_rfc3339(std::chrono::system_clock::time_point time) {
+  const std::tm parts = utc(std::chrono::floor<std::chrono::seconds>(time));
+  std::array<char, 32> text{};
+  const auto size = std::strftime(text.data(), text.size(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  return {text.data(), size};
+}
+
+std::string format_rfc3339_micro(std::chrono::system_clock::time_point time) {
+  const auto whole = std::chrono::floor<std::chrono::seconds>(time);
+  const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time - whole).count();
+  std::string text = format_rfc3339(whole);
+  std::array<char, 16> fraction{};
+  std::snprintf(fraction.data(), fraction.size(), ".%06lldZ", static_cast<long long>(micros));
+  text.pop_back();
+  return text + fraction.data();
+}
+
+}  // namespace lpp
