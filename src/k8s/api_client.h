@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "k8s/resource.h"
+#include "k8s/transport.h"
+
+namespace lpp::k8s {
+
+class RateLimiter;
+
+struct ListOptions {
+  std::string label_selector{};
+  std::string field_selector{};
+  int limit = 0;                   // 0 = no paging
+  std::string continue_token{};    // when set, resource_version is not sent
+  std::string resource_version{};  // "" = consistent read, "0" = any cached state
+  bool metadata_only = false;      // items are PartialObjectMetadata
+};
+
+struct WatchOptions {
+  std::string label_selector{};
+  std::string field_selector{};
+  std::string resource_version{};
+  std::chrono::seconds timeout{300};  // the server ends the watch after this
+  bool metadata_only = false;
+};
+
+struct DeleteOptions {
+  std::string uid{};               // precondition; "" = none
+  std::string resource_version{};  // precondition; "" = none
+  std::optional<int> grace_period_seconds{};
+};
+
+enum class PatchType { kMerge, kStrategicMerge, kJson };
+
+/// Typed verbs of the Kubernetes API over a Transport. Thread-safe; owns nothing it is given.
+/// Every call has a deadline (default 10 s, retries included) and every failure is an Error whose
+/// code says what to do; a Status body's reason, message and Retry-After are kept in it.
+/// Retries: 429 and 5xx that carry Retry-After are repeated for any verb while the deadline allows;
+/// cut connections are repeated for GET only (behaviour rule C5.3). kTimeout and kUnavailable on a
+/// write mean that it may have been applied.
+class ApiClient {
+ public:
+  struct Options {
+    std::chrono::milliseconds call_timeout{10'000};
+    std::stop_token stop{};               // ends every call: the process is shutting down for good
+    RateLimiter* rate_limiter = nullptr;  // nullptr = no client-side throttle; watches are exempt
+  };
+
+  ApiClient(Transport& transport, Clock& clock, Options options);
+
+  Result<nlohmann::json> get(const Resource& resource, const ObjectKey& key);
+  Result<nlohmann::json> list(const Resource& resource, std::string_view ns,
+                              const ListOptions& options);
+  Result<nlohmann::json> create(const Resource& resource, std::string_view ns,
+                                const nlohmann::json& object);
+  Result<nlohmann::json> update(const Resource& resource, const ObjectKey& key,
+                                const nlohmann::json& object, std::string_view subresource = {});
+  Result<nlohmann::json> patch(const Resource& resource, const ObjectKey& key, PatchType type,
+                               const nlohmann::json& patch, std::string_view subresource = {});
+  Result<void> remove(const Resource& resource, const ObjectKey& key,
+                      const DeleteOptions& options = {});
+
+  /// The last lines of a container's log, bounded in bytes.
+  Result<std::string> pod_log(const ObjectKey& pod, std::string_view container, int tail_lines,
+                              int limit_bytes);
+
+  /// One watch request; `on_line` receives each frame (one JSON text) until it returns false, the
+  /// server ends the watch (ok), or an error occurs. The stop token ends it in milliseconds.
+  Result<void> watch(const Resource& resource, std::string_view ns, const WatchOptions& options,
+                     const std::function<bool(std::string_view)>& on_line,
+                     const std::stop_token& stop);
+
+ private:
+  Result<Response> call(Request request);
+
+  Transport& transport_;
+  Clock& clock_;
+  const Options options_;
+};
+
+/// The Error for an HTTP answer that is not 2xx; understands Status bodies, plain text and HTML.
+Error error_from_response(const Response& response);
+
+}  // namespace lpp::k8s

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "k8s/api_client.h"
+
+namespace lpp::k8s {
+
+/// What an Event is about.
+struct ObjectReference {
+  std::string kind;
+  std::string api_version;
+  std::string ns;  // "" for cluster-scoped objects: their Events live in "default"
+  std::string name;
+  std::string uid;
+  std::string resource_version{};
+};
+
+enum class EventType { kNormal, kWarning };
+
+/// Where reconcilers put Events. Thread-safe, never blocks, never fails the work.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual void event(const ObjectReference& about, EventType type, std::string_view reason,
+                     std::string message) = 0;
+};
+
+/// Sends Events to the API server from its own thread, with client-go's rules (behaviour rule C7):
+/// repeated Events become a count, many similar ones one combined Event, a flood per object is
+/// dropped. The queue is bounded; what does not fit is dropped and counted.
+class EventRecorder final : public EventSink {
+ public:
+  /// `component` is source.component and reportingComponent. Client and clock must outlive it.
+  EventRecorder(ApiClient& client, Clock& clock, std::string component);
+  ~EventRecorder() override;
+
+  void start();
+  /// Sends what is queued for at most `limit`, then ends the thread. Idempotent.
+  void stop(Duration limit);
+
+  void event(const ObjectReference& about, EventType type, std::string_view reason,
+             std::string message) override;
+
+  std::uint64_t dropped() const;
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lpp::k8s

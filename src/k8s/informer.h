@@ -1,0 +1,81 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "k8s/api_client.h"
+#include "k8s/objects.h"
+#include "k8s/reflector.h"
+#include "k8s/store.h"
+
+namespace lpp::k8s {
+
+/// A change of one object. Added: no `before`. Deleted: no `after`. A deletion followed by a
+/// re-creation may arrive as one update: compare UIDs.
+template <typename T>
+struct Change {
+  std::shared_ptr<const T> before;
+  std::shared_ptr<const T> after;
+  const T& object() const { return after ? *after : *before; }
+};
+
+/// A reflector, its store and its thread. Handlers are called on that thread, in the order of the
+/// changes per object; they must be quick and may only enqueue. add_handler before start; the rest
+/// is thread-safe. A change is in the store before its handler runs.
+template <typename T>
+class Informer final : private ReflectorSink {
+ public:
+  using Handler = std::function<void(const Change<T>&)>;
+  /// Called on arrival, before the object is stored: drops what is not needed. Optional.
+  using Trim = std::function<void(T&)>;
+
+  /// `name` names the thread ("inf-" + name) and the log lines. The client and clock must outlive
+  /// it.
+  Informer(std::string name, ApiClient& client, Clock& clock, ReflectorOptions options,
+           Trim trim = {});
+  ~Informer() override;
+
+  void add_handler(Handler handler) { handlers_.push_back(std::move(handler)); }
+  void start();
+  void request_stop();
+  void join();
+
+  const Store<T>& store() const { return store_; }
+  /// True once the first list was delivered in full; stays true.
+  bool has_synced() const { return synced_.load(std::memory_order_acquire); }
+  const ReflectorStats& stats() const { return reflector_.stats(); }
+
+ private:
+  void list_begin() override;
+  void list_item(const nlohmann::json& object) override;
+  void list_end() override;
+  void applied(const nlohmann::json& object) override;
+  void deleted(const nlohmann::json& object) override;
+  std::shared_ptr<const T> decode_trimmed(const nlohmann::json& object) const;
+  void emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const;
+
+  const std::string name_;
+  const Trim trim_;
+  std::vector<Handler> handlers_;
+  StoreWriter<T> store_;
+  std::unordered_map<ObjectKey, std::shared_ptr<const T>>
+      incoming_;  // filled between begin and end
+  std::atomic<bool> synced_ = false;
+  Reflector reflector_;
+  std::jthread thread_;
+};
+
+extern template class Informer<PersistentVolumeClaim>;
+extern template class Informer<PersistentVolume>;
+extern template class Informer<StorageClass>;
+extern template class Informer<Node>;
+extern template class Informer<Pod>;
+extern template class Informer<ConfigMap>;
+
+}  // namespace lpp::k8s

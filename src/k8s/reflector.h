@@ -1,0 +1,89 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "k8s/api_client.h"
+#include "k8s/resource.h"
+
+namespace lpp::k8s {
+
+struct ReflectorOptions {
+  Resource resource;
+  std::string ns{};  // "" = all namespaces
+  std::string label_selector{};
+  std::string field_selector{};
+  bool metadata_only = false;
+  int page_size = 250;
+};
+
+/// Receives a reflector's protocol: (list_begin list_item* list_end) and then any number of applied
+/// and deleted, again a list after a relist. Called on the reflector's thread only.
+class ReflectorSink {
+ public:
+  virtual ~ReflectorSink() = default;
+  virtual void list_begin() = 0;
+  virtual void list_item(const nlohmann::json& object) = 0;
+  virtual void list_end() = 0;
+  virtual void applied(const nlohmann::json& object) = 0;
+  virtual void deleted(const nlohmann::json& object) = 0;
+};
+
+/// Counters for metrics and tests; each may be read from any thread.
+struct ReflectorStats {
+  std::atomic<std::uint64_t> lists = 0;
+  std::atomic<std::uint64_t> watches = 0;
+  std::atomic<std::uint64_t> events = 0;
+  std::atomic<std::uint64_t> failures = 0;
+};
+
+/// List and watch as one explicit state machine (after kube-rs' kube_runtime::watcher and
+/// client-go's Reflector; behaviour rules C3 and C4). step() runs on one thread only; stats() on
+/// any.
+class Reflector {
+ public:
+  enum class State { kEmpty, kListing, kListed };
+
+  Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink);
+
+  /// Repeats step() and its back-off until stopped.
+  void run(const std::stop_token& stop);
+
+  /// One list page or one watch until its end. Returns how long to wait before the next step.
+  Duration step(const std::stop_token& stop);
+
+  State state() const { return state_; }
+  const ReflectorStats& stats() const { return stats_; }
+
+ private:
+  Duration list_page(const std::stop_token& stop);
+  Duration watch(const std::stop_token& stop);
+  /// Handles one frame; false ends the watch.
+  bool on_frame(std::string_view line);
+  Duration next_backoff();
+
+  ApiClient& client_;
+  Clock& clock_;
+  const ReflectorOptions options_;
+  ReflectorSink& sink_;
+  ReflectorStats stats_;
+
+  State state_ = State::kEmpty;
+  std::string resource_version_ = "0";  // of the next list or watch
+  std::string list_version_;            // of the list in progress
+  std::string continue_token_;
+  bool paging_ = true;                // false after an expired continue token: one full list
+  std::uint64_t frames_ = 0;          // in the current watch
+  std::optional<Error> frame_error_;  // what an ERROR frame said
+  int failures_in_a_row_ = 0;
+  TimePoint last_failure_{};
+};
+
+}  // namespace lpp::k8s

@@ -1,0 +1,73 @@
+#pragma once
+
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "base/sync.h"
+#include "k8s/resource.h"
+
+namespace lpp::k8s {
+
+/// Read side of an informer's cache. Thread-safe. Objects are immutable snapshots and may be stale:
+/// a missing object may exist, a present one may be gone. Reconcilers must be correct under both.
+template <typename T>
+class Store {
+ public:
+  std::shared_ptr<const T> get(const ObjectKey& key) const {
+    MutexLock lock(mutex_);
+    const auto it = objects_.find(key);
+    return it == objects_.end() ? nullptr : it->second;
+  }
+
+  /// All objects, in no order. Copies pointers only.
+  std::vector<std::shared_ptr<const T>> list() const {
+    MutexLock lock(mutex_);
+    std::vector<std::shared_ptr<const T>> all;
+    all.reserve(objects_.size());
+    for (const auto& [key, object] : objects_) all.push_back(object);
+    return all;
+  }
+
+  std::size_t size() const {
+    MutexLock lock(mutex_);
+    return objects_.size();
+  }
+
+ protected:
+  using Map = std::unordered_map<ObjectKey, std::shared_ptr<const T>>;
+  mutable Mutex mutex_;
+  Map objects_ LPP_GUARDED_BY(mutex_);
+};
+
+/// Write side: exactly one per Store, used by its informer's thread, or by tests to set a scene.
+template <typename T>
+class StoreWriter : public Store<T> {
+ public:
+  /// Returns the object that was there before, if any.
+  std::shared_ptr<const T> put(const ObjectKey& key, std::shared_ptr<const T> object) {
+    MutexLock lock(this->mutex_);
+    auto& slot = this->objects_[key];
+    std::swap(slot, object);
+    return object;
+  }
+
+  std::shared_ptr<const T> erase(const ObjectKey& key) {
+    MutexLock lock(this->mutex_);
+    const auto it = this->objects_.find(key);
+    if (it == this->objects_.end()) return nullptr;
+    auto old = std::move(it->second);
+    this->objects_.erase(it);
+    return old;
+  }
+
+  /// Puts a complete new state in place at once and returns the old one: readers never see a
+  /// half-filled cache after a relist.
+  typename Store<T>::Map swap(typename Store<T>::Map objects) {
+    MutexLock lock(this->mutex_);
+    std::swap(objects, this->objects_);
+    return objects;
+  }
+};
+
+}  // namespace lpp::k8s
