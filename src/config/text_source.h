@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "k8s/informer.h"
+
+namespace lpp::config {
+
+/// A text that may change while we run: config.json or helperPod.yaml. The observer is called with
+/// the first state before start() returns, and then, from the source's own thread, after every
+/// change (or when the text can no longer be read: then with the Error). It is not called twice in
+/// a row with the same text. stop() ends the thread in milliseconds; the observer is not called
+/// after.
+class TextSource {
+ public:
+  using Observer = std::function<void(const Result<std::string>&)>;
+  virtual ~TextSource() = default;
+  virtual void start(Observer observer) = 0;
+  virtual void stop() = 0;
+  /// For messages: the file's name, or "ConfigMap ns/name, key config.json".
+  virtual const std::string& name() const = 0;
+};
+
+/// A constant (inline --config text): observed once.
+std::unique_ptr<TextSource> make_inline_source(std::string name, std::string text);
+
+/// A file, watched through inotify on its folder, so that the symlink swap of a mounted ConfigMap,
+/// a rename over it, deletion and re-creation are all seen at once; where inotify cannot be had it
+/// is read every few seconds instead. Thread "cfg-file".
+std::unique_ptr<TextSource> make_file_source(std::string file, Clock& clock);
+
+/// One key of one ConfigMap through an informer that watches only that object; the informer belongs
+/// to the caller, is not started yet, and must outlive the source. start() waits for its first list
+/// at most `first_list_limit`, then observes an Error (and the text as soon as it arrives).
+std::unique_ptr<TextSource> make_config_map_source(k8s::Informer<k8s::ConfigMap>& informer,
+                                                   k8s::ObjectKey config_map, std::string key);
+
+}  // namespace lpp::config

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <chrono>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "helperpod/operation.h"
+#include "helperpod/template.h"
+#include "k8s/objects.h"
+
+namespace lpp::helperpod {
+
+/// Label on every helper pod, and the selector by which we watch only ours.
+inline constexpr std::string_view kManagedByLabel = "app.kubernetes.io/managed-by";
+inline constexpr std::string_view kProvisionerLabel = "local.path.provisioner/provisioner";
+inline constexpr std::string_view kActionLabel = "local.path.provisioner/action";
+
+/// What does not come from the template or the operation.
+struct ManifestSettings {
+  std::string provisioner_name{};  // its hash is the value of kProvisionerLabel
+  std::string ns{};
+  std::string service_account{};
+  std::string config_map{};     // holds the scripts
+  std::string helper_image{};   // used when the template names none
+  std::string setup_command{};  // "" = /bin/sh /script/setup
+  std::string teardown_command{};
+  std::chrono::seconds deadline{120};  // activeDeadlineSeconds
+};
+
+/// "local.path.provisioner/provisioner=<hash>": selects the helper pods of this provisioner.
+std::string label_selector(std::string_view provisioner_name);
+
+/// Name of the helper pod for an operation on a volume: the same after a restart, valid for any
+/// template and volume name, different for different volumes and actions.
+std::string pod_name(std::string_view template_name, Action action, std::string_view volume_name);
+
+/// The helper pod for an operation (behaviour rule B6.2), with the operation in its annotations.
+/// kInvalid when the operation's path has no parent directory or leaf name. Pure.
+Result<nlohmann::json> make_pod(const Template& pod_template, const Operation& operation,
+                                const ManifestSettings& settings);
+
+/// Reads the operation back from a helper pod's annotations; kInvalid when it is not one of ours.
+Result<Operation> operation_of(const k8s::Pod& pod);
+
+}  // namespace lpp::helperpod

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "k8s/resource.h"
+
+namespace lpp::helperpod {
+
+enum class Action { kCreate, kDelete };
+
+/// "create" or "delete": as in names, labels and the script's -a option.
+std::string_view to_string(Action action);
+
+/// One piece of work on one volume's directory: everything needed to do it, and to recognise it
+/// again after a restart. A plain value. A helper pod records it in its annotations.
+struct Operation {
+  Action action = Action::kCreate;
+  std::string volume_name{};  // name of the PersistentVolume, made or to be made
+  k8s::ObjectKey claim{};     // the claim it is for; may be empty for kDelete
+  std::string owner_uid{};    // kCreate: UID of the claim; kDelete: UID of the volume
+  std::string storage_class{};
+  std::string node{};       // node name; "" = any (shared filesystem)
+  std::string base_path{};  // configured path the directory lies under; "" if unknown
+  std::string path{};       // the volume's directory: absolute and lexically clean
+  std::int64_t size_bytes = 0;
+  std::string volume_mode = "Filesystem";
+  std::string user{};
+  std::string group{};
+  std::string perm{};
+  int attempt = 1;  // 1, 2, …: one helper pod each
+
+  bool operator==(const Operation&) const = default;
+};
+
+/// What an executor says about an operation it was asked to ensure.
+struct Progress {
+  enum class State { kRunning, kSucceeded, kFailed };
+  State state = State::kRunning;
+  /// kFailed: the cause, complete enough for an Event (exit code, log tail …). kRunning: why it
+  /// does not get on, if that is known and will not heal by itself (image pull …); else empty.
+  std::string message{};
+  bool operator==(const Progress&) const = default;
+};
+
+}  // namespace lpp::helperpod

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "helperpod/operation.h"
+#include "k8s/objects.h"
+
+namespace lpp::helperpod {
+
+/// How a helper pod stands. Pure: only the pod's own status counts.
+struct Outcome {
+  Progress progress{};
+  /// For kFailed: true when the container ran and said something, so that its log is worth fetching
+  /// (no termination message was left).
+  bool log_wanted = false;
+  /// Name of the container whose log that is.
+  std::string container{};
+};
+
+/// Succeeded; or failed: with reason (Evicted, DeadlineExceeded, OOMKilled, exit code and
+/// termination message …); or running, with the reason if it is stuck for a cause that does not
+/// heal by itself (ErrImagePull, CreateContainerConfigError, Unschedulable …).
+Outcome observe(const k8s::Pod& pod);
+
+}  // namespace lpp::helperpod
