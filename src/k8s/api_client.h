@@ -1,7 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -41,17 +43,19 @@ struct DeleteOptions {
 enum class PatchType { kMerge, kStrategicMerge, kJson };
 
 /// Typed verbs of the Kubernetes API over a Transport. Thread-safe; owns nothing it is given.
-/// Every call has a deadline (default 10 s, retries included) and every failure is an Error whose
-/// code says what to do; a Status body's reason, message and Retry-After are kept in it.
+/// Every call has a deadline (10 s, lists 30 s, retries included) and every failure is an Error
+/// whose code says what to do; a Status body's reason, message and Retry-After are kept in it.
 /// Retries: 429 and 5xx that carry Retry-After are repeated for any verb while the deadline allows;
 /// cut connections are repeated for GET only (behaviour rule C5.3). kTimeout and kUnavailable on a
-/// write mean that it may have been applied.
+/// write mean that it may have been applied. A version that the server has not reached yet (504,
+/// cause ResourceVersionTooLarge) is kExpired with that reason: both need a list without a version.
 class ApiClient {
  public:
   struct Options {
     std::chrono::milliseconds call_timeout{10'000};
     std::stop_token stop{};               // ends every call: the process is shutting down for good
     RateLimiter* rate_limiter = nullptr;  // nullptr = no client-side throttle; watches are exempt
+    std::chrono::milliseconds list_timeout{30'000};  // of lists, which move more bytes
   };
 
   ApiClient(Transport& transport, Clock& clock, Options options);
@@ -79,7 +83,8 @@ class ApiClient {
                      const std::stop_token& stop);
 
  private:
-  Result<Response> call(Request request);
+  /// A 2xx answer, or the Error of the last try.
+  Result<Response> call(Request request, std::chrono::milliseconds timeout);
 
   Transport& transport_;
   Clock& clock_;

@@ -54,7 +54,7 @@ std::string object_path(const Resource& resource, const ObjectKey& key,
 template <>
 struct std::hash<lpp::k8s::ObjectKey> {
   std::size_t operator()(const lpp::k8s::ObjectKey& key) const noexcept {
-    const std::hash<std::string> hash;
-    return hash(key.ns) * 31 + hash(key.name);
+    const std::hash<std::string> of;
+    return of(key.ns) * 31 + of(key.name);
   }
 };

@@ -33,13 +33,18 @@ struct Response {
   bool sent_on_reused_connection = false;
 };
 
+/// Error::reason when no connection came about (refused, unreachable, TLS).
+inline constexpr std::string_view kConnectFailed = "ConnectFailed";
+
 /// Receives a chunk of a 2xx response body; false ends the stream (reported as success).
 using ChunkSink = std::function<bool(std::string_view)>;
 
 /// The HTTP seam of the client runtime: everything above it can be tested without sockets.
 /// Thread-safe; any number of calls at once. An Error means that no complete answer came:
 /// kTimeout, kUnavailable (refused, reset, TLS failure) or kCancelled (stop was requested);
-/// HTTP error statuses are Responses. The stop token ends a call within milliseconds.
+/// HTTP error statuses are Responses. The stop token ends a call within milliseconds. A
+/// kUnavailable with the reason kConnectFailed says that no connection came about: nothing was
+/// sent.
 class Transport {
  public:
   virtual ~Transport() = default;

@@ -1,0 +1,255 @@
+#include "k8s/api_client.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "k8s/line_splitter.h"
+#include "k8s/rate_limiter.h"
+
+namespace lpp::k8s {
+
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+
+constexpr int kMaxRetries = 10;    // of answers with Retry-After
+constexpr int kMaxCutRetries = 3;  // of reads whose connection was cut
+constexpr std::chrono::seconds kCutRetryWait{1};
+// The server ends a watch itself; only a dead peer stays silent longer than that.
+constexpr std::chrono::seconds kWatchIdleMargin{5};
+
+constexpr std::string_view kMetadataList =
+    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+constexpr std::string_view kMetadataWatch =
+    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+
+bool succeeded(const Response& response) { return response.status >= 200 && response.status < 300; }
+
+/// Collects "?a=b&c=d"; empty values are left out.
+class Query {
+ public:
+  Query& add(std::string_view name, std::string_view value) {
+    if (value.empty()) return *this;
+    text_ += text_.empty() ? '?' : '&';
+    text_ += name;
+    text_ += '=';
+    text_ += percent_encode(value);
+    return *this;
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Never throws: bytes that are not UTF-8 are replaced.
+std::string serialize(const json& object) {
+  return object.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Request write_request(std::string method, std::string target, const json& body,
+                      std::string content_type = "application/json") {
+  return Request{.method = std::move(method),
+                 .target = std::move(target),
+                 .body = serialize(body),
+                 .content_type = std::move(content_type)};
+}
+
+Result<json> parse_object(const Request& request, const Result<Response>& result) {
+  if (!result.ok()) return result.error();
+  json object = json::parse(result->body, nullptr, /*allow_exceptions=*/false);
+  if (object.is_object()) return object;
+  return Error{
+      .code = ErrorCode::kInternal,
+      .message = fmt::format("{} {}: the answer is not a JSON object: {}", request.method,
+                             request.target, log::quoted(truncate_utf8(result->body, 100))),
+      .http_status = result->status};
+}
+
+std::string_view content_type_of(PatchType type) {
+  switch (type) {
+    case PatchType::kMerge:
+      return "application/merge-patch+json";
+    case PatchType::kStrategicMerge:
+      return "application/strategic-merge-patch+json";
+    case PatchType::kJson:
+      return "application/json-patch+json";
+  }
+  return "application/merge-patch+json";
+}
+
+/// Jitter keeps clients that were refused together from coming back together.
+Duration with_jitter(Duration wait) {
+  const auto extra = std::chrono::duration<double, std::nano>(
+      random_unit() * (0.2 * static_cast<double>(wait.count()) + 5e7));
+  return wait + std::chrono::duration_cast<Duration>(extra);
+}
+
+/// How long to wait before this call is repeated; nothing when it must not be (rule C5.3).
+std::optional<Duration> retry_wait(const Request& request, const Result<Response>& result,
+                                   int retries) {
+  if (!result.ok()) {
+    const Error& error = result.error();
+    const bool cut = error.is(ErrorCode::kUnavailable) && error.reason != kConnectFailed;
+    if (!cut || request.method != "GET" || retries >= kMaxCutRetries) return std::nullopt;
+    return with_jitter(kCutRetryWait);
+  }
+  const bool asked = result->retry_after && (result->status == 429 || result->status >= 500);
+  if (!asked || retries >= kMaxRetries) return std::nullopt;
+  if (error_from_response(*result).is(ErrorCode::kExpired)) return std::nullopt;
+  return with_jitter(*result->retry_after);
+}
+
+}  // namespace
+
+ApiClient::ApiClient(Transport& transport, Clock& clock, Options options)
+    : transport_(transport), clock_(clock), options_(std::move(options)) {}
+
+Result<Response> ApiClient::call(Request request, milliseconds timeout) {
+  const TimePoint deadline = clock_.now() + timeout;
+  for (int retries = 0;; ++retries) {
+    if (options_.rate_limiter != nullptr &&
+        !options_.rate_limiter->acquire(deadline, options_.stop)) {
+      if (options_.stop.stop_requested()) return cancelled();
+      return Error{.code = ErrorCode::kTimeout,
+                   .message = "held back by the client-side rate limit until the deadline"};
+    }
+    request.timeout = std::chrono::ceil<milliseconds>(deadline - clock_.now());
+    if (request.timeout <= milliseconds::zero()) {
+      return Error{.code = ErrorCode::kTimeout, .message = "no time left for the call"};
+    }
+    auto result = transport_.round_trip(request, options_.stop);
+    if (result.ok() && succeeded(*result)) return result;
+    const auto wait = retry_wait(request, result, retries);
+    // An error now is worth more than a wait that cannot end before the deadline.
+    if (!wait || clock_.now() + *wait >= deadline) {
+      if (!result.ok()) return result;
+      return error_from_response(*result);
+    }
+    if (!clock_.sleep_for(*wait, options_.stop)) return cancelled();
+  }
+}
+
+Result<json> ApiClient::get(const Resource& resource, const ObjectKey& key) {
+  const Request request{.method = "GET", .target = object_path(resource, key)};
+  return parse_object(request, call(request, options_.call_timeout));
+}
+
+Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
+                             const ListOptions& options) {
+  Query query;
+  query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
+  if (options.limit > 0) query.add("limit", std::to_string(options.limit));
+  // A further page carries its version in the continue token; both at once are refused (C3.2).
+  query.add("continue", options.continue_token);
+  if (options.continue_token.empty()) query.add("resourceVersion", options.resource_version);
+  Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
+  if (options.metadata_only) request.accept = kMetadataList;
+  return parse_object(request,
+                      call(request, std::max(options_.call_timeout, options_.list_timeout)));
+}
+
+Result<json> ApiClient::create(const Resource& resource, std::string_view ns, const json& object) {
+  const Request request = write_request("POST", collection_path(resource, ns), object);
+  return parse_object(request, call(request, options_.call_timeout));
+}
+
+Result<json> ApiClient::update(const Resource& resource, const ObjectKey& key, const json& object,
+                               std::string_view subresource) {
+  const Request request = write_request("PUT", object_path(resource, key, subresource), object);
+  return parse_object(request, call(request, options_.call_timeout));
+}
+
+Result<json> ApiClient::patch(const Resource& resource, const ObjectKey& key, PatchType type,
+                              const json& patch, std::string_view subresource) {
+  const Request request = write_request("PATCH", object_path(resource, key, subresource), patch,
+                                        std::string(content_type_of(type)));
+  return parse_object(request, call(request, options_.call_timeout));
+}
+
+Result<void> ApiClient::remove(const Resource& resource, const ObjectKey& key,
+                               const DeleteOptions& options) {
+  Request request{.method = "DELETE", .target = object_path(resource, key)};
+  json preconditions = json::object();
+  if (!options.uid.empty()) preconditions["uid"] = options.uid;
+  if (!options.resource_version.empty()) {
+    preconditions["resourceVersion"] = options.resource_version;
+  }
+  if (!preconditions.empty() || options.grace_period_seconds) {
+    json body = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
+    if (!preconditions.empty()) body["preconditions"] = std::move(preconditions);
+    if (options.grace_period_seconds) body["gracePeriodSeconds"] = *options.grace_period_seconds;
+    request.body = serialize(body);
+    request.content_type = "application/json";
+  }
+  const auto result = call(std::move(request), options_.call_timeout);
+  if (!result.ok()) return result.error();
+  return {};
+}
+
+Result<std::string> ApiClient::pod_log(const ObjectKey& pod, std::string_view container,
+                                       int tail_lines, int limit_bytes) {
+  Query query;
+  query.add("container", container)
+      .add("tailLines", std::to_string(tail_lines))
+      .add("limitBytes", std::to_string(limit_bytes));
+  Request request{.method = "GET", .target = object_path(kPods, pod, "log") + query.text()};
+  request.accept = "*/*";
+  auto result = call(std::move(request), options_.call_timeout);
+  if (!result.ok()) return std::move(result).error();
+  std::string text = std::move(result->body);
+  const auto limit = static_cast<std::size_t>(std::max(limit_bytes, 0));
+  if (text.size() > limit) text.erase(0, text.size() - limit);
+  return text;
+}
+
+Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,
+                              const WatchOptions& options,
+                              const std::function<bool(std::string_view)>& on_line,
+                              const std::stop_token& stop) {
+  Query query;
+  query.add("watch", "true")
+      .add("allowWatchBookmarks", "true")
+      .add("timeoutSeconds", std::to_string(options.timeout.count()))
+      .add("resourceVersion", options.resource_version)
+      .add("labelSelector", options.label_selector)
+      .add("fieldSelector", options.field_selector);
+  Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
+  if (options.metadata_only) request.accept = kMetadataWatch;
+  request.timeout = options_.call_timeout;
+  request.idle_timeout = options.timeout + kWatchIdleMargin;
+
+  // The caller's stop and the process's stop end the stream alike.
+  std::stop_source either;
+  const auto forward = [&either] { either.request_stop(); };
+  const std::stop_callback on_caller_stop(stop, forward);
+  const std::stop_callback on_process_stop(options_.stop, forward);
+
+  LineSplitter lines;
+  auto outcome = LineSplitter::Outcome::kMore;
+  const auto sink = [&](std::string_view chunk) {
+    outcome = lines.feed(chunk, on_line);
+    return outcome == LineSplitter::Outcome::kMore;
+  };
+  const auto result = transport_.stream(request, sink, either.get_token());
+  if (outcome == LineSplitter::Outcome::kTooLong) {
+    return Error{.code = ErrorCode::kInternal,
+                 .message = fmt::format("watch {}: a frame is longer than {} MiB", request.target,
+                                        LineSplitter::kMaxLine >> 20U)};
+  }
+  if (!result.ok()) return result.error();
+  if (!succeeded(*result)) return error_from_response(*result);
+  if (outcome == LineSplitter::Outcome::kStopped || trim(lines.rest()).empty()) return {};
+  // A last frame may lack its newline; half a frame means that the stream was cut.
+  if (json::accept(lines.rest())) {
+    on_line(lines.rest());
+    return {};
+  }
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = "watch " + request.target + ": the stream ended inside a frame"};
+}
+
+}  // namespace lpp::k8s
