@@ -53,13 +53,14 @@ install_packages() { # PACKAGE...
     apt-get -qq -y --no-install-recommends install "$@" >/dev/null || { say "apt-get failed"; exit 1; }
   remove_policy
 
-  # Nor may they start at the next boot.
-  local package
-  [ -d /run/systemd/system ] || return 0
+  # Nor may they start at the next boot. (Without a running systemd this only removes links.)
+  local package now=
+  command -v systemctl >/dev/null || return 0
+  if [ -d /run/systemd/system ]; then now=--now; fi
   for package in "$@"; do
     case $package in
-      etcd-server) as_root systemctl disable --now etcd.service || true ;;
-      containerd) as_root systemctl disable --now containerd.service || true ;;
+      etcd-server) as_root systemctl --quiet $now disable etcd.service || true ;;
+      containerd) as_root systemctl --quiet $now disable containerd.service || true ;;
     esac
   done
 }

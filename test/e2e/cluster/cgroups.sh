@@ -1,0 +1,88 @@
+# shellcheck shell=bash
+# The node's own control group, $NODE_CGROUP, in every hierarchy of the machine; sourced after
+# env.sh. Everything a pod runs is in it, so that one look finds all of it, whatever else died,
+# and another kubelet on the same machine is not disturbed.
+
+CGROUP2=/sys/fs/cgroup                                   # where version 2 is mounted, if it is in charge
+CONTROLLERS_SAVED=$LPP_E2E_STATE/node-cgroup-controllers # enabled by us at the top of version 2
+
+_cgroup_v2() { [ "$(stat -f -c %T "$CGROUP2")" = cgroup2fs ]; }
+
+# One line for each hierarchy, that of version 2 included.
+_cgroup_mounts() { awk '$3 == "cgroup" || $3 == "cgroup2" {print $2}' /proc/mounts | sort -u; }
+
+_cgroup_dirs() {
+  local mount
+  for mount in $(_cgroup_mounts); do
+    if [ -d "$mount/$NODE_CGROUP" ]; then echo "$mount/$NODE_CGROUP"; fi
+  done
+}
+
+make_cgroups() { # fails with a sentence on stdout
+  local mount file controller enabled
+  if _cgroup_v2; then
+    mkdir -p "$CGROUP2/$NODE_CGROUP" 2>/dev/null || { echo "$CGROUP2 cannot be written"; return 1; }
+    enabled=" $(cat "$CGROUP2/cgroup.subtree_control") "
+    for controller in $(<"$CGROUP2/cgroup.controllers"); do
+      case $controller in cpuset | cpu | io | memory | hugetlb | pids) ;; *) continue ;; esac
+      case $enabled in
+        *" $controller "*) ;;
+        *)
+          (echo "+$controller" >"$CGROUP2/cgroup.subtree_control") 2>/dev/null ||
+            { echo "the cgroup controller $controller cannot be enabled at the top"; return 1; }
+          echo "$controller" >>"$CONTROLLERS_SAVED" ;;
+      esac
+      (echo "+$controller" >"$CGROUP2/$NODE_CGROUP/cgroup.subtree_control") 2>/dev/null ||
+        { echo "the cgroup controller $controller cannot be handed to pods"; return 1; }
+    done
+    return 0
+  fi
+  for controller in cpu cpuset memory pids; do
+    awk -v c="$controller" '$3 == "cgroup" && index("," $4 ",", "," c ",") {found = 1}
+      END {exit !found}' /proc/mounts || { echo "no cgroup controller $controller is mounted"; return 1; }
+  done
+  for mount in $(_cgroup_mounts | grep -vxF "$CGROUP2"); do
+    mkdir -p "$mount/$NODE_CGROUP" 2>/dev/null || { echo "$mount cannot be written"; return 1; }
+    for file in cpuset.cpus cpuset.mems; do # a new cpuset is empty and takes no process
+      [ ! -e "$mount/$file" ] || cat "$mount/$file" >"$mount/$NODE_CGROUP/$file"
+    done
+  done
+}
+
+cgroup_processes() {
+  local dir
+  for dir in $(_cgroup_dirs); do
+    find "$dir" -name cgroup.procs -exec cat {} + 2>/dev/null || true
+  done | sort -u
+}
+
+kill_cgroup() {
+  local tries pids
+  for ((tries = 100; tries > 0; tries--)); do
+    pids=$(cgroup_processes)
+    [ -n "$pids" ] || return 0
+    # shellcheck disable=SC2086  # a list of numbers
+    kill -KILL $pids 2>/dev/null || true
+    sleep 0.05
+  done
+  say "these processes of pods do not end: ${pids//$'\n'/ }"
+  return 1
+}
+
+remove_cgroups() {
+  local dir tries controller
+  for ((tries = 60; tries > 0; tries--)); do
+    for dir in $(_cgroup_dirs); do
+      find "$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+    done
+    [ -n "$(_cgroup_dirs)" ] || break
+    sleep 0.05
+  done
+  if [ -s "$CONTROLLERS_SAVED" ]; then
+    while read -r controller; do
+      (echo "-$controller" >"$CGROUP2/cgroup.subtree_control") 2>/dev/null || true
+    done <"$CONTROLLERS_SAVED"
+  fi
+  rm -f "$CONTROLLERS_SAVED"
+  [ -z "$(_cgroup_dirs)" ] || { say "these cgroups cannot be removed:" "$(_cgroup_dirs)"; return 1; }
+}
