@@ -1,12 +1,14 @@
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
 #include <optional>
-#include <stop_token>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/strings.h"
@@ -24,8 +26,8 @@ struct BackoffPolicy {
 
 /// Queue of keys with client-go's contract: fair (first come, first served), stingy (a key waiting
 /// twice is handed out once), many producers and consumers, and a key is never with two consumers
-/// at once: added while in work, it comes again after done(). Delayed keys keep the earliest due
-/// time. Thread-safe.
+/// at once: added while in work, it comes again after done(). Of several due times of a key only
+/// the earliest counts: whoever gets the key decides anew. Thread-safe.
 template <typename Key, typename Hash = std::hash<Key>>
 class WorkQueue {
  public:
@@ -51,18 +53,158 @@ class WorkQueue {
   std::size_t size() const;
 
  private:
-  // Invariant: a key is in ready_ at most once, only if it is in dirty_ and not in processing_.
+  using Delayed = std::multimap<TimePoint, Key>;
+
+  void make_ready(const Key& key) LPP_REQUIRES(mutex_);
+  void make_due_keys_ready() LPP_REQUIRES(mutex_);
+  /// True when the key will come later than `due`, or not at all.
+  bool improves(const Key& key, TimePoint due) const LPP_REQUIRES(mutex_);
+  void cancel_delay(const Key& key) LPP_REQUIRES(mutex_);
+
   Clock& clock_;
   const BackoffPolicy policy_;
+
   mutable Mutex mutex_;
   CondVar changed_;
   bool shutdown_ LPP_GUARDED_BY(mutex_) = false;
+  // dirty_: keys that must be worked on. processing_: keys that consumers have. ready_: the order
+  // of the keys in dirty_ that are not in processing_, each once. delayed_ and due_ hold the same
+  // keys, none of which is in dirty_: being ready now is the earliest due time there is.
   std::deque<Key> ready_ LPP_GUARDED_BY(mutex_);
   std::unordered_set<Key, Hash> dirty_ LPP_GUARDED_BY(mutex_);
   std::unordered_set<Key, Hash> processing_ LPP_GUARDED_BY(mutex_);
-  std::multimap<TimePoint, Key> delayed_ LPP_GUARDED_BY(mutex_);
-  std::unordered_map<Key, TimePoint, Hash> due_ LPP_GUARDED_BY(mutex_);
+  Delayed delayed_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<Key, typename Delayed::iterator, Hash> due_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, int, Hash> failures_ LPP_GUARDED_BY(mutex_);
 };
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::add(const Key& key) {
+  MutexLock lock(mutex_);
+  if (shutdown_) return;
+  make_ready(key);
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::add_after(const Key& key, Duration delay) {
+  if (delay <= Duration::zero()) return add(key);
+  const TimePoint now = clock_.now();
+  const TimePoint due = delay < TimePoint::max() - now ? now + delay : TimePoint::max();
+  MutexLock lock(mutex_);
+  if (shutdown_ || !improves(key, due)) return;
+  cancel_delay(key);
+  const auto it = delayed_.emplace(due, key);
+  due_.emplace(key, it);
+  // Somebody has to wait for the new earliest time.
+  if (it == delayed_.begin()) changed_.notify_one();
+}
+
+template <typename Key, typename Hash>
+Duration WorkQueue<Key, Hash>::add_rate_limited(const Key& key) {
+  int exponent = 0;
+  {
+    MutexLock lock(mutex_);
+    exponent = failures_[key]++;
+  }
+  // Doubled step by step: a shift would overflow long before the cap.
+  Duration delay = std::min(policy_.base, policy_.cap);
+  for (int i = 0; i < exponent && delay < policy_.cap; ++i) {
+    delay = delay > policy_.cap / 2 ? policy_.cap : delay * 2;
+  }
+  const double factor = 1.0 + policy_.jitter * random_unit();
+  delay = std::chrono::duration_cast<Duration>(delay * factor);
+  add_after(key, delay);
+  return delay;
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::forget(const Key& key) {
+  MutexLock lock(mutex_);
+  failures_.erase(key);
+}
+
+template <typename Key, typename Hash>
+int WorkQueue<Key, Hash>::failures(const Key& key) const {
+  MutexLock lock(mutex_);
+  const auto it = failures_.find(key);
+  return it == failures_.end() ? 0 : it->second;
+}
+
+template <typename Key, typename Hash>
+std::optional<Key> WorkQueue<Key, Hash>::get() {
+  MutexLock lock(mutex_);
+  while (true) {
+    if (shutdown_) return std::nullopt;
+    make_due_keys_ready();
+    if (!ready_.empty()) break;
+    clock_.wait_until(changed_, mutex_,
+                      delayed_.empty() ? TimePoint::max() : delayed_.begin()->first);
+  }
+  Key key = std::move(ready_.front());
+  ready_.pop_front();
+  dirty_.erase(key);
+  processing_.insert(key);
+  // This consumer no longer waits: another one takes over what is ready or the next due time.
+  if (!ready_.empty() || !delayed_.empty()) changed_.notify_one();
+  return key;
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::done(const Key& key) {
+  MutexLock lock(mutex_);
+  if (processing_.erase(key) == 0 || shutdown_) return;
+  if (dirty_.contains(key)) {
+    ready_.push_back(key);
+    changed_.notify_one();
+  }
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::shutdown() {
+  MutexLock lock(mutex_);
+  shutdown_ = true;
+  ready_.clear();
+  dirty_.clear();
+  delayed_.clear();
+  due_.clear();
+  changed_.notify_all();
+}
+
+template <typename Key, typename Hash>
+std::size_t WorkQueue<Key, Hash>::size() const {
+  MutexLock lock(mutex_);
+  return ready_.size();
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::make_ready(const Key& key) {
+  cancel_delay(key);
+  if (!dirty_.insert(key).second || processing_.contains(key)) return;
+  ready_.push_back(key);
+  changed_.notify_one();
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::make_due_keys_ready() {
+  const TimePoint now = clock_.now();
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    make_ready(Key(delayed_.begin()->second));
+  }
+}
+
+template <typename Key, typename Hash>
+bool WorkQueue<Key, Hash>::improves(const Key& key, TimePoint due) const {
+  if (dirty_.contains(key)) return false;
+  const auto it = due_.find(key);
+  return it == due_.end() || due < it->second->first;
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::cancel_delay(const Key& key) {
+  const auto it = due_.find(key);
+  if (it == due_.end()) return;
+  delayed_.erase(it->second);
+  due_.erase(it);
+}
 
 }  // namespace lpp::k8s
