@@ -41,6 +41,8 @@ struct Progress {
   /// kFailed: the cause, complete enough for an Event (exit code, log tail …). kRunning: why it
   /// does not get on, if that is known and will not heal by itself (image pull …); else empty.
   std::string message{};
+  /// False while nothing can have been done on the node yet.
+  bool started = true;
   bool operator==(const Progress&) const = default;
 };
 

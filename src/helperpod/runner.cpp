@@ -1,0 +1,258 @@
+#include "helperpod/runner.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "helperpod/outcome.h"
+#include "k8s/objects.h"
+
+namespace lpp::helperpod {
+
+namespace {
+
+/// A delete may take long (a large tree on a slow disk), so it gets more time than a create.
+constexpr std::chrono::hours kLeastDeleteDeadline{1};
+/// The kubelet ends a pod at its deadline; this is how long we wait to see that.
+constexpr std::chrono::seconds kDeadlineMargin{30};
+constexpr int kLogLines = 10;
+constexpr int kLogBytes = 2048;
+
+std::string index_key(Action action, std::string_view volume_name) {
+  return std::string(to_string(action)) + "/" + std::string(volume_name);
+}
+
+std::chrono::seconds deadline_of(Action action, std::chrono::seconds cmd_timeout) {
+  return action == Action::kCreate
+             ? cmd_timeout
+             : std::max<std::chrono::seconds>(cmd_timeout, kLeastDeleteDeadline);
+}
+
+/// Whether a container can have run: then something may have been done on the node.
+bool has_started(const k8s::Pod& pod) {
+  if (pod.phase != "Pending") return true;
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
+    return container.terminated || container.waiting_reason.empty();
+  });
+}
+
+}  // namespace
+
+HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
+                                 const k8s::Store<k8s::Pod>& pods, Settings settings,
+                                 std::function<Current()> current)
+    : client_(client),
+      clock_(clock),
+      pods_(pods),
+      settings_(std::move(settings)),
+      current_(std::move(current)) {}
+
+void HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
+  if (change.before && (!change.after || change.before->meta.uid != change.after->meta.uid)) {
+    forget(change.before->meta.uid);
+  }
+  if (!change.after) return;
+  auto operation = operation_of(*change.after);
+  if (!operation.ok()) {
+    log::warn("helper pod {} is labelled as ours but is not usable: {}",
+              change.after->meta.key().to_string(), operation.error().message);
+    return;
+  }
+  remember(Known{.key = change.after->meta.key(),
+                 .uid = change.after->meta.uid,
+                 .operation = *std::move(operation),
+                 .first_seen = clock_.now(),
+                 .removing = change.after->meta.deleting()});
+}
+
+Result<std::optional<Operation>> HelperPodRunner::recorded(Action action,
+                                                           std::string_view volume_name) {
+  const auto pods = known(action, volume_name);
+  if (pods.empty()) return std::optional<Operation>{};
+  return std::optional<Operation>{pods.front().operation};
+}
+
+Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
+  bool wait_for_removal = false;
+  std::optional<Known> same;
+  for (const Known& pod : known(operation.action, operation.volume_name)) {
+    if (!pod.removing && !same && pod.operation == operation) {
+      same = pod;
+      continue;
+    }
+    wait_for_removal = true;
+    if (!pod.removing) LPP_RETURN_IF_ERROR(remove(pod, std::nullopt), "remove old helper pod");
+  }
+  if (wait_for_removal) return Progress{.started = false};
+  return same ? progress_of(*same) : start(operation);
+}
+
+Result<Progress> HelperPodRunner::start(const Operation& operation) {
+  const Current current = current_();
+  if (current.pod_template == nullptr) {
+    return Error{.code = ErrorCode::kInternal, .message = "no helper pod template is loaded"};
+  }
+  Settings settings = settings_;
+  settings.setup_command = current.setup_command;
+  settings.teardown_command = current.teardown_command;
+  settings.deadline = deadline_of(operation.action, current.cmd_timeout);
+  LPP_ASSIGN_OR_RETURN(const auto manifest, make_pod(*current.pod_template, operation, settings),
+                       "helper pod");
+  const k8s::ObjectKey key{settings_.ns, manifest["metadata"]["name"].get<std::string>()};
+  const auto created = client_.create(k8s::kPods, settings_.ns, manifest);
+  if (!created.ok()) {
+    if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, operation);
+    return created.error().wrap("create helper pod " + key.to_string());
+  }
+  LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*created), "created helper pod");
+  log::info("helper pod created pod={} volume={} claim={} node={} path={} attempt={}",
+            key.to_string(), operation.volume_name, operation.claim.to_string(), operation.node,
+            log::quoted(operation.path), operation.attempt);
+  remember(
+      Known{.key = key, .uid = pod.meta.uid, .operation = operation, .first_seen = clock_.now()});
+  return Progress{.started = false};
+}
+
+/// The cache did not show it, but a pod of our name exists: created before a restart or by a call
+/// whose answer was lost, left from an older attempt, or not ours at all.
+Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
+                                                     const Operation& operation) {
+  const auto found = client_.get(k8s::kPods, key);
+  if (!found.ok()) {
+    if (found.error().is(ErrorCode::kNotFound)) return Progress{.started = false};
+    return found.error().wrap("read helper pod " + key.to_string());
+  }
+  LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
+  auto theirs = operation_of(pod);
+  if (!theirs.ok()) {
+    return Error{.code = ErrorCode::kConflict,
+                 .message = "pod " + key.to_string() +
+                            " exists but was not made by this provisioner: remove it or rename "
+                            "the helper pod template"};
+  }
+  Known known{.key = key,
+              .uid = pod.meta.uid,
+              .operation = *std::move(theirs),
+              .first_seen = clock_.now(),
+              .removing = pod.meta.deleting()};
+  if (known.operation != operation && !known.removing) {
+    LPP_RETURN_IF_ERROR(remove(known, std::nullopt), "remove old helper pod");
+    known.removing = true;
+  }
+  remember(std::move(known));
+  return Progress{.started = false};
+}
+
+Result<Progress> HelperPodRunner::progress_of(const Known& known) {
+  const auto pod = pods_.get(known.key);
+  if (pod == nullptr || pod->meta.uid != known.uid) return Progress{.started = false};
+  Progress progress = helperpod::observe(*pod).progress;
+  progress.started = has_started(*pod);
+  if (progress.state == Progress::State::kFailed) {
+    progress.message = failure_text(known, *pod);
+  } else if (progress.state == Progress::State::kRunning) {
+    const auto cmd_timeout = current_().cmd_timeout;
+    const auto limit = progress.started
+                           ? deadline_of(known.operation.action, cmd_timeout) + kDeadlineMargin
+                           : cmd_timeout;
+    if (clock_.now() - known.first_seen > limit) {
+      progress.state = Progress::State::kFailed;
+      progress.message = fmt::format(
+          "helper pod {} did not {} within {} s{}{}", known.key.name,
+          progress.started ? "end" : "start", limit.count(),
+          progress.message.empty() ? ": is node " + known.operation.node + " up?" : ": ",
+          progress.message);
+    }
+  }
+  return progress;
+}
+
+std::string HelperPodRunner::failure_text(const Known& known, const k8s::Pod& pod) {
+  if (!known.failure_message.empty()) return known.failure_message;
+  const Outcome outcome = helperpod::observe(pod);
+  std::string message = outcome.progress.message;
+  if (outcome.log_wanted) {
+    const auto text = client_.pod_log(known.key, outcome.container, kLogLines, kLogBytes);
+    if (text.ok() && !text->empty()) message += ": " + *text;
+    if (!text.ok()) {
+      log::warn("log of helper pod {} cannot be read: {}", known.key.to_string(),
+                text.error().message);
+    }
+  }
+  MutexLock lock(mutex_);
+  if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) {
+    it->second.failure_message = message;
+  }
+  return message;
+}
+
+Result<bool> HelperPodRunner::clean_up(Action action, std::string_view volume_name) {
+  bool nothing_left = true;
+  for (const Known& pod : known(action, volume_name)) {
+    if (!pod.removing) {
+      const auto stored = pods_.get(pod.key);
+      const bool started = stored == nullptr || has_started(*stored);
+      // A pod that never started is not waited for: its node may be down for good.
+      LPP_RETURN_IF_ERROR(remove(pod, started ? std::nullopt : std::optional<int>(0)),
+                          "remove helper pod");
+    }
+    nothing_left = false;
+  }
+  return nothing_left || known(action, volume_name).empty();
+}
+
+Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grace_period_seconds) {
+  const auto removed = client_.remove(
+      k8s::kPods, known.key, {.uid = known.uid, .grace_period_seconds = grace_period_seconds});
+  if (!removed.ok()) {
+    const bool gone =
+        removed.error().is(ErrorCode::kNotFound) || removed.error().is(ErrorCode::kConflict);
+    if (!gone) return removed.error().wrap(known.key.to_string());
+    forget(known.uid);
+    return {};
+  }
+  log::debug("helper pod removed pod={} volume={}", known.key.to_string(),
+             known.operation.volume_name);
+  MutexLock lock(mutex_);
+  if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) it->second.removing = true;
+  return {};
+}
+
+std::size_t HelperPodRunner::size() const {
+  MutexLock lock(mutex_);
+  return by_uid_.size();
+}
+
+std::vector<HelperPodRunner::Known> HelperPodRunner::known(Action action,
+                                                           std::string_view volume_name) const {
+  MutexLock lock(mutex_);
+  std::vector<Known> pods;
+  const auto it = by_operation_.find(index_key(action, volume_name));
+  if (it == by_operation_.end()) return pods;
+  for (const std::string& uid : it->second) pods.push_back(by_uid_.at(uid));
+  return pods;
+}
+
+void HelperPodRunner::remember(Known known) {
+  MutexLock lock(mutex_);
+  const auto [it, added] = by_uid_.try_emplace(known.uid, known);
+  if (added) {
+    by_operation_[index_key(known.operation.action, known.operation.volume_name)].push_back(
+        known.uid);
+  } else {
+    it->second.removing = it->second.removing || known.removing;
+  }
+}
+
+void HelperPodRunner::forget(std::string_view uid) {
+  MutexLock lock(mutex_);
+  const auto it = by_uid_.find(std::string(uid));
+  if (it == by_uid_.end()) return;
+  const auto index =
+      by_operation_.find(index_key(it->second.operation.action, it->second.operation.volume_name));
+  std::erase(index->second, it->first);
+  if (index->second.empty()) by_operation_.erase(index);
+  by_uid_.erase(it);
+}
+
+}  // namespace lpp::helperpod

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "helperpod/executor.h"
+#include "helperpod/manifest.h"
+#include "helperpod/template.h"
+#include "k8s/api_client.h"
+#include "k8s/informer.h"
+
+namespace lpp::helperpod {
+
+/// The executor that does each operation with a short-lived helper pod. The pod is the durable
+/// record: it carries the operation in its annotations, so that the first pod list after a restart
+/// is enough to go on. It stays until clean_up() or until the next attempt replaces it.
+/// Thread-safe; everything passed in must outlive it. observe() must see every change of the pods
+/// selected by label_selector(), after it is in the store and before anybody is woken by it.
+class HelperPodRunner final : public Executor {
+ public:
+  /// What may change while we run; read once per pod made.
+  struct Current {
+    std::shared_ptr<const Template> pod_template{};
+    std::chrono::seconds cmd_timeout{120};
+    std::string setup_command{};
+    std::string teardown_command{};
+  };
+  /// Constant settings; its deadline and command members are filled from Current for each pod.
+  using Settings = ManifestSettings;
+
+  HelperPodRunner(k8s::ApiClient& client, Clock& clock, const k8s::Store<k8s::Pod>& pods,
+                  Settings settings, std::function<Current()> current);
+
+  void observe(const k8s::Change<k8s::Pod>& change);
+
+  Result<std::optional<Operation>> recorded(Action action, std::string_view volume_name) override;
+  Result<Progress> ensure(const Operation& operation) override;
+  Result<bool> clean_up(Action action, std::string_view volume_name) override;
+
+  /// Helper pods known, for metrics and tests.
+  std::size_t size() const;
+
+ private:
+  /// A helper pod that exists or was just created (then it may not be in the store yet).
+  struct Known {
+    k8s::ObjectKey key{};
+    std::string uid{};
+    Operation operation{};
+    TimePoint first_seen{};
+    bool removing = false;          // deleted by us, or seen with a deletionTimestamp
+    std::string failure_message{};  // kept, so that a log is fetched once
+  };
+
+  Result<Progress> start(const Operation& operation);
+  Result<Progress> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
+  Result<Progress> progress_of(const Known& known);
+  Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
+  std::string failure_text(const Known& known, const k8s::Pod& pod);
+
+  std::vector<Known> known(Action action, std::string_view volume_name) const;
+  void remember(Known known);
+  void forget(std::string_view uid);
+
+  k8s::ApiClient& client_;
+  Clock& clock_;
+  const k8s::Store<k8s::Pod>& pods_;
+  const Settings settings_;
+  const std::function<Current()> current_;
+
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, Known> by_uid_ LPP_GUARDED_BY(mutex_);
+  /// "create/<volume>" or "delete/<volume>" to UIDs; more than one only after a change of template.
+  std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lpp::helperpod
