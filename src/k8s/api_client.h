@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -59,6 +60,11 @@ class ApiClient {
   };
 
   ApiClient(Transport& transport, Clock& clock, Options options);
+
+  const Options& options() const { return options_; }
+  /// A client over the same transport and clock with other options, e.g. a shorter time limit or an
+  /// own stop token.
+  ApiClient with(Options options) const { return {transport_, clock_, std::move(options)}; }
 
   Result<nlohmann::json> get(const Resource& resource, const ObjectKey& key);
   Result<nlohmann::json> list(const Resource& resource, std::string_view ns,
