@@ -3,8 +3,8 @@
 # env.sh. Everything a pod runs is in it, so that one look finds all of it, whatever else died,
 # and another kubelet on the same machine is not disturbed.
 
-CGROUP2=/sys/fs/cgroup                                   # where version 2 is mounted, if it is in charge
-CONTROLLERS_SAVED=$LPP_E2E_STATE/node-cgroup-controllers # enabled by us at the top of version 2
+CGROUP2=/sys/fs/cgroup # where version 2 is mounted, if it is in charge
+ENABLED_CONTROLLERS=/run/lpp-e2e/controllers # by us, at the top of version 2
 
 _cgroup_v2() { [ "$(stat -f -c %T "$CGROUP2")" = cgroup2fs ]; }
 
@@ -30,7 +30,7 @@ make_cgroups() { # fails with a sentence on stdout
         *)
           (echo "+$controller" >"$CGROUP2/cgroup.subtree_control") 2>/dev/null ||
             { echo "the cgroup controller $controller cannot be enabled at the top"; return 1; }
-          echo "$controller" >>"$CONTROLLERS_SAVED" ;;
+          echo "$controller" >>"$ENABLED_CONTROLLERS" ;;
       esac
       (echo "+$controller" >"$CGROUP2/$NODE_CGROUP/cgroup.subtree_control") 2>/dev/null ||
         { echo "the cgroup controller $controller cannot be handed to pods"; return 1; }
@@ -70,7 +70,7 @@ kill_cgroup() {
 }
 
 remove_cgroups() {
-  local dir tries controller
+  local dir tries
   for ((tries = 60; tries > 0; tries--)); do
     for dir in $(_cgroup_dirs); do
       find "$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || true
@@ -78,11 +78,23 @@ remove_cgroups() {
     [ -n "$(_cgroup_dirs)" ] || break
     sleep 0.05
   done
-  if [ -s "$CONTROLLERS_SAVED" ]; then
-    while read -r controller; do
-      (echo "-$controller" >"$CGROUP2/cgroup.subtree_control") 2>/dev/null || true
-    done <"$CONTROLLERS_SAVED"
-  fi
-  rm -f "$CONTROLLERS_SAVED"
   [ -z "$(_cgroup_dirs)" ] || { say "these cgroups cannot be removed:" "$(_cgroup_dirs)"; return 1; }
+}
+
+restore_controllers() {
+  local controller
+  [ -s "$ENABLED_CONTROLLERS" ] || return 0
+  while read -r controller; do
+    (echo "-$controller" >"$CGROUP2/cgroup.subtree_control") 2>/dev/null || true
+  done <"$ENABLED_CONTROLLERS"
+}
+
+other_nodes() { # does another instance have a node on this host?
+  local mount dir
+  for mount in $(_cgroup_mounts); do
+    for dir in "$mount"/lpp-e2e*; do
+      if [ -d "$dir" ] && [ "$dir" != "$mount/$NODE_CGROUP" ]; then return 0; fi
+    done
+  done
+  return 1
 }

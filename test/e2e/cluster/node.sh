@@ -9,19 +9,12 @@
 . "$CLUSTER_DIR/pki.sh"
 . "$CLUSTER_DIR/images.sh"
 . "$CLUSTER_DIR/cgroups.sh"
+. "$CLUSTER_DIR/host.sh"
 
 NODE=$LPP_E2E_STATE/node
 SOCKET=$NODE/containerd.sock
 CNI_NETWORK=$NODE_CGROUP # names the network's files in a place that is shared
 CNI_BIN=${LPP_E2E_CNI_BIN:-/usr/lib/cni}
-SYSCTL_SAVED=$LPP_E2E_STATE/node-sysctl
-# What the kubelet and the network plugins set.
-SYSCTLS=(vm.overcommit_memory vm.panic_on_oom kernel.panic kernel.panic_on_oops
-  kernel.keys.root_maxkeys kernel.keys.root_maxbytes net.ipv4.ip_forward)
-# The kubelet, the shims and the network library have these places wired in.
-LINKS_DIR=/var/log/containers
-WIRED_DIRS=("$LINKS_DIR" /var/lib/kubelet/device-plugins /var/lib/kubelet /run/containerd/s
-  /run/containerd /var/lib/cni/results /var/lib/cni)
 
 check() {
   local reason
@@ -36,8 +29,10 @@ check() {
     cannot "nothing can be mounted, not even in a namespace of its own"
   if [ -z "$(_cgroup_dirs)" ]; then
     make_state
-    reason=$(make_cgroups) || { remove_cgroups; cannot "$reason"; }
+    remember_host
+    reason=$(make_cgroups) || { remove_cgroups; restore_host; cannot "$reason"; }
     remove_cgroups
+    restore_host
   fi
 }
 
@@ -162,9 +157,7 @@ up() {
   trap stop_when_failed EXIT
   trap 'exit 130' INT TERM
   mkdir -p "$NODE/plugins" "$LOG/pods"
-  # Which of the wired-in places were there before us, to be left there.
-  ls -d "${WIRED_DIRS[@]}" >"$LPP_E2E_STATE/node-kept" 2>/dev/null || true
-  sysctl "${SYSCTLS[@]}" >"$SYSCTL_SAVED" 2>/dev/null || true
+  remember_host
   reason=$(make_cgroups) || cannot "$reason"
   ip address add "$NODE_IP/32" dev lo || cannot "the loopback device takes no address"
   make_cert kubelet "/O=system:nodes/CN=system:node:$LPP_E2E_NODE" "IP:$NODE_IP,DNS:$LPP_E2E_NODE"
@@ -211,28 +204,6 @@ unmount_all() {
   done < <(awk -v below="$NODE/" 'index($2, below) == 1 {print $2}' /proc/mounts | tac)
 }
 
-remove_wired() {
-  local file id dir
-  for file in "$LINKS_DIR"/*.log; do
-    case $(readlink "$file") in "$LOG/pods/"*) rm -f "$file" ;; esac
-  done
-  for file in "$NODE"/containerd-run/io.containerd.runtime.v2.task/k8s.io/*/address; do
-    [ -f "$file" ] && rm -f "$(sed 's#^unix://##' "$file")" # the socket of a shim
-  done
-  for file in /var/lib/cni/results/"$CNI_NETWORK"-*-eth0; do
-    id=${file#*/"$CNI_NETWORK"-}
-    rm -f "$file" "/var/lib/cni/results/cni-loopback-${id%-eth0}-lo"
-  done
-  [ -e "$LPP_E2E_STATE/node-kept" ] || return 0
-  for dir in "${WIRED_DIRS[@]}"; do
-    if [ -d "$dir" ] && ! grep -qxF "$dir" "$LPP_E2E_STATE/node-kept"; then
-      rm -f "$dir"/kubelet.sock "$dir"/kubelet_internal_checkpoint "$dir"/DEPRECATION
-      rmdir --ignore-fail-on-non-empty "$dir"
-    fi
-  done
-  rm -f "$LPP_E2E_STATE/node-kept"
-}
-
 # The node vanishes as by a power cut, which needs no help of the API server and works whatever
 # state the node is in; its objects are removed from the API afterwards.
 down() {
@@ -245,9 +216,8 @@ down() {
   unmount_all || failed=1
   remove_cgroups || failed=1
   ip address delete "$NODE_IP/32" dev lo 2>/dev/null || true
-  if [ -s "$SYSCTL_SAVED" ]; then sysctl -q -p "$SYSCTL_SAVED" >/dev/null || failed=1; fi
-  rm -f "$SYSCTL_SAVED"
-  remove_wired
+  remove_wired_files "$NODE" "$CNI_NETWORK"
+  restore_host || failed=1
   if [ -d "$NODE" ]; then
     rm -rf --one-file-system "$NODE" || failed=1
     if api_ready; then

@@ -141,6 +141,9 @@ case ${1:-} in
   --fresh) "$CLUSTER_DIR/down.sh" --wipe ;;
   *) say "usage: up.sh [--fresh]"; exit 2 ;;
 esac
+if [ -n "${LPP_E2E_ETCD:-}" ] && [ ! -x "$LPP_E2E_ETCD" ]; then
+  die "LPP_E2E_ETCD=$LPP_E2E_ETCD cannot be run"
+fi
 "$CLUSTER_DIR/install-deps.sh" --check controlplane || exit $?
 binaries=$("$CLUSTER_DIR/binaries.sh")
 
