@@ -4,8 +4,13 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -27,12 +32,15 @@ struct Change {
 
 /// A reflector, its store and its thread. Handlers are called on that thread, in the order of the
 /// changes per object; they must be quick and may only enqueue. add_handler before start; the rest
-/// is thread-safe. A change is in the store before its handler runs.
+/// is thread-safe. A change is in the store before its handler runs. An object whose
+/// resourceVersion did not change is no change. An object that cannot be decoded keeps its last
+/// good state, if it had one, and is logged once.
 template <typename T>
 class Informer final : private ReflectorSink {
  public:
   using Handler = std::function<void(const Change<T>&)>;
-  /// Called on arrival, before the object is stored: drops what is not needed. Optional.
+  /// Called on arrival, before the object is stored: drops what is not needed, but keeps name,
+  /// namespace, UID and resourceVersion. Optional.
   using Trim = std::function<void(T&)>;
 
   /// `name` names the thread ("inf-" + name) and the log lines. The client and clock must outlive
@@ -42,7 +50,9 @@ class Informer final : private ReflectorSink {
   ~Informer() override;
 
   void add_handler(Handler handler) { handlers_.push_back(std::move(handler)); }
+  /// At most once.
   void start();
+  /// Returns at once; the thread ends within milliseconds (a handler that runs is waited for).
   void request_stop();
   void join();
 
@@ -57,17 +67,23 @@ class Informer final : private ReflectorSink {
   void list_end() override;
   void applied(const nlohmann::json& object) override;
   void deleted(const nlohmann::json& object) override;
-  std::shared_ptr<const T> decode_trimmed(const nlohmann::json& object) const;
+
+  /// Decodes and trims; nothing when the object is unreadable, which is logged once per key.
+  std::shared_ptr<const T> decode_trimmed(const nlohmann::json& object, const ObjectKey& key);
   void emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const;
 
   const std::string name_;
   const Trim trim_;
-  std::vector<Handler> handlers_;
+  std::vector<Handler> handlers_;  // constant after start()
   StoreWriter<T> store_;
-  std::unordered_map<ObjectKey, std::shared_ptr<const T>>
-      incoming_;  // filled between begin and end
   std::atomic<bool> synced_ = false;
+  std::stop_source stop_;
+
+  // Used by the informer's thread only.
+  std::unordered_map<ObjectKey, std::shared_ptr<const T>> incoming_;  // of the list in progress
+  std::unordered_set<ObjectKey> unreadable_;                          // already logged
   Reflector reflector_;
+
   std::jthread thread_;
 };
 

@@ -25,7 +25,8 @@ struct ReflectorOptions {
 };
 
 /// Receives a reflector's protocol: (list_begin list_item* list_end) and then any number of applied
-/// and deleted, again a list after a relist. Called on the reflector's thread only.
+/// and deleted, again a list after a relist. A list that breaks off has no list_end: the next
+/// list_begin starts anew. Called on the reflector's thread only.
 class ReflectorSink {
  public:
   virtual ~ReflectorSink() = default;
@@ -49,11 +50,13 @@ struct ReflectorStats {
 /// any.
 class Reflector {
  public:
+  /// kEmpty: the next step asks for the first page of a list; kListing: for a further page;
+  /// kListed: it watches from the last version seen.
   enum class State { kEmpty, kListing, kListed };
 
   Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink);
 
-  /// Repeats step() and its back-off until stopped.
+  /// Repeats step() and its back-off until stopped. Ends within milliseconds of the stop.
   void run(const std::stop_token& stop);
 
   /// One list page or one watch until its end. Returns how long to wait before the next step.
@@ -64,10 +67,18 @@ class Reflector {
 
  private:
   Duration list_page(const std::stop_token& stop);
+  Result<nlohmann::json> request_page(const std::stop_token& stop);
+  Duration list_failed(const Error& error);
+
   Duration watch(const std::stop_token& stop);
   /// Handles one frame; false ends the watch.
   bool on_frame(std::string_view line);
-  Duration next_backoff();
+  Duration watch_failed(const Error& error, bool from_frame, Duration lived);
+
+  /// Goes back to a list that the server must answer with its newest state.
+  Duration relist_consistently(const Error& error);
+  Duration next_backoff(const Error& error);
+  Duration report(std::string_view what, const Error& error, Duration wait);
 
   ApiClient& client_;
   Clock& clock_;
@@ -77,11 +88,11 @@ class Reflector {
 
   State state_ = State::kEmpty;
   std::string resource_version_ = "0";  // of the next list or watch
-  std::string list_version_;            // of the list in progress
-  std::string continue_token_;
-  bool paging_ = true;                // false after an expired continue token: one full list
-  std::uint64_t frames_ = 0;          // in the current watch
-  std::optional<Error> frame_error_;  // what an ERROR frame said
+  std::string continue_token_;          // of the next page; set in kListing only
+  bool paging_ = true;                  // false after an expired continue token: one full list
+  bool expired_before_ = false;         // a 410 since the last good watch: the next one waits
+  std::uint64_t frames_ = 0;            // in the current watch
+  std::optional<Error> frame_error_;    // what an ERROR frame said, or what is wrong with a frame
   int failures_in_a_row_ = 0;
   TimePoint last_failure_{};
 };

@@ -1,0 +1,168 @@
+#include "k8s/informer.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace lpp::k8s {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxUnreadable = 1000;
+
+/// What identifies an object and its state; empty texts for what is missing.
+struct Identity {
+  ObjectKey key;
+  std::string uid;
+  std::string resource_version;
+};
+
+Identity identify(const json& object) {
+  Identity identity;
+  const auto meta = object.find("metadata");
+  if (meta == object.end() || !meta->is_object()) return identity;
+  const auto text = [&meta](const char* name) {
+    const auto it = meta->find(name);
+    return it != meta->end() && it->is_string() ? it->template get<std::string>() : std::string();
+  };
+  identity.key = {text("namespace"), text("name")};
+  identity.uid = text("uid");
+  identity.resource_version = text("resourceVersion");
+  return identity;
+}
+
+bool unchanged(const ObjectMeta& meta, std::string_view uid, std::string_view version) {
+  return meta.uid == uid && meta.resource_version == version && !version.empty();
+}
+
+}  // namespace
+
+template <typename T>
+Informer<T>::Informer(std::string name, ApiClient& client, Clock& clock, ReflectorOptions options,
+                      Trim trim)
+    : name_(std::move(name)),
+      trim_(std::move(trim)),
+      reflector_(client, clock, std::move(options), *this) {}
+
+template <typename T>
+Informer<T>::~Informer() {
+  request_stop();
+  join();
+}
+
+template <typename T>
+void Informer<T>::start() {
+  thread_ = std::jthread([this] {
+    set_thread_name("inf-" + name_);
+    reflector_.run(stop_.get_token());
+  });
+}
+
+template <typename T>
+void Informer<T>::request_stop() {
+  stop_.request_stop();
+}
+
+template <typename T>
+void Informer<T>::join() {
+  if (thread_.joinable()) thread_.join();
+}
+
+template <typename T>
+std::shared_ptr<const T> Informer<T>::decode_trimmed(const json& object, const ObjectKey& key) {
+  auto decoded = decode<T>(object);
+  if (!decoded.ok()) {
+    if (unreadable_.size() >= kMaxUnreadable) unreadable_.clear();
+    if (unreadable_.insert(key).second) {
+      log::warn("informer {}: object {} is skipped: {}", name_, log::quoted(key.to_string()),
+                log::quoted(decoded.error().message));
+    }
+    return nullptr;
+  }
+  unreadable_.erase(key);
+  if (trim_) trim_(*decoded);
+  return std::make_shared<const T>(*std::move(decoded));
+}
+
+template <typename T>
+void Informer<T>::emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const {
+  const Change<T> change{.before = std::move(before), .after = std::move(after)};
+  for (const Handler& handler : handlers_) handler(change);
+}
+
+template <typename T>
+void Informer<T>::list_begin() {
+  incoming_.clear();
+}
+
+template <typename T>
+void Informer<T>::list_item(const json& object) {
+  const Identity identity = identify(object);
+  auto known = store_.get(identity.key);
+  // A relist mostly brings what we have: share it instead of holding everything twice.
+  if (known && unchanged(known->meta, identity.uid, identity.resource_version)) {
+    incoming_.insert_or_assign(identity.key, std::move(known));
+    return;
+  }
+  auto decoded = decode_trimmed(object, identity.key);
+  if (decoded) {
+    incoming_.insert_or_assign(identity.key, std::move(decoded));
+  } else if (known && known->meta.uid == identity.uid) {
+    incoming_.insert_or_assign(identity.key, std::move(known));
+  }
+}
+
+template <typename T>
+void Informer<T>::list_end() {
+  const auto before = store_.swap(std::exchange(incoming_, {}));
+  // Only this thread writes to the store: what list() gives is what was swapped in.
+  for (auto& now : store_.list()) {
+    const auto it = before.find(now->meta.key());
+    auto old = it == before.end() ? nullptr : it->second;
+    if (old != now) emit(std::move(old), std::move(now));
+  }
+  for (const auto& [key, old] : before) {
+    if (!store_.get(key)) emit(old, nullptr);
+  }
+  if (!synced_.exchange(true, std::memory_order_release)) {
+    log::info("informer {}: synced, {} objects", name_, store_.size());
+  }
+}
+
+template <typename T>
+void Informer<T>::applied(const json& object) {
+  const Identity identity = identify(object);
+  if (const auto known = store_.get(identity.key);
+      known && unchanged(known->meta, identity.uid, identity.resource_version)) {
+    return;
+  }
+  auto now = decode_trimmed(object, identity.key);
+  if (!now) return;
+  auto before = store_.put(identity.key, now);
+  emit(std::move(before), std::move(now));
+}
+
+template <typename T>
+void Informer<T>::deleted(const json& object) {
+  const Identity identity = identify(object);
+  auto before = store_.erase(identity.key);
+  // The frame holds the object's last state, which may be newer than ours.
+  if (before) {
+    if (auto last = decode_trimmed(object, identity.key)) before = std::move(last);
+  }
+  unreadable_.erase(identity.key);
+  if (!before) return;
+  emit(std::move(before), nullptr);
+}
+
+template class Informer<PersistentVolumeClaim>;
+template class Informer<PersistentVolume>;
+template class Informer<StorageClass>;
+template class Informer<Node>;
+template class Informer<Pod>;
+template class Informer<ConfigMap>;
+
+}  // namespace lpp::k8s

@@ -1,0 +1,267 @@
+#include "k8s/reflector.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace lpp::k8s {
+
+namespace {
+
+using nlohmann::json;
+using std::chrono::seconds;
+
+// Behaviour rule C4.6.
+constexpr Duration kBackoffBase = std::chrono::milliseconds(800);
+constexpr Duration kBackoffCap = seconds(30);
+constexpr Duration kBackoffReset = std::chrono::minutes(2);
+// A server that asks for more is not obeyed: the cache would be stale for too long.
+constexpr seconds kMaxRetryAfter{120};
+// A watch shorter than this and without any frame is a failure, not an end (rule C4.5).
+constexpr Duration kShortWatch = seconds(1);
+constexpr seconds kMinWatchTimeout{300};
+constexpr std::size_t kWatchTimeoutSpread = 301;
+
+constexpr std::string_view kFrameReason = "BadFrame";
+
+/// The string in object[outer][inner], or "" when anything on the way is missing.
+std::string nested_text(const json& object, const char* outer, const char* inner) {
+  const auto middle = object.find(outer);
+  if (middle == object.end() || !middle->is_object()) return {};
+  const auto it = middle->find(inner);
+  return it != middle->end() && it->is_string() ? it->get<std::string>() : std::string();
+}
+
+Error bad_frame(std::string_view why, std::string_view line) {
+  return Error{
+      .code = ErrorCode::kInternal,
+      .message = fmt::format("{}: {}", why, log::quoted(truncate_utf8(line.substr(0, 200), 120))),
+      .reason = std::string(kFrameReason)};
+}
+
+/// An ERROR frame carries a Status under HTTP status 200 (rule C4.4).
+Error error_from_status(const json& status) {
+  int code = 500;
+  if (const auto it = status.find("code"); it != status.end() && it->is_number_integer()) {
+    code = it->get<int>();
+  }
+  const auto reason = status.find("reason");
+  if (reason != status.end() && (*reason == "Expired" || *reason == "Gone")) code = 410;
+  return error_from_response(
+      Response{.status = code, .body = status.dump(), .content_type = "application/json"});
+}
+
+}  // namespace
+
+Reflector::Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink)
+    : client_(client), clock_(clock), options_(std::move(options)), sink_(sink) {}
+
+void Reflector::run(const std::stop_token& stop) {
+  while (!stop.stop_requested()) {
+    const Duration wait = step(stop);
+    if (wait > Duration::zero() && !clock_.sleep_for(wait, stop)) return;
+  }
+}
+
+Duration Reflector::step(const std::stop_token& stop) {
+  switch (state_) {
+    case State::kEmpty:
+    case State::kListing:
+      return list_page(stop);
+    case State::kListed:
+      return watch(stop);
+  }
+  return Duration::zero();
+}
+
+Result<json> Reflector::request_page(const std::stop_token& stop) {
+  ListOptions options{.label_selector = options_.label_selector,
+                      .field_selector = options_.field_selector,
+                      .continue_token = continue_token_,
+                      .resource_version = resource_version_,
+                      .metadata_only = options_.metadata_only};
+  // "Not older than" a version is answered from the server's cache, in one piece (rule C3.2).
+  const bool not_older_than = !resource_version_.empty() && resource_version_ != "0";
+  if (paging_ && !not_older_than) options.limit = options_.page_size;
+
+  // Our stop ends the request too, not only the client's.
+  std::stop_source either;
+  const auto forward = [&either] { either.request_stop(); };
+  const std::stop_callback on_stop(stop, forward);
+  const std::stop_callback on_client_stop(client_.options().stop, forward);
+  ApiClient::Options client_options = client_.options();
+  client_options.stop = either.get_token();
+  return client_.with(std::move(client_options)).list(options_.resource, options_.ns, options);
+}
+
+Duration Reflector::list_page(const std::stop_token& stop) {
+  if (state_ == State::kEmpty) {
+    continue_token_.clear();
+    stats_.lists.fetch_add(1, std::memory_order_relaxed);
+  }
+  auto page = request_page(stop);
+  if (!page.ok()) return list_failed(page.error());
+
+  const std::string version = nested_text(*page, "metadata", "resourceVersion");
+  auto items = page->find("items");
+  const bool has_items = items != page->end() && !items->is_null();
+  // Without a version there is nothing to watch from, and "0" would be another kind of watch.
+  if (version.empty() || version == "0" || (has_items && !items->is_array())) {
+    state_ = State::kEmpty;
+    const Error error{.message = "the answer is not a list with a resourceVersion"};
+    return report("list", error, next_backoff(error));
+  }
+  if (state_ == State::kEmpty) sink_.list_begin();
+  if (has_items) {
+    for (json& item : *items) {
+      sink_.list_item(item);
+      item = nullptr;  // gives its memory back while the list is still being taken in
+    }
+  }
+  continue_token_ = nested_text(*page, "metadata", "continue");
+  if (!continue_token_.empty()) {
+    state_ = State::kListing;
+    return Duration::zero();
+  }
+  sink_.list_end();
+  resource_version_ = version;
+  paging_ = true;
+  state_ = State::kListed;
+  return Duration::zero();
+}
+
+Duration Reflector::list_failed(const Error& error) {
+  if (error.is(ErrorCode::kCancelled)) return Duration::zero();
+  if (state_ == State::kListing &&
+      (error.is(ErrorCode::kExpired) || error.is(ErrorCode::kInvalid))) {
+    // The rest of the list is gone. What was collected belongs to a state that can no longer be
+    // completed: drop it and ask for everything in one piece (rule C3.3).
+    state_ = State::kEmpty;
+    paging_ = false;
+    return report("list, next page", error, Duration::zero());
+  }
+  if (error.is(ErrorCode::kExpired)) return relist_consistently(error);
+  // A version that the server does not understand will not be understood later either.
+  if (error.is(ErrorCode::kInvalid)) resource_version_.clear();
+  // A page that failed is asked for again: its token stays valid for minutes.
+  return report("list", error, next_backoff(error));
+}
+
+Duration Reflector::watch(const std::stop_token& stop) {
+  stats_.watches.fetch_add(1, std::memory_order_relaxed);
+  frames_ = 0;
+  frame_error_.reset();
+  const WatchOptions options{
+      .label_selector = options_.label_selector,
+      .field_selector = options_.field_selector,
+      .resource_version = resource_version_,
+      .timeout = kMinWatchTimeout + seconds(random_below(kWatchTimeoutSpread)),
+      .metadata_only = options_.metadata_only};
+  const TimePoint started = clock_.now();
+  const auto result = client_.watch(
+      options_.resource, options_.ns, options,
+      [this](std::string_view line) { return on_frame(line); }, stop);
+  const Duration lived = clock_.now() - started;
+  if (stop.stop_requested()) return Duration::zero();
+  if (frame_error_) return watch_failed(*frame_error_, /*from_frame=*/true, lived);
+  if (!result.ok()) return watch_failed(result.error(), /*from_frame=*/false, lived);
+  if (frames_ == 0 && lived < kShortWatch) {
+    const Error error{.code = ErrorCode::kUnavailable,
+                      .message = "ended within a second and without any event"};
+    return watch_failed(error, /*from_frame=*/false, lived);
+  }
+  expired_before_ = false;
+  return Duration::zero();
+}
+
+Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration lived) {
+  switch (error.code) {
+    case ErrorCode::kCancelled:
+      return Duration::zero();
+    case ErrorCode::kExpired:
+      return relist_consistently(error);
+    case ErrorCode::kTooManyRequests:
+      return report("watch", error, next_backoff(error));
+    case ErrorCode::kTimeout:
+    case ErrorCode::kUnavailable:
+      if (error.http_status != 0 || from_frame) break;
+      // No answer, or a cut or silent stream: nothing says that our version is not good any more.
+      if (lived >= kShortWatch && frames_ > 0) return report("watch", error, Duration::zero());
+      return report("watch", error, next_backoff(error));
+    default:
+      break;
+  }
+  state_ = State::kEmpty;
+  return report("watch", error, next_backoff(error));
+}
+
+bool Reflector::on_frame(std::string_view line) {
+  if (trim(line).empty()) return true;
+  const json frame = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto refuse = [&](std::string_view why) {
+    frame_error_ = bad_frame(why, line);
+    return false;
+  };
+  if (!frame.is_object()) return refuse("a frame is not a JSON object");
+  const auto type_field = frame.find("type");
+  const auto object = frame.find("object");
+  if (type_field == frame.end() || !type_field->is_string() || object == frame.end() ||
+      !object->is_object()) {
+    return refuse("a frame has no type or no object");
+  }
+  const std::string& type = type_field->get_ref<const std::string&>();
+  if (type == "ERROR") {
+    frame_error_ = error_from_status(*object);
+    return false;
+  }
+  std::string version = nested_text(*object, "metadata", "resourceVersion");
+  if (version.empty()) return refuse("a frame has no resourceVersion");
+  ++frames_;
+  expired_before_ = false;
+  if (type != "BOOKMARK") stats_.events.fetch_add(1, std::memory_order_relaxed);
+  if (type == "ADDED" || type == "MODIFIED") {
+    sink_.applied(*object);
+  } else if (type == "DELETED") {
+    sink_.deleted(*object);
+  } else if (type != "BOOKMARK") {
+    return refuse("a frame has an unknown type");
+  }
+  resource_version_ = std::move(version);
+  return true;
+}
+
+Duration Reflector::relist_consistently(const Error& error) {
+  state_ = State::kEmpty;
+  const bool again = expired_before_ || resource_version_.empty();
+  resource_version_.clear();
+  expired_before_ = true;
+  // At once, unless that did not help: a server that keeps saying "expired" must not be hammered.
+  return report("version expired, listing again", error,
+                again ? next_backoff(error) : Duration::zero());
+}
+
+Duration Reflector::next_backoff(const Error& error) {
+  const TimePoint now = clock_.now();
+  if (failures_in_a_row_ > 0 && now - last_failure_ > kBackoffReset) failures_in_a_row_ = 0;
+  last_failure_ = now;
+  Duration delay = kBackoffBase;
+  for (int i = 0; i < failures_in_a_row_ && delay < kBackoffCap; ++i) delay *= 2;
+  delay = std::min(delay, kBackoffCap);
+  ++failures_in_a_row_;
+  delay += std::chrono::duration_cast<Duration>(delay * random_unit());
+  if (error.retry_after)
+    delay = std::max<Duration>(delay, std::min(*error.retry_after, kMaxRetryAfter));
+  return delay;
+}
+
+Duration Reflector::report(std::string_view what, const Error& error, Duration wait) {
+  stats_.failures.fetch_add(1, std::memory_order_relaxed);
+  const auto wait_ms = std::chrono::duration_cast<std::chrono::milliseconds>(wait).count();
+  log::warn("reflector {}: {}: {} ({}), next try in {} ms", options_.resource.plural, what,
+            log::quoted(error.message), to_string(error.code), wait_ms);
+  return wait;
+}
+
+}  // namespace lpp::k8s
