@@ -48,6 +48,14 @@ NODE_CGROUP=lpp-e2e$_suffix
 # claims: the volume binder alone makes about five writes a volume.
 LPP_E2E_CONTROLLER_QPS=${LPP_E2E_CONTROLLER_QPS:-1000}
 
+for _number in "$LPP_E2E_PORT_BASE" "$LPP_E2E_CONTROLLER_QPS"; do
+  case $_number in
+    '' | *[!0-9]*)
+      printf 'e2e-cluster: %s is not a number (LPP_E2E_PORT_BASE, LPP_E2E_CONTROLLER_QPS)\n' "$_number" >&2
+      exit 2 ;;
+  esac
+done
+
 PKI=$LPP_E2E_STATE/pki
 RUN=$LPP_E2E_STATE/run
 LOG=$LPP_E2E_STATE/log

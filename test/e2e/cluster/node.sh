@@ -27,6 +27,7 @@ check() {
     cannot "no new namespaces can be made (mount, pid, net, ipc, uts)"
   unshare --mount mount -t tmpfs none /mnt 2>/dev/null ||
     cannot "nothing can be mounted, not even in a namespace of its own"
+  ip link set dev lo up 2>/dev/null || cannot "network devices cannot be configured"
   if [ -z "$(_cgroup_dirs)" ]; then
     make_state
     remember_host
