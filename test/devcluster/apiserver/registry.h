@@ -191,9 +191,9 @@ class Registry {
   /// Ends every running watch; new ones end at once.
   void stop_watches();
 
- private:
-  friend class RegistryWatch;
   class Impl;
+
+ private:
   std::unique_ptr<Impl> impl_;
 };
 
