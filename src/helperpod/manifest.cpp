@@ -1,0 +1,270 @@
+#include "helperpod/manifest.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "helperpod/names.h"
+#include "helperpod/record.h"
+
+namespace lpp::helperpod {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kOperationAnnotation = "local.path.provisioner/operation";
+constexpr const char* kVolumeAnnotation = "local.path.provisioner/volume";
+constexpr const char* kClaimAnnotation = "local.path.provisioner/claim";
+
+constexpr const char* kDataVolume = "data";
+constexpr const char* kScriptVolume = "script";
+constexpr std::string_view kScriptDir = "/script";
+/// Where the data volume is mounted when its own path is taken by the scripts.
+constexpr std::string_view kDataDir = "/local-path-data";
+
+/// Longest pod name; what the name looks like beyond it is nobody's contract.
+constexpr std::size_t kMaxPodName = 128;
+constexpr std::size_t kHashLength = 16;
+
+const std::string& script_command(Action action, const ManifestSettings& settings) {
+  return action == Action::kCreate ? settings.setup_command : settings.teardown_command;
+}
+
+/// The kubelet expands $(NAME) in args and env values and turns $$ into $; this way any text
+/// reaches the script as it is.
+std::string literal(std::string_view text) {
+  std::string escaped;
+  escaped.reserve(text.size());
+  for (const char c : text) {
+    if (c == '$') escaped += '$';
+    escaped += c;
+  }
+  return escaped;
+}
+
+bool is_within(std::string_view path, std::string_view folder) {
+  return path.substr(0, folder.size()) == folder &&
+         (path.size() == folder.size() || path[folder.size()] == '/');
+}
+
+struct SplitPath {
+  std::string parent;  // without a trailing slash
+  std::string leaf;
+};
+
+Result<SplitPath> split_path(const Operation& operation) {
+  const auto slash = operation.path.rfind('/');
+  if (operation.path.empty() || operation.path.front() != '/' || slash == 0 ||
+      slash + 1 == operation.path.size()) {
+    return invalid("invalid path \"" + operation.path + "\" for volume " + operation.volume_name +
+                   ": it needs an absolute parent folder and a name below it");
+  }
+  return SplitPath{operation.path.substr(0, slash), operation.path.substr(slash + 1)};
+}
+
+/// The member of that kind, made (or made anew) if it is absent or of another kind.
+json& child(json& object, const char* member, json::value_t kind) {
+  json& value = object[member];
+  if (value.type() != kind) value = json(kind);
+  return value;
+}
+
+json& list(json& object, const char* member) { return child(object, member, json::value_t::array); }
+json& map(json& object, const char* member) { return child(object, member, json::value_t::object); }
+
+json* find_named(json& entries, std::string_view member, std::string_view value) {
+  for (json& entry : entries) {
+    const auto it = entry.find(member);
+    if (it != entry.end() && it->is_string() && it->get_ref<const std::string&>() == value) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+void set_env(json& env, const char* name, std::string_view value) {
+  for (auto it = env.begin(); it != env.end();) {
+    it = it->value("name", "") == name ? env.erase(it) : it + 1;
+  }
+  env.push_back({{"name", name}, {"value", literal(value)}});
+}
+
+/// Adds the scripts' volume and mount; nothing when commands replace both scripts.
+void add_scripts(json& spec, json& container, const ManifestSettings& settings) {
+  json items = json::array();
+  if (settings.setup_command.empty()) items.push_back({{"key", "setup"}, {"path", "setup"}});
+  if (settings.teardown_command.empty()) {
+    items.push_back({{"key", "teardown"}, {"path", "teardown"}});
+  }
+  if (items.empty()) return;
+  list(spec, "volumes")
+      .push_back({{"name", kScriptVolume},
+                  {"configMap", {{"name", settings.config_map}, {"items", std::move(items)}}}});
+  json& mounts = list(container, "volumeMounts");
+  if (json* mount = find_named(mounts, "name", kScriptVolume); mount != nullptr) {
+    (*mount)["mountPath"] = kScriptDir;
+  } else {
+    mounts.push_back({{"name", kScriptVolume}, {"mountPath", kScriptDir}});
+  }
+}
+
+/// Adds the volume that shows the node's folder, and returns where the container sees it, without a
+/// trailing slash. A template may mount "data" elsewhere than on the host (unsafe templates only).
+Result<std::string> add_data(json& spec, json& container, const SplitPath& path) {
+  const std::string host_path = path.parent + "/";
+  list(spec, "volumes")
+      .push_back({{"name", kDataVolume},
+                  {"hostPath", {{"path", host_path}, {"type", "DirectoryOrCreate"}}}});
+  json& mounts = list(container, "volumeMounts");
+  if (const json* mount = find_named(mounts, "name", kDataVolume); mount != nullptr) {
+    std::string seen = mount->value("mountPath", "");
+    while (seen.size() > 1 && seen.back() == '/') seen.pop_back();
+    if (seen.size() < 2 || seen.front() != '/') {
+      return invalid(
+          "helper pod template: the mountPath of volume \"data\" must be absolute and "
+          "must not be the root folder");
+    }
+    return seen;
+  }
+  // The scripts are a read-only volume: nothing can be mounted over or below it.
+  const bool hidden = is_within(path.parent, kScriptDir);
+  const std::string mount_path = hidden ? std::string(kDataDir) : host_path;
+  if (find_named(mounts, "mountPath", mount_path) != nullptr ||
+      find_named(mounts, "mountPath", hidden ? mount_path : path.parent) != nullptr) {
+    return invalid("helper pod template: its volumeMount at " + mount_path +
+                   " is in the way of the volume's folder");
+  }
+  mounts.push_back({{"name", kDataVolume}, {"mountPath", mount_path}});
+  return hidden ? mount_path : path.parent;
+}
+
+void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
+              const std::string& directory) {
+  const bool create = operation.action == Action::kCreate;
+  const std::string size = std::to_string(operation.size_bytes);
+  if (const auto& command = script_command(operation.action, settings); !command.empty()) {
+    container["command"] = json::array({command});
+  } else {
+    container["command"] = json::array({"/bin/sh", create ? "/script/setup" : "/script/teardown"});
+  }
+  container["args"] =
+      json::array({"-p", literal(directory), "-s", size, "-m", literal(operation.volume_mode), "-a",
+                   std::string(to_string(operation.action))});
+  json& env = list(container, "env");
+  set_env(env, "VOL_DIR", directory);
+  set_env(env, "VOL_MODE", operation.volume_mode);
+  set_env(env, "VOL_SIZE_BYTES", size);
+  set_env(env, "VOL_USER", create ? operation.user : "");
+  set_env(env, "VOL_GROUP", create ? operation.group : "");
+  set_env(env, "VOL_PERM", create ? operation.perm : "");
+}
+
+std::string provisioner_label(std::string_view provisioner_name) {
+  return short_hash(provisioner_name);
+}
+
+Result<json> metadata(const json& from_template, const Operation& operation,
+                      const ManifestSettings& settings) {
+  LPP_ASSIGN_OR_RETURN(const std::string record, encode_operation(operation), "helper pod");
+  json meta = from_template.is_object() ? from_template : json::object();
+  meta["name"] = pod_name(meta.value("name", ""), operation.action, operation.volume_name);
+  meta["namespace"] = settings.ns;
+  json& labels = map(meta, "labels");
+  labels[std::string(kManagedByLabel)] = "local-path-provisioner";
+  labels[std::string(kProvisionerLabel)] = provisioner_label(settings.provisioner_name);
+  labels[std::string(kActionLabel)] = to_string(operation.action);
+  json& annotations = map(meta, "annotations");
+  annotations[kOperationAnnotation] = record;
+  annotations[kVolumeAnnotation] = operation.volume_name;  // this one and the next are for people
+  if (!operation.claim.name.empty()) annotations[kClaimAnnotation] = operation.claim.to_string();
+  return meta;
+}
+
+Result<json> build(const Template& pod_template, const Operation& operation,
+                   const ManifestSettings& settings) {
+  LPP_ASSIGN_OR_RETURN(const SplitPath path, split_path(operation), "helper pod");
+  json pod = pod_template.pod;
+  if (!pod.is_object()) pod = json::object();
+  LPP_ASSIGN_OR_RETURN(
+      json meta, metadata(pod.value("metadata", json::object()), operation, settings), "metadata");
+  pod["apiVersion"] = "v1";
+  pod["kind"] = "Pod";
+  pod["metadata"] = std::move(meta);
+
+  json& spec = map(pod, "spec");
+  json& containers = list(spec, "containers");
+  if (containers.empty()) containers.push_back(json::object());
+  json& container = containers.front();
+  if (container.value("name", "").empty()) container["name"] = "helper-pod";
+  if (container.value("image", "").empty()) container["image"] = settings.helper_image;
+  if (!container.contains("terminationMessagePolicy")) {
+    container["terminationMessagePolicy"] = "FallbackToLogsOnError";
+  }
+
+  add_scripts(spec, container, settings);
+  LPP_ASSIGN_OR_RETURN(const std::string parent, add_data(spec, container, path), "data");
+  set_work(container, operation, settings, parent + "/" + path.leaf);
+
+  // A template's nodeName never sends the work to another node than the volume's.
+  if (!operation.node.empty()) spec["nodeName"] = operation.node;
+  spec["serviceAccountName"] = settings.service_account;
+  spec.erase("serviceAccount");  // its deprecated twin must not disagree
+  if (!spec.contains("automountServiceAccountToken")) spec["automountServiceAccountToken"] = false;
+  spec["restartPolicy"] = "Never";
+  spec["activeDeadlineSeconds"] = std::max<std::int64_t>(1, settings.deadline.count());
+  if (!spec.contains("tolerations")) {
+    spec["tolerations"] = json::array({{{"key", "node.kubernetes.io/disk-pressure"},
+                                        {"operator", "Exists"},
+                                        {"effect", "NoSchedule"}}});
+  }
+  return pod;
+}
+
+}  // namespace
+
+std::string label_selector(std::string_view provisioner_name) {
+  return std::string(kProvisionerLabel) + "=" + provisioner_label(provisioner_name);
+}
+
+std::string pod_name(std::string_view template_name, Action action, std::string_view volume_name) {
+  const std::string start(template_name.empty() ? "helper-pod" : template_name);
+  const std::string end = "-" + std::string(to_string(action)) + "-" + std::string(volume_name);
+  const std::string full = start + end;
+  if (full.size() <= kMaxPodName && is_dns_subdomain(full)) return full;
+
+  // Too long or not a name: keep of the template's part what fits, and make it unique by a hash.
+  constexpr std::size_t kRoom = kMaxPodName - kHashLength - 1;
+  constexpr std::size_t kLeastStart = 16;
+  const std::size_t kept = end.size() + kLeastStart < kRoom ? kRoom - end.size() : kLeastStart;
+  std::string name = (start.substr(0, kept) + end).substr(0, kRoom);
+  for (char& c : name) {
+    const bool good = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+    if (!good) c = '-';
+  }
+  const auto first = name.find_first_not_of('-');
+  return name.substr(first) + "-" + short_hash(full);
+}
+
+Result<json> make_pod(const Template& pod_template, const Operation& operation,
+                      const ManifestSettings& settings) {
+  try {
+    return build(pod_template, operation, settings);
+  } catch (const json::exception& e) {
+    return invalid(std::string("helper pod template has an unexpected shape: ") + e.what());
+  }
+}
+
+Result<Operation> operation_of(const k8s::Pod& pod) {
+  const auto it = pod.meta.annotations.find(kOperationAnnotation);
+  if (it == pod.meta.annotations.end()) {
+    return invalid("pod " + pod.meta.key().to_string() + " has no annotation " +
+                   kOperationAnnotation);
+  }
+  LPP_ASSIGN_OR_RETURN(Operation operation, decode_operation(it->second),
+                       "pod " + pod.meta.key().to_string());
+  return operation;
+}
+
+}  // namespace lpp::helperpod

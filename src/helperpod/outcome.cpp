@@ -1,0 +1,92 @@
+#include "helperpod/outcome.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/strings.h"
+
+namespace lpp::helperpod {
+
+namespace {
+
+/// An Event's note holds 1 KiB; the end of an output says most about why it ended.
+constexpr std::size_t kMaxOutput = 700;
+
+std::string tail_of(std::string_view text) {
+  text = trim(text);
+  if (text.size() <= kMaxOutput) return std::string(text);
+  std::size_t start = text.size() - kMaxOutput;
+  while (start < text.size() && (static_cast<unsigned char>(text[start]) & 0xC0U) == 0x80U) ++start;
+  return "..." + std::string(text.substr(start));
+}
+
+void append(std::string& text, std::string_view part) {
+  if (part.empty()) return;
+  if (!text.empty()) text += ": ";
+  text += part;
+}
+
+/// The container never ran, so that it has no log.
+bool never_started(std::string_view reason) {
+  return reason == "StartError" || reason == "ContainerCannotRun";
+}
+
+bool failed(const k8s::ContainerStatus& container) {
+  return container.terminated &&
+         (container.exit_code != 0 || never_started(container.terminated_reason));
+}
+
+Outcome failure(const k8s::Pod& pod) {
+  Outcome outcome;
+  outcome.progress.state = Progress::State::kFailed;
+  // The pod's own reason (Evicted, DeadlineExceeded, NodeAffinity ...) is the cause; what the
+  // container left behind is then a consequence.
+  std::string text = pod.reason;
+  append(text, tail_of(pod.message));
+
+  const auto container = std::find_if(pod.containers.begin(), pod.containers.end(), failed);
+  if (container != pod.containers.end()) {
+    outcome.container = container->name;
+    std::string how;
+    if (pod.containers.size() > 1) how = "container " + container->name + ": ";
+    how += "exit code " + std::to_string(container->exit_code);
+    const std::string& reason = container->terminated_reason;
+    if (!reason.empty() && reason != "Error") how += " (" + reason + ")";
+    append(text, how);
+    append(text, tail_of(container->terminated_message));
+    outcome.log_wanted = trim(container->terminated_message).empty() && !never_started(reason);
+  }
+  outcome.progress.message = "helper pod failed";
+  append(outcome.progress.message, text);
+  return outcome;
+}
+
+/// Why the pod does not get on, or "".
+std::string stuck_because(const k8s::Pod& pod) {
+  for (const auto& container : pod.containers) {
+    const std::string& reason = container.waiting_reason;
+    if (reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing") continue;
+    std::string text = "helper pod cannot start: " + reason;
+    append(text, tail_of(container.waiting_message));
+    return text;
+  }
+  for (const auto& condition : pod.conditions) {
+    if (condition.type != "PodScheduled" || condition.status != "False") continue;
+    std::string text = "helper pod cannot be scheduled";
+    append(text, condition.reason == "Unschedulable" ? "" : condition.reason);
+    append(text, tail_of(condition.message));
+    return text;
+  }
+  if (pod.phase == "Unknown") return "helper pod's state is unknown: its node does not report";
+  return {};
+}
+
+}  // namespace
+
+Outcome observe(const k8s::Pod& pod) {
+  if (pod.phase == "Succeeded") return Outcome{.progress = {Progress::State::kSucceeded, {}}};
+  if (pod.phase == "Failed") return failure(pod);
+  return Outcome{.progress = {Progress::State::kRunning, stuck_because(pod)}};
+}
+
+}  // namespace lpp::helperpod

@@ -1,0 +1,127 @@
+#include "helperpod/record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+
+namespace lpp::helperpod {
+
+namespace {
+
+using nlohmann::json;
+
+/// Longer than any record we write; bounds what a hand-made annotation can cost.
+constexpr std::size_t kMaxRecord = 64UL * 1024;
+
+/// Reads members of one object; remembers the first thing that is wrong.
+class Reader {
+ public:
+  explicit Reader(const json& object) : object_(object) {}
+
+  void text(const char* member, std::string& out, bool required = false) {
+    const auto it = object_.find(member);
+    if (it == object_.end()) {
+      if (required) complain(member, "is missing");
+      return;
+    }
+    if (!it->is_string()) return complain(member, "must be a string");
+    out = it->get<std::string>();
+    if (required && out.empty()) complain(member, "must not be empty");
+  }
+
+  template <typename Int>
+  void number(const char* member, Int& out, Int least) {
+    const auto it = object_.find(member);
+    if (it == object_.end()) return;
+    if (!it->is_number_integer()) return complain(member, "must be an integer");
+    const auto value = it->get<std::int64_t>();
+    const bool wrapped = it->is_number_unsigned() && value < 0;
+    if (wrapped || value < least || value > std::numeric_limits<Int>::max()) {
+      return complain(member, "is out of range");
+    }
+    out = static_cast<Int>(value);
+  }
+
+  void complain(std::string_view member, std::string_view what) {
+    if (problem_.empty()) problem_ = std::string(member) + " " + std::string(what);
+  }
+  const std::string& problem() const { return problem_; }
+
+ private:
+  const json& object_;
+  std::string problem_;
+};
+
+bool is_clean_absolute(std::string_view path) {
+  if (path.size() < 2 || path.front() != '/' || path.find('\0') != std::string_view::npos) {
+    return false;
+  }
+  for (const auto part : split(path.substr(1), '/')) {
+    if (part.empty() || part == "." || part == "..") return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+Result<std::string> encode_operation(const Operation& operation) {
+  const json record = {
+      {"action", std::string(to_string(operation.action))},
+      {"volume", operation.volume_name},
+      {"claimNamespace", operation.claim.ns},
+      {"claimName", operation.claim.name},
+      {"ownerUid", operation.owner_uid},
+      {"storageClass", operation.storage_class},
+      {"node", operation.node},
+      {"basePath", operation.base_path},
+      {"path", operation.path},
+      {"sizeBytes", operation.size_bytes},
+      {"volumeMode", operation.volume_mode},
+      {"user", operation.user},
+      {"group", operation.group},
+      {"perm", operation.perm},
+      {"attempt", operation.attempt},
+  };
+  try {
+    return record.dump();
+  } catch (const json::exception&) {
+    return invalid("operation on volume " + operation.volume_name + ": a value is not valid UTF-8");
+  }
+}
+
+Result<Operation> decode_operation(std::string_view text) {
+  if (text.size() > kMaxRecord) return invalid("operation record is too long");
+  const json record = json::parse(text, nullptr, false);
+  if (!record.is_object()) return invalid("operation record is not a JSON object");
+
+  Operation operation;
+  Reader reader(record);
+  std::string action;
+  reader.text("action", action, true);
+  if (action == to_string(Action::kDelete)) {
+    operation.action = Action::kDelete;
+  } else if (action != to_string(Action::kCreate)) {
+    reader.complain("action", "must be create or delete");
+  }
+  reader.text("volume", operation.volume_name, true);
+  reader.text("claimNamespace", operation.claim.ns);
+  reader.text("claimName", operation.claim.name);
+  reader.text("ownerUid", operation.owner_uid, true);
+  reader.text("storageClass", operation.storage_class);
+  reader.text("node", operation.node);
+  reader.text("basePath", operation.base_path);
+  reader.text("path", operation.path, true);
+  reader.number<std::int64_t>("sizeBytes", operation.size_bytes, 0);
+  reader.text("volumeMode", operation.volume_mode);
+  reader.text("user", operation.user);
+  reader.text("group", operation.group);
+  reader.text("perm", operation.perm);
+  reader.number<int>("attempt", operation.attempt, 1);
+  if (!is_clean_absolute(operation.path)) {
+    reader.complain("path", "must be absolute and lexically clean");
+  }
+  if (!reader.problem().empty()) return invalid("operation record: " + reader.problem());
+  return operation;
+}
+
+}  // namespace lpp::helperpod

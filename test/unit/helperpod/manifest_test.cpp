@@ -1,0 +1,491 @@
+#include "helperpod/manifest.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "helperpod/names.h"
+
+namespace lpp::helperpod {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kSimple = R"(apiVersion: v1
+kind: Pod
+metadata:
+  name: helper-pod
+spec:
+  priorityClassName: system-node-critical
+  tolerations:
+    - key: node.kubernetes.io/disk-pressure
+      operator: Exists
+      effect: NoSchedule
+  containers:
+  - name: helper-pod
+    image: busybox
+    imagePullPolicy: IfNotPresent
+)";
+
+Template load(std::string_view yaml, bool allow_unsafe = false) {
+  auto result = parse_template(yaml, "helperPod.yaml", allow_unsafe);
+  REQUIRE_MESSAGE(result.ok(), (result.ok() ? "" : result.error().message));
+  return *std::move(result);
+}
+
+ManifestSettings settings() {
+  return ManifestSettings{.provisioner_name = "rancher.io/local-path",
+                          .ns = "local-path-storage",
+                          .service_account = "local-path-provisioner-service-account",
+                          .config_map = "local-path-config",
+                          .helper_image = "example.com/busybox:1",
+                          .deadline = std::chrono::seconds(90)};
+}
+
+Operation create() {
+  return Operation{.action = Action::kCreate,
+                   .volume_name = "pvc-1",
+                   .claim = {"default", "data"},
+                   .owner_uid = "uid-1",
+                   .storage_class = "local-path",
+                   .node = "n1",
+                   .base_path = "/opt/lp",
+                   .path = "/opt/lp/pvc-1_default_data",
+                   .size_bytes = 1024,
+                   .volume_mode = "Filesystem",
+                   .user = "1000",
+                   .group = "2000",
+                   .perm = "0750",
+                   .attempt = 3};
+}
+
+json build(const Template& pod_template, const Operation& operation, const ManifestSettings& s) {
+  auto result = make_pod(pod_template, operation, s);
+  REQUIRE_MESSAGE(result.ok(), (result.ok() ? "" : result.error().message));
+  return *std::move(result);
+}
+
+std::string env_of(const json& pod, std::string_view name) {
+  std::string value = "(absent)";
+  for (const auto& entry : pod["spec"]["containers"][0]["env"]) {
+    if (entry["name"] == name) value = entry["value"];
+  }
+  return value;
+}
+
+json as_json(const char* text) { return json::parse(text); }
+
+TEST_CASE("a helper pod is the template plus what behaviour rule B6.2 adds, field by field") {
+  json pod = build(load(kSimple), create(), settings());
+  const json record = json::parse(
+      pod["metadata"]["annotations"]["local.path.provisioner/operation"].get<std::string>());
+  CHECK(record == as_json(R"({
+    "action": "create", "volume": "pvc-1", "claimNamespace": "default", "claimName": "data",
+    "ownerUid": "uid-1", "storageClass": "local-path", "node": "n1", "basePath": "/opt/lp",
+    "path": "/opt/lp/pvc-1_default_data", "sizeBytes": 1024, "volumeMode": "Filesystem",
+    "user": "1000", "group": "2000", "perm": "0750", "attempt": 3})"));
+  pod["metadata"]["annotations"].erase("local.path.provisioner/operation");
+
+  json expected = as_json(R"({
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {
+      "name": "helper-pod-create-pvc-1",
+      "namespace": "local-path-storage",
+      "labels": {
+        "app.kubernetes.io/managed-by": "local-path-provisioner",
+        "local.path.provisioner/provisioner": "",
+        "local.path.provisioner/action": "create"
+      },
+      "annotations": {
+        "local.path.provisioner/volume": "pvc-1",
+        "local.path.provisioner/claim": "default/data"
+      }
+    },
+    "spec": {
+      "nodeName": "n1",
+      "serviceAccountName": "local-path-provisioner-service-account",
+      "automountServiceAccountToken": false,
+      "restartPolicy": "Never",
+      "activeDeadlineSeconds": 90,
+      "priorityClassName": "system-node-critical",
+      "tolerations": [
+        {"key": "node.kubernetes.io/disk-pressure", "operator": "Exists", "effect": "NoSchedule"}
+      ],
+      "containers": [{
+        "name": "helper-pod",
+        "image": "busybox",
+        "imagePullPolicy": "IfNotPresent",
+        "terminationMessagePolicy": "FallbackToLogsOnError",
+        "command": ["/bin/sh", "/script/setup"],
+        "args": ["-p", "/opt/lp/pvc-1_default_data", "-s", "1024", "-m", "Filesystem",
+                 "-a", "create"],
+        "env": [
+          {"name": "VOL_DIR", "value": "/opt/lp/pvc-1_default_data"},
+          {"name": "VOL_MODE", "value": "Filesystem"},
+          {"name": "VOL_SIZE_BYTES", "value": "1024"},
+          {"name": "VOL_USER", "value": "1000"},
+          {"name": "VOL_GROUP", "value": "2000"},
+          {"name": "VOL_PERM", "value": "0750"}
+        ],
+        "volumeMounts": [
+          {"name": "script", "mountPath": "/script"},
+          {"name": "data", "mountPath": "/opt/lp/"}
+        ]
+      }],
+      "volumes": [
+        {"name": "script", "configMap": {
+          "name": "local-path-config",
+          "items": [{"key": "setup", "path": "setup"}, {"key": "teardown", "path": "teardown"}]}},
+        {"name": "data", "hostPath": {"path": "/opt/lp/", "type": "DirectoryOrCreate"}}
+      ]
+    }
+  })");
+  expected["metadata"]["labels"][std::string(kProvisionerLabel)] =
+      short_hash("rancher.io/local-path");
+  CHECK_MESSAGE(pod == expected, json::diff(expected, pod).dump(1));
+}
+
+TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mode") {
+  Operation operation = create();
+  operation.action = Action::kDelete;
+  const json pod = build(load(kSimple), operation, settings());
+  const json& container = pod["spec"]["containers"][0];
+  CHECK(pod["metadata"]["name"] == "helper-pod-delete-pvc-1");
+  CHECK(pod["metadata"]["labels"]["local.path.provisioner/action"] == "delete");
+  CHECK(container["command"] == json::array({"/bin/sh", "/script/teardown"}));
+  CHECK(container["args"].back() == "delete");
+  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/pvc-1_default_data");
+  CHECK(env_of(pod, "VOL_SIZE_BYTES") == "1024");
+  CHECK(env_of(pod, "VOL_USER").empty());
+  CHECK(env_of(pod, "VOL_GROUP").empty());
+  CHECK(env_of(pod, "VOL_PERM").empty());
+}
+
+TEST_CASE("a template without the optional fields gets the defaults") {
+  ManifestSettings s = settings();
+  s.deadline = std::chrono::seconds(0);
+  const json pod = build(load("spec: {containers: [{}]}"), create(), s);
+  const json& spec = pod["spec"];
+  CHECK(pod["apiVersion"] == "v1");
+  CHECK(pod["kind"] == "Pod");
+  CHECK(pod["metadata"]["name"] == "helper-pod-create-pvc-1");
+  CHECK(spec["containers"][0]["name"] == "helper-pod");
+  CHECK(spec["containers"][0]["image"] == "example.com/busybox:1");
+  CHECK_FALSE(spec["containers"][0].contains("imagePullPolicy"));
+  CHECK(spec["tolerations"] == as_json(R"([{"key": "node.kubernetes.io/disk-pressure",
+                                            "operator": "Exists", "effect": "NoSchedule"}])"));
+  CHECK(spec["activeDeadlineSeconds"] == 1);  // 0 is not allowed by the API server
+}
+
+TEST_CASE("what a template says is kept where the task does not need otherwise") {
+  const json pod = build(load(R"(
+metadata:
+  name: my-helper
+  labels: {team: storage, local.path.provisioner/action: forged}
+  annotations: {note: "yes", local.path.provisioner/operation: forged}
+spec:
+  automountServiceAccountToken: true
+  tolerations: []
+  imagePullSecrets: [{name: registry}]
+  nodeSelector: {disk: ssd}
+  securityContext: {seLinuxOptions: {type: spc_t}, seccompProfile: {type: RuntimeDefault}}
+  containers:
+  - name: worker
+    image: own/helper:2
+    terminationMessagePolicy: File
+    resources: {limits: {cpu: 1, memory: 64Mi}}
+    env: [{name: HTTP_PROXY, value: http://proxy:3128}, {name: VOL_DIR, value: forged}]
+)"),
+                         create(), settings());
+  CHECK(pod["metadata"]["name"] == "my-helper-create-pvc-1");
+  CHECK(pod["metadata"]["labels"]["team"] == "storage");
+  CHECK(pod["metadata"]["labels"]["local.path.provisioner/action"] == "create");
+  CHECK(pod["metadata"]["annotations"]["note"] == "yes");
+  CHECK(pod["metadata"]["annotations"]["local.path.provisioner/operation"] != "forged");
+  const json& spec = pod["spec"];
+  CHECK(spec["automountServiceAccountToken"] == true);
+  CHECK(spec["tolerations"] == json::array());
+  CHECK(spec["imagePullSecrets"] == as_json(R"([{"name": "registry"}])"));
+  CHECK(spec["nodeSelector"] == as_json(R"({"disk": "ssd"})"));
+  CHECK(spec["securityContext"]["seLinuxOptions"]["type"] == "spc_t");
+  const json& container = spec["containers"][0];
+  CHECK(container["name"] == "worker");
+  CHECK(container["image"] == "own/helper:2");
+  CHECK(container["terminationMessagePolicy"] == "File");
+  CHECK(container["resources"] == as_json(R"({"limits": {"cpu": 1, "memory": "64Mi"}})"));
+  CHECK(container["env"][0] == as_json(R"({"name": "HTTP_PROXY", "value": "http://proxy:3128"})"));
+  CHECK(container["env"].size() == 7);  // the template's VOL_DIR went
+  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/pvc-1_default_data");
+}
+
+TEST_CASE("commands replace the scripts, and the scripts' volume goes when both do") {
+  ManifestSettings s = settings();
+  SUBCASE("setup only") {
+    s.setup_command = "/manager";
+    const json pod = build(load(kSimple), create(), s);
+    CHECK(pod["spec"]["containers"][0]["command"] == json::array({"/manager"}));
+    CHECK(pod["spec"]["volumes"][0]["configMap"]["items"] ==
+          as_json(R"([{"key": "teardown", "path": "teardown"}])"));
+    Operation removal = create();
+    removal.action = Action::kDelete;
+    CHECK(build(load(kSimple), removal, s)["spec"]["containers"][0]["command"] ==
+          json::array({"/bin/sh", "/script/teardown"}));
+  }
+  SUBCASE("teardown only") {
+    s.teardown_command = "/manager";
+    const json pod = build(load(kSimple), create(), s);
+    CHECK(pod["spec"]["containers"][0]["command"] == json::array({"/bin/sh", "/script/setup"}));
+    CHECK(pod["spec"]["volumes"][0]["configMap"]["items"] ==
+          as_json(R"([{"key": "setup", "path": "setup"}])"));
+  }
+  SUBCASE("both") {
+    s.setup_command = "/manager";
+    s.teardown_command = "/manager";
+    const json pod = build(load(kSimple), create(), s);
+    CHECK(pod["spec"]["volumes"].size() == 1);
+    CHECK(pod["spec"]["volumes"][0]["name"] == "data");
+    CHECK(pod["spec"]["containers"][0]["volumeMounts"] ==
+          as_json(R"([{"name": "data", "mountPath": "/opt/lp/"}])"));
+    CHECK(pod["spec"]["containers"][0]["args"].size() == 8);
+  }
+}
+
+TEST_CASE("the kubelet's variable expansion does not change what a user wrote") {
+  Operation operation = create();
+  operation.path = "/opt/lp/$(VOL_DIR)$$x$";
+  operation.user = "$(USER)";
+  const json pod = build(load(kSimple), operation, settings());
+  CHECK(pod["spec"]["containers"][0]["args"][1] == "/opt/lp/$$(VOL_DIR)$$$$x$$");
+  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/$$(VOL_DIR)$$$$x$$");
+  CHECK(env_of(pod, "VOL_USER") == "$$(USER)");
+
+  // Volume paths are not expanded by anybody.
+  operation.path = "/opt/$(A)/b";
+  CHECK(build(load(kSimple), operation, settings())["spec"]["volumes"][1]["hostPath"]["path"] ==
+        "/opt/$(A)/");
+}
+
+TEST_CASE("the pod runs on the operation's node whatever the template says") {
+  const auto pod_template = load("spec: {nodeName: other, containers: [{}]}", true);
+  Operation operation = create();
+  CHECK(build(pod_template, operation, settings())["spec"]["nodeName"] == "n1");
+  operation.node.clear();
+  CHECK(build(pod_template, operation, settings())["spec"]["nodeName"] == "other");
+  CHECK_FALSE(build(load(kSimple), operation, settings())["spec"].contains("nodeName"));
+}
+
+TEST_CASE("an unsafe template may mount the data elsewhere, and the paths follow") {
+  const auto pod_template = load(R"(
+spec:
+  serviceAccount: other
+  volumes: [{name: tools, hostPath: {path: /opt/tools}}]
+  containers:
+  - name: helper-pod
+    volumeMounts:
+    - {name: tools, mountPath: /tools}
+    - {name: data, mountPath: /mnt/data/}
+    - {name: script, mountPath: /elsewhere}
+  - {name: sidecar, image: x}
+)",
+                                 true);
+  const json pod = build(pod_template, create(), settings());
+  const json& container = pod["spec"]["containers"][0];
+  CHECK(container["args"][1] == "/mnt/data/pvc-1_default_data");
+  CHECK(env_of(pod, "VOL_DIR") == "/mnt/data/pvc-1_default_data");
+  CHECK(container["volumeMounts"] == as_json(R"([{"name": "tools", "mountPath": "/tools"},
+    {"name": "data", "mountPath": "/mnt/data/"}, {"name": "script", "mountPath": "/script"}])"));
+  CHECK(pod["spec"]["volumes"].size() == 3);
+  CHECK(pod["spec"]["volumes"][2]["hostPath"]["path"] == "/opt/lp/");
+  CHECK(pod["spec"]["serviceAccountName"] == "local-path-provisioner-service-account");
+  CHECK_FALSE(pod["spec"].contains("serviceAccount"));
+  CHECK(pod["spec"]["containers"][1] == as_json(R"({"name": "sidecar", "image": "x"})"));
+}
+
+TEST_CASE("a mount of the template in the way of the data is an error") {
+  for (const char* path : {"/opt/lp", "/opt/lp/"}) {
+    const auto pod_template = load(
+        "spec: {volumes: [{name: a, emptyDir: {}}], containers: "
+        "[{volumeMounts: [{name: a, mountPath: " +
+            std::string(path) + "}]}]}",
+        true);
+    const auto pod = make_pod(pod_template, create(), settings());
+    REQUIRE_FALSE(pod.ok());
+    CHECK(pod.error().is(ErrorCode::kInvalid));
+    CHECK(pod.error().message.find("/opt/lp") != std::string::npos);
+  }
+}
+
+TEST_CASE("a volume below /script is shown elsewhere, because the scripts are mounted there") {
+  Operation operation = create();
+  for (const char* path : {"/script/v", "/script/a/v"}) {
+    operation.path = path;
+    const json pod = build(load(kSimple), operation, settings());
+    CHECK(env_of(pod, "VOL_DIR") == "/local-path-data/v");
+    CHECK(pod["spec"]["containers"][0]["args"][1] == "/local-path-data/v");
+    CHECK(pod["spec"]["containers"][0]["volumeMounts"][1]["mountPath"] == "/local-path-data");
+    CHECK(pod["spec"]["volumes"][1]["hostPath"]["path"] ==
+          std::string(path).substr(0, std::string(path).size() - 1));
+  }
+  operation.path = "/scripts/v";
+  CHECK(env_of(build(load(kSimple), operation, settings()), "VOL_DIR") == "/scripts/v");
+}
+
+TEST_CASE("a path without a parent folder or a leaf name is refused") {
+  for (const char* path : {"", "/", "/a", "a/b", "/a/", "relative"}) {
+    CAPTURE(path);
+    Operation operation = create();
+    operation.path = path;
+    const auto pod = make_pod(load(kSimple), operation, settings());
+    REQUIRE_FALSE(pod.ok());
+    CHECK(pod.error().is(ErrorCode::kInvalid));
+    CHECK(pod.error().message.find("pvc-1") != std::string::npos);
+  }
+}
+
+TEST_CASE("an operation that is not valid UTF-8 is refused, not a crash") {
+  Operation operation = create();
+  operation.path = "/opt/lp/\xff";
+  const auto pod = make_pod(load(kSimple), operation, settings());
+  REQUIRE_FALSE(pod.ok());
+  CHECK(pod.error().is(ErrorCode::kInvalid));
+}
+
+TEST_CASE("a template of an impossible shape is an error, not a crash") {
+  for (const char* text : {R"([])", R"({"spec": []})", R"({"spec": {"containers": [1]}})",
+                           R"({"metadata": {"name": 1}, "spec": {"containers": [{}]}})",
+                           R"({"spec": {"containers": [{"image": 7}]}})",
+                           R"({"spec": {"containers": [{"env": [1]}]}})"}) {
+    CAPTURE(text);
+    const auto pod = make_pod(Template{as_json(text)}, create(), settings());
+    if (!pod.ok()) CHECK(pod.error().is(ErrorCode::kInvalid));
+  }
+}
+
+TEST_CASE("the name of a helper pod is the old one as long as that is valid") {
+  CHECK(pod_name("helper-pod", Action::kCreate, "pvc-0f") == "helper-pod-create-pvc-0f");
+  CHECK(pod_name("helper-pod", Action::kDelete, "pvc-0f") == "helper-pod-delete-pvc-0f");
+  CHECK(pod_name("a.b", Action::kCreate, "c") == "a.b-create-c");
+  const std::string just(128 - std::string("-create-c").size(), 'x');
+  CHECK(pod_name(just, Action::kCreate, "c") == just + "-create-c");
+}
+
+TEST_CASE("names of helper pods are valid and different for any template and volume") {
+  std::vector<std::string> volumes = {"pvc-1",  "pvc-2", "a.b",    std::string(253, 'v'),
+                                      "A_B",    "-x-",   "a..b",   std::string(252, 'v') + "w",
+                                      "ümlaut", "a b/c", "a-b-c-", ""};
+  for (const std::string& start :
+       {std::string(), std::string("helper-pod"), std::string(119, 't'), std::string(120, 't'),
+        std::string(200, 't'), std::string(300, '-'), std::string("Bad_Name."),
+        std::string(103, 't') + "."}) {
+    std::vector<std::string> names;
+    for (const auto& volume : volumes) {
+      for (const Action action : {Action::kCreate, Action::kDelete}) {
+        names.push_back(pod_name(start, action, volume));
+        CAPTURE(names.back());
+        CHECK(is_dns_subdomain(names.back()));
+        CHECK(names.back().size() <= 128);
+        CHECK(names.back() == pod_name(start, action, volume));
+      }
+    }
+    std::sort(names.begin(), names.end());
+    CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
+  }
+}
+
+TEST_CASE("a long template name keeps the volume's name readable") {
+  const std::string name = pod_name(std::string(200, 't'), Action::kCreate, "pvc-0f");
+  CHECK(name.find("-create-pvc-0f-") != std::string::npos);
+}
+
+TEST_CASE("the selector and the label agree") {
+  const json pod = build(load(kSimple), create(), settings());
+  const std::string value = pod["metadata"]["labels"][std::string(kProvisionerLabel)];
+  CHECK(label_selector("rancher.io/local-path") == std::string(kProvisionerLabel) + "=" + value);
+  CHECK(is_label_value(value));
+  CHECK(label_selector("a") != label_selector("b"));
+}
+
+TEST_CASE("an operation comes back from the pod as it went in") {
+  Operation operation = create();
+  operation.path = "/opt/lp/\"quoted\" $(X) ü";
+  const json pod = build(load(kSimple), operation, settings());
+  k8s::Pod read;
+  read.meta.name = "p";
+  for (const auto& [key, value] : pod["metadata"]["annotations"].items()) {
+    read.meta.annotations[key] = value.get<std::string>();
+  }
+  const auto back = operation_of(read);
+  REQUIRE(back.ok());
+  CHECK(*back == operation);
+}
+
+TEST_CASE("annotations edited by hand are errors that name the member") {
+  struct Case {
+    const char* text;
+    const char* says;
+  };
+  const std::vector<Case> cases = {
+      {"", "not a JSON object"},
+      {"[]", "not a JSON object"},
+      {"{", "not a JSON object"},
+      {"null", "not a JSON object"},
+      {R"({})", "action is missing"},
+      {R"({"action":"resize","volume":"v","ownerUid":"u","path":"/a/b"})", "action must be"},
+      {R"({"action":1,"volume":"v","ownerUid":"u","path":"/a/b"})", "action must be a string"},
+      {R"({"action":"create","ownerUid":"u","path":"/a/b"})", "volume is missing"},
+      {R"({"action":"create","volume":"","ownerUid":"u","path":"/a/b"})", "volume must not"},
+      {R"({"action":"create","volume":"v","path":"/a/b"})", "ownerUid is missing"},
+      {R"({"action":"create","volume":"v","ownerUid":"u"})", "path is missing"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"a/b"})", "path must be"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/"})", "path must be"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/../b"})", "path must be"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a//b"})", "path must be"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b/"})", "path must be"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/\u0000"})", "path must be"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","sizeBytes":"1"})",
+       "sizeBytes must be an integer"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","sizeBytes":-1})",
+       "sizeBytes is out of range"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b",
+           "sizeBytes":18446744073709551615})",
+       "sizeBytes is out of range"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","attempt":0})",
+       "attempt is out of range"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","attempt":4294967297})",
+       "attempt is out of range"},
+      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","node":null})",
+       "node must be a string"},
+  };
+  for (const auto& c : cases) {
+    CAPTURE(c.text);
+    k8s::Pod pod;
+    pod.meta.ns = "ns";
+    pod.meta.name = "p";
+    pod.meta.annotations["local.path.provisioner/operation"] = c.text;
+    const auto operation = operation_of(pod);
+    REQUIRE_FALSE(operation.ok());
+    CHECK(operation.error().is(ErrorCode::kInvalid));
+    CHECK_MESSAGE(operation.error().message.find(c.says) != std::string::npos,
+                  operation.error().message);
+    CHECK(operation.error().message.find("ns/p") != std::string::npos);
+  }
+  const auto none = operation_of(k8s::Pod{});
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().is(ErrorCode::kInvalid));
+}
+
+TEST_CASE("a record of a later version is read as far as it is known") {
+  k8s::Pod pod;
+  pod.meta.annotations["local.path.provisioner/operation"] =
+      R"({"action":"delete","volume":"v","ownerUid":"u","path":"/a/b","quota":{"x":1}})";
+  const auto operation = operation_of(pod);
+  REQUIRE(operation.ok());
+  CHECK(operation->action == Action::kDelete);
+  CHECK(operation->attempt == 1);
+  CHECK(operation->volume_mode == "Filesystem");
+}
+
+}  // namespace
+}  // namespace lpp::helperpod
