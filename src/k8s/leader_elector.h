@@ -1,15 +1,22 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <functional>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "base/clock.h"
 #include "k8s/api_client.h"
 #include "k8s/transport.h"
 
 namespace lpp::k8s {
+
+inline constexpr std::string_view kNotLeader = "NotLeader";
 
 struct LeaderElectorOptions {
   std::string ns;
@@ -31,42 +38,56 @@ class LeaderElector {
     std::function<void(const std::string&)> new_leader{};  // for the log
   };
 
+  /// `options` must have passed validate(). The client and clock must outlive it. Every request is
+  /// limited to half of renew_deadline.
   LeaderElector(ApiClient& client, Clock& clock, LeaderElectorOptions options, Callbacks callbacks);
+  ~LeaderElector();
 
-  /// kInvalid unless lease_duration > renew_deadline > 1.2 * retry_period.
+  /// kInvalid unless lease_duration > renew_deadline > 1.2 * retry_period and all names are given.
   static Result<void> validate(const LeaderElectorOptions& options);
 
   /// Acquires, renews, and after a loss acquires again, until stopped; releases the lease when it
-  /// was held at the end (after stopped_leading has returned).
+  /// was held at the end (after stopped_leading has returned). stopped_leading is called no later
+  /// than renew_deadline after the last renewal was sent, so that lease_duration - renew_deadline
+  /// is left for leader work to end. On a stop the lease stays valid while leader work ends.
   void run(const std::stop_token& stop);
 
+  /// False from the moment of a loss or stop, even while leader work is still ending.
   bool leading() const;
-  /// Until when nobody else can hold the lease; the past when we do not lead. Writes of leader work
-  /// must be over by then.
+  /// Until when nobody else can hold the lease, counted from before the last renewal was sent; the
+  /// past when we do not hold it. Writes of leader work must be over by then.
   TimePoint valid_until() const;
 
  private:
-  enum class Attempt { kHeld, kNotHeld };
-  Attempt try_acquire_or_renew();
+  struct Observed;
+  enum class Attempt { kHeld, kFailed, kHeldByOther };
+
+  bool acquire(const std::stop_token& stop);
+  void renew_until_lost(const std::stop_token& stop);
+  Attempt try_acquire_or_renew(TimePoint deadline, const std::stop_token& stop);
+  Attempt create(TimePoint deadline, const std::stop_token& stop);
+  Attempt update(TimePoint deadline, const std::stop_token& stop);
+  Attempt accept(const Result<nlohmann::json>& answer, TimePoint sent, std::string_view what);
+  void observe(const nlohmann::json& lease, TimePoint at);
+  bool observed_is_valid() const;
   void release();
+  bool try_release(ApiClient& client);
+  ApiClient limited_client(TimePoint deadline, std::stop_token stop) const;
 
   ApiClient& client_;
   Clock& clock_;
   const LeaderElectorOptions options_;
   const Callbacks callbacks_;
+  std::atomic<bool> leading_ = false;
   std::atomic<TimePoint> valid_until_{TimePoint::min()};
   // Used by run() only.
-  std::string observed_record_;  // serialized spec last seen
-  std::string observed_holder_;
-  std::string observed_version_;  // metadata.resourceVersion
-  std::chrono::seconds observed_duration_{0};
-  int observed_transitions_ = 0;
-  std::string acquire_time_;
-  TimePoint observed_at_{};
+  std::unique_ptr<Observed> observed_;  // the lease as last seen
+  bool may_hold_ = false;               // a write of ours may have made us the holder
 };
 
-/// A Transport that refuses writes outside the lease and shortens their deadlines so that each is
-/// over before the lease could pass to another. Reads pass. Thread-safe.
+/// A Transport that refuses writes outside the lease (kUnavailable, reason kNotLeader; nothing was
+/// sent) and shortens their deadlines so that each is over before the lease could pass to another.
+/// Reads pass. Thread-safe.
 class FencedTransport final : public Transport {
  public:
   FencedTransport(Transport& inner, Clock& clock, std::function<TimePoint()> valid_until)
