@@ -1,0 +1,427 @@
+#include "devcluster/node/pod_runner.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "devcluster/runtime/json_access.h"
+
+namespace lpp::devcluster {
+
+using namespace fields;
+using nlohmann::json;
+using std::chrono::seconds;
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr seconds kMostBackOff{300};
+constexpr seconds kPullBackOff{10};
+constexpr std::chrono::milliseconds kMountBackOff{500};
+constexpr seconds kMostMountBackOff{10};
+constexpr std::size_t kMessageLimit = 4096;
+constexpr std::size_t kFallbackLimit = 2048;
+
+std::vector<ContainerRun> runs_of(const json& pod, std::string_view list, bool init) {
+  std::vector<ContainerRun> runs;
+  for (const json& container : array_at(pod, {"spec", list})) {
+    ContainerRun run;
+    run.name = std::string(text_at(container, {"name"}));
+    run.image = std::string(text_at(container, {"image"}));
+    run.init = init;
+    runs.push_back(std::move(run));
+  }
+  return runs;
+}
+
+std::string read_file(const std::string& path, std::size_t limit) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  return text.substr(0, limit);
+}
+
+Duration grace_of(const json& pod) {
+  return seconds(number_at(pod, {"metadata", "deletionGracePeriodSeconds"},
+                           number_at(pod, {"spec", "terminationGracePeriodSeconds"}, 30)));
+}
+
+}  // namespace
+
+void sooner(PodRunner::Next& next, Duration delay) {
+  if (!next.again.has_value() || delay < *next.again) next.again = delay;
+}
+
+PodRunner::PodRunner(NodeServices& services, const json& pod)
+    : services_(services),
+      uid_(uid_of(pod)),
+      state_folder_(services.state_folder + "/pods/" + uid_),
+      accepted_(services.clock.now()),
+      restart_policy_(text_at(pod, {"spec", "restartPolicy"}, "Always")),
+      start_time_(format_rfc3339(services.clock.wall_now())),
+      init_(runs_of(pod, "initContainers", true)),
+      main_(runs_of(pod, "containers", false)) {
+  std::error_code error;
+  fs::create_directories(state_folder_, error);
+  set_waiting(init_.empty() ? "ContainerCreating" : "PodInitializing");
+}
+
+std::vector<ContainerRun*> PodRunner::all_runs() {
+  std::vector<ContainerRun*> all;
+  for (ContainerRun& run : init_) all.push_back(&run);
+  for (ContainerRun& run : main_) all.push_back(&run);
+  return all;
+}
+
+bool PodRunner::any_running() const {
+  const auto running = [](const ContainerRun& run) { return run.running(); };
+  return std::any_of(init_.begin(), init_.end(), running) ||
+         std::any_of(main_.begin(), main_.end(), running);
+}
+
+void PodRunner::set_waiting(std::string_view reason, const std::string& message) {
+  for (ContainerRun* run : all_runs()) {
+    if (run->state != ContainerRun::State::kWaiting || run->restarts > 0) continue;
+    run->reason = reason;
+    run->message = message;
+  }
+}
+
+const json* PodRunner::spec_of(const json& pod, const ContainerRun& run) const {
+  for (const json& container :
+       array_at(pod, {"spec", run.init ? "initContainers" : "containers"})) {
+    if (text_at(container, {"name"}) == run.name) return &container;
+  }
+  return nullptr;
+}
+
+std::string PodRunner::log_path(std::string_view container, bool previous) const {
+  for (const auto* list : {&init_, &main_}) {
+    for (const ContainerRun& run : *list) {
+      if (run.name != container) continue;
+      const int number = run.restarts - (previous ? 1 : 0);
+      if (number < 0) return {};
+      return state_folder_ + "/" + run.name + "/" + std::to_string(number) + ".log";
+    }
+  }
+  return {};
+}
+
+void PodRunner::on_exit(ProcessHost::Id id, const ProcessExit& exit) {
+  exits_.insert_or_assign(id, PendingExit{exit, services_.clock.now()});
+}
+
+void PodRunner::collect_exits(const json* pod, const NodeFaults& faults, Next& next) {
+  static const json kGone = json::object();
+  for (ContainerRun* run : all_runs()) {
+    if (!run->running()) continue;
+    const auto ended = exits_.find(run->process);
+    if (ended == exits_.end()) continue;
+    const Duration left = ended->second.at + faults.report_delay - services_.clock.now();
+    if (left > Duration::zero()) {
+      sooner(next, left);
+      continue;
+    }
+    finish(pod == nullptr ? kGone : *pod, *run, ended->second.exit);
+    exits_.erase(ended);
+  }
+}
+
+void PodRunner::finish(const json& pod, ContainerRun& run, const ProcessExit& exit) {
+  run.state = ContainerRun::State::kTerminated;
+  run.process = 0;
+  run.ended = services_.clock.now();
+  run.finished_at = now_text();
+  run.exit_code = exit.code;
+  run.signal = exit.signal;
+  run.reason = !exit.started ? "StartError" : exit.code == 0 ? "Completed" : "Error";
+  run.message =
+      exit.started ? read_file(termination_file(run.state_folder), kMessageLimit) : exit.message;
+  const json* spec = spec_of(pod, run);
+  if (run.message.empty() && exit.code != 0 && spec != nullptr &&
+      text_at(*spec, {"terminationMessagePolicy"}) == "FallbackToLogsOnError") {
+    run.message = BoundedLog::read(log_path(run.name, false));
+    if (run.message.size() > kFallbackLimit)
+      run.message.erase(0, run.message.size() - kFallbackLimit);
+  }
+  if (!exit.started) services_.events.warning(pod, "Failed", "Error: " + exit.message);
+}
+
+PodRunner::Next PodRunner::sync(const json* pod, const NodeFaults& faults) {
+  Next next;
+  collect_exits(pod, faults, next);
+  if (pod == nullptr) {  // removed without waiting for us
+    if (any_running()) {
+      if (!killed_) signal_all(nullptr, SIGKILL);
+      killed_ = true;
+      return next;
+    }
+    std::error_code error;
+    fs::remove_all(state_folder_, error);
+    return {.done = true};
+  }
+  if (is_deleting(*pod)) {
+    Next step = end(*pod, Ending::kDeleted, grace_of(*pod));
+    if (next.again) sooner(step, *next.again);
+    return step;
+  }
+  if (over_) return {};
+  Next step = go_on(*pod, faults);
+  if (next.again) sooner(step, *next.again);
+  return step;
+}
+
+PodRunner::Next PodRunner::go_on(const json& pod, const NodeFaults& faults) {
+  Next next;
+  if (ending_ == Ending::kForced) return end(pod, Ending::kForced, forced_grace_);
+  if (!evicted_.empty()) {
+    services_.events.warning(pod, "Evicted", evicted_);
+    return force(pod, "Evicted", evicted_, Duration::zero());
+  }
+  if (const auto limit = number_at(pod, {"spec", "activeDeadlineSeconds"}, 0); limit > 0) {
+    const Duration left = accepted_ + seconds(limit) - services_.clock.now();
+    if (left <= Duration::zero()) {
+      const std::string why = "Pod was active on the node longer than the specified deadline";
+      services_.events.normal(pod, "DeadlineExceeded", why);
+      return force(pod, "DeadlineExceeded", why, grace_of(pod));
+    }
+    sooner(next, left);
+  }
+  if (const Duration left = accepted_ + faults.start_delay - services_.clock.now();
+      left > Duration::zero()) {
+    sooner(next, left);
+    return next;
+  }
+  if (!volumes_.has_value() && !mount(pod, next)) {
+    report(pod);
+    return next;
+  }
+  bool ready_for_main = true;
+  for (ContainerRun& run : init_) {
+    if (run.ended_well()) continue;
+    ready_for_main = false;
+    if (const json* spec = spec_of(pod, run)) advance(pod, *spec, run, faults, next);
+    break;  // one after the other
+  }
+  if (ready_for_main) {
+    for (ContainerRun& run : main_) {
+      if (const json* spec = spec_of(pod, run)) advance(pod, *spec, run, faults, next);
+    }
+  }
+  report(pod);
+  return next;
+}
+
+bool PodRunner::mount(const json& pod, Next& next) {
+  const TimePoint now = services_.clock.now();
+  if (now < mount_again_) {
+    sooner(next, mount_again_ - now);
+    return false;
+  }
+  const ObjectPtr node = services_.registry.find("nodes", "", services_.name);
+  static const json kNoNode = json::object();
+  auto mounted = mount_volumes(pod, {.registry = services_.registry,
+                                     .disk = services_.disk,
+                                     .node = node == nullptr ? kNoNode : *node,
+                                     .state_folder = state_folder_});
+  if (mounted.ok()) {
+    volumes_ = *std::move(mounted);
+    return true;
+  }
+  services_.events.warning(pod, "FailedMount", mounted.error().message);
+  mount_back_off_ = mount_back_off_ == Duration::zero()
+                        ? Duration(kMountBackOff)
+                        : std::min<Duration>(mount_back_off_ * 2, kMostMountBackOff);
+  mount_again_ = now + mount_back_off_;
+  sooner(next, mount_back_off_);
+  return false;
+}
+
+bool PodRunner::should_restart(const ContainerRun& run) const {
+  if (restart_policy_ == "Always") return !run.init || run.exit_code != 0;
+  return restart_policy_ == "OnFailure" && run.exit_code != 0;
+}
+
+void PodRunner::advance(const json& pod, const json& container, ContainerRun& run,
+                        const NodeFaults& faults, Next& next) {
+  if (run.running()) return;
+  if (run.state == ContainerRun::State::kTerminated) {
+    if (!should_restart(run)) return;
+    run.last_state = state_json(run);
+    run.state = ContainerRun::State::kWaiting;
+    run.reason = "CrashLoopBackOff";
+    run.message.clear();
+    ++run.restarts;
+    if (run.back_off > Duration::zero()) {
+      const auto wait = std::chrono::duration_cast<seconds>(run.back_off);
+      run.message = "back-off " + std::to_string(wait.count()) +
+                    "s restarting failed container=" + run.name +
+                    " pod=" + std::string(name_of(pod));
+      services_.events.warning(
+          pod, "BackOff",
+          "Back-off restarting failed container " + run.name + " in pod " + key_of(pod));
+    }
+  }
+  if (run.restarts > 0) {
+    // The first restart is immediate, each further one waits twice as long as the one before.
+    const Duration left = run.ended + run.back_off - services_.clock.now();
+    if (left > Duration::zero()) {
+      sooner(next, left);
+      return;
+    }
+    run.back_off = run.back_off == Duration::zero()
+                       ? services_.restart_back_off
+                       : std::min<Duration>(run.back_off * 2, kMostBackOff);
+  }
+  if (pull(pod, run, faults, next)) start(pod, container, run, next);
+}
+
+bool PodRunner::pull(const json& pod, ContainerRun& run, const NodeFaults& faults, Next& next) {
+  if (!faults.fail_pulls && image_is_known(run.image, services_.known_images)) {
+    pulls_.erase(run.name);
+    return true;
+  }
+  const TimePoint now = services_.clock.now();
+  Pull& pull = pulls_[run.name];
+  if (pull.back_off > Duration::zero() && now < pull.again) {
+    run.reason = "ImagePullBackOff";
+    run.message = "Back-off pulling image \"" + run.image + '"';
+    services_.events.normal(pod, "BackOff", run.message);
+    sooner(next, pull.again - now);
+    return false;
+  }
+  run.reason = "ErrImagePull";
+  run.message = "failed to pull and unpack image \"" + run.image +
+                "\": not found (this cluster only has busybox)";
+  services_.events.normal(pod, "Pulling", "Pulling image \"" + run.image + '"');
+  services_.events.warning(pod, "Failed",
+                           "Failed to pull image \"" + run.image + "\": " + run.message);
+  services_.events.warning(pod, "Failed", "Error: ErrImagePull");
+  pull.back_off = pull.back_off == Duration::zero()
+                      ? Duration(kPullBackOff)
+                      : std::min<Duration>(pull.back_off * 2, kMostBackOff);
+  pull.again = now + pull.back_off;
+  sooner(next, seconds(1));  // then it shows as ImagePullBackOff
+  return false;
+}
+
+void PodRunner::start(const json& pod, const json& container, ContainerRun& run, Next& next) {
+  constexpr seconds kConfigRetry{1};
+  run.state_folder = state_folder_ + "/" + run.name;
+  std::error_code error;
+  fs::create_directories(run.state_folder, error);
+  auto spec = make_container({.registry = services_.registry,
+                              .pod = pod,
+                              .container = container,
+                              .volumes = *volumes_,
+                              .image_root = services_.image_root,
+                              .state_folder = run.state_folder,
+                              .can_change_user = services_.processes.tools().root});
+  if (!spec.ok()) {
+    run.reason = "CreateContainerConfigError";
+    run.message = spec.error().message;
+    services_.events.warning(pod, "Failed", "Error: " + run.message);
+    sooner(next, kConfigRetry);
+    return;
+  }
+  services_.events.normal(pod, "Pulled",
+                          "Container image \"" + run.image + "\" already present on machine");
+  services_.events.normal(pod, "Created", "Created container: " + run.name);
+  const auto id = services_.processes.start(*spec, log_path(run.name, false), announce_);
+  if (!id.ok()) {
+    if (id.error().is(ErrorCode::kCancelled)) return;
+    finish(pod, run, {.started = false, .code = 128, .message = id.error().message});
+    return;
+  }
+  run.process = *id;
+  run.state = ContainerRun::State::kRunning;
+  run.reason.clear();
+  run.message.clear();
+  run.started_at = now_text();
+  run.container_id =
+      "lpp-devcluster://" + short_hash(uid_ + run.name) + "-" + std::to_string(run.restarts);
+  services_.events.normal(pod, "Started", "Started container " + run.name);
+}
+
+void PodRunner::signal_all(const json* pod, int signal_number) {
+  for (const ContainerRun* run : all_runs()) {
+    if (!run->running()) continue;
+    if (pod != nullptr) {
+      services_.events.normal(*pod, "Killing", "Stopping container " + run->name);
+    }
+    services_.processes.signal(run->process, signal_number);
+  }
+}
+
+PodRunner::Next PodRunner::force(const json& pod, std::string reason, std::string message,
+                                 Duration grace) {
+  forced_reason_ = std::move(reason);
+  forced_message_ = std::move(message);
+  forced_grace_ = grace;
+  return end(pod, Ending::kForced, grace);
+}
+
+PodRunner::Next PodRunner::end(const json& pod, Ending why, Duration grace) {
+  const TimePoint now = services_.clock.now();
+  // A deletion during an eviction or after a deadline brings its own grace period.
+  if (ending_ == Ending::kNo) ending_since_ = now;
+  if (ending_ != Ending::kDeleted) ending_ = why;
+  if (any_running()) {
+    Next next;
+    if (!terminated_) {
+      signal_all(&pod, SIGTERM);
+      terminated_ = true;
+    }
+    const Duration left = ending_since_ + grace - now;
+    if (left > Duration::zero()) {
+      sooner(next, left);
+    } else if (!killed_) {
+      signal_all(nullptr, SIGKILL);
+      killed_ = true;
+    }
+    return next;
+  }
+  if (!over_) report(pod);
+  if (!is_deleting(pod) || removed_) return {};
+  // The last word of the node: the object may go. Finalizers still hold it back.
+  const auto reply =
+      services_.registry.remove({"pods", std::string(namespace_of(pod)), std::string(name_of(pod))},
+                                {.grace_period = seconds(0), .uid_precondition = uid_});
+  removed_ = reply.ok() || reply.not_found();
+  if (!removed_) log::debug("pod not removed: {}", reply.message());
+  return {};
+}
+
+void PodRunner::report(const json& pod) {
+  PodFacts facts;
+  facts.restart_policy = restart_policy_;
+  facts.start_time = start_time_;
+  facts.init = &init_;
+  facts.main = &main_;
+  if (!forced_reason_.empty() && !any_running()) {
+    facts.forced_phase = "Failed";
+    facts.reason = forced_reason_;
+    facts.message = forced_message_;
+  }
+  const auto write = [&](json& stored) {
+    return uid_of(stored) == uid_ && write_status(facts, now_text(), stored["status"]);
+  };
+  const auto reply =
+      services_.registry.modify({"pods", std::string(namespace_of(pod)), std::string(name_of(pod))},
+                                write, {.subresource = "status"});
+  if (!reply.ok()) {
+    if (!reply.not_found()) log::debug("pod status not stored: {}", reply.message());
+    return;
+  }
+  const std::string phase = pod_phase(facts);
+  over_ = phase == "Succeeded" || phase == "Failed";
+}
+
+}  // namespace lpp::devcluster
