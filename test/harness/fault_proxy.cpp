@@ -1,0 +1,272 @@
+#include "harness/fault_proxy.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <openssl/evp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/strings.h"
+#include "harness/fault_proxy_hooks.h"
+#include "harness/proxy_connection.h"
+
+namespace lpp::testing {
+
+namespace {
+
+std::string default_reason(int status) {
+  switch (status) {
+    case 400:
+      return "BadRequest";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "NotFound";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Expired";
+    case 422:
+      return "Invalid";
+    case 429:
+      return "TooManyRequests";
+    case 500:
+      return "InternalError";
+    case 503:
+      return "ServiceUnavailable";
+    case 504:
+      return "Timeout";
+    default:
+      return "Unknown";
+  }
+}
+
+std::string base64(std::string_view data) {
+  std::string text(4 * ((data.size() + 2) / 3) + 1, '\0');
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                   reinterpret_cast<const unsigned char*>(data.data()),
+                                   static_cast<int>(data.size()));
+  text.resize(static_cast<std::size_t>(size));
+  return text;
+}
+
+Error socket_error(const char* what) {
+  return Error{.code = ErrorCode::kUnavailable, .message = std::string("proxy: ") + what};
+}
+
+/// A listening socket on a free loopback port, and that port.
+Result<std::pair<int, int>> listen_on_loopback() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return socket_error("socket");
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (::bind(fd, generic, size) != 0 || ::listen(fd, 256) != 0 ||
+      ::getsockname(fd, generic, &size) != 0) {
+    ::close(fd);
+    return socket_error("listen");
+  }
+  return std::pair<int, int>(fd, ntohs(address.sin_port));
+}
+
+}  // namespace
+
+Decision Decision::reply(int status, std::string reason,
+                         std::optional<std::chrono::seconds> retry_after) {
+  if (reason.empty()) reason = default_reason(status);
+  return {.kind = Kind::kReply,
+          .status = status,
+          .reason = std::move(reason),
+          .retry_after = retry_after};
+}
+
+Result<std::unique_ptr<FaultProxy>> FaultProxy::start(Upstream upstream) {
+  // Writing to a connection that the other side has closed must be an error, not a signal.
+  std::signal(SIGPIPE, SIG_IGN);
+  LPP_ASSIGN_OR_RETURN(TestPki pki, make_test_pki(), "proxy");
+  LPP_ASSIGN_OR_RETURN(SslContext server, server_context(pki), "proxy");
+  LPP_ASSIGN_OR_RETURN(SslContext client, client_context(upstream.ca_pem), "proxy");
+  LPP_ASSIGN_OR_RETURN(const auto listener, listen_on_loopback(), "proxy");
+  const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return std::unique_ptr<FaultProxy>(new FaultProxy(std::move(upstream), std::move(pki),
+                                                    std::move(server), std::move(client),
+                                                    listener.first, listener.second, wake));
+}
+
+FaultProxy::FaultProxy(Upstream upstream, TestPki pki, SslContext server, SslContext client,
+                       int listener, int port, int wake)
+    : upstream_(std::move(upstream)),
+      pki_(std::move(pki)),
+      server_context_(std::move(server)),
+      client_context_(std::move(client)),
+      listener_(listener),
+      port_(port),
+      wake_(wake),
+      hooks_(std::make_shared<HookSet>()),
+      thread_([this] {
+        set_thread_name("proxy-accept");
+        accept_loop();
+      }) {}
+
+FaultProxy::~FaultProxy() {
+  stop();
+  ::close(listener_);
+  ::close(wake_);
+}
+
+void FaultProxy::accept_loop() {
+  std::array<pollfd, 2> both{{{.fd = listener_, .events = POLLIN, .revents = 0},
+                              {.fd = wake_, .events = POLLIN, .revents = 0}}};
+  while (true) {
+    if (::poll(both.data(), both.size(), 200) < 0) continue;
+    if (both[1].revents != 0) return;
+    if (both[0].revents != 0) {
+      const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
+      if (fd >= 0) {
+        auto connection = std::make_unique<Connection>(*this, fd);
+        if (!refusing_) {
+          MutexLock lock(mutex_);
+          connections_.push_back(std::move(connection));
+          connections_.back()->start();
+        }
+      }
+    }
+    reap_connections(false);
+  }
+}
+
+void FaultProxy::reap_connections(bool all) {
+  std::list<std::unique_ptr<Connection>> over;
+  MutexLock lock(mutex_);
+  for (auto it = connections_.begin(); it != connections_.end();) {
+    const auto next = std::next(it);
+    if (all || (*it)->ended()) over.splice(over.end(), connections_, it);
+    it = next;
+  }
+  lock.unlock();  // their threads take the lock while they end
+  for (const auto& connection : over) connection->cut();
+}
+
+void FaultProxy::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
+  if (thread_.joinable()) thread_.join();
+  reap_connections(true);
+}
+
+void FaultProxy::cut_connections() {
+  MutexLock lock(mutex_);
+  for (const auto& connection : connections_) connection->cut();
+}
+
+void FaultProxy::set_hooks(ProxyHooks hooks) {
+  auto next = std::make_shared<HookSet>();
+  next->hooks = std::move(hooks);
+  MutexLock lock(mutex_);
+  std::swap(next, hooks_);
+  while (next->running > 0) changed_.wait(mutex_);
+}
+
+void FaultProxy::release_hung() {
+  MutexLock lock(mutex_);
+  ++releases_;
+  changed_.notify_all();
+}
+
+void FaultProxy::wait_for_release(const std::function<bool()>& gone) {
+  MutexLock lock(mutex_);
+  const auto before = releases_;
+  while (releases_ == before && !stopping_) {
+    lock.unlock();
+    const bool over = gone();
+    lock.lock();
+    if (over) return;
+    changed_.wait_until(mutex_, std::chrono::steady_clock::now() + std::chrono::milliseconds(20));
+  }
+}
+
+void FaultProxy::wait_delay(std::chrono::milliseconds delay) {
+  const auto deadline = std::chrono::steady_clock::now() + delay;
+  MutexLock lock(mutex_);
+  while (!stopping_ && std::chrono::steady_clock::now() < deadline) {
+    changed_.wait_until(mutex_, deadline);
+  }
+}
+
+ApiRequest FaultProxy::record(ApiRequest request) {
+  MutexLock lock(mutex_);
+  request.sequence = next_sequence_++;
+  records_.push_back({.request = request});
+  changed_.notify_all();
+  return request;
+}
+
+void FaultProxy::set_status(std::uint64_t sequence, int status) {
+  MutexLock lock(mutex_);
+  if (sequence < first_recorded_) return;
+  records_[sequence - first_recorded_].status = status;
+  changed_.notify_all();
+}
+
+std::vector<ProxyRecord> FaultProxy::records() const {
+  MutexLock lock(mutex_);
+  return records_;
+}
+
+void FaultProxy::clear_records() {
+  MutexLock lock(mutex_);
+  records_.clear();
+  first_recorded_ = next_sequence_;
+}
+
+bool FaultProxy::wait_for_record(const std::function<bool(const ProxyRecord&)>& condition,
+                                 std::chrono::milliseconds limit) const {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  MutexLock lock(mutex_);
+  while (true) {
+    for (const auto& record : records_) {
+      if (condition(record)) return true;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    changed_.wait_until(mutex_, deadline);
+  }
+}
+
+Result<void> FaultProxy::write_kubeconfig(const std::string& file, const std::string& token) const {
+  using nlohmann::json;
+  const json config = {
+      {"apiVersion", "v1"},
+      {"kind", "Config"},
+      {"current-context", "proxy"},
+      {"clusters", json::array({{{"name", "proxy"},
+                                 {"cluster",
+                                  {{"server", "https://127.0.0.1:" + std::to_string(port_)},
+                                   {"certificate-authority-data", base64(pki_.ca_pem)}}}}})},
+      {"users", json::array({{{"name", "daemon"}, {"user", {{"token", token}}}}})},
+      {"contexts",
+       json::array({{{"name", "proxy"}, {"context", {{"cluster", "proxy"}, {"user", "daemon"}}}}})},
+  };
+  std::ofstream out(file, std::ios::binary | std::ios::trunc);
+  out << config.dump(2) << '\n';
+  out.close();
+  if (!out) return Error{.code = ErrorCode::kInternal, .message = file + ": cannot be written"};
+  return {};
+}
+
+}  // namespace lpp::testing

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "base/result.h"
+
+namespace lpp::testing {
+
+struct HttpAnswer {
+  int status = 0;
+  std::string body{};
+};
+
+/// GET http://127.0.0.1:port/path on a connection of its own.
+Result<HttpAnswer> http_get(int port, const std::string& path,
+                            std::chrono::milliseconds timeout = std::chrono::seconds(5));
+
+/// A port on which nothing listens at the moment; another process may take it before it is used.
+int free_port();
+
+}  // namespace lpp::testing

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "harness/fault_proxy.h"
+#include "harness/http_wire.h"
+
+namespace lpp::testing {
+
+/// One client connection of the proxy, with its own connection to the API server. Its thread runs
+/// until the client leaves or cut() is called (by any thread).
+class FaultProxy::Connection {
+ public:
+  Connection(FaultProxy& proxy, int fd);
+  ~Connection();
+
+  void start();
+  void cut();
+  bool ended() const { return ended_; }
+
+ private:
+  struct Message {
+    HttpHead head;
+    ApiRequest request;
+  };
+
+  void run();
+  Result<std::optional<Message>> read_request();
+  /// True when the connection can serve another request.
+  bool serve(const Message& message);
+  bool forward(const Message& message, const Decision& decision);
+  bool reply(const ApiRequest& request, const Decision& decision);
+  /// Sends the request and reads the head of the answer.
+  Result<HttpHead> ask_upstream(const Message& message);
+  Result<void> ensure_upstream();
+  void drop_upstream();
+  Result<void> send_answer(const Message& message, const HttpHead& head, const Decision& decision);
+  Result<void> send_piece(const ApiRequest& request, std::string_view piece, bool chunked);
+  Result<void> send_frames(const ApiRequest& request, std::string_view piece);
+  Result<void> write_body(std::string_view data, bool chunked);
+  /// Waits until the API server has sent something; an error when the client leaves meanwhile.
+  Result<void> wait_for_upstream();
+
+  FaultProxy& proxy_;
+  TlsStream client_;
+  HttpReader client_reader_;
+  Mutex mutex_;  // guards the upstream pointer against cut(), which comes from another thread
+  std::unique_ptr<TlsStream> upstream_;
+  std::optional<HttpReader> upstream_reader_;
+  std::atomic<bool> cut_ = false;
+  std::atomic<bool> ended_ = false;
+
+  // The answer being sent.
+  std::string frame_;  // a started line of a watch
+  std::size_t body_left_ = std::string::npos;
+
+  std::jthread thread_;
+};
+
+}  // namespace lpp::testing

@@ -1,0 +1,246 @@
+#include "harness/tls.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <system_error>
+
+namespace lpp::testing {
+
+namespace {
+
+struct Delete {
+  void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
+  void operator()(X509* certificate) const { X509_free(certificate); }
+  void operator()(BIO* bio) const { BIO_free_all(bio); }
+  void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
+};
+using Key = std::unique_ptr<EVP_PKEY, Delete>;
+using Certificate = std::unique_ptr<X509, Delete>;
+using Bio = std::unique_ptr<BIO, Delete>;
+
+Error tls_error(const char* what) {
+  std::array<char, 256> text{};
+  const auto code = ERR_get_error();
+  if (code != 0) {
+    ERR_error_string_n(code, text.data(), text.size());
+  } else {
+    std::strncpy(text.data(), "connection closed", text.size() - 1);
+  }
+  ERR_clear_error();
+  return Error{.code = ErrorCode::kUnavailable, .message = std::string(what) + ": " + text.data()};
+}
+
+Error system_error(const char* what) {
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = std::string(what) + ": " + std::generic_category().message(errno)};
+}
+
+bool add_extension(X509& certificate, X509& issuer, int id, const char* value) {
+  X509V3_CTX context;
+  X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
+  const std::unique_ptr<X509_EXTENSION, Delete> extension(
+      X509V3_EXT_conf_nid(nullptr, &context, id, value));
+  return extension != nullptr && X509_add_ext(&certificate, extension.get(), -1) == 1;
+}
+
+bool set_name(X509_NAME& name, const char* common_name) {
+  const auto* bytes = reinterpret_cast<const unsigned char*>(common_name);
+  return X509_NAME_add_entry_by_txt(&name, "CN", MBSTRING_ASC, bytes, -1, -1, 0) == 1;
+}
+
+/// Everything but the extensions and the signature.
+Certificate blank_certificate(EVP_PKEY& key, const char* common_name, long serial) {
+  constexpr long kDay = 24L * 3600;
+  Certificate certificate(X509_new());
+  X509_set_version(certificate.get(), 2);
+  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial);
+  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
+  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 30 * kDay);
+  X509_set_pubkey(certificate.get(), &key);
+  set_name(*X509_get_subject_name(certificate.get()), common_name);
+  return certificate;
+}
+
+std::string text_of(BIO& bio) {
+  char* data = nullptr;
+  const long size = BIO_get_mem_data(&bio, &data);
+  return {data, static_cast<std::size_t>(size)};
+}
+
+std::string pem(X509& certificate) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_X509(bio.get(), &certificate);
+  return text_of(*bio);
+}
+
+std::string pem(EVP_PKEY& key) {
+  const Bio bio(BIO_new(BIO_s_mem()));
+  PEM_write_bio_PrivateKey(bio.get(), &key, nullptr, nullptr, 0, nullptr, nullptr);
+  return text_of(*bio);
+}
+
+Bio bio_of(const std::string& text) {
+  return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
+}
+
+}  // namespace
+
+Result<TestPki> make_test_pki() {
+  const Key ca_key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
+  const Key key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
+  if (ca_key == nullptr || key == nullptr) return tls_error("make keys");
+  const Certificate ca = blank_certificate(*ca_key, "test proxy authority", 1);
+  const Certificate certificate = blank_certificate(*key, "test proxy", 2);
+  X509_set_issuer_name(ca.get(), X509_get_subject_name(ca.get()));
+  X509_set_issuer_name(certificate.get(), X509_get_subject_name(ca.get()));
+  const bool made =
+      add_extension(*ca, *ca, NID_basic_constraints, "critical,CA:TRUE") &&
+      add_extension(*ca, *ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
+      add_extension(*certificate, *ca, NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost") &&
+      add_extension(*certificate, *ca, NID_ext_key_usage, "serverAuth") &&
+      X509_sign(ca.get(), ca_key.get(), EVP_sha256()) > 0 &&
+      X509_sign(certificate.get(), ca_key.get(), EVP_sha256()) > 0;
+  if (!made) return tls_error("make certificates");
+  return TestPki{.ca_pem = pem(*ca), .certificate_pem = pem(*certificate), .key_pem = pem(*key)};
+}
+
+Result<SslContext> server_context(const TestPki& pki) {
+  SslContext context(SSL_CTX_new(TLS_server_method()));
+  const Bio certificate_text = bio_of(pki.certificate_pem);
+  const Bio key_text = bio_of(pki.key_pem);
+  const Certificate certificate(
+      PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr));
+  const Key key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
+  if (context == nullptr || certificate == nullptr || key == nullptr ||
+      SSL_CTX_use_certificate(context.get(), certificate.get()) != 1 ||
+      SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1) {
+    return tls_error("server certificate");
+  }
+  SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
+  return context;
+}
+
+Result<SslContext> client_context(const std::string& ca_pem) {
+  SslContext context(SSL_CTX_new(TLS_client_method()));
+  if (context == nullptr) return tls_error("client context");
+  SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
+  if (ca_pem.empty()) return context;
+  const Bio text = bio_of(ca_pem);
+  X509_STORE* store = SSL_CTX_get_cert_store(context.get());
+  int count = 0;
+  while (const Certificate ca{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) {
+    X509_STORE_add_cert(store, ca.get());
+    ++count;
+  }
+  ERR_clear_error();  // the end of the text is reported as an error
+  if (count == 0) return invalid("the certificate authority holds no certificate");
+  SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
+  return context;
+}
+
+TlsStream::TlsStream(int fd, SSL_CTX& context) : fd_(fd), ssl_(SSL_new(&context)) {
+  const int on = 1;
+  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  SSL_set_fd(ssl_.get(), fd_);
+}
+
+TlsStream::~TlsStream() { ::close(fd_); }
+
+Result<int> TlsStream::dial(const std::string& host, int port) {
+  const std::string address = host == "localhost" ? "127.0.0.1" : host;
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&storage);
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&storage);
+  if (::inet_pton(AF_INET, address.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = htons(static_cast<std::uint16_t>(port));
+    size = sizeof *v4;
+  } else if (::inet_pton(AF_INET6, address.c_str(), &v6->sin6_addr) == 1) {
+    v6->sin6_family = AF_INET6;
+    v6->sin6_port = htons(static_cast<std::uint16_t>(port));
+    size = sizeof *v6;
+  } else {
+    return invalid("not a numeric address: " + host);
+  }
+  const int fd = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return system_error("socket");
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&storage), size) != 0) {
+    auto error = system_error("connect");
+    ::close(fd);
+    return error;
+  }
+  return fd;
+}
+
+Result<void> TlsStream::accept() {
+  ERR_clear_error();
+  if (SSL_accept(ssl_.get()) != 1) return tls_error("TLS accept");
+  return {};
+}
+
+Result<void> TlsStream::connect(const std::string& server_name) {
+  ERR_clear_error();
+  std::array<unsigned char, 16> ignored{};
+  const bool is_address = ::inet_pton(AF_INET, server_name.c_str(), ignored.data()) == 1 ||
+                          ::inet_pton(AF_INET6, server_name.c_str(), ignored.data()) == 1;
+  if (is_address) {
+    X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl_.get()), server_name.c_str());
+  } else {
+    SSL_set1_host(ssl_.get(), server_name.c_str());
+    std::string name =
+        server_name;  // what the macro SSL_set_tlsext_host_name does, without its cast
+    SSL_ctrl(ssl_.get(), SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name.data());
+  }
+  if (SSL_connect(ssl_.get()) != 1) return tls_error("TLS connect");
+  return {};
+}
+
+Result<std::size_t> TlsStream::read(char* buffer, std::size_t size) {
+  ERR_clear_error();
+  std::size_t done = 0;
+  if (SSL_read_ex(ssl_.get(), buffer, size, &done) == 1) return done;
+  if (SSL_get_error(ssl_.get(), 0) == SSL_ERROR_ZERO_RETURN) return std::size_t{0};
+  return tls_error("read");
+}
+
+Result<void> TlsStream::write(std::string_view data) {
+  ERR_clear_error();
+  if (data.empty()) return {};
+  std::size_t done = 0;
+  if (SSL_write_ex(ssl_.get(), data.data(), data.size(), &done) != 1) return tls_error("write");
+  return {};
+}
+
+bool TlsStream::has_pending() const { return SSL_has_pending(ssl_.get()) == 1; }
+
+bool TlsStream::peer_gone() const {
+  pollfd state{.fd = fd_, .events = POLLRDHUP, .revents = 0};
+  return ::poll(&state, 1, 0) > 0;
+}
+
+void TlsStream::shut_down_socket() { ::shutdown(fd_, SHUT_RDWR); }
+
+void TlsStream::reset() {
+  // Dissolving the association resets the connection but keeps the descriptor, which other threads
+  // may still shut down.
+  const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
+  ::connect(fd_, &nobody, sizeof nobody);
+}
+
+void TlsStream::say_goodbye() { SSL_shutdown(ssl_.get()); }
+
+}  // namespace lpp::testing

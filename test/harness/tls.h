@@ -1,0 +1,69 @@
+#pragma once
+
+#include <openssl/ssl.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace lpp::testing {
+
+struct OpenSslDelete {
+  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
+  void operator()(SSL* ssl) const { SSL_free(ssl); }
+};
+using SslContext = std::unique_ptr<SSL_CTX, OpenSslDelete>;
+
+/// A certificate authority and a server certificate for 127.0.0.1 and localhost, made in memory.
+struct TestPki {
+  std::string ca_pem;
+  std::string certificate_pem;
+  std::string key_pem;
+};
+Result<TestPki> make_test_pki();
+
+/// Server side of TLS with that certificate. HTTP/1.1 only: nothing is negotiated.
+Result<SslContext> server_context(const TestPki& pki);
+
+/// Client side: trusts `ca_pem` only; "" trusts everybody.
+Result<SslContext> client_context(const std::string& ca_pem);
+
+/// One TLS connection over a socket that it owns. One thread uses it; shut_down_socket() is safe
+/// from any thread and ends what blocks. SIGPIPE must be ignored by the process.
+class TlsStream {
+ public:
+  TlsStream(int fd, SSL_CTX& context);
+  ~TlsStream();
+  TlsStream(const TlsStream&) = delete;
+  TlsStream& operator=(const TlsStream&) = delete;
+
+  /// Connects to 127.0.0.1 or another address given by numbers; no TLS yet.
+  static Result<int> dial(const std::string& host, int port);
+
+  Result<void> accept();
+  Result<void> connect(const std::string& server_name);
+
+  /// Bytes read into `buffer` (of `size`), 0 at the end of the stream.
+  Result<std::size_t> read(char* buffer, std::size_t size);
+  Result<void> write(std::string_view data);
+
+  /// True when bytes can be read without asking the socket.
+  bool has_pending() const;
+  /// True when the other side has closed the connection or it is broken.
+  bool peer_gone() const;
+  int fd() const { return fd_; }
+
+  void shut_down_socket();
+  /// Ends the connection at once with a TCP reset; only by the thread that uses it.
+  void reset();
+  /// An orderly end of the TLS stream.
+  void say_goodbye();
+
+ private:
+  const int fd_;
+  std::unique_ptr<SSL, OpenSslDelete> ssl_;
+};
+
+}  // namespace lpp::testing

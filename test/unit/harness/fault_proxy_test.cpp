@@ -1,0 +1,306 @@
+#include "harness/fault_proxy.h"
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <future>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "fake_upstream.h"
+#include "harness/temp_dir.h"
+
+namespace lpp::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+struct Answer {
+  int status = 0;
+  HttpHead head{};
+  std::string body{};
+};
+
+/// A client connection to the proxy.
+class Client {
+ public:
+  explicit Client(const FaultProxy& proxy)
+      : context_(std::move(client_context(proxy.ca_pem())).value()),
+        stream_(std::move(TlsStream::dial("127.0.0.1", proxy.port())).value(), *context_),
+        reader_(stream_) {
+    connected_ = stream_.connect("127.0.0.1").ok();
+  }
+
+  bool connected() const { return connected_; }
+
+  Result<void> send(const std::string& method, const std::string& target,
+                    const std::string& body = {}) {
+    return stream_.write(method + " " + target +
+                         " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer secret\r\n" +
+                         "Accept-Encoding: gzip\r\nContent-Length: " + std::to_string(body.size()) +
+                         "\r\n\r\n" + body);
+  }
+  Result<HttpHead> head() {
+    LPP_ASSIGN_OR_RETURN(auto head, reader_.read_head(), "head");
+    if (!head) return Error{.code = ErrorCode::kUnavailable, .message = "closed"};
+    reader_.begin_body(*head, false);
+    return *std::move(head);
+  }
+  Result<std::string> piece() { return reader_.next_piece(); }
+  Result<Answer> call(const std::string& method, const std::string& target,
+                      const std::string& body = {}) {
+    LPP_RETURN_IF_ERROR(send(method, target, body), "send");
+    Answer answer;
+    LPP_ASSIGN_OR_RETURN(answer.head, head(), "call");
+    answer.status = answer.head.status();
+    LPP_ASSIGN_OR_RETURN(answer.body, reader_.read_body(), "body");
+    return answer;
+  }
+
+ private:
+  SslContext context_;
+  TlsStream stream_;
+  HttpReader reader_;
+  bool connected_ = false;
+};
+
+/// An API server that counts what reaches it, echoes bodies, and streams on ?watch=true.
+struct Scene {
+  std::atomic<int> reached = 0;
+  FakeUpstream upstream{[this](const HttpHead& head, const std::string& body, TlsStream& stream) {
+    ++reached;
+    last_authorization = head.find("Authorization") == nullptr ? "" : *head.find("Authorization");
+    saw_accept_encoding = head.find("Accept-Encoding") != nullptr;
+    if (head.first_line.find("watch=true") != std::string::npos) {
+      (void)stream.write(
+          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+          "4\r\n{1}\n\r\n2\r\n{2\r\n6\r\n}\n{3}\n\r\n");
+      return;  // and leave it open
+    }
+    (void)stream.write(FakeUpstream::plain(201, body.empty() ? "{}" : body));
+  }};
+  std::string last_authorization;
+  bool saw_accept_encoding = false;
+  std::unique_ptr<FaultProxy> proxy =
+      std::move(FaultProxy::start({.port = upstream.port(), .ca_pem = upstream.ca_pem()})).value();
+};
+
+constexpr const char* kPods = "/api/v1/namespaces/a/pods";
+
+TEST_CASE("requests pass with their credentials and are recorded") {
+  Scene scene;
+  Client client(*scene.proxy);
+  REQUIRE(client.connected());
+  for (int i = 0; i < 3; ++i) {
+    const auto answer = client.call("POST", kPods, R"({"kind":"Pod"})");
+    REQUIRE(answer.ok());
+    CHECK(answer->status == 201);
+    CHECK(answer->body == R"({"kind":"Pod"})");
+  }
+  CHECK(scene.last_authorization == "Bearer secret");
+  CHECK_FALSE(scene.saw_accept_encoding);
+  CHECK(scene.upstream.connections() == 1);
+  const auto records = scene.proxy->records();
+  REQUIRE(records.size() == 3);
+  CHECK(records[2].request.to_string() == "create pods a/");
+  CHECK(records[2].request.body == R"({"kind":"Pod"})");
+  CHECK(records[2].request.sequence == 3);
+  CHECK(records[2].status == 201);
+  scene.proxy->clear_records();
+  REQUIRE(client.call("GET", kPods).ok());
+  CHECK(scene.proxy->records().at(0).request.sequence == 4);
+}
+
+TEST_CASE("a watch is passed on frame by frame while it lasts") {
+  Scene scene;
+  std::map<std::string, FrameAction> actions;
+  scene.proxy->set_hooks({.frame = [&](const ApiRequest& request, std::string_view frame) {
+    CHECK(request.is("watch", "pods"));
+    const auto it = actions.find(std::string(frame));
+    return it == actions.end() ? FrameAction::kForward : it->second;
+  }});
+  Client client(*scene.proxy);
+  SUBCASE("untouched") {}
+  SUBCASE("a frame dropped and one doubled") {
+    actions = {{"{1}\n", FrameAction::kDrop}, {"{2}\n", FrameAction::kDuplicate}};
+  }
+  SUBCASE("cut at a frame") { actions = {{"{3}\n", FrameAction::kCut}}; }
+  REQUIRE(client.send("GET", "/api/v1/pods?watch=true").ok());
+  REQUIRE(client.head().ok());
+  std::string text;
+  const std::size_t expected = actions.contains("{3}\n") ? 9 : 12;
+  while (text.size() < expected) {
+    const auto piece = client.piece();
+    if (!piece.ok() || piece->empty()) break;
+    text += *piece;
+  }
+  if (actions.empty()) CHECK(text == "{1}\n{2}\n{3}\n");
+  if (actions.contains("{1}\n")) CHECK(text == "{2}\n{2}\n{3}\n");
+  if (actions.contains("{3}\n")) CHECK(text == "{1}\n{2}\n");
+}
+
+TEST_CASE("a request is answered in the API server's place") {
+  Scene scene;
+  scene.proxy->set_hooks(
+      {.before = [](const ApiRequest&) { return Decision::reply(429, {}, seconds(2)); }});
+  Client client(*scene.proxy);
+  const auto answer = client.call("POST", kPods, "{}");
+  REQUIRE(answer.ok());
+  CHECK(answer->status == 429);
+  REQUIRE(answer->head.find("retry-after") != nullptr);
+  CHECK(*answer->head.find("retry-after") == "2");
+  const auto status = nlohmann::json::parse(answer->body);
+  CHECK(status["kind"] == "Status");
+  CHECK(status["reason"] == "TooManyRequests");
+  CHECK(status["code"] == 429);
+  CHECK(status["details"]["retryAfterSeconds"] == 2);
+  CHECK(scene.reached == 0);
+  scene.proxy->set_hooks({});
+  CHECK(client.call("POST", kPods, "{}")->status == 201);
+}
+
+TEST_CASE("a connection is cut before or after the API server has the request") {
+  for (const bool after : {false, true}) {
+    CAPTURE(after);
+    Scene scene;
+    std::atomic<int> seen_after = 0;
+    scene.proxy->set_hooks({.before =
+                                [&](const ApiRequest&) {
+                                  return after ? Decision::cut_after() : Decision::cut_before();
+                                },
+                            .after = [&](const ApiRequest&, int status) { seen_after = status; }});
+    Client client(*scene.proxy);
+    CHECK_FALSE(client.call("POST", kPods, "{}").ok());
+    CHECK(scene.reached == (after ? 1 : 0));
+    CHECK(seen_after == (after ? 201 : 0));
+    CHECK(scene.proxy->records().at(0).status == 0);
+    scene.proxy->set_hooks({});
+    Client second(*scene.proxy);
+    CHECK(second.call("POST", kPods, "{}").ok());
+  }
+}
+
+TEST_CASE("a hanging request waits until it is released") {
+  for (const bool after : {false, true}) {
+    CAPTURE(after);
+    Scene scene;
+    scene.proxy->set_hooks({.before = [&](const ApiRequest&) {
+      return after ? Decision::hang_after() : Decision::hang();
+    }});
+    auto answer = std::async(std::launch::async, [&] {
+      Client client(*scene.proxy);
+      return client.call("POST", kPods, "{}");
+    });
+    REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(10)));
+    CHECK(answer.wait_for(milliseconds(100)) == std::future_status::timeout);
+    CHECK(scene.reached == (after ? 1 : 0));
+    scene.proxy->release_hung();
+    CHECK(answer.get()->status == 201);
+  }
+}
+
+TEST_CASE("a hanging request of a client that left never reaches the API server") {
+  Scene scene;
+  scene.proxy->set_hooks({.before = [](const ApiRequest&) { return Decision::hang(); }});
+  {
+    Client client(*scene.proxy);
+    REQUIRE(client.send("POST", kPods, "{}").ok());
+    REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(10)));
+  }
+  scene.proxy->set_hooks({});
+  scene.proxy->release_hung();
+  Client client(*scene.proxy);
+  REQUIRE(client.call("POST", kPods, "{}").ok());
+  scene.proxy->stop();
+  CHECK(scene.reached <= 2);  // the release may have come before the leaving was noticed
+}
+
+TEST_CASE("a watch is cut after so many bytes") {
+  Scene scene;
+  scene.proxy->set_hooks({.before = [](const ApiRequest&) { return Decision::truncate(6); }});
+  Client client(*scene.proxy);
+  REQUIRE(client.send("GET", "/api/v1/pods?watch=true").ok());
+  REQUIRE(client.head().ok());
+  std::string text;
+  while (true) {
+    const auto piece = client.piece();
+    if (!piece.ok()) break;
+    REQUIRE_FALSE(piece->empty());
+    text += *piece;
+  }
+  CHECK(std::string("{1}\n{2}\n{3}\n").starts_with(text));
+  CHECK(text.size() <= 6);
+}
+
+TEST_CASE("connections are cut and refused on demand") {
+  Scene scene;
+  Client client(*scene.proxy);
+  REQUIRE(client.send("GET", "/api/v1/pods?watch=true").ok());
+  REQUIRE(client.head().ok());
+  scene.proxy->cut_connections();
+  while (true) {
+    const auto piece = client.piece();
+    if (!piece.ok() || piece->empty()) break;
+  }
+  scene.proxy->refuse(true);
+  Client refused(*scene.proxy);
+  CHECK_FALSE(refused.call("GET", kPods).ok());
+  scene.proxy->refuse(false);
+  Client accepted(*scene.proxy);
+  CHECK(accepted.call("GET", kPods).ok());
+}
+
+TEST_CASE("stop ends hanging requests and watches within a second") {
+  Scene scene;
+  scene.proxy->set_hooks({.before = [](const ApiRequest& request) {
+    return request.is_watch() ? Decision::forward() : Decision::hang();
+  }});
+  Client hanging(*scene.proxy);
+  REQUIRE(hanging.send("POST", kPods, "{}").ok());
+  Client watching(*scene.proxy);
+  REQUIRE(watching.send("GET", "/api/v1/pods?watch=true").ok());
+  REQUIRE(watching.head().ok());
+  REQUIRE(scene.proxy->wait_for_record([](const auto& r) { return r.request.sequence == 2; },
+                                       seconds(10)));
+  const auto began = std::chrono::steady_clock::now();
+  scene.proxy->stop();
+  CHECK(std::chrono::steady_clock::now() - began < seconds(1));
+}
+
+TEST_CASE("an API server that is not there is a cut connection") {
+  int port = 0;
+  {
+    FakeUpstream gone([](const auto&, const auto&, auto&) {});
+    port = gone.port();
+  }
+  const auto proxy = std::move(FaultProxy::start({.port = port})).value();
+  Client client(*proxy);
+  CHECK_FALSE(client.call("GET", kPods).ok());
+}
+
+TEST_CASE("an API server with a certificate of somebody else is not talked to") {
+  Scene scene;
+  const auto other = std::move(make_test_pki()).value();
+  const auto proxy =
+      std::move(FaultProxy::start({.port = scene.upstream.port(), .ca_pem = other.ca_pem})).value();
+  Client client(*proxy);
+  CHECK_FALSE(client.call("GET", kPods).ok());
+  CHECK(scene.reached == 0);
+}
+
+TEST_CASE("the kubeconfig leads to the proxy") {
+  const TempDir dir;
+  Scene scene;
+  REQUIRE(scene.proxy->write_kubeconfig(dir.path("kubeconfig"), "abc").ok());
+  std::ifstream in(dir.path("kubeconfig"));
+  const auto config = nlohmann::json::parse(in);
+  CHECK(config["clusters"][0]["cluster"]["server"] ==
+        "https://127.0.0.1:" + std::to_string(scene.proxy->port()));
+  CHECK(config["users"][0]["user"]["token"] == "abc");
+  CHECK_FALSE(
+      config["clusters"][0]["cluster"]["certificate-authority-data"].get<std::string>().empty());
+}
+
+}  // namespace
+}  // namespace lpp::testing
