@@ -1,0 +1,23 @@
+#pragma once
+
+#include "base/clock.h"
+
+namespace lpp::provisioner {
+
+/// What a reconciler's step asks of the queue.
+struct [[nodiscard]] Action {
+  enum class Kind {
+    kDone,         // nothing more to do until something changes
+    kAwaitChange,  // a change will wake the key; look again after `after` in any case
+    kRetry,        // something failed for now: again after the key's back-off
+  };
+  Kind kind = Kind::kDone;
+  Duration after{};
+
+  static Action done() { return {}; }
+  static Action await_change(Duration latest) { return {Kind::kAwaitChange, latest}; }
+  static Action retry() { return {Kind::kRetry, {}}; }
+  bool operator==(const Action&) const = default;
+};
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,320 @@
+#include "provisioner/claim_reconciler.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "provisioner/names.h"
+#include "provisioner/volume_manifest.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::provisioner {
+
+using helperpod::Operation;
+using helperpod::Progress;
+
+namespace {
+
+/// A volume that we created should be in the cache long before this.
+constexpr std::chrono::seconds kMadeVolumeLimit{30};
+
+/// Errors that a repetition alone does not heal are worth an Event at once; the others (no
+/// connection, overload, a stale cache) heal by themselves and would only be noise.
+bool worth_an_event(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kForbidden:
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kInternal:
+    case ErrorCode::kUnauthorized:
+    case ErrorCode::kConflict:
+      return true;
+    default:
+      return false;
+  }
+}
+
+k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
+  return {.kind = "PersistentVolumeClaim",
+          .api_version = "v1",
+          .ns = claim.meta.ns,
+          .name = claim.meta.name,
+          .uid = claim.meta.uid,
+          .resource_version = claim.meta.resource_version};
+}
+
+}  // namespace
+
+struct ClaimReconciler::Scene {
+  std::shared_ptr<const k8s::PersistentVolumeClaim> claim;
+  std::shared_ptr<const k8s::StorageClass> storage_class;
+  std::shared_ptr<const k8s::Node> node;
+  std::shared_ptr<const config::Config> config;
+  std::optional<Operation> recorded;
+  Attempt attempt;
+  std::string volume_name;
+  std::string node_name;  // selected node, "" = none
+  std::string seen;       // everything a refusal or failure can depend on
+};
+
+Action ClaimReconciler::step(const ClaimKey& key) {
+  Scene scene;
+  scene.volume_name = volume_name_of(key.uid);
+  scene.claim = world_.claims.get(key.claim);
+
+  // An undo once begun is finished first, whatever has happened to the claim since.
+  const auto undo = undo_.begun(scene.volume_name);
+  if (!undo.ok()) return Action::retry();
+  if (*undo) {
+    const Action action = undo_.go_on(**undo);
+    if (action != Action::done()) return action;
+  }
+  if (scene.claim == nullptr || scene.claim->meta.uid != key.uid) {
+    return claim_gone(key, scene.volume_name);
+  }
+  auto recorded = world_.executor.recorded(helperpod::Action::kCreate, scene.volume_name);
+  if (!recorded.ok()) return api_failed(scene, recorded.error());
+  scene.recorded = *std::move(recorded);
+  if (const auto volume = world_.volumes.get({"", scene.volume_name})) {
+    return volume_exists(scene, *volume);
+  }
+  scene.storage_class = world_.classes.get({"", scene.claim->class_name()});
+  if (!should_provision(*scene.claim, scene.storage_class.get(), world_.provisioner_name)) {
+    // Bound to another volume, or no node is selected any more.
+    if (scene.recorded) return undo_.step(*scene.recorded);
+    const bool waits_for_a_node =
+        scene.claim->volume_name.empty() && asks_for(*scene.claim, world_.provisioner_name);
+    if (!waits_for_a_node) attempts_.erase(scene.volume_name);
+    return Action::done();
+  }
+  return provision(scene);
+}
+
+Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volume_name) {
+  attempts_.erase(volume_name);
+  const auto recorded = world_.executor.recorded(helperpod::Action::kCreate, volume_name);
+  if (!recorded.ok()) return Action::retry();
+  if (!*recorded) return Action::done();
+  log::debug("claim is gone claim={} uid={} volume={}", key.claim.to_string(), key.uid,
+             volume_name);
+  return undo_.step(**recorded);
+}
+
+Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentVolume& volume) {
+  const std::string different = difference(volume, *scene.claim, world_.provisioner_name);
+  if (!different.empty()) {
+    report(scene, "PersistentVolume " + scene.volume_name + " exists but is not the one for this " +
+                      "claim: " + different + "; remove it if nothing uses it");
+    return Action::await_change(Attempts::kResync);
+  }
+  attempts_.erase(scene.volume_name);
+  // A helper pod for another path can only be left from a cache that was behind: its directory
+  // goes.
+  if (scene.recorded && scene.recorded->path != volume.path) return undo_.step(*scene.recorded);
+  const auto clean = world_.executor.clean_up(helperpod::Action::kCreate, scene.volume_name);
+  if (!clean.ok()) return api_failed(scene, clean.error());
+  return *clean ? Action::done() : Action::await_change(kRecheck);
+}
+
+Action ClaimReconciler::provision(Scene& scene) {
+  scene.config = world_.config.current();
+  scene.attempt = attempts_.get(scene.volume_name);
+  scene.node_name = selected_node(*scene.claim);
+  if (!scene.node_name.empty()) scene.node = world_.nodes.get({"", scene.node_name});
+  scene.seen = fmt::format("{}/{}/{}/{}", scene.claim->meta.resource_version,
+                           scene.storage_class ? scene.storage_class->meta.resource_version : "",
+                           scene.node ? scene.node->meta.uid : "", fmt::ptr(scene.config.get()));
+
+  if (scene.attempt.volume_made) return await_made_volume(scene);
+  if (const auto left = attempts_.held(scene.attempt, scene.seen)) {
+    return Action::await_change(*left);
+  }
+  scene.attempt.reported.clear();  // what is still wrong after a hold is worth saying again
+  attempts_.set(scene.volume_name, scene.attempt);
+  if (scene.storage_class == nullptr) {
+    return refuse(scene,
+                  {.message = "storageClass \"" + scene.claim->class_name() + "\" not found"});
+  }
+  if (!scene.node_name.empty() && scene.node == nullptr) {
+    const auto gone = node_is_gone(world_, scene.node_name);
+    if (!gone.ok()) return api_failed(scene, gone.error());
+    if (*gone) {
+      return refuse(scene, {.message = "nodes \"" + scene.node_name + "\" not found",
+                            .node_is_the_reason = true});
+    }
+    return Action::await_change(std::chrono::seconds(1));  // the cache will show it
+  }
+  auto shape = make_shape(*scene.claim, *scene.storage_class, scene.node.get(), *scene.config);
+  if (const auto* refusal = std::get_if<Refusal>(&shape)) return refuse(scene, *refusal);
+
+  if (scene.recorded && scene.recorded->node != scene.node_name) {
+    // The scheduler has chosen another node since.
+    scene.attempt.in_flight = 0;
+    attempts_.set(scene.volume_name, scene.attempt);
+    const Action action = undo_.step(*scene.recorded, true);
+    if (action != Action::done()) return action;
+    scene.recorded.reset();
+  }
+  if (scene.recorded) {
+    return run(scene, *scene.recorded, std::get<VolumeShape>(shape));
+  }
+  if (scene.attempt.in_flight > 0) {
+    const int number = std::exchange(scene.attempt.in_flight, 0);
+    return attempt_failed(scene, number, "the helper pod was removed before it ended");
+  }
+  if (scene.claim->meta.deleting())
+    return Action::done();  // nothing new for a claim on its way out
+  auto planned =
+      make_operation(*scene.claim, *scene.storage_class, scene.node.get(), *scene.config);
+  if (const auto* refusal = std::get_if<Refusal>(&planned)) return refuse(scene, *refusal);
+  Operation& operation = std::get<Operation>(planned);
+  operation.attempt = scene.attempt.number + 1;
+  if (const auto other =
+          overlapping_volume(world_.volumes, operation.node, operation.path, scene.volume_name)) {
+    return refuse(scene, {.message = "path " + operation.path + " overlaps the directory " +
+                                     other->path + " of volume " + other->meta.name});
+  }
+  world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioning,
+                      "External provisioner is provisioning volume for claim \"" +
+                          scene.claim->meta.key().to_string() + "\"");
+  return run(scene, std::move(operation), std::get<VolumeShape>(shape));
+}
+
+Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape& shape) {
+  // Reaching this point with a failed attempt means that its hold is over: the next one is due.
+  if (scene.attempt.number >= operation.attempt) operation.attempt = scene.attempt.number + 1;
+  const auto progress = world_.executor.ensure(operation);
+  if (!progress.ok()) return api_failed(scene, progress.error());
+  switch (progress->state) {
+    case Progress::State::kSucceeded:
+      return create_volume(scene, operation, shape);
+    case Progress::State::kFailed:
+      scene.attempt.in_flight = 0;
+      return attempt_failed(scene, operation.attempt, progress->message);
+    case Progress::State::kRunning:
+      break;
+  }
+  if (!progress->message.empty()) report(scene, progress->message);
+  if (scene.recorded && scene.recorded->attempt == operation.attempt) {
+    scene.attempt = attempts_.get(scene.volume_name);
+    scene.attempt.in_flight = operation.attempt;
+    attempts_.set(scene.volume_name, scene.attempt);
+  }
+  return Action::await_change(kRecheck);
+}
+
+Action ClaimReconciler::attempt_failed(Scene& scene, int number, const std::string& message) {
+  const Duration wait = attempts_.wait_after(number);
+  scene.attempt.number = number;
+  scene.attempt.hold_until = world_.clock.now() + wait;
+  scene.attempt.seen = scene.seen;
+  scene.attempt.reported.clear();
+  attempts_.set(scene.volume_name, scene.attempt);
+  report(scene, message);
+  return Action::await_change(wait);
+}
+
+Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
+                                      const VolumeShape& shape) {
+  const auto manifest = make_volume(operation, shape, *scene.claim, *scene.storage_class);
+  const auto created = world_.client.create(k8s::kPersistentVolumes, {}, manifest);
+  if (!created.ok() && created.error().is(ErrorCode::kAlreadyExists)) {
+    const auto found = world_.client.get(k8s::kPersistentVolumes, {"", scene.volume_name});
+    if (!found.ok()) return api_failed(scene, found.error().wrap("read existing volume"));
+    const auto volume = k8s::decode<k8s::PersistentVolume>(*found);
+    if (!volume.ok()) return api_failed(scene, volume.error());
+    return volume_exists(scene, *volume);
+  }
+  if (!created.ok()) {
+    return api_failed(scene,
+                      created.error().wrap("Error creating provisioned PV object for claim " +
+                                           scene.claim->meta.key().to_string()));
+  }
+  log::info("volume provisioned volume={} claim={} node={} path={} class={}", scene.volume_name,
+            scene.claim->meta.key().to_string(), operation.node, log::quoted(operation.path),
+            operation.storage_class);
+  world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioningSucceeded,
+                      "Successfully provisioned volume " + scene.volume_name);
+  Attempt made;
+  made.volume_made = world_.clock.now();
+  attempts_.set(scene.volume_name, made);
+  const auto clean = world_.executor.clean_up(helperpod::Action::kCreate, scene.volume_name);
+  if (!clean.ok()) return api_failed(scene, clean.error());
+  return Action::await_change(kRecheck);
+}
+
+/// The volume was created but the cache does not show it yet.
+Action ClaimReconciler::await_made_volume(Scene& scene) {
+  if (world_.clock.now() - *scene.attempt.volume_made < kMadeVolumeLimit) {
+    return Action::await_change(kRecheck);
+  }
+  const auto found = world_.client.get(k8s::kPersistentVolumes, {"", scene.volume_name});
+  if (found.ok()) return Action::await_change(kRecheck);
+  if (!found.error().is(ErrorCode::kNotFound)) return api_failed(scene, found.error());
+  attempts_.erase(scene.volume_name);  // removed by somebody before we saw it: begin again
+  return Action::retry();
+}
+
+Action ClaimReconciler::refuse(Scene& scene, const Refusal& refusal) {
+  const bool another_node_may_serve =
+      refusal.node_is_the_reason && scene.storage_class != nullptr &&
+      k8s::find(scene.claim->meta.annotations, kSelectedNode) != nullptr;
+  const TimePoint now = world_.clock.now();
+  const bool reschedule_now = another_node_may_serve && now >= scene.attempt.reschedule_at;
+  const Duration wait = !another_node_may_serve ? Duration(Attempts::kResync)
+                        : reschedule_now        ? Duration::zero()
+                                                : scene.attempt.reschedule_at - now;
+  scene.attempt.hold_until = now + wait;
+  scene.attempt.seen = scene.seen;
+  attempts_.set(scene.volume_name, scene.attempt);
+  report(scene, refusal.message);
+  return reschedule_now ? reschedule(scene) : Action::await_change(wait);
+}
+
+/// Takes the selected node off the claim, so that the scheduler chooses again; each time a little
+/// later, since it may choose the same node.
+Action ClaimReconciler::reschedule(Scene& scene) {
+  const nlohmann::json patch{{"metadata",
+                              {{"uid", scene.claim->meta.uid},
+                               {"resourceVersion", scene.claim->meta.resource_version},
+                               {"annotations", {{kSelectedNode, nullptr}}}}}};
+  const auto patched = world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
+                                           k8s::PatchType::kMerge, patch);
+  if (!patched.ok()) {
+    return api_failed(scene, patched.error().wrap("remove the selected node from the claim"));
+  }
+  scene.attempt = attempts_.get(scene.volume_name);
+  ++scene.attempt.reschedules;
+  scene.attempt.reschedule_at =
+      world_.clock.now() + attempts_.wait_after(scene.attempt.reschedules);
+  attempts_.set(scene.volume_name, scene.attempt);
+  log::info("claim is to be scheduled again claim={} node={}", scene.claim->meta.key().to_string(),
+            scene.node_name);
+  return Action::done();
+}
+
+Action ClaimReconciler::api_failed(const Scene& scene, const Error& error) {
+  if (error.is(ErrorCode::kCancelled)) return Action::done();
+  if (worth_an_event(error)) {
+    report(scene, error.message);
+  } else {
+    log::warn("claim={} volume={}: {}", scene.claim->meta.key().to_string(), scene.volume_name,
+              error.message);
+  }
+  return Action::retry();
+}
+
+/// One Warning event and log line per distinct message and attempt.
+void ClaimReconciler::report(const Scene& scene, const std::string& message) {
+  Attempt attempt = attempts_.get(scene.volume_name);
+  if (attempt.reported == message) return;
+  attempt.reported = message;
+  attempts_.set(scene.volume_name, attempt);
+  const std::string text = "failed to provision volume with StorageClass \"" +
+                           scene.claim->class_name() + "\": " + message;
+  world_.events.event(reference_to(*scene.claim), k8s::EventType::kWarning, kProvisioningFailed,
+                      text);
+  log::warn("claim={} volume={} node={}: {}", scene.claim->meta.key().to_string(),
+            scene.volume_name, selected_node(*scene.claim), text);
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string_view>
+
+/// Names that are part of the contract with Kubernetes and with existing clusters.
+namespace lpp::provisioner {
+
+inline constexpr std::string_view kStorageProvisioner = "volume.kubernetes.io/storage-provisioner";
+inline constexpr std::string_view kBetaStorageProvisioner =
+    "volume.beta.kubernetes.io/storage-provisioner";
+inline constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+inline constexpr std::string_view kAlphaSelectedNode = "volume.alpha.kubernetes.io/selected-node";
+inline constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";
+inline constexpr std::string_view kMigratedTo = "pv.kubernetes.io/migrated-to";
+inline constexpr std::string_view kVolumeSelectedNode = "local.path.provisioner/selected-node";
+inline constexpr std::string_view kFinalizer =
+    "external-provisioner.volume.kubernetes.io/finalizer";
+inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
+
+/// PVC annotation, StorageClass annotation and StorageClass parameter that choose the volume type.
+inline constexpr std::string_view kVolumeTypeAnnotation = "volumeType";
+inline constexpr std::string_view kDefaultVolumeTypeAnnotation = "defaultVolumeType";
+inline constexpr std::string_view kVolumeTypeParameter = "volumeType";
+inline constexpr std::string_view kNodePathParameter = "nodePath";
+inline constexpr std::string_view kNodeAffinityKeyParameter = "nodeAffinityKey";
+
+// Event reasons.
+inline constexpr std::string_view kProvisioning = "Provisioning";
+inline constexpr std::string_view kProvisioningSucceeded = "ProvisioningSucceeded";
+inline constexpr std::string_view kProvisioningFailed = "ProvisioningFailed";
+inline constexpr std::string_view kProvisioningCleanupFailed = "ProvisioningCleanupFailed";
+inline constexpr std::string_view kVolumeFailedDelete = "VolumeFailedDelete";
+inline constexpr std::string_view kVolumeNodeGone = "VolumeNodeGone";
+
+}  // namespace lpp::provisioner

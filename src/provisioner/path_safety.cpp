@@ -1,0 +1,71 @@
+#include "provisioner/path_safety.h"
+
+#include <array>
+
+#include "base/strings.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+constexpr std::size_t kNameMax = 255;
+constexpr std::size_t kPathMax = 4095;
+
+/// No volume is ever below these; nor may one of them be inside a volume.
+constexpr std::array<std::string_view, 12> kSystemPaths{"/bin",
+                                                        "/boot",
+                                                        "/dev",
+                                                        "/etc",
+                                                        "/lib",
+                                                        "/lib64",
+                                                        "/proc",
+                                                        "/sbin",
+                                                        "/sys",
+                                                        "/usr",
+                                                        "/var/lib/kubelet",
+                                                        "/var/lib/etcd"};
+
+}  // namespace
+
+bool strictly_below(std::string_view path, std::string_view base) {
+  return path.size() > base.size() && path.starts_with(base) && path[base.size()] == '/';
+}
+
+bool overlaps(std::string_view a, std::string_view b) {
+  return a == b || strictly_below(a, b) || strictly_below(b, a);
+}
+
+Result<void> check_volume_path(std::string_view path) {
+  const auto refuse = [&](std::string_view why) {
+    return invalid("path \"" + std::string(path) + "\" " + std::string(why));
+  };
+  if (path.empty() || path.front() != '/') return refuse("is not absolute");
+  if (path.size() > kPathMax) return refuse("is longer than 4095 bytes");
+  const auto components = split(path.substr(1), '/');
+  for (const std::string_view component : components) {
+    if (component.empty()) return refuse("has an empty component");
+    if (component == "." || component == "..") return refuse("has a relative component");
+    if (component.size() > kNameMax) {
+      return refuse("has a component longer than 255 bytes, which no file system accepts");
+    }
+    for (const char c : component) {
+      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
+        return refuse("has a control character");
+      }
+    }
+  }
+  if (components.size() < 2) return refuse("lies directly under the root directory");
+  return {};
+}
+
+Result<void> check_not_a_system_path(std::string_view path) {
+  for (const std::string_view system : kSystemPaths) {
+    if (overlaps(path, system)) {
+      return invalid("path \"" + std::string(path) + "\" overlaps the system directory " +
+                     std::string(system));
+    }
+  }
+  return {};
+}
+
+}  // namespace lpp::provisioner

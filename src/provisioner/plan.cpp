@@ -1,0 +1,211 @@
+#include "provisioner/plan.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.h"
+#include "k8s/quantity.h"
+#include "provisioner/names.h"
+#include "provisioner/path_safety.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+using k8s::find;
+
+constexpr std::string_view kVolumeNamePrefix = "pvc-";
+constexpr std::size_t kMaxLabelValue = 63;
+
+/// Parameters of the class that shape the directory's name or owner. A volume made without regard
+/// to them would be wrong, so a class that has one is refused until they are understood.
+constexpr std::array<std::string_view, 4> kPatternParameters{"pathPattern", "userPattern",
+                                                             "groupPattern", "permPattern"};
+
+Refusal refuse(std::string message) { return Refusal{.message = std::move(message)}; }
+
+std::optional<Refusal> check_request(const k8s::PersistentVolumeClaim& claim, bool shared) {
+  if (!claim.volume_mode.empty() && claim.volume_mode != "Filesystem") {
+    return refuse("volumeMode " + claim.volume_mode +
+                  " is not supported: local-path volumes are directories, use Filesystem");
+  }
+  if (!claim.data_source.empty()) {
+    return refuse("dataSource " + claim.data_source +
+                  " is not supported: local-path volumes start empty");
+  }
+  if (!shared && claim.has_selector) {
+    return refuse("claim.Spec.Selector is not supported: remove spec.selector from the claim");
+  }
+  if (claim.access_modes.empty()) return refuse("spec.accessModes is empty");
+  if (shared) return std::nullopt;
+  for (const std::string& mode : claim.access_modes) {
+    if (mode != "ReadWriteOnce" && mode != "ReadWriteOncePod") {
+      return refuse("access mode " + mode +
+                    " is not supported: a node's own path only supports ReadWriteOnce and "
+                    "ReadWriteOncePod");
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<k8s::VolumeSource, Refusal> volume_source(const k8s::PersistentVolumeClaim& claim,
+                                                       const k8s::StorageClass& storage_class) {
+  const std::string* wanted = find(claim.meta.annotations, kVolumeTypeAnnotation);
+  if (wanted == nullptr) wanted = find(storage_class.parameters, kVolumeTypeParameter);
+  if (wanted == nullptr)
+    wanted = find(storage_class.meta.annotations, kDefaultVolumeTypeAnnotation);
+  if (wanted == nullptr) return k8s::VolumeSource::kHostPath;
+  const std::string type = to_lower(*wanted);
+  if (type == "hostpath") return k8s::VolumeSource::kHostPath;
+  if (type == "local") return k8s::VolumeSource::kLocal;
+  return refuse("\"" + *wanted +
+                "\" is not a recognised volume type: use \"hostPath\" or \"local\"");
+}
+
+/// FNV-1a: the same choice for the same volume by every version of this program.
+std::size_t choose(std::string_view volume_name, std::size_t count) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : volume_name) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  }
+  hash ^= hash >> 32U;
+  return static_cast<std::size_t>(hash % count);
+}
+
+std::variant<std::string, Refusal> base_path(const std::vector<std::string>* paths,
+                                             const k8s::StorageClass& storage_class,
+                                             const std::string& node_name,
+                                             std::string_view volume_name) {
+  const auto refuse_node = [](std::string message) {
+    return Refusal{.message = std::move(message), .node_is_the_reason = true};
+  };
+  if (paths == nullptr) {
+    return refuse_node("config doesn't contain node " + node_name + ", and no " +
+                       std::string(config::kDefaultNode) + " is available");
+  }
+  if (paths->empty()) return refuse_node("no local path available on node " + node_name);
+  const std::string* wanted = find(storage_class.parameters, kNodePathParameter);
+  if (wanted == nullptr || wanted->empty()) return (*paths)[choose(volume_name, paths->size())];
+  if (std::find(paths->begin(), paths->end(), *wanted) == paths->end()) {
+    return refuse_node("config doesn't contain path " + *wanted + " on node " + node_name);
+  }
+  return *wanted;
+}
+
+}  // namespace
+
+std::string volume_name_of(std::string_view claim_uid) {
+  return std::string(kVolumeNamePrefix) + std::string(claim_uid);
+}
+
+std::string selected_node(const k8s::PersistentVolumeClaim& claim) {
+  const std::string* node = find(claim.meta.annotations, kSelectedNode);
+  if (node == nullptr) node = find(claim.meta.annotations, kAlphaSelectedNode);
+  return node == nullptr ? std::string() : *node;
+}
+
+bool asks_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name) {
+  const std::string* name = find(claim.meta.annotations, kStorageProvisioner);
+  if (name == nullptr) name = find(claim.meta.annotations, kBetaStorageProvisioner);
+  return name != nullptr && *name == provisioner_name;
+}
+
+bool should_provision(const k8s::PersistentVolumeClaim& claim,
+                      const k8s::StorageClass* storage_class, std::string_view provisioner_name) {
+  if (!claim.volume_name.empty() || !asks_for(claim, provisioner_name)) return false;
+  if (storage_class == nullptr) return true;  // an error to report, not a reason to be silent
+  if (storage_class->provisioner != provisioner_name) return false;
+  if (!storage_class->waits_for_first_consumer()) return true;
+  const std::string* node = find(claim.meta.annotations, kSelectedNode);
+  return node != nullptr && !node->empty();
+}
+
+std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
+                                              const k8s::StorageClass& storage_class,
+                                              const k8s::Node* node, const config::Config& config) {
+  const std::string class_name = claim.class_name();
+  const config::PathConfig* paths = config.paths_for_class(class_name);
+  if (paths == nullptr) {
+    return refuse("the configuration has no paths for StorageClass \"" + class_name +
+                  "\": add it to storageClassConfigs in config.json, or add a nodePathMap");
+  }
+  if (auto refusal = check_request(claim, paths->shared())) return *std::move(refusal);
+  const auto source = volume_source(claim, storage_class);
+  if (const auto* refusal = std::get_if<Refusal>(&source)) return *refusal;
+
+  VolumeShape shape;
+  shape.source = std::get<k8s::VolumeSource>(source);
+  if (paths->shared()) {
+    if (shape.source == k8s::VolumeSource::kLocal) {
+      return refuse(
+          "volume type local needs a node, and a shared filesystem has none: use hostPath");
+    }
+    shape.has_affinity = false;
+    return shape;
+  }
+  if (node == nullptr) {
+    return refuse("no node was selected: StorageClass \"" + class_name +
+                  "\" needs volumeBindingMode: WaitForFirstConsumer");
+  }
+  const std::string* key = find(storage_class.parameters, kNodeAffinityKeyParameter);
+  shape.affinity_key = key == nullptr || key->empty() ? std::string(kHostnameLabel) : *key;
+  const std::string* value = find(node->meta.labels, shape.affinity_key);
+  shape.affinity_value = value == nullptr ? node->meta.name : *value;
+  if (shape.affinity_value.size() > kMaxLabelValue) {
+    return Refusal{.message = "node " + node->meta.name + " has no label " + shape.affinity_key +
+                              " and its name is too long to stand for it (63 bytes)",
+                   .node_is_the_reason = true};
+  }
+  return shape;
+}
+
+std::variant<helperpod::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
+                                                           const k8s::StorageClass& storage_class,
+                                                           const k8s::Node* node,
+                                                           const config::Config& config) {
+  helperpod::Operation operation;
+  operation.action = helperpod::Action::kCreate;
+  operation.volume_name = volume_name_of(claim.meta.uid);
+  operation.claim = claim.meta.key();
+  operation.owner_uid = claim.meta.uid;
+  operation.storage_class = claim.class_name();
+  // On a shared filesystem the node is only the place where the helper pod runs.
+  if (node != nullptr) operation.node = node->meta.name;
+
+  const auto size = k8s::Quantity::parse(claim.storage_request);
+  if (!size.ok()) return refuse("spec.resources.requests.storage: " + size.error().message);
+  if (size->value() <= 0 || size->saturated()) {
+    return refuse("spec.resources.requests.storage \"" + claim.storage_request +
+                  "\" is not a size that a volume can have");
+  }
+  operation.size_bytes = size->value();
+
+  for (const std::string_view parameter : kPatternParameters) {
+    if (find(storage_class.parameters, parameter) != nullptr ||
+        find(storage_class.meta.annotations, parameter) != nullptr) {
+      return refuse("StorageClass \"" + operation.storage_class + "\" sets " +
+                    std::string(parameter) + ", which this version does not support");
+    }
+  }
+  const config::PathConfig* paths = config.paths_for_class(operation.storage_class);
+  if (paths == nullptr) {
+    return refuse("the configuration has no paths for StorageClass \"" + operation.storage_class +
+                  "\"");
+  }
+  if (paths->shared()) {
+    operation.base_path = paths->shared_file_system_path;
+  } else {
+    const auto base = base_path(paths->paths_for(operation.node), storage_class, operation.node,
+                                operation.volume_name);
+    if (const auto* refusal = std::get_if<Refusal>(&base)) return *refusal;
+    operation.base_path = std::get<std::string>(base);
+  }
+  operation.path = operation.base_path + "/" + operation.volume_name + "_" + claim.meta.ns + "_" +
+                   claim.meta.name;
+  if (auto safe = check_volume_path(operation.path); !safe.ok()) {
+    return refuse(safe.error().message);
+  }
+  return operation;
+}
+
+}  // namespace lpp::provisioner

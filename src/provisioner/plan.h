@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "config/config.h"
+#include "helperpod/operation.h"
+#include "k8s/objects.h"
+
+namespace lpp::provisioner {
+
+/// Why a claim cannot be provisioned as things stand: nothing but a change of the claim, its class,
+/// its node or the configuration can help.
+struct Refusal {
+  std::string message{};
+  /// The selected node is the reason: another node may serve.
+  bool node_is_the_reason = false;
+};
+
+/// How the volume of a claim is to look, apart from the directory itself.
+struct VolumeShape {
+  k8s::VolumeSource source = k8s::VolumeSource::kHostPath;
+  bool has_affinity = true;  // false on a shared filesystem
+  std::string affinity_key{};
+  std::string affinity_value{};
+};
+
+/// Whether the claim asks this provisioner for a volume now (behaviour rule A3). Claims that are
+/// bound, belong to others, or wait for a node are not.
+bool should_provision(const k8s::PersistentVolumeClaim& claim,
+                      const k8s::StorageClass* storage_class, std::string_view provisioner_name);
+
+/// True when one of the claim's storage-provisioner annotations names this provisioner.
+bool asks_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name);
+
+/// "pvc-<uid>".
+std::string volume_name_of(std::string_view claim_uid);
+
+/// The node the claim is to be provisioned on; "" = none selected.
+std::string selected_node(const k8s::PersistentVolumeClaim& claim);
+
+/// What of a claim's volume does not depend on where its directory is. Everything that can be
+/// checked beforehand is checked here and in make_operation, so that what can never work is refused
+/// before any helper pod starts (behaviour rules B3, B5). `node` is the selected node, nullptr when
+/// the claim has none. Pure, like make_operation.
+std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
+                                              const k8s::StorageClass& storage_class,
+                                              const k8s::Node* node, const config::Config& config);
+
+/// The first create operation for a claim. Of several base paths one is chosen by the volume's
+/// name, which is random: the same again for the same volume, spread evenly over volumes.
+std::variant<helperpod::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
+                                                           const k8s::StorageClass& storage_class,
+                                                           const k8s::Node* node,
+                                                           const config::Config& config);
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,121 @@
+#include "provisioner/undo.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "provisioner/names.h"
+#include "provisioner/path_safety.h"
+#include "provisioner/plan.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::provisioner {
+
+using helperpod::Operation;
+using helperpod::Progress;
+
+bool Undo::is_undo(const Operation& operation) {
+  // The owner of a released volume's delete operation is the volume; here it is the claim.
+  return operation.action == helperpod::Action::kDelete &&
+         operation.volume_name == volume_name_of(operation.owner_uid);
+}
+
+Result<std::optional<Operation>> Undo::begun(std::string_view volume_name) {
+  auto recorded = world_.executor.recorded(helperpod::Action::kDelete, volume_name);
+  if (recorded.ok() && *recorded && !is_undo(**recorded)) return std::optional<Operation>{};
+  return recorded;
+}
+
+Action Undo::step(const Operation& created, bool at_once) {
+  const auto progress = world_.executor.ensure(created);
+  if (!progress.ok()) return failed(created, progress.error());
+  if (progress->state == Progress::State::kRunning && (progress->started || !at_once)) {
+    return Action::await_change(kRecheck);
+  }
+  if (!progress->started) return clean_up(created.volume_name, false);
+
+  // The cache may not show a volume that records the path; then it is not ours to take back.
+  const auto volume = world_.client.get(k8s::kPersistentVolumes, {"", created.volume_name});
+  if (volume.ok()) {
+    const auto decoded = k8s::decode<k8s::PersistentVolume>(*volume);
+    if (!decoded.ok()) return failed(created, decoded.error());
+    if (overlaps(decoded->path, created.path)) return clean_up(created.volume_name, false);
+  } else if (!volume.error().is(ErrorCode::kNotFound)) {
+    return failed(created, volume.error());
+  }
+  if (const auto other = overlapping_volume(world_.volumes, created.node, created.path, {})) {
+    log::warn("directory left in place: it overlaps another volume volume={} path={} other={}",
+              created.volume_name, log::quoted(created.path), other->meta.name);
+    return clean_up(created.volume_name, false);
+  }
+  Operation undo = created;
+  undo.action = helperpod::Action::kDelete;
+  undo.attempt = 1;
+  undo.user.clear();
+  undo.group.clear();
+  undo.perm.clear();
+  log::info(
+      "removing the directory of a volume that will not come to be volume={} claim={} path={}",
+      created.volume_name, created.claim.to_string(), log::quoted(created.path));
+  return go_on(undo);
+}
+
+Action Undo::go_on(const Operation& recorded) {
+  Operation undo = recorded;
+  const std::string key = "undo/" + undo.volume_name;
+  Attempt attempt = attempts_.get(key);
+  if (const auto left = attempts_.held(attempt, {})) return Action::await_change(*left);
+  if (!undo.node.empty()) {
+    const auto gone = node_is_gone(world_, undo.node);
+    if (!gone.ok()) return failed(undo, gone.error());
+    if (*gone) return clean_up(undo.volume_name, true);
+  }
+  if (attempt.number >= undo.attempt) undo.attempt = attempt.number + 1;
+  const auto progress = world_.executor.ensure(undo);
+  if (!progress.ok()) return failed(undo, progress.error());
+  switch (progress->state) {
+    case Progress::State::kRunning:
+      return Action::await_change(kRecheck);
+    case Progress::State::kSucceeded:
+      return clean_up(undo.volume_name, true);
+    case Progress::State::kFailed:
+      break;
+  }
+  attempt.number = undo.attempt;
+  const Duration wait = attempts_.wait_after(attempt.number);
+  attempt.hold_until = world_.clock.now() + wait;
+  attempts_.set(key, attempt);
+  world_.events.event({.kind = "PersistentVolumeClaim",
+                       .api_version = "v1",
+                       .ns = undo.claim.ns,
+                       .name = undo.claim.name,
+                       .uid = undo.owner_uid},
+                      k8s::EventType::kWarning, kProvisioningCleanupFailed,
+                      "Error cleaning provisioned volume for claim " + undo.claim.to_string() +
+                          ": " + progress->message);
+  log::warn("directory cannot be removed yet volume={} node={} path={} attempt={}: {}",
+            undo.volume_name, undo.node, log::quoted(undo.path), undo.attempt, progress->message);
+  return Action::await_change(wait);
+}
+
+Action Undo::clean_up(std::string_view volume_name, bool undo_too) {
+  // The create operation first: as long as anything is recorded, the undo can be recognised.
+  const auto created = world_.executor.clean_up(helperpod::Action::kCreate, volume_name);
+  if (!created.ok()) return Action::retry();
+  if (!*created) return Action::await_change(kRecheck);
+  if (undo_too) {
+    const auto undone = world_.executor.clean_up(helperpod::Action::kDelete, volume_name);
+    if (!undone.ok()) return Action::retry();
+    if (!*undone) return Action::await_change(kRecheck);
+  }
+  attempts_.erase("undo/" + std::string(volume_name));
+  return Action::done();
+}
+
+Action Undo::failed(const Operation& operation, const Error& error) {
+  if (error.is(ErrorCode::kCancelled)) return Action::done();
+  log::warn("undo of a create operation failed for now volume={} claim={}: {}",
+            operation.volume_name, operation.claim.to_string(), error.message);
+  return Action::retry();
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,68 @@
+#include "provisioner/volume_manifest.h"
+
+#include <nlohmann/json.hpp>
+
+#include "provisioner/names.h"
+
+namespace lpp::provisioner {
+
+using nlohmann::json;
+
+nlohmann::json make_volume(const helperpod::Operation& operation, const VolumeShape& shape,
+                           const k8s::PersistentVolumeClaim& claim,
+                           const k8s::StorageClass& storage_class) {
+  json spec{
+      {"accessModes", claim.access_modes},
+      {"capacity", {{"storage", claim.storage_request}}},
+      {"claimRef",
+       {{"apiVersion", "v1"},
+        {"kind", "PersistentVolumeClaim"},
+        {"namespace", claim.meta.ns},
+        {"name", claim.meta.name},
+        {"uid", claim.meta.uid},
+        {"resourceVersion", claim.meta.resource_version}}},
+      {"persistentVolumeReclaimPolicy",
+       storage_class.reclaim_policy.empty() ? "Delete" : storage_class.reclaim_policy},
+      {"storageClassName", claim.class_name()},
+      {"volumeMode", "Filesystem"},
+  };
+  if (shape.source == k8s::VolumeSource::kLocal) {
+    spec["local"] = {{"path", operation.path}};
+  } else {
+    spec["hostPath"] = {{"path", operation.path}, {"type", "DirectoryOrCreate"}};
+  }
+  if (shape.has_affinity) {
+    const json expression{{"key", shape.affinity_key},
+                          {"operator", "In"},
+                          {"values", json::array({shape.affinity_value})}};
+    spec["nodeAffinity"]["required"]["nodeSelectorTerms"] =
+        json::array({{{"matchExpressions", json::array({expression})}}});
+  }
+  json metadata{
+      {"name", operation.volume_name},
+      {"annotations",
+       {{kProvisionedBy, storage_class.provisioner}, {kVolumeSelectedNode, operation.node}}},
+  };
+  // Only a volume that we will delete needs us to see its end.
+  if (spec["persistentVolumeReclaimPolicy"] == "Delete") {
+    metadata["finalizers"] = json::array({kFinalizer});
+  }
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolume"},
+          {"metadata", std::move(metadata)},
+          {"spec", std::move(spec)}};
+}
+
+std::string difference(const k8s::PersistentVolume& volume, const k8s::PersistentVolumeClaim& claim,
+                       std::string_view provisioner_name) {
+  if (volume.claim_uid != claim.meta.uid || volume.claim != claim.meta.key()) {
+    return "it is for claim " + volume.claim.to_string() + " with UID " + volume.claim_uid;
+  }
+  const std::string* made_by = k8s::find(volume.meta.annotations, kProvisionedBy);
+  if (made_by == nullptr || *made_by != provisioner_name) {
+    return "it was not provisioned by " + std::string(provisioner_name);
+  }
+  return {};
+}
+
+}  // namespace lpp::provisioner

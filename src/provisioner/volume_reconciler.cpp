@@ -1,0 +1,211 @@
+#include "provisioner/volume_reconciler.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "k8s/quantity.h"
+#include "provisioner/names.h"
+#include "provisioner/undo.h"
+
+namespace lpp::provisioner {
+
+using helperpod::Operation;
+using helperpod::Progress;
+
+namespace {
+
+k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
+  return {.kind = "PersistentVolume",
+          .api_version = "v1",
+          .ns = {},
+          .name = volume.meta.name,
+          .uid = volume.meta.uid,
+          .resource_version = volume.meta.resource_version};
+}
+
+}  // namespace
+
+Action VolumeReconciler::step(const std::string& name) {
+  const auto volume = world_.volumes.get({"", name});
+  if (volume == nullptr) return volume_gone(name);
+  if (!is_ours(*volume, world_.provisioner_name)) return Action::done();
+  if (!wants_delete(*volume, world_.claims)) return keep(*volume);
+  return remove_directory(*volume);
+}
+
+Action VolumeReconciler::volume_gone(const std::string& name) {
+  attempts_.erase(name);
+  const auto recorded = world_.executor.recorded(helperpod::Action::kDelete, name);
+  if (!recorded.ok()) return Action::retry();
+  // What an undo records belongs to the claim queue.
+  if (!*recorded || Undo::is_undo(**recorded)) return Action::done();
+  const auto clean = world_.executor.clean_up(helperpod::Action::kDelete, name);
+  if (!clean.ok())
+    return clean.error().is(ErrorCode::kCancelled) ? Action::done() : Action::retry();
+  return *clean ? Action::done() : Action::await_change(kRecheck);
+}
+
+/// Our finalizer is on volumes whose directory we will remove, and on no others.
+Action VolumeReconciler::keep(const k8s::PersistentVolume& volume) {
+  attempts_.erase(volume.meta.name);
+  const bool wanted = volume.reclaim_policy == "Delete";
+  const bool present = has_finalizer(volume);
+  const bool add = wanted && !present && !volume.meta.deleting() && volume.phase == "Bound";
+  const bool take_away = !wanted && present;
+  if (!add && !take_away) return Action::done();
+  const auto patched = patch_finalizer(volume, add);
+  if (!patched.ok()) return api_failed(volume, patched.error());
+  log::debug("finalizer {} volume={}", add ? "added" : "removed", volume.meta.name);
+  return Action::done();
+}
+
+Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
+  const auto config = world_.config.current();
+  Attempt attempt = attempts_.get(volume.meta.name);
+  const VolumeNode node = node_of(volume, world_.nodes);
+  const std::string seen =
+      fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, fmt::ptr(config.get()));
+  if (const auto left = attempts_.held(attempt, seen)) return Action::await_change(*left);
+  if (world_.clock.now() < attempt.removal_seen_by) return Action::await_change(kRecheck);
+  attempt.reported.clear();
+
+  if (volume.source == k8s::VolumeSource::kOther || volume.path.empty()) {
+    return refuse(volume, seen, "the volume has neither hostPath.path nor local.path");
+  }
+  if (node.kind == VolumeNode::Kind::kGone) {
+    if (!node.name.empty()) {
+      const auto gone = node_is_gone(world_, node.name);
+      if (!gone.ok()) return api_failed(volume, gone.error());
+      if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
+    }
+    const std::string text = "node " + node.description +
+                             " does not exist any more: its directory " + volume.path +
+                             " cannot be removed, the volume is let go";
+    world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeNodeGone, text);
+    log::warn("volume={} {}", volume.meta.name, text);
+    return remove_volume(volume);
+  }
+  if (const auto removable = check_removable(volume.path, *config); !removable.ok()) {
+    return refuse(volume, seen, removable.error().message);
+  }
+  if (const auto other =
+          overlapping_volume(world_.volumes, node.name, volume.path, volume.meta.name)) {
+    return refuse(volume, seen,
+                  "refusing to remove path " + volume.path + ": it overlaps the directory " +
+                      other->path + " of volume " + other->meta.name);
+  }
+
+  Operation operation;
+  operation.action = helperpod::Action::kDelete;
+  operation.volume_name = volume.meta.name;
+  operation.claim = volume.claim;
+  operation.owner_uid = volume.meta.uid;
+  operation.storage_class = volume.storage_class_name;
+  operation.node = node.name;
+  operation.path = volume.path;
+  if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
+    operation.size_bytes = size->value();
+  }
+  // The attempt goes on counting after a restart: the record knows it.
+  const auto recorded = world_.executor.recorded(helperpod::Action::kDelete, volume.meta.name);
+  if (!recorded.ok()) return api_failed(volume, recorded.error());
+  if (*recorded && (*recorded)->owner_uid == volume.meta.uid) {
+    operation.attempt = (*recorded)->attempt;
+  }
+  if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
+
+  const auto progress = world_.executor.ensure(operation);
+  if (!progress.ok()) return api_failed(volume, progress.error());
+  switch (progress->state) {
+    case Progress::State::kRunning:
+      if (!progress->message.empty()) report(volume, progress->message);
+      return Action::await_change(kRecheck);
+    case Progress::State::kSucceeded:
+      return remove_volume(volume);
+    case Progress::State::kFailed:
+      break;
+  }
+  const Duration wait = attempts_.wait_after(operation.attempt);
+  attempt.number = operation.attempt;
+  attempt.hold_until = world_.clock.now() + wait;
+  attempt.seen = seen;
+  attempts_.set(volume.meta.name, attempt);
+  report(volume, progress->message);
+  return Action::await_change(wait);
+}
+
+Action VolumeReconciler::refuse(const k8s::PersistentVolume& volume, const std::string& seen,
+                                const std::string& message) {
+  Attempt attempt = attempts_.get(volume.meta.name);
+  attempt.hold_until = world_.clock.now() + Attempts::kResync;
+  attempt.seen = seen;
+  attempts_.set(volume.meta.name, attempt);
+  report(volume, message);
+  return Action::await_change(Attempts::kResync);
+}
+
+/// The directory is gone (or out of reach for good): the object goes, then our finalizer; the
+/// helper pod last, when the volume is seen to be gone, because it is the record that the work was
+/// done.
+Action VolumeReconciler::remove_volume(const k8s::PersistentVolume& volume) {
+  if (!volume.meta.deleting()) {
+    const auto removed =
+        world_.client.remove(k8s::kPersistentVolumes, volume.meta.key(), {.uid = volume.meta.uid});
+    if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) {
+      return api_failed(volume, removed.error().wrap("delete volume"));
+    }
+  }
+  if (has_finalizer(volume)) {
+    const auto patched = patch_finalizer(volume, false);
+    if (!patched.ok() && !patched.error().is(ErrorCode::kNotFound)) {
+      return api_failed(volume, patched.error());
+    }
+  }
+  log::info("volume deleted volume={} claim={} path={}", volume.meta.name, volume.claim.to_string(),
+            log::quoted(volume.path));
+  Attempt removed;
+  removed.removal_seen_by = world_.clock.now() + kRecheck;
+  attempts_.set(volume.meta.name, removed);
+  return Action::await_change(kRecheck);
+}
+
+/// A strategic merge touches our entry of the list only, whatever else has changed meanwhile; the
+/// UID makes the server refuse if the name stands for another volume by now.
+Result<void> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volume, bool present) {
+  nlohmann::json patch{{"metadata", {{"uid", volume.meta.uid}}}};
+  const char* const list = present ? "finalizers" : "$deleteFromPrimitiveList/finalizers";
+  patch["metadata"][list] = nlohmann::json::array({kFinalizer});
+  const auto patched = world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
+                                           k8s::PatchType::kStrategicMerge, patch);
+  if (!patched.ok()) return patched.error().wrap("patch the volume's finalizers");
+  return {};
+}
+
+Action VolumeReconciler::api_failed(const k8s::PersistentVolume& volume, const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kCancelled:
+      return Action::done();
+    case ErrorCode::kForbidden:
+    case ErrorCode::kInvalid:
+    case ErrorCode::kUnauthorized:
+    case ErrorCode::kInternal:
+      report(volume, error.message);
+      break;
+    default:
+      log::warn("volume={}: {}", volume.meta.name, error.message);
+  }
+  return Action::retry();
+}
+
+/// One Warning event and log line per distinct message and attempt.
+void VolumeReconciler::report(const k8s::PersistentVolume& volume, const std::string& message) {
+  Attempt attempt = attempts_.get(volume.meta.name);
+  if (attempt.reported == message) return;
+  attempt.reported = message;
+  attempts_.set(volume.meta.name, attempt);
+  const std::string text = "failed to delete volume " + volume.meta.name + ": " + message;
+  world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeFailedDelete, text);
+  log::warn("volume={} claim={}: {}", volume.meta.name, volume.claim.to_string(), text);
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,141 @@
+#include "provisioner/volume_rules.h"
+
+#include <algorithm>
+
+#include "provisioner/names.h"
+#include "provisioner/path_safety.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+using k8s::find;
+
+bool matches(const k8s::NodeSelectorRequirement& requirement, const std::string* value) {
+  const auto& values = requirement.values;
+  const bool listed =
+      value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
+  if (requirement.op == "In") return listed;
+  if (requirement.op == "NotIn") return !listed;
+  if (requirement.op == "Exists") return value != nullptr;
+  if (requirement.op == "DoesNotExist") return value == nullptr;
+  return false;  // Gt and Lt never come from a provisioner of directories
+}
+
+bool matches(const k8s::NodeSelectorTerm& term, const k8s::Node& node) {
+  if (term.match_expressions.empty() && term.match_fields.empty()) return false;
+  const bool labels =
+      std::all_of(term.match_expressions.begin(), term.match_expressions.end(),
+                  [&](const auto& r) { return matches(r, find(node.meta.labels, r.key)); });
+  return labels &&
+         std::all_of(term.match_fields.begin(), term.match_fields.end(), [&](const auto& r) {
+           return r.key == "metadata.name" && matches(r, &node.meta.name);
+         });
+}
+
+std::string describe(const std::vector<k8s::NodeSelectorTerm>& terms) {
+  std::string text;
+  for (const auto& term : terms) {
+    for (const auto* requirements : {&term.match_expressions, &term.match_fields}) {
+      for (const auto& requirement : *requirements) {
+        text += (text.empty() ? "" : ", ") + requirement.key + " " + requirement.op;
+        for (const auto& value : requirement.values) text += " " + value;
+      }
+    }
+  }
+  return text;
+}
+
+}  // namespace
+
+bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_name) {
+  for (const std::string_view key : {kProvisionedBy, kMigratedTo}) {
+    const std::string* name = find(volume.meta.annotations, key);
+    if (name != nullptr && *name == provisioner_name) return true;
+  }
+  return false;
+}
+
+bool has_finalizer(const k8s::PersistentVolume& volume) {
+  const auto& finalizers = volume.meta.finalizers;
+  return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
+}
+
+bool wants_delete(const k8s::PersistentVolume& volume,
+                  const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
+  if (volume.reclaim_policy != "Delete") return false;
+  if (!volume.meta.deleting()) return volume.phase == "Released";
+  if (!has_finalizer(volume)) return false;
+  if (volume.phase == "Released") return true;
+  if (volume.phase == "Bound") return false;
+  // Deleted before it was ever bound, or after its claim was lost: only if no claim counts on it.
+  const auto claim = claims.get(volume.claim);
+  return claim == nullptr || claim->meta.uid != volume.claim_uid ||
+         claim->volume_name != volume.meta.name;
+}
+
+VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::Node>& nodes) {
+  const std::string* annotation = find(volume.meta.annotations, kVolumeSelectedNode);
+  const bool annotated = annotation != nullptr && !annotation->empty();
+  if (annotated && nodes.get({"", *annotation}) != nullptr) {
+    return {.name = *annotation};
+  }
+  if (volume.node_affinity.empty()) return {.kind = VolumeNode::Kind::kAny};
+  for (const auto& node : nodes.list()) {
+    for (const auto& term : volume.node_affinity) {
+      if (matches(term, *node)) return {.name = node->meta.name};
+    }
+  }
+  if (annotated) {
+    return {.kind = VolumeNode::Kind::kGone, .name = *annotation, .description = *annotation};
+  }
+  return {.kind = VolumeNode::Kind::kGone, .description = describe(volume.node_affinity)};
+}
+
+std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
+    const k8s::Store<k8s::PersistentVolume>& volumes, std::string_view node, std::string_view path,
+    std::string_view except) {
+  for (auto& volume : volumes.list()) {
+    if (volume->path.empty() || volume->meta.name == except) continue;
+    if (!overlaps(volume->path, path)) continue;
+    const std::string* other = find(volume->meta.annotations, kVolumeSelectedNode);
+    const bool other_known = other != nullptr && !other->empty() && !volume->node_affinity.empty();
+    if (node.empty() || !other_known || *other == node) return volume;
+  }
+  return nullptr;
+}
+
+Result<void> check_removable(std::string_view path, const config::Config& config) {
+  LPP_RETURN_IF_ERROR(check_volume_path(path), "refusing to remove");
+  const auto check_base = [&](std::string_view base) -> Result<void> {
+    if (path == base || strictly_below(base, path)) {
+      return invalid("refusing to remove path \"" + std::string(path) +
+                     "\": it is or contains the configured base path " + std::string(base));
+    }
+    return {};
+  };
+  bool below_a_base = false;
+  const auto check_paths = [&](const config::PathConfig& paths) -> Result<void> {
+    if (paths.shared()) {
+      LPP_RETURN_IF_ERROR(check_base(paths.shared_file_system_path), "path");
+      below_a_base = below_a_base || strictly_below(path, paths.shared_file_system_path);
+    }
+    for (const auto& [node, bases] : paths.node_path_map) {
+      for (const std::string& base : bases) {
+        LPP_RETURN_IF_ERROR(check_base(base), "node " + node);
+        below_a_base = below_a_base || strictly_below(path, base);
+      }
+    }
+    return {};
+  };
+  LPP_RETURN_IF_ERROR(check_paths(config.paths), "config");
+  for (const auto& [name, paths] : config.classes) {
+    LPP_RETURN_IF_ERROR(check_paths(paths), "config of StorageClass " + name);
+  }
+  // The configuration may have changed since the volume was made: then only the system is out of
+  // bounds.
+  if (!below_a_base) LPP_RETURN_IF_ERROR(check_not_a_system_path(path), "refusing to remove");
+  return {};
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "config/config.h"
+#include "k8s/objects.h"
+#include "k8s/store.h"
+
+namespace lpp::provisioner {
+
+/// Whether this provisioner made the volume and is responsible for it (behaviour rule A8.1).
+bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_name);
+
+bool has_finalizer(const k8s::PersistentVolume& volume);
+
+/// Whether the volume's directory is to be removed now: reclaim policy Delete, and Released; or
+/// being deleted under our finalizer while no claim is bound to it (behaviour rule A8.3).
+bool wants_delete(const k8s::PersistentVolume& volume,
+                  const k8s::Store<k8s::PersistentVolumeClaim>& claims);
+
+/// Where a volume's directory is.
+struct VolumeNode {
+  enum class Kind {
+    kNode,  // on `name`
+    kAny,   // on a filesystem that every node shares
+    kGone,  // on a node that is not there
+  };
+  Kind kind = Kind::kNode;
+  std::string name{};         // kGone: what the volume's annotation says, maybe nothing
+  std::string description{};  // kGone: the node, for people
+};
+
+/// From the volume alone: its annotation if that node exists, else its node affinity resolved by
+/// label (matchFields included), never today's configuration.
+VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::Node>& nodes);
+
+/// Another volume of ours, not of name `except`, whose directory on the same node is, contains or
+/// lies inside `path`; nullptr when there is none. `node` "" means every node.
+std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
+    const k8s::Store<k8s::PersistentVolume>& volumes, std::string_view node, std::string_view path,
+    std::string_view except);
+
+/// kInvalid with the reason when the directory at `path` must not be removed: not a clean absolute
+/// path, a configured base or something around one, or a part of the system.
+Result<void> check_removable(std::string_view path, const config::Config& config);
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "config/published.h"
+#include "helperpod/executor.h"
+#include "k8s/api_client.h"
+#include "k8s/event_recorder.h"
+#include "k8s/objects.h"
+#include "k8s/store.h"
+
+namespace lpp::provisioner {
+
+/// Everything a reconciler sees and acts on. References only: the owner outlives the reconcilers.
+struct World {
+  const std::string provisioner_name;
+  k8s::ApiClient& client;
+  Clock& clock;
+  k8s::EventSink& events;
+  helperpod::Executor& executor;
+  const config::Published<config::Config>& config;
+  const k8s::Store<k8s::PersistentVolumeClaim>& claims;
+  const k8s::Store<k8s::PersistentVolume>& volumes;
+  const k8s::Store<k8s::StorageClass>& classes;
+  const k8s::Store<k8s::Node>& nodes;
+};
+
+/// A step in progress outside is looked at again after this, even if no change is seen.
+inline constexpr std::chrono::seconds kRecheck{15};
+
+/// True when the API server itself says that the node does not exist (the cache may be behind).
+/// Errors other than "not found" are passed on.
+Result<bool> node_is_gone(World& world, const std::string& node);
+
+}  // namespace lpp::provisioner
