@@ -39,17 +39,21 @@ class EventRecorder final : public EventSink {
   EventRecorder(ApiClient& client, Clock& clock, std::string component);
   ~EventRecorder() override;
 
+  /// At most once. Events recorded before wait for it.
   void start();
-  /// Sends what is queued for at most `limit`, then ends the thread. Idempotent.
+  /// Sends what is queued for at most `limit`, then drops the rest, cancels a request in progress
+  /// and ends the thread. Idempotent.
   void stop(Duration limit);
 
   void event(const ObjectReference& about, EventType type, std::string_view reason,
              std::string message) override;
 
+  /// Events that were not stored: queue full, flood of one object, refused, given up, or stopped.
   std::uint64_t dropped() const;
 
  private:
   class Impl;
+  Clock& clock_;
   std::unique_ptr<Impl> impl_;
 };
 
