@@ -1,0 +1,72 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace lpp::app {
+
+/// Client-side limit of API calls, as --kube-client-qps and --kube-client-burst ask for it.
+struct ClientThrottle {
+  double qps = 5;
+  int burst = 10;
+  bool operator==(const ClientThrottle&) const = default;
+};
+
+/// --leader-elect…: Kubernetes' names. Checked: lease > renew deadline > 1.2 x retry period.
+struct LeaderElection {
+  bool enabled = true;
+  std::chrono::seconds lease_duration{15};
+  std::chrono::seconds renew_deadline{10};
+  std::chrono::seconds retry_period{2};
+  std::string resource_name{};       // from the provisioner's name unless given
+  std::string resource_namespace{};  // the daemon's namespace unless given
+  bool operator==(const LeaderElection&) const = default;
+};
+
+/// Everything `start` was told by flags and environment, checked (behaviour rule B1). A plain
+/// value.
+struct Options {
+  bool debug = false;
+  std::string config{};  // file if it ends in .json, else JSON text; "" = the ConfigMap's key
+  std::string provisioner_name{};
+  std::string namespace_name{};
+  std::string helper_image{};
+  std::string kubeconfig{};
+  std::string configmap_name{};
+  std::string service_account_name{};
+  std::string helper_pod_file{};    // "" = the ConfigMap's key helperPod.yaml
+  std::string config_mount_path{};  // CONFIG_MOUNT_PATH: helperPod.yaml is re-read from there
+  int worker_threads = 16;
+  int provisioning_retry_count = 15;  // 0 = for ever
+  int deletion_retry_count = 15;      // 0 = for ever
+  bool allow_unsafe_helper_pod_template = false;
+  std::optional<ClientThrottle> client_throttle{};  // nullopt = no limit on our side
+  int health_port = 8080;                           // 0 = any free port
+  LeaderElection leader_election{};
+  std::vector<std::string> warnings{};  // accepted, but worth a log line
+};
+
+/// The command line asked for text only (exit code 0: stdout), or was wrong (2: stderr).
+struct PrintAndExit {
+  std::string text{};
+  int exit_code = 0;
+};
+
+/// What to do: one alternative per command.
+using Invocation = std::variant<Options, PrintAndExit>;
+
+using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
+
+/// Reads the command line as behaviour rule B1.1 says: `--f v`, `--f=v` and `-f v`; a flag wins
+/// over its environment variable, that over the default; a boolean flag takes a value only by `=`.
+/// `arguments` begin after the program's name. Pure; never throws.
+Invocation parse_command_line(const std::vector<std::string>& arguments, const GetEnv& getenv);
+
+/// The same for main() with the process's environment.
+Invocation parse_command_line(int argc, const char* const* argv);
+
+}  // namespace lpp::app

@@ -1,0 +1,65 @@
+#include "app/signals.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <thread>
+
+#include "base/strings.h"
+
+namespace lpp::app {
+
+namespace {
+
+constexpr int kWake = SIGUSR1;  // our own: ends the wait when stop is triggered
+
+/// nohup and the like ignore SIGHUP for the programs they start.
+bool hang_up_is_ignored() {
+  struct sigaction action {};
+  return sigaction(SIGHUP, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
+sigset_t awaited() {
+  sigset_t set;
+  sigemptyset(&set);
+  for (const int signal : {SIGINT, SIGTERM, kWake}) sigaddset(&set, signal);
+  if (!hang_up_is_ignored()) sigaddset(&set, SIGHUP);
+  return set;
+}
+
+void exit_on_next_signal() {
+  set_thread_name("signals");
+  sigset_t set = awaited();
+  sigdelset(&set, kWake);
+  int signal = 0;
+  while (sigwait(&set, &signal) != 0) {
+  }
+  _exit(1);
+}
+
+}  // namespace
+
+void block_signals() {
+  const sigset_t set = awaited();
+  pthread_sigmask(SIG_BLOCK, &set, nullptr);
+  std::signal(SIGPIPE, SIG_IGN);
+}
+
+int wait_for_signal(const std::stop_token& stop) {
+  const sigset_t set = awaited();
+  const pthread_t self = pthread_self();
+  const std::stop_callback wake(stop, [self] { pthread_kill(self, kWake); });
+  while (true) {
+    int signal = 0;
+    if (sigwait(&set, &signal) != 0) continue;
+    if (signal == kWake) {
+      if (stop.stop_requested()) return 0;
+      continue;
+    }
+    std::thread(exit_on_next_signal).detach();
+    return signal;
+  }
+}
+
+}  // namespace lpp::app

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <string_view>
+
+namespace lpp::app {
+
+/// Version of this build, e.g. "0.1.0": the project's version in CMakeLists.txt.
+std::string_view version();
+
+}  // namespace lpp::app

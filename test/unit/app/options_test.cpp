@@ -1,0 +1,363 @@
+#include "app/options.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "app/version.h"
+
+using namespace lpp::app;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+
+namespace {
+
+using Environment = std::map<std::string, std::string>;
+using Arguments = std::vector<std::string>;
+
+Invocation parse(const Arguments& arguments, const Environment& environment = {}) {
+  return parse_command_line(arguments, [&](const std::string& name) -> std::optional<std::string> {
+    const auto it = environment.find(name);
+    if (it == environment.end()) return std::nullopt;
+    return it->second;
+  });
+}
+
+Options options(const Arguments& arguments, const Environment& environment = {}) {
+  const auto invocation = parse(arguments, environment);
+  if (const auto* text = std::get_if<PrintAndExit>(&invocation)) FAIL(text->text);
+  return std::get<Options>(invocation);
+}
+
+PrintAndExit text(const Arguments& arguments, const Environment& environment = {}) {
+  const auto invocation = parse(arguments, environment);
+  REQUIRE(std::holds_alternative<PrintAndExit>(invocation));
+  return std::get<PrintAndExit>(invocation);
+}
+
+/// A usage error: exit code 2, the message, and how to go on.
+void check_refused(const Arguments& arguments, const Environment& environment,
+                   const std::string& message) {
+  const PrintAndExit out = text(arguments, environment);
+  CAPTURE(out.text);
+  CHECK(out.exit_code == 2);
+  CHECK(out.text.starts_with("local-path-provisioner: "));
+  CHECK(out.text.find(message) != std::string::npos);
+  CHECK(out.text.find("Usage:") != std::string::npos);
+  CHECK(out.text.find("--help`") != std::string::npos);
+}
+
+}  // namespace
+
+TEST_CASE("start without flags has the documented defaults") {
+  const Options o = options({"start"});
+  CHECK_FALSE(o.debug);
+  CHECK(o.config.empty());
+  CHECK(o.provisioner_name == "rancher.io/local-path");
+  CHECK(o.namespace_name == "local-path-storage");
+  CHECK(o.helper_image == "rancher/library-busybox:1.32.1");
+  CHECK(o.kubeconfig.empty());
+  CHECK(o.configmap_name == "local-path-config");
+  CHECK(o.service_account_name == "local-path-provisioner-service-account");
+  CHECK(o.helper_pod_file.empty());
+  CHECK(o.config_mount_path.empty());
+  CHECK(o.worker_threads == 16);
+  CHECK(o.provisioning_retry_count == 15);
+  CHECK(o.deletion_retry_count == 15);
+  CHECK_FALSE(o.allow_unsafe_helper_pod_template);
+  CHECK_FALSE(o.client_throttle.has_value());
+  CHECK(o.health_port == 8080);
+  CHECK(o.leader_election == LeaderElection{.enabled = true,
+                                            .lease_duration = 15s,
+                                            .renew_deadline = 10s,
+                                            .retry_period = 2s,
+                                            .resource_name = "rancher.io-local-path",
+                                            .resource_namespace = "local-path-storage"});
+  CHECK(o.warnings.empty());
+}
+
+TEST_CASE("each flag sets its option, in each accepted form") {
+  struct Case {
+    std::string flag;
+    std::string value;
+    std::function<bool(const Options&)> is_set;
+  };
+  const Case cases[] = {
+      {"config", "/c.json", [](const Options& o) { return o.config == "/c.json"; }},
+      {"provisioner-name", "x.io/y",
+       [](const Options& o) { return o.provisioner_name == "x.io/y"; }},
+      {"namespace", "ns1", [](const Options& o) { return o.namespace_name == "ns1"; }},
+      {"helper-image", "r/i@sha256:0",
+       [](const Options& o) { return o.helper_image == "r/i@sha256:0"; }},
+      {"kubeconfig", "/k", [](const Options& o) { return o.kubeconfig == "/k"; }},
+      {"configmap-name", "c.m", [](const Options& o) { return o.configmap_name == "c.m"; }},
+      {"service-account-name", "sa",
+       [](const Options& o) { return o.service_account_name == "sa"; }},
+      {"helper-pod-file", "/h", [](const Options& o) { return o.helper_pod_file == "/h"; }},
+      {"worker-threads", "4", [](const Options& o) { return o.worker_threads == 4; }},
+      {"provisioning-retry-count", "0",
+       [](const Options& o) { return o.provisioning_retry_count == 0; }},
+      {"deletion-retry-count", "2147483647",
+       [](const Options& o) { return o.deletion_retry_count == 2147483647; }},
+      {"kube-client-burst", "20",
+       [](const Options& o) { return o.client_throttle == ClientThrottle{.qps = 5, .burst = 20}; }},
+      {"kube-client-qps", "50",
+       [](const Options& o) {
+         return o.client_throttle == ClientThrottle{.qps = 50, .burst = 10};
+       }},
+      {"health-port", "0", [](const Options& o) { return o.health_port == 0; }},
+      {"leader-elect-lease-duration", "1m",
+       [](const Options& o) { return o.leader_election.lease_duration == 60s; }},
+      {"leader-elect-renew-deadline", "9s",
+       [](const Options& o) { return o.leader_election.renew_deadline == 9s; }},
+      {"leader-elect-retry-period", "1s",
+       [](const Options& o) { return o.leader_election.retry_period == 1s; }},
+      {"leader-elect-resource-name", "my.lease",
+       [](const Options& o) { return o.leader_election.resource_name == "my.lease"; }},
+      {"leader-elect-resource-namespace", "other",
+       [](const Options& o) { return o.leader_election.resource_namespace == "other"; }},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.flag);
+    CHECK_FALSE(c.is_set(options({"start"})));
+    CHECK(c.is_set(options({"start", "--" + c.flag, c.value})));
+    CHECK(c.is_set(options({"start", "--" + c.flag + "=" + c.value})));
+    CHECK(c.is_set(options({"start", "-" + c.flag, c.value})));
+    CHECK(c.is_set(options({"start", "-" + c.flag + "=" + c.value})));
+    check_refused({"start", "--" + c.flag}, {}, "--" + c.flag + " needs a value");
+  }
+}
+
+TEST_CASE("a boolean flag takes a value only after =") {
+  struct Case {
+    std::string flag;
+    std::function<bool(const Options&)> get;
+  };
+  const Case cases[] = {
+      {"debug", [](const Options& o) { return o.debug; }},
+      {"d", [](const Options& o) { return o.debug; }},
+      {"allow-unsafe-helper-pod-template",
+       [](const Options& o) { return o.allow_unsafe_helper_pod_template; }},
+      {"leader-elect", [](const Options& o) { return o.leader_election.enabled; }},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.flag);
+    CHECK(c.get(options({"start", "--" + c.flag})));
+    CHECK(c.get(options({"start", "-" + c.flag})));
+    CHECK(c.get(options({"start", "--" + c.flag + "=1"})));
+    CHECK_FALSE(c.get(options({"start", "--" + c.flag + "=false"})));
+    const Options spaced = options({"start", "--" + c.flag, "false"});
+    CHECK(c.get(spaced));
+    CHECK(spaced.warnings.size() == 1);
+    check_refused({"start", "--" + c.flag + "=maybe"}, {}, "=maybe: expected true or false");
+    check_refused({"start", "--" + c.flag + "="}, {}, "=\"\": expected true or false");
+  }
+}
+
+TEST_CASE("debug is accepted before and after the command, and from its variable") {
+  CHECK(options({"--debug", "start"}).debug);
+  CHECK(options({"-d", "start"}).debug);
+  CHECK(options({"start", "-d"}).debug);
+  CHECK(options({"start"}, {{"RANCHER_DEBUG", "1"}}).debug);
+  CHECK_FALSE(options({"start", "--debug=false"}, {{"RANCHER_DEBUG", "1"}}).debug);
+  CHECK_FALSE(options({"--debug", "start", "--debug=false"}).debug);
+}
+
+TEST_CASE("a variable is read where the flag is absent") {
+  struct Case {
+    std::string variable;
+    std::string value;
+    std::string flag;  // wins
+    std::string flag_value;
+    std::function<std::string(const Options&)> get;
+  };
+  const Case cases[] = {
+      {"PROVISIONER_NAME", "a.io/b", "--provisioner-name", "c.io/d",
+       [](const Options& o) { return o.provisioner_name; }},
+      {"POD_NAMESPACE", "ns-a", "--namespace", "ns-b",
+       [](const Options& o) { return o.namespace_name; }},
+      {"HELPER_IMAGE", "img:a", "--helper-image", "img:b",
+       [](const Options& o) { return o.helper_image; }},
+      {"SERVICE_ACCOUNT_NAME", "sa-a", "--service-account-name", "sa-b",
+       [](const Options& o) { return o.service_account_name; }},
+      {"HEALTH_PORT", "9000", "--health-port", "9001",
+       [](const Options& o) { return std::to_string(o.health_port); }},
+      {"ALLOW_UNSAFE_HELPER_POD_TEMPLATE", "true", "--allow-unsafe-helper-pod-template", "false",
+       [](const Options& o) { return o.allow_unsafe_helper_pod_template ? "true" : "false"; }},
+  };
+  for (const Case& c : cases) {
+    CAPTURE(c.variable);
+    CHECK(c.get(options({"start"}, {{c.variable, c.value}})) == c.value);
+    CHECK(c.get(options({"start", c.flag + "=" + c.flag_value}, {{c.variable, c.value}})) ==
+          c.flag_value);
+  }
+  CHECK(options({"start"}, {{"CONFIG_MOUNT_PATH", "/etc/config/"}}).config_mount_path ==
+        "/etc/config/");
+}
+
+TEST_CASE("an empty variable overrides a text's default and is refused") {
+  for (const std::string variable :
+       {"PROVISIONER_NAME", "POD_NAMESPACE", "HELPER_IMAGE", "SERVICE_ACCOUNT_NAME"}) {
+    CAPTURE(variable);
+    check_refused({"start"}, {{variable, ""}}, "$" + variable + "=\"\": expected ");
+  }
+}
+
+TEST_CASE("an empty variable of a number or boolean is ignored, a malformed one refused") {
+  const Environment empty = {
+      {"HEALTH_PORT", ""}, {"RANCHER_DEBUG", ""}, {"ALLOW_UNSAFE_HELPER_POD_TEMPLATE", ""}};
+  const Options o = options({"start"}, empty);
+  CHECK(o.health_port == 8080);
+  CHECK_FALSE(o.debug);
+  CHECK_FALSE(o.allow_unsafe_helper_pod_template);
+
+  check_refused({"start"}, {{"HEALTH_PORT", "tcp://10.0.0.1:80"}},
+                "$HEALTH_PORT=tcp://10.0.0.1:80: expected a whole number from 0 to 65535");
+  check_refused({"start"}, {{"RANCHER_DEBUG", "yes"}}, "$RANCHER_DEBUG");
+  check_refused({"start"}, {{"ALLOW_UNSAFE_HELPER_POD_TEMPLATE", "2"}},
+                "$ALLOW_UNSAFE_HELPER_POD_TEMPLATE");
+}
+
+TEST_CASE("values out of range or of the wrong form are refused by name") {
+  const std::pair<std::string, std::vector<std::string>> cases[] = {
+      {"--provisioner-name", {"", "a/b/c", "a b"}},
+      {"--namespace", {"", "a.b", "Upper", "a/../b"}},
+      {"--helper-image", {"", "a b"}},
+      {"--configmap-name", {"", "a/b", "A"}},
+      {"--service-account-name", {"", "a/b"}},
+      {"--worker-threads", {"", "0", "-1", "1001", "four", "99999999999999999999"}},
+      {"--provisioning-retry-count", {"-1", "2147483648", "1.5"}},
+      {"--deletion-retry-count", {"-1", "2147483648", "x"}},
+      {"--kube-client-qps", {"", "fast", "inf", "nan"}},
+      {"--kube-client-burst", {"", "0", "-5", "2147483648", "1.5"}},
+      {"--health-port", {"", "-1", "65536", "http"}},
+      {"--leader-elect-lease-duration", {"", "15", "0", "-15s", "1500ms", "25h", "10s"}},
+      {"--leader-elect-renew-deadline", {"15s", "2s", "0s"}},
+      {"--leader-elect-retry-period", {"9s", "0s", "500ms"}},
+      {"--leader-elect-resource-name", {"", "a/b"}},
+      {"--leader-elect-resource-namespace", {"", "a.b"}},
+  };
+  for (const auto& [flag, values] : cases) {
+    for (const std::string& value : values) {
+      CAPTURE(value);
+      check_refused({"start", flag + "=" + value}, {}, flag);
+    }
+  }
+}
+
+TEST_CASE("the client throttle is off by default and by a rate of 0 or less") {
+  CHECK(options({"start", "--kube-client-qps=2.5", "--kube-client-burst=7"}).client_throttle ==
+        ClientThrottle{.qps = 2.5, .burst = 7});
+  CHECK_FALSE(options({"start", "--kube-client-qps=0"}).client_throttle.has_value());
+  CHECK_FALSE(options({"start", "--kube-client-qps=-1", "--kube-client-burst=0"})
+                  .client_throttle.has_value());
+}
+
+TEST_CASE("the lease is named after the provisioner and lives in the daemon's namespace") {
+  const Options o = options({"start", "--provisioner-name", "Cluster.local/My_App"},
+                            {{"POD_NAMESPACE", "storage"}});
+  CHECK(o.leader_election.resource_name == "cluster.local-my-app");
+  CHECK(o.leader_election.resource_namespace == "storage");
+}
+
+TEST_CASE("timing of the leader election is not judged when it is off") {
+  CHECK(options({"start", "--leader-elect=false", "--leader-elect-lease-duration=1s"})
+            .leader_election.enabled == false);
+}
+
+TEST_CASE("the last of a repeated flag wins") {
+  CHECK(options({"start", "--config", "a.json", "--config=b.json"}).config == "b.json");
+}
+
+TEST_CASE("a value may begin with a dash, be empty, or be a long text with line breaks") {
+  CHECK(options({"start", "--config", "--debug"}).config == "--debug");
+  CHECK(options({"start", "--config="}).config.empty());
+  const std::string json = "{\n\"a=b\": \"" + std::string(300'000, 'x') + "\"}";
+  CHECK(options({"start", "--config", json}).config == json);
+  CHECK(options({"start", "--config=" + json}).config == json);
+}
+
+TEST_CASE("surplus arguments are not used, and that is said") {
+  const Options o = options({"start", "one", "--worker-threads=2", "-", "--", "--two"});
+  CHECK(o.worker_threads == 2);
+  REQUIRE(o.warnings.size() == 3);
+  CHECK(o.warnings[0] == "argument one is not used");
+  CHECK(o.warnings[2] == "argument --two is not used");
+}
+
+TEST_CASE("an unknown flag is refused with the nearest known one") {
+  check_refused({"start", "--worker-thread=3"}, {}, "did you mean --worker-threads?");
+  check_refused({"start", "-confg", "x"}, {}, "unknown flag -confg; did you mean --config?");
+  check_refused({"--debg", "start"}, {}, "did you mean --debug?");
+  const PrintAndExit far = text({"start", "--quux-zebra"});
+  CHECK(far.text.find("did you mean") == std::string::npos);
+  CHECK(text({"start", "--" + std::string(100'000, 'a')}).exit_code == 2);
+}
+
+TEST_CASE("a flag of start before the command is refused with its right place") {
+  check_refused({"--config", "x.json", "start"}, {}, "local-path-provisioner start --config");
+}
+
+TEST_CASE("a missing or unknown command is refused with usage") {
+  check_refused({}, {}, "there is no command");
+  check_refused({"--debug"}, {}, "there is no command");
+  check_refused({"stat"}, {}, "there is no command stat; did you mean start?");
+  check_refused({"help", "nothing"}, {}, "there is no command nothing");
+  check_refused({""}, {}, "there is no command \"\"");
+}
+
+TEST_CASE("the version is one line") {
+  const std::string line = "local-path-provisioner version " + std::string(version()) + "\n";
+  for (const Arguments& arguments :
+       {Arguments{"--version"}, Arguments{"-v"}, Arguments{"start", "--version"}}) {
+    CHECK(text(arguments).text == line);
+    CHECK(text(arguments).exit_code == 0);
+  }
+}
+
+TEST_CASE("the help names every flag with its default and its variable") {
+  for (const Arguments& arguments : {Arguments{"start", "--help"}, Arguments{"start", "-h"},
+                                     Arguments{"help", "start"}, Arguments{"--help", "start"}}) {
+    const PrintAndExit out = text(arguments);
+    CHECK(out.exit_code == 0);
+    for (const std::string expected : {"--config FILE",
+                                       "--provisioner-name NAME",
+                                       "(default: rancher.io/local-path)",
+                                       "[$PROVISIONER_NAME]",
+                                       "[$POD_NAMESPACE]",
+                                       "[$HELPER_IMAGE]",
+                                       "--kubeconfig FILE",
+                                       "--configmap-name NAME",
+                                       "[$SERVICE_ACCOUNT_NAME]",
+                                       "--helper-pod-file FILE",
+                                       "--worker-threads COUNT",
+                                       "(default: 16)",
+                                       "--provisioning-retry-count COUNT",
+                                       "--deletion-retry-count COUNT",
+                                       "[$ALLOW_UNSAFE_HELPER_POD_TEMPLATE]",
+                                       "--kube-client-burst COUNT",
+                                       "--kube-client-qps NUMBER",
+                                       "[$HEALTH_PORT]",
+                                       "--leader-elect-retry-period DURATION",
+                                       "-d, --debug",
+                                       "[$RANCHER_DEBUG]"}) {
+      CAPTURE(expected);
+      CHECK(out.text.find(expected) != std::string::npos);
+    }
+  }
+  for (const Arguments& arguments : {Arguments{"--help"}, Arguments{"-h"}, Arguments{"help"}}) {
+    CHECK(text(arguments).exit_code == 0);
+    CHECK(text(arguments).text.find("start    serve claims") != std::string::npos);
+  }
+}
+
+TEST_CASE("no line of the help is wider than a terminal of 100 columns") {
+  for (const Arguments& arguments : {Arguments{"--help"}, Arguments{"start", "--help"}}) {
+    std::size_t width = 0;
+    for (const char c : text(arguments).text) {
+      width = c == '\n' ? 0 : width + 1;
+      CHECK(width <= 100);
+    }
+  }
+}
