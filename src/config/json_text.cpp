@@ -1,0 +1,143 @@
+#include "config/json_text.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/strings.h"
+
+namespace lpp::config {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t kMaxBytes = 4UL * 1024 * 1024;
+constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxMessage = 300;
+constexpr std::size_t kMaxWarnings = 10;
+
+std::string place(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
+  const auto start = before.rfind('\n');
+  const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
+  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+}
+
+/// What the parser quotes of the text may hold broken UTF-8: Events and logs must not.
+std::string readable(std::string_view text) {
+  return json(std::string(truncate_utf8(text, kMaxMessage)))
+      .dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// Where the first value ends, found by its brackets and strings alone; npos when it is nested too
+/// deeply. Text that is not JSON gets some end: the parser then finds the error.
+struct Extent {
+  std::size_t end = 0;
+  std::size_t too_deep_at = std::string_view::npos;
+};
+
+Extent first_value(std::string_view text) {
+  Extent extent{text.size()};
+  int depth = 0;
+  bool in_string = false;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      if (c == '\\') ++i;
+      if (c == '"') in_string = false;
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '{' || c == '[') {
+      if (++depth > kMaxDepth) {
+        extent.too_deep_at = i;
+        return extent;
+      }
+    } else if ((c == '}' || c == ']') && --depth <= 0) {
+      extent.end = i + 1;
+      return extent;
+    }
+  }
+  return extent;
+}
+
+/// "syntax error while parsing value - unexpected ...", without the library's own position.
+std::string reason(const json::exception& e) {
+  std::string_view what = e.what();
+  const auto column = what.find("column ");
+  if (column != std::string_view::npos) {
+    const auto colon = what.find(": ", column);
+    if (colon != std::string_view::npos) what.remove_prefix(colon + 2);
+  } else if (const auto end = what.find("] "); end != std::string_view::npos) {
+    what.remove_prefix(end + 2);
+  }
+  const std::string quoted = readable(what);
+  // Quoting was only for the broken bytes; a message reads better without the quotes.
+  const json plain = json::parse(quoted, nullptr, false);
+  return plain.is_string() ? plain.get<std::string>() : quoted;
+}
+
+/// Notes keys that an object holds twice.
+class DuplicateFinder {
+ public:
+  explicit DuplicateFinder(std::vector<std::string>& warnings) : warnings_(warnings) {}
+
+  bool operator()(int /*depth*/, json::parse_event_t event, const json& parsed) {
+    using Event = json::parse_event_t;
+    if (event == Event::object_start) keys_.emplace_back();
+    if (event == Event::object_end) keys_.pop_back();
+    if (event == Event::key && !keys_.back().insert(parsed.get<std::string>()).second &&
+        warnings_.size() < kMaxWarnings) {
+      warnings_.push_back("key " + shown(parsed) +
+                          " is given twice in one object; the last counts");
+    }
+    return true;
+  }
+
+ private:
+  std::vector<std::string>& warnings_;
+  std::vector<std::set<std::string>> keys_;
+};
+
+}  // namespace
+
+Result<JsonText> parse_json_text(std::string_view text) {
+  if (text.size() > kMaxBytes) {
+    return invalid("is " + std::to_string(text.size()) + " bytes long; at most " +
+                   std::to_string(kMaxBytes) + " are read");
+  }
+  if (trim(text).empty()) return invalid("is empty");
+  const Extent extent = first_value(text);
+  if (extent.too_deep_at != std::string_view::npos) {
+    return invalid(place(text, extent.too_deep_at) + ": nested more than " +
+                   std::to_string(kMaxDepth) + " levels deep");
+  }
+  JsonText result;
+  try {
+    DuplicateFinder duplicates(result.warnings);
+    result.value = json::parse(text.substr(0, extent.end),
+                               [&](int depth, json::parse_event_t event, json& parsed) {
+                                 return duplicates(depth, event, parsed);
+                               });
+  } catch (const json::parse_error& e) {
+    return invalid(place(text, e.byte == 0 ? 0 : e.byte - 1) + ": " + reason(e));
+  } catch (const std::exception& e) {
+    return invalid(e.what());
+  }
+  const std::string_view rest = trim(text.substr(extent.end));
+  if (!rest.empty()) {
+    const auto offset = static_cast<std::size_t>(rest.data() - text.data());
+    result.warnings.push_back(place(text, offset) +
+                              ": text after the end of the configuration is ignored");
+  }
+  return result;
+}
+
+std::string shown(const json& value) {
+  if (value.is_object()) return "an object";
+  if (value.is_array()) return "a list";
+  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.size() <= 100 ? text : std::string(truncate_utf8(text, 100)) + "...";
+}
+
+}  // namespace lpp::config
