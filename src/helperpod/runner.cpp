@@ -47,22 +47,24 @@ HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
       settings_(std::move(settings)),
       current_(std::move(current)) {}
 
-void HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
+std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
   if (change.before && (!change.after || change.before->meta.uid != change.after->meta.uid)) {
     forget(change.before->meta.uid);
   }
-  if (!change.after) return;
-  auto operation = operation_of(*change.after);
+  auto operation = operation_of(change.object());
   if (!operation.ok()) {
     log::warn("helper pod {} is labelled as ours but is not usable: {}",
-              change.after->meta.key().to_string(), operation.error().message);
-    return;
+              change.object().meta.key().to_string(), operation.error().message);
+    return std::nullopt;
   }
-  remember(Known{.key = change.after->meta.key(),
-                 .uid = change.after->meta.uid,
-                 .operation = *std::move(operation),
-                 .first_seen = clock_.now(),
-                 .removing = change.after->meta.deleting()});
+  if (change.after) {
+    remember(Known{.key = change.after->meta.key(),
+                   .uid = change.after->meta.uid,
+                   .operation = *operation,
+                   .first_seen = clock_.now(),
+                   .removing = change.after->meta.deleting()});
+  }
+  return *std::move(operation);
 }
 
 Result<std::optional<Operation>> HelperPodRunner::recorded(Action action,

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -38,7 +39,8 @@ class HelperPodRunner final : public Executor {
   HelperPodRunner(k8s::ApiClient& client, Clock& clock, const k8s::Store<k8s::Pod>& pods,
                   Settings settings, std::function<Current()> current);
 
-  void observe(const k8s::Change<k8s::Pod>& change);
+  /// Returns the pod's operation, so that the caller knows whom to wake; nothing when unreadable.
+  std::optional<Operation> observe(const k8s::Change<k8s::Pod>& change);
 
   Result<std::optional<Operation>> recorded(Action action, std::string_view volume_name) override;
   Result<Progress> ensure(const Operation& operation) override;

@@ -1,0 +1,219 @@
+#include "provisioner/controller.h"
+
+#include <exception>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "k8s/work_queue.h"
+#include "provisioner/claim_reconciler.h"
+#include "provisioner/names.h"
+#include "provisioner/volume_reconciler.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+constexpr k8s::BackoffPolicy kBackoff{
+    .base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0.1};
+
+ClaimKey key_of(const k8s::PersistentVolumeClaim& claim) {
+  return {claim.meta.key(), claim.meta.uid};
+}
+
+/// Takes keys and runs one step each until the queue is shut down.
+template <typename Queue, typename Step>
+void work(Queue& queue, const Step& step) {
+  while (const auto key = queue.get()) {
+    Action action = Action::retry();
+    try {
+      action = step(*key);
+    } catch (const std::exception& exception) {
+      // A defect of ours must not take the other volumes down with it.
+      log::error("step failed unexpectedly: {}", exception.what());
+    }
+    switch (action.kind) {
+      case Action::Kind::kDone:
+        queue.forget(*key);
+        break;
+      case Action::Kind::kAwaitChange:
+        queue.forget(*key);
+        queue.add_after(*key, action.after);
+        break;
+      case Action::Kind::kRetry:
+        queue.add_rate_limited(*key);
+        break;
+    }
+    queue.done(*key);
+  }
+}
+
+}  // namespace
+
+struct Controller::Term {
+  Term(World& world, const ControllerOptions& options)
+      : claims(world.clock, kBackoff),
+        volumes(world.clock, kBackoff),
+        claim_attempts(world.clock, kBackoff, options.provisioning_retry_count),
+        volume_attempts(world.clock, kBackoff, options.deletion_retry_count),
+        claim_reconciler(world, claim_attempts),
+        volume_reconciler(world, volume_attempts) {
+    for (int i = 0; i < options.worker_threads; ++i) {
+      workers.emplace_back([this, i] {
+        set_thread_name("work-claim-" + std::to_string(i));
+        work(claims, [this](const ClaimKey& key) { return claim_reconciler.step(key); });
+      });
+      workers.emplace_back([this, i] {
+        set_thread_name("work-vol-" + std::to_string(i));
+        work(volumes, [this](const std::string& name) { return volume_reconciler.step(name); });
+      });
+    }
+  }
+
+  void stop() {
+    claims.shutdown();
+    volumes.shutdown();
+    workers.clear();  // joins
+  }
+
+  k8s::WorkQueue<ClaimKey> claims;
+  k8s::WorkQueue<std::string> volumes;
+  Attempts claim_attempts;
+  Attempts volume_attempts;
+  ClaimReconciler claim_reconciler;
+  VolumeReconciler volume_reconciler;
+  std::vector<std::jthread> workers;
+};
+
+Controller::Controller(World& world, helperpod::HelperPodRunner& runner, Informers informers,
+                       ControllerOptions options)
+    : world_(world), runner_(runner), informers_(informers), options_(options) {
+  informers_.claims.add_handler([this](const auto& change) { on_claim(change); });
+  informers_.volumes.add_handler([this](const auto& change) { on_volume(change); });
+  informers_.classes.add_handler([this](const auto& change) { on_class(change); });
+  informers_.nodes.add_handler([this](const auto& change) { on_node(change); });
+  informers_.pods.add_handler([this](const auto& change) { on_pod(change); });
+}
+
+Controller::~Controller() { stop_working(); }
+
+void Controller::start_working() {
+  auto term = std::make_shared<Term>(world_, options_);
+  {
+    MutexLock lock(mutex_);
+    term_ = term;
+  }
+  // From here on changes reach the queues; what was there before is enqueued now.
+  for (const auto& claim : world_.claims.list()) {
+    if (asks_for(*claim, world_.provisioner_name) && claim->volume_name.empty()) {
+      term->claims.add(key_of(*claim));
+    }
+  }
+  for (const auto& volume : world_.volumes.list()) term->volumes.add(volume->meta.name);
+  for (const auto& pod : informers_.pods.store().list()) on_pod({nullptr, pod});
+}
+
+void Controller::stop_working() {
+  std::shared_ptr<Term> term;
+  {
+    MutexLock lock(mutex_);
+    term = std::move(term_);
+    term_.reset();
+  }
+  if (term) term->stop();
+}
+
+void Controller::config_changed() {
+  const auto term = this->term();
+  if (!term) return;
+  for (const auto& claim : world_.claims.list()) {
+    if (claim->volume_name.empty() && asks_for(*claim, world_.provisioner_name)) {
+      term->claims.add(key_of(*claim));
+    }
+  }
+  for (const auto& volume : world_.volumes.list()) {
+    if (volume->phase == "Released") term->volumes.add(volume->meta.name);
+  }
+}
+
+std::shared_ptr<Controller::Term> Controller::term() const {
+  MutexLock lock(mutex_);
+  return term_;
+}
+
+void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change) {
+  const auto term = this->term();
+  if (!term) return;
+  const auto& [before, after] = change;
+  if (before && (!after || before->meta.uid != after->meta.uid)) {
+    term->claims.add(key_of(*before));
+    if (!before->volume_name.empty()) term->volumes.add(before->volume_name);
+  }
+  if (!after || !asks_for(*after, world_.provisioner_name)) return;
+  // A claim that stays bound needs nothing; one that has just been bound may have left a helper
+  // pod.
+  const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty();
+  if (!stays_bound) term->claims.add(key_of(*after));
+}
+
+void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
+  const auto term = this->term();
+  if (!term) return;
+  const k8s::PersistentVolume& volume = change.object();
+  term->volumes.add(volume.meta.name);
+  // The claim's step is interested in the volume's coming and going.
+  if ((!change.before || !change.after) && !volume.claim_uid.empty()) {
+    term->claims.add({volume.claim, volume.claim_uid});
+  }
+}
+
+void Controller::on_class(const k8s::Change<k8s::StorageClass>& change) {
+  const auto term = this->term();
+  if (!term) return;
+  for (const auto& claim : world_.claims.list()) {
+    if (claim->volume_name.empty() && asks_for(*claim, world_.provisioner_name) &&
+        claim->class_name() == change.object().meta.name) {
+      term->claims.add(key_of(*claim));
+    }
+  }
+}
+
+void Controller::on_node(const k8s::Change<k8s::Node>& change) {
+  // Nodes change all the time (heartbeats); only their existence and their labels matter.
+  if (change.before && change.after && change.before->meta.uid == change.after->meta.uid &&
+      change.before->meta.labels == change.after->meta.labels) {
+    return;
+  }
+  const auto term = this->term();
+  if (!term) return;
+  const std::string& name = change.object().meta.name;
+  for (const auto& claim : world_.claims.list()) {
+    if (claim->volume_name.empty() && selected_node(*claim) == name) {
+      term->claims.add(key_of(*claim));
+    }
+  }
+  for (const auto& volume : world_.volumes.list()) {
+    if (volume->phase == "Released") term->volumes.add(volume->meta.name);
+  }
+  if (!change.after) {  // what ran there ends with the node
+    for (const auto& pod : informers_.pods.store().list()) {
+      if (pod->node_name == name) on_pod({nullptr, pod});
+    }
+  }
+}
+
+void Controller::on_pod(const k8s::Change<k8s::Pod>& change) {
+  // Always, so that a standby knows the pods when it begins to lead.
+  const auto operation = runner_.observe(change);
+  const auto term = this->term();
+  if (!term || !operation) return;
+  if (operation->action == helperpod::Action::kCreate || Undo::is_undo(*operation)) {
+    term->claims.add({operation->claim, operation->owner_uid});
+  } else {
+    term->volumes.add(operation->volume_name);
+  }
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <memory>
+
+#include "base/sync.h"
+#include "helperpod/runner.h"
+#include "k8s/informer.h"
+#include "provisioner/world.h"
+
+namespace lpp::provisioner {
+
+struct ControllerOptions {
+  int worker_threads = 16;            // for each of the two queues
+  int provisioning_retry_count = 15;  // 0 = for ever
+  int deletion_retry_count = 15;      // 0 = for ever
+};
+
+/// The informers whose changes wake the controller. Owned by the caller, not started yet.
+struct Informers {
+  k8s::Informer<k8s::PersistentVolumeClaim>& claims;
+  k8s::Informer<k8s::PersistentVolume>& volumes;
+  k8s::Informer<k8s::StorageClass>& classes;
+  k8s::Informer<k8s::Node>& nodes;
+  k8s::Informer<k8s::Pod>& pods;
+};
+
+/// The provision controller: the claim queue and the volume queue, their workers, and the rules
+/// about which change wakes which key. Works only between start_working() and stop_working(), which
+/// may alternate (leader election); the informers go on all the time. Thread-safe, but
+/// start_working() and stop_working() come from one thread at a time.
+class Controller {
+ public:
+  /// Registers handlers with the informers. Everything passed in must outlive the controller.
+  Controller(World& world, helperpod::HelperPodRunner& runner, Informers informers,
+             ControllerOptions options);
+  ~Controller();
+
+  /// Starts the workers and enqueues everything there is. The informers must have synced.
+  void start_working();
+  /// Hands out no more keys and waits until the running steps have ended.
+  void stop_working();
+
+  /// To be called when another configuration has been published.
+  void config_changed();
+
+ private:
+  struct Term;  // queues and workers between start_working() and stop_working()
+
+  void on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change);
+  void on_volume(const k8s::Change<k8s::PersistentVolume>& change);
+  void on_class(const k8s::Change<k8s::StorageClass>& change);
+  void on_node(const k8s::Change<k8s::Node>& change);
+  void on_pod(const k8s::Change<k8s::Pod>& change);
+  std::shared_ptr<Term> term() const;
+
+  World& world_;
+  helperpod::HelperPodRunner& runner_;
+  const Informers informers_;
+  const ControllerOptions options_;
+  mutable Mutex mutex_;
+  std::shared_ptr<Term> term_ LPP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lpp::provisioner
