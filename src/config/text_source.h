@@ -33,10 +33,12 @@ std::unique_ptr<TextSource> make_inline_source(std::string name, std::string tex
 /// is read every few seconds instead. Thread "cfg-file".
 std::unique_ptr<TextSource> make_file_source(std::string file, Clock& clock);
 
-/// One key of one ConfigMap through an informer that watches only that object; the informer belongs
-/// to the caller, is not started yet, and must outlive the source. start() waits for its first list
-/// at most `first_list_limit`, then observes an Error (and the text as soon as it arrives).
+/// One key of one ConfigMap through an informer that watches only that object. The informer belongs
+/// to the caller and may serve several sources: the caller makes all of them, then starts the
+/// informer, then the sources. start() waits for the informer's first list for at most
+/// `first_list_limit`; without one it observes an Error, and the text as soon as it arrives.
 std::unique_ptr<TextSource> make_config_map_source(k8s::Informer<k8s::ConfigMap>& informer,
-                                                   k8s::ObjectKey config_map, std::string key);
+                                                   k8s::ObjectKey config_map, std::string key,
+                                                   Clock& clock, Duration first_list_limit);
 
 }  // namespace lpp::config
