@@ -43,10 +43,12 @@ class Fields {
   int integer(const char* name) const {
     const json* value = find(name);
     if (value == nullptr) return 0;
-    const bool integral = value->is_number_integer();
-    const auto number = integral ? value->get<std::int64_t>() : 0;
-    if (!integral || !std::in_range<int>(number)) return fail(name, "expected an integer"), 0;
-    return static_cast<int>(number);
+    const bool fits =
+        value->is_number_unsigned()
+            ? std::in_range<int>(value->get<std::uint64_t>())
+            : value->is_number_integer() && std::in_range<int>(value->get<std::int64_t>());
+    if (!fits) return fail(name, "expected an integer"), 0;
+    return value->get<int>();
   }
 
   bool has(const char* name) const { return find(name) != nullptr; }

@@ -1,0 +1,314 @@
+#include "k8s/work_queue.h"
+
+#include <doctest/doctest.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "fakes/fake_clock.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+
+namespace {
+
+using Queue = WorkQueue<std::string>;
+
+/// get() when a key is ready, "" otherwise: never blocks.
+std::string take(Queue& queue) { return queue.size() == 0 ? "" : *queue.get(); }
+
+/// Makes due keys ready, as the next get() would: a probe key behind them is taken and given back.
+std::vector<std::string> drain(Queue& queue) {
+  queue.add("probe");
+  std::vector<std::string> keys;
+  while (queue.size() > 0) {
+    auto key = *queue.get();
+    queue.done(key);
+    if (key != "probe") keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+}  // namespace
+
+TEST_CASE("keys are handed out in the order they were added, each once") {
+  FakeClock clock;
+  Queue queue(clock);
+  for (const char* key : {"a", "b", "a", "c", "b", "a"}) queue.add(key);
+  CHECK(queue.size() == 3);
+  CHECK(take(queue) == "a");
+  CHECK(take(queue) == "b");
+  CHECK(take(queue) == "c");
+  CHECK(take(queue) == "");
+}
+
+TEST_CASE("a key added while in work comes again only after done") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add("a");
+  CHECK(take(queue) == "a");
+  queue.add("a");
+  queue.add("a");
+  queue.add("b");
+  CHECK(take(queue) == "b");
+  CHECK(queue.size() == 0);
+  queue.done("a");
+  CHECK(queue.size() == 1);
+  CHECK(take(queue) == "a");
+  queue.done("a");
+  CHECK(queue.size() == 0);
+}
+
+TEST_CASE("a key that nobody has in work may be reported done without effect") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.done("a");
+  queue.add("a");
+  queue.done("a");
+  CHECK(queue.size() == 1);
+  CHECK(take(queue) == "a");
+}
+
+TEST_CASE("a delayed key comes when it is due, not before") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add_after("a", 10s);
+  clock.advance(9999ms);
+  CHECK(drain(queue).empty());
+  clock.advance(1ms);
+  CHECK(drain(queue) == std::vector<std::string>{"a"});
+  CHECK(drain(queue).empty());
+}
+
+TEST_CASE("delayed keys come in the order of their due times") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add_after("late", 3s);
+  queue.add_after("early", 1s);
+  queue.add_after("middle", 2s);
+  queue.add_after("now", 0s);
+  queue.add_after("past", -5s);
+  CHECK(take(queue) == "now");
+  CHECK(take(queue) == "past");
+  clock.advance(5s);
+  CHECK(drain(queue) == std::vector<std::string>{"early", "middle", "late"});
+}
+
+TEST_CASE("of several due times the earliest counts") {
+  FakeClock clock;
+  Queue queue(clock);
+  SUBCASE("a later one does not postpone") {
+    queue.add_after("a", 1s);
+    queue.add_after("a", 10s);
+  }
+  SUBCASE("an earlier one brings forward") {
+    queue.add_after("a", 10s);
+    queue.add_after("a", 1s);
+  }
+  clock.advance(1s);
+  CHECK(drain(queue) == std::vector<std::string>{"a"});
+  clock.advance(1h);
+  CHECK(drain(queue).empty());
+}
+
+TEST_CASE("a key that is added now needs no later visit") {
+  FakeClock clock;
+  Queue queue(clock);
+  SUBCASE("delayed first") {
+    queue.add_after("a", 10s);
+    queue.add("a");
+  }
+  SUBCASE("delayed while ready") {
+    queue.add("a");
+    queue.add_after("a", 10s);
+  }
+  CHECK(drain(queue) == std::vector<std::string>{"a"});
+  clock.advance(1h);
+  CHECK(drain(queue).empty());
+}
+
+TEST_CASE("a key delayed by its own worker comes after the delay") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add("a");
+  CHECK(take(queue) == "a");
+  queue.add_after("a", 10s);
+  queue.done("a");
+  CHECK(drain(queue).empty());
+  clock.advance(10s);
+  CHECK(drain(queue) == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("a delayed key that falls due while in work waits for done") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add("a");
+  CHECK(take(queue) == "a");
+  queue.add_after("a", 1s);
+  clock.advance(2s);
+  CHECK(drain(queue).empty());
+  queue.done("a");
+  CHECK(drain(queue) == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("a delay beyond the end of time does not overflow") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add_after("a", Duration::max());
+  clock.advance(24h);
+  CHECK(drain(queue).empty());
+  queue.add_after("a", 1s);
+  clock.advance(1s);
+  CHECK(drain(queue) == std::vector<std::string>{"a"});
+}
+
+TEST_CASE("back-off doubles per key up to the cap, with jitter, until it is forgotten") {
+  FakeClock clock;
+  Queue queue(clock, {.base = 15s, .cap = 1000s, .jitter = 0.1});
+  const std::array<Duration, 9> expected = {15s, 30s, 60s, 120s, 240s, 480s, 960s, 1000s, 1000s};
+  int n = 0;
+  for (const Duration base : expected) {
+    CHECK(queue.failures("a") == n++);
+    const Duration delay = queue.add_rate_limited("a");
+    CHECK(delay >= base);
+    CHECK(delay < base + base / 10 + 1ns);
+    clock.advance(delay);
+    CHECK(drain(queue) == std::vector<std::string>{"a"});
+  }
+  CHECK(queue.failures("b") == 0);
+  CHECK(queue.add_rate_limited("b") < 17s);
+  queue.forget("a");
+  CHECK(queue.failures("a") == 0);
+  CHECK(queue.add_rate_limited("a") < 17s);
+  for (int i = 0; i < 10'000; ++i) CHECK(queue.add_rate_limited("c") <= 1100s);
+}
+
+TEST_CASE("jitter differs from key to key") {
+  FakeClock clock;
+  WorkQueue<int> queue(clock, {.base = 10s, .cap = 100s, .jitter = 1.0});
+  std::set<Duration> delays;
+  for (int key = 0; key < 20; ++key) delays.insert(queue.add_rate_limited(key));
+  CHECK(delays.size() > 15);
+}
+
+TEST_CASE("a waiting consumer is woken by a key, by a due time, and by shutdown") {
+  FakeClock clock;
+  Queue queue(clock);
+  auto consumer = std::async(std::launch::async, [&] {
+    std::vector<std::string> keys;
+    while (auto key = queue.get()) {
+      keys.push_back(*key);
+      queue.done(*key);
+    }
+    return keys;
+  });
+  queue.add("a");
+  queue.add_after("b", 5s);
+  clock.advance(5s);
+  // "b" is handed out before "c" can be.
+  while (queue.size() > 0) std::this_thread::yield();
+  queue.add("c");
+  while (queue.size() > 0) std::this_thread::yield();
+  clock.advance(1s);
+  queue.shutdown();
+  REQUIRE(consumer.wait_for(10s) == std::future_status::ready);
+  const auto keys = consumer.get();
+  CHECK(std::set<std::string>(keys.begin(), keys.end()) == std::set<std::string>{"a", "b", "c"});
+}
+
+TEST_CASE("after shutdown nothing is handed out and adding has no effect") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add("a");
+  queue.add("b");
+  queue.add_after("c", 1s);
+  CHECK(take(queue) == "a");
+  queue.add("a");
+  queue.shutdown();
+  CHECK_FALSE(queue.get().has_value());
+  queue.done("a");
+  queue.add("d");
+  queue.add_after("e", 0s);
+  clock.advance(1h);
+  CHECK_FALSE(queue.get().has_value());
+  CHECK(queue.size() == 0);
+}
+
+TEST_CASE("every consumer leaves at shutdown") {
+  SystemClock clock;
+  Queue queue(clock);
+  queue.add_after("a", 1h);
+  std::vector<std::future<bool>> consumers;
+  for (int i = 0; i < 4; ++i) {
+    consumers.push_back(std::async(std::launch::async, [&] { return queue.get().has_value(); }));
+  }
+  queue.shutdown();
+  for (auto& consumer : consumers) {
+    REQUIRE(consumer.wait_for(10s) == std::future_status::ready);
+    CHECK_FALSE(consumer.get());
+  }
+}
+
+TEST_CASE("many producers and consumers: nothing is lost and no key is with two at once") {
+  constexpr int kKeys = 50;
+  constexpr int kAddsPerProducer = 4000;
+  SystemClock clock;
+  WorkQueue<int> queue(clock, {.base = 1us, .cap = 50us, .jitter = 1.0});
+  std::array<std::atomic<int>, kKeys> in_work{};
+  std::array<std::atomic<std::uint64_t>, kKeys> added{};  // a version per key, as in the cluster
+  std::array<std::atomic<std::uint64_t>, kKeys> seen{};
+  std::atomic<int> overlaps = 0;
+
+  std::vector<std::jthread> consumers;
+  for (int i = 0; i < 4; ++i) {
+    consumers.emplace_back([&] {
+      while (const auto key = queue.get()) {
+        const auto k = static_cast<std::size_t>(*key);
+        if (in_work[k].fetch_add(1) != 0) ++overlaps;
+        const auto version = added[k].load();
+        if (random_below(10) == 0) {
+          queue.add_rate_limited(*key);
+        } else {
+          seen[k].store(version);
+          queue.forget(*key);
+        }
+        in_work[k].fetch_sub(1);
+        queue.done(*key);
+      }
+    });
+  }
+  {
+    std::vector<std::jthread> producers;
+    for (int i = 0; i < 3; ++i) {
+      producers.emplace_back([&] {
+        for (int n = 0; n < kAddsPerProducer; ++n) {
+          const auto k = random_below(kKeys);
+          added[k].fetch_add(1);
+          if (random_below(2) == 0) {
+            queue.add(static_cast<int>(k));
+          } else {
+            queue.add_after(static_cast<int>(k), std::chrono::microseconds(random_below(100)));
+          }
+        }
+      });
+    }
+  }
+  const auto all_seen = [&] {
+    for (std::size_t k = 0; k < kKeys; ++k) {
+      if (seen[k].load() != added[k].load()) return false;
+    }
+    return true;
+  };
+  const auto deadline = std::chrono::steady_clock::now() + 20s;
+  while (!all_seen() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  CHECK(all_seen());
+  CHECK(overlaps == 0);
+  queue.shutdown();
+}
