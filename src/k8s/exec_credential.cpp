@@ -1,0 +1,187 @@
+#include "k8s/exec_credential.h"
+
+#include <array>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "k8s/base64.h"
+#include "k8s/child_process.h"
+#include "k8s/dial.h"
+#include "k8s/token_source.h"
+
+namespace lpp::k8s {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::chrono::seconds kRunLimit{60};
+constexpr std::chrono::seconds kRunAgainAfterFailure{1};
+constexpr std::chrono::seconds kRunAgainAfterRefusal{5};
+
+/// "2026-11-20T09:15:16[.123](Z|+01:00)".
+std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::string& text) {
+  std::tm parts{};
+  int used = 0;
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n",  // NOLINT(cert-err34-c): range below
+                  &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &parts.tm_hour, &parts.tm_min,
+                  &parts.tm_sec, &used) != 6) {
+    return std::nullopt;
+  }
+  std::string_view rest = std::string_view(text).substr(static_cast<std::size_t>(used));
+  if (rest.starts_with('.')) {
+    const auto end = rest.find_first_not_of("0123456789", 1);
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end);
+  }
+  long offset = 0;
+  if (rest != "Z" && rest != "z") {
+    int hours = 0;
+    int minutes = 0;
+    if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') ||
+        std::sscanf(rest.data() + 1, "%2d:%2d", &hours,  // NOLINT(cert-err34-c): two digits each
+                    &minutes) != 2) {
+      return std::nullopt;
+    }
+    offset = (hours * 3600L + minutes * 60L) * (rest[0] == '-' ? -1 : 1);
+  }
+  parts.tm_year -= 1900;
+  parts.tm_mon -= 1;
+  const std::time_t seconds = ::timegm(&parts);
+  return std::chrono::system_clock::from_time_t(seconds - offset);
+}
+
+/// A string member; "" when it is absent or null, nothing when it is of another type.
+std::optional<std::string> text_of(const json& object, const char* key) {
+  const auto it = object.find(key);
+  if (it == object.end() || it->is_null()) return std::string();
+  if (!it->is_string()) return std::nullopt;
+  return it->get<std::string>();
+}
+
+Error bad_output(const std::string& what) { return invalid("its output " + what); }
+
+}  // namespace
+
+Result<ExecCredential> parse_exec_credential(const std::string& output,
+                                             const std::string& api_version) {
+  const json object = json::parse(output, nullptr, /*allow_exceptions=*/false);
+  if (!object.is_object()) return bad_output("is not a JSON object");
+  if (text_of(object, "kind") != "ExecCredential") return bad_output("is not an ExecCredential");
+  if (text_of(object, "apiVersion") != api_version) {
+    return bad_output("has another apiVersion than " + api_version);
+  }
+  const auto status = object.find("status");
+  if (status == object.end() || !status->is_object()) return bad_output("has no status");
+  std::array<std::string, 4> values;
+  constexpr std::array<const char*, 4> kKeys{"token", "clientCertificateData", "clientKeyData",
+                                             "expirationTimestamp"};
+  for (std::size_t i = 0; i < kKeys.size(); ++i) {
+    auto value = text_of(*status, kKeys[i]);
+    if (!value) return bad_output(fmt::format("has a status.{} that is not a string", kKeys[i]));
+    values[i] = *std::move(value);
+  }
+  ExecCredential credential{.token = std::string(trim(values[0])),
+                            .client = {.certificate = values[1], .key = values[2]}};
+  if (credential.client.certificate.empty() != credential.client.key.empty()) {
+    return bad_output("has only one of status.clientCertificateData and status.clientKeyData");
+  }
+  if (credential.token.empty() && credential.client.empty()) {
+    return bad_output("has neither a token nor a client certificate in its status");
+  }
+  if (!is_header_value(credential.token)) return bad_output("has control characters in the token");
+  if (!values[3].empty()) {
+    credential.expires = parse_rfc3339(values[3]);
+    if (!credential.expires) {
+      return bad_output("has a status.expirationTimestamp that is not RFC 3339: " +
+                        log::quoted(truncate_utf8(values[3], 60)));
+    }
+  }
+  return credential;
+}
+
+Result<std::string> exec_info(const RestConfig& config) {
+  json spec = {{"interactive", false}};
+  if (config.exec->provide_cluster_info) {
+    json cluster = {{"server", (config.https ? "https://" : "http://") +
+                                   host_and_port(config.host, config.port) + config.base_path}};
+    if (!config.tls_server_name.empty()) cluster["tls-server-name"] = config.tls_server_name;
+    if (config.insecure_skip_tls_verify) cluster["insecure-skip-tls-verify"] = true;
+    std::string ca = config.ca.data;
+    if (ca.empty() && !config.ca.file.empty()) {
+      LPP_ASSIGN_OR_RETURN(ca, read_small_file(config.ca.file), "certificate authority");
+    }
+    if (!ca.empty()) cluster["certificate-authority-data"] = base64_encode(ca);
+    if (!config.proxy_url.empty()) cluster["proxy-url"] = config.proxy_url;
+    spec["cluster"] = std::move(cluster);
+  }
+  const json info = {{"apiVersion", config.exec->api_version},
+                     {"kind", "ExecCredential"},
+                     {"spec", std::move(spec)}};
+  return info.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+ExecCredentials::ExecCredentials(RestConfig config, Clock& clock)
+    : config_(std::move(config)), clock_(clock) {}
+
+bool ExecCredentials::usable(const ExecCredential& credential) const {
+  return !credential.expires || clock_.wall_now() < *credential.expires;
+}
+
+Result<ExecCredential> ExecCredentials::get(const std::stop_token& stop) {
+  MutexLock lock(mutex_);
+  while (true) {
+    if (stop.stop_requested()) return cancelled();
+    if (last_ && last_->ok() && usable(**last_)) return *last_;
+    const bool just_failed =
+        last_ && !last_->ok() && clock_.now() < last_run_ + kRunAgainAfterFailure;
+    if (just_failed) return *last_;
+    if (!running_) break;
+    clock_.wait_until(changed_, mutex_, clock_.now() + std::chrono::milliseconds(20));
+  }
+  running_ = true;
+  lock.unlock();
+  auto result = run(stop);
+  lock.lock();
+  running_ = false;
+  if (result.ok() || !result.error().is(ErrorCode::kCancelled)) {
+    last_ = result;
+    last_run_ = clock_.now();
+  }
+  changed_.notify_all();
+  return result;
+}
+
+void ExecCredentials::invalidate() {
+  MutexLock lock(mutex_);
+  // A server that refuses whatever the plugin gives must not make us run it for every call.
+  if (last_ && last_->ok() && clock_.now() >= last_run_ + kRunAgainAfterRefusal) last_.reset();
+}
+
+Result<ExecCredential> ExecCredentials::run(const std::stop_token& stop) const {
+  const ExecPlugin& plugin = *config_.exec;
+  LPP_ASSIGN_OR_RETURN(std::string info, exec_info(config_), plugin.command);
+  ChildProcess child{.command = plugin.command, .args = plugin.args, .env = plugin.env};
+  child.env.emplace_back("KUBERNETES_EXEC_INFO", std::move(info));
+  const auto refuse = [&](std::string message) {
+    if (!plugin.install_hint.empty()) message += "\n" + plugin.install_hint;
+    return Error{.code = ErrorCode::kUnauthorized, .message = std::move(message)};
+  };
+  const auto outcome = run_child(child, clock_, kRunLimit, stop);
+  if (!outcome.ok()) {
+    if (outcome.error().is(ErrorCode::kCancelled)) return outcome.error();
+    return refuse(outcome.error().message);
+  }
+  if (outcome->exit_code != 0) {
+    return refuse(fmt::format("{} ended with code {}: {}", plugin.command, outcome->exit_code,
+                              log::quoted(trim(outcome->errors))));
+  }
+  auto credential = parse_exec_credential(outcome->output, plugin.api_version);
+  if (!credential.ok()) return refuse(plugin.command + ": " + credential.error().message);
+  if (!usable(*credential)) return refuse(plugin.command + ": the credential has expired already");
+  return credential;
+}
+
+}  // namespace lpp::k8s

@@ -1,0 +1,307 @@
+#include <yaml-cpp/yaml.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/log.h"
+#include "k8s/base64.h"
+#include "k8s/proxy.h"
+#include "k8s/rest_config.h"
+#include "k8s/server_url.h"
+#include "k8s/tls_context.h"
+
+namespace lpp::k8s {
+
+namespace {
+
+/// Reads fields of one YAML map and remembers the first thing that is wrong, with its place. After
+/// an error it only returns empty values, so that one check at the end is enough.
+class Fields {
+ public:
+  Fields(YAML::Node node, std::string place, std::optional<Error>& error)
+      : node_(std::move(node)), place_(std::move(place)), error_(error) {
+    if (node_ && !node_.IsNull() && !node_.IsMap()) fail("", "must be a map");
+  }
+
+  bool has(const char* key) const { return !get(key).IsNull(); }
+
+  /// Any scalar; "" when absent or null.
+  std::string text(const char* key) {
+    const YAML::Node node = get(key);
+    if (node.IsNull()) return {};
+    if (!node.IsScalar()) {
+      fail(key, "must be a string");
+      return {};
+    }
+    return node.Scalar();
+  }
+
+  bool flag(const char* key) {
+    const std::string value = text(key);
+    if (value.empty() || value == "false") return false;
+    if (value != "true") fail(key, "must be true or false");
+    return value == "true";
+  }
+
+  std::vector<std::string> texts(const char* key) {
+    std::vector<std::string> values;
+    const YAML::Node node = get(key);
+    if (node.IsNull()) return values;
+    if (!node.IsSequence()) fail(key, "must be a list of strings");
+    for (std::size_t i = 0; node.IsSequence() && i < node.size(); ++i) {
+      if (!node[i].IsScalar())
+        fail(key, "must be a list of strings");
+      else
+        values.push_back(node[i].Scalar());
+    }
+    return values;
+  }
+
+  Fields child(const char* key) { return {get(key), place_of(key), error_}; }
+  YAML::Node get(const char* key) const {
+    if (error_ || !node_ || !node_.IsMap()) return YAML::Node();
+    const YAML::Node found = node_[key];
+    return found ? found : YAML::Node();
+  }
+
+  void fail(const std::string& key, const std::string& what) {
+    if (!error_) error_ = invalid(place_of(key) + ": " + what);
+  }
+
+  std::string place_of(const std::string& key) const {
+    if (key.empty()) return place_.empty() ? "the document" : place_;
+    return place_.empty() ? key : place_ + "." + key;
+  }
+
+ private:
+  YAML::Node node_;
+  std::string place_;
+  std::optional<Error>& error_;
+};
+
+/// The part `inner` of the entry called `name` in a list of named entries such as clusters.
+Fields named_entry(Fields& root, const char* list, const char* inner, const std::string& name,
+                   std::optional<Error>& error) {
+  const YAML::Node entries = root.get(list);
+  std::string known;
+  if (!entries.IsNull() && !entries.IsSequence()) root.fail(list, "must be a list");
+  for (std::size_t i = 0; !error && entries.IsSequence() && i < entries.size(); ++i) {
+    Fields entry(entries[i], fmt::format("{}[{}]", list, i), error);
+    const std::string entry_name = entry.text("name");
+    if (entry_name == name) {
+      return {entry.get(inner), fmt::format("{}[name={}].{}", list, name, inner), error};
+    }
+    known += (known.empty() ? "" : ", ") + log::quoted(entry_name);
+  }
+  root.fail(list, fmt::format("there is no entry named {} (there {})", log::quoted(name),
+                              known.empty() ? "is none at all" : "is: " + known));
+  return {YAML::Node(), list, error};
+}
+
+/// "key" (a file name, relative to the kubeconfig's folder) or "key-data" (base64).
+FileOrData file_or_data(Fields& fields, const char* key, const std::filesystem::path& folder) {
+  FileOrData result;
+  const std::string data_key = std::string(key) + "-data";
+  const std::string file = fields.text(key);
+  const std::string data = fields.text(data_key.c_str());
+  if (!file.empty() && !data.empty()) {
+    fields.fail(key, "must not be given together with " + data_key);
+    return result;
+  }
+  if (!file.empty()) result.file = (folder / file).lexically_normal().string();
+  if (!data.empty()) {
+    auto bytes = base64_decode(data);
+    if (!bytes || bytes->empty())
+      fields.fail(data_key, "is not base64");
+    else
+      result.data = *std::move(bytes);
+  }
+  return result;
+}
+
+void read_server(Fields& cluster, RestConfig& config) {
+  const std::string server = cluster.text("server");
+  if (server.empty()) {
+    cluster.fail("server", "is missing: it must be the API server's URL");
+    return;
+  }
+  const auto url = parse_url(server);
+  if (!url.ok()) {
+    cluster.fail("server", "is not a URL: " + url.error().message);
+    return;
+  }
+  if (!url->user_info.empty()) {
+    cluster.fail("server", "must not hold a user name (use the users list)");
+  }
+  if (!url->scheme.empty() && url->scheme != "https" && url->scheme != "http") {
+    cluster.fail("server", "must begin with https:// or http://");
+  }
+  // As in client-go, a bare host is https when something about TLS is said.
+  const bool tls_wanted =
+      !config.ca.empty() || config.insecure_skip_tls_verify || !config.client_certificate.empty();
+  config.https = url->scheme.empty() ? tls_wanted : url->scheme == "https";
+  config.host = url->host;
+  config.port = url->port.value_or(config.https ? 443 : 80);
+  config.base_path = url->path;
+}
+
+void read_cluster(Fields& cluster, const std::filesystem::path& folder, RestConfig& config) {
+  config.ca = file_or_data(cluster, "certificate-authority", folder);
+  config.insecure_skip_tls_verify = cluster.flag("insecure-skip-tls-verify");
+  if (config.insecure_skip_tls_verify && !config.ca.empty()) {
+    cluster.fail("insecure-skip-tls-verify",
+                 "must not be true when a certificate-authority is given: remove one of them");
+  }
+  config.tls_server_name = cluster.text("tls-server-name");
+  config.proxy_url = cluster.text("proxy-url");
+  if (!config.proxy_url.empty()) {
+    const auto proxy = parse_proxy_url(config.proxy_url);
+    if (!proxy.ok()) cluster.fail("proxy-url", proxy.error().message);
+  }
+}
+
+void read_exec(Fields exec, const std::filesystem::path& folder, RestConfig& config) {
+  ExecPlugin plugin;
+  plugin.api_version = exec.text("apiVersion");
+  constexpr std::string_view kV1 = "client.authentication.k8s.io/v1";
+  constexpr std::string_view kV1Beta1 = "client.authentication.k8s.io/v1beta1";
+  if (plugin.api_version != kV1 && plugin.api_version != kV1Beta1) {
+    exec.fail("apiVersion", fmt::format("must be {} or {}", kV1, kV1Beta1));
+  }
+  plugin.command = exec.text("command");
+  if (plugin.command.empty()) exec.fail("command", "is missing");
+  if (plugin.command.find('/') != std::string::npos) {
+    plugin.command = (folder / plugin.command).lexically_normal().string();
+  }
+  plugin.args = exec.texts("args");
+  plugin.install_hint = exec.text("installHint");
+  plugin.provide_cluster_info = exec.flag("provideClusterInfo");
+  plugin.interactive_mode = exec.text("interactiveMode");
+  if (plugin.interactive_mode.empty() && plugin.api_version == kV1Beta1) {
+    plugin.interactive_mode = "IfAvailable";
+  }
+  if (plugin.interactive_mode == "Always") {
+    exec.fail("interactiveMode", "is Always, but a daemon has no terminal to ask at");
+  } else if (plugin.interactive_mode != "Never" && plugin.interactive_mode != "IfAvailable") {
+    exec.fail("interactiveMode", "must be Never or IfAvailable");
+  }
+  const YAML::Node env = exec.get("env");
+  if (!env.IsNull() && !env.IsSequence()) exec.fail("env", "must be a list");
+  for (std::size_t i = 0; env.IsSequence() && i < env.size(); ++i) {
+    std::optional<Error> problem;
+    Fields variable(env[i], exec.place_of(fmt::format("env[{}]", i)), problem);
+    plugin.env.emplace_back(variable.text("name"), variable.text("value"));
+    if (problem) exec.fail("env", problem->message);
+    const auto& name = plugin.env.back().first;
+    if (name.empty() || name.find('=') != std::string::npos) {
+      exec.fail(fmt::format("env[{}].name", i), "must be the name of a variable");
+    }
+  }
+  config.exec = std::move(plugin);
+}
+
+void read_impersonation(Fields& user, RestConfig& config) {
+  config.impersonate.user = user.text("as");
+  config.impersonate.uid = user.text("as-uid");
+  config.impersonate.groups = user.texts("as-groups");
+  const YAML::Node extra = user.get("as-user-extra");
+  if (!extra.IsNull() && !extra.IsMap()) user.fail("as-user-extra", "must be a map of lists");
+  Fields lists = user.child("as-user-extra");
+  for (auto it = extra.begin(); extra.IsMap() && it != extra.end(); ++it) {
+    if (!it->first.IsScalar()) {
+      user.fail("as-user-extra", "must have strings as keys");
+      return;
+    }
+    const std::string key = it->first.Scalar();
+    for (auto& value : lists.texts(key.c_str())) {
+      config.impersonate.extra.emplace_back(key, std::move(value));
+    }
+  }
+  const bool others = !config.impersonate.uid.empty() || !config.impersonate.groups.empty() ||
+                      !config.impersonate.extra.empty();
+  if (others && config.impersonate.user.empty()) {
+    user.fail("as", "is missing: as-uid, as-groups and as-user-extra need a user name");
+  }
+}
+
+void read_user(Fields& user, const std::filesystem::path& folder, RestConfig& config) {
+  if (user.has("auth-provider")) {
+    user.fail("auth-provider",
+              "auth providers were removed from Kubernetes: use an exec plugin instead");
+  }
+  config.client_certificate = file_or_data(user, "client-certificate", folder);
+  config.client_key = file_or_data(user, "client-key", folder);
+  if (config.client_certificate.empty() != config.client_key.empty()) {
+    const bool no_key = config.client_key.empty();
+    user.fail(no_key ? "client-key" : "client-certificate",
+              no_key ? "is missing: a client-certificate needs its key (client-key or "
+                       "client-key-data)"
+                     : "is missing: a client-key needs its certificate (client-certificate or "
+                       "client-certificate-data)");
+  }
+  config.token = user.text("token");
+  const std::string token_file = user.text("tokenFile");
+  if (!token_file.empty()) config.token_file = (folder / token_file).lexically_normal().string();
+  config.username = user.text("username");
+  config.password = user.text("password");
+  if (!config.username.empty() && (!config.token.empty() || !config.token_file.empty())) {
+    user.fail("username", "must not be given together with a token: remove one of them");
+  }
+  if (config.username.empty() && !config.password.empty()) {
+    user.fail("username", "is missing: a password needs it");
+  }
+  if (user.has("exec")) read_exec(user.child("exec"), folder, config);
+  read_impersonation(user, config);
+}
+
+std::optional<Error> read_document(const YAML::Node& document, const std::filesystem::path& folder,
+                                   std::string_view context, RestConfig& config) {
+  std::optional<Error> error;
+  Fields root(document, "", error);
+  std::string name(context);
+  if (name.empty()) name = root.text("current-context");
+  if (name.empty()) {
+    root.fail("current-context", root.has("contexts") || root.has("clusters")
+                                     ? "is missing: it must name one of the contexts"
+                                     : "is missing: there is no configuration in this file");
+    return error;
+  }
+  Fields selected = named_entry(root, "contexts", "context", name, error);
+  const std::string cluster_name = selected.text("cluster");
+  const std::string user_name = selected.text("user");
+  config.default_namespace = selected.text("namespace");
+  if (cluster_name.empty())
+    selected.fail("cluster", "is missing: it must name one of the clusters");
+  if (error) return error;
+  Fields cluster = named_entry(root, "clusters", "cluster", cluster_name, error);
+  read_cluster(cluster, folder, config);
+  // A context without a user is anonymous, as in client-go.
+  if (!user_name.empty()) {
+    Fields user = named_entry(root, "users", "user", user_name, error);
+    read_user(user, folder, config);
+  }
+  read_server(cluster, config);
+  config.source = ", context " + name;
+  return error;
+}
+
+}  // namespace
+
+Result<RestConfig> load_kubeconfig(const std::string& file, std::string_view context) {
+  const std::string place = "kubeconfig " + file;
+  LPP_ASSIGN_OR_RETURN(const std::string text, read_small_file(file), "kubeconfig");
+  RestConfig config;
+  std::optional<Error> error;
+  try {
+    std::error_code ignored;
+    auto folder = std::filesystem::absolute(file, ignored).parent_path();
+    error = read_document(YAML::Load(text), folder, context, config);
+  } catch (const std::exception& e) {  // yaml-cpp reports by exception
+    error = invalid(e.what());
+  }
+  if (error) return std::move(*error).wrap(place);
+  config.source = place + config.source;
+  return config;
+}
+
+}  // namespace lpp::k8s
