@@ -1,0 +1,486 @@
+#include "devcluster/apiserver/api_handler.h"
+
+#include <charconv>
+#include <thread>
+
+#include "base/strings.h"
+#include "devcluster/apiserver/discovery.h"
+#include "devcluster/apiserver/status.h"
+#include "devcluster/apiserver/table.h"
+
+namespace lpp::devcluster {
+namespace {
+
+constexpr std::chrono::milliseconds kFaultStep{5};
+
+std::string bearer_token(const HttpRequest& request) {
+  const std::string header = request.header("authorization");
+  if (header.size() < 8 || to_lower(header.substr(0, 7)) != "bearer ") return {};
+  return std::string(trim(std::string_view(header).substr(7)));
+}
+
+/// Waits on purpose; false when the client or the server went away meanwhile.
+bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds> time) {
+  const auto start = std::chrono::steady_clock::now();
+  while (!time || std::chrono::steady_clock::now() - start < *time) {
+    if (exchange.gone()) return false;
+    std::this_thread::sleep_for(kFaultStep);
+  }
+  return !exchange.gone();
+}
+
+bool is_write(std::string_view verb) {
+  return verb == "create" || verb == "update" || verb == "patch";
+}
+
+WriteOptions write_options(const HttpRequest& request, const std::string& subresource) {
+  return {.subresource = subresource,
+          .dry_run = request.param("dryRun") == "All",
+          .field_manager = request.param("fieldManager")};
+}
+
+/// A list's text: items as they are stored, without kind and apiVersion.
+std::string list_text(const ResourceInfo& info, const ListReply& reply, const Json& metadata,
+                      bool only_metadata) {
+  const std::string kind = only_metadata ? "PartialObjectMetadata" : info.kind;
+  const std::string version = only_metadata ? "meta.k8s.io/v1" : info.api_version();
+  std::string text = R"({"kind":")" + kind + R"(List","apiVersion":")" + version +
+                     R"(","metadata":)" + dump(metadata) + R"(,"items":[)";
+  bool first_item = true;
+  for (const auto& object : reply.items) {
+    text += first_item ? "{" : ",{";
+    first_item = false;
+    bool first_member = true;
+    for (const auto& [key, value] : object->items()) {
+      if (key == "kind" || key == "apiVersion") continue;
+      if (only_metadata && key != "metadata") continue;
+      if (!first_member) text += ',';
+      first_member = false;
+      text += dump(key) + ":" + dump(value);
+    }
+    text += '}';
+  }
+  return text + "]}\n";
+}
+
+Json list_metadata(const ListReply& reply) {
+  Json metadata = {{"resourceVersion", reply.resource_version}};
+  if (!reply.continue_token.empty()) metadata["continue"] = reply.continue_token;
+  if (reply.remaining) metadata["remainingItemCount"] = *reply.remaining;
+  return metadata;
+}
+
+std::optional<std::size_t> to_count(const std::string& text) {
+  std::size_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::string_view last_lines(std::string_view text, std::size_t count) {
+  std::size_t start = text.size();
+  if (text.ends_with('\n')) --start;
+  if (count == 0) return {};
+  for (; count > 0 && start != std::string_view::npos && start > 0; --count) {
+    start = text.rfind('\n', start - 1);
+  }
+  if (start == std::string_view::npos || start == 0) return text;
+  return text.substr(start + 1);
+}
+
+TableObjects table_objects(const HttpRequest& request) {
+  const std::string include = request.param("includeObject");
+  if (include == "None") return TableObjects::kNone;
+  return include == "Object" ? TableObjects::kObject : TableObjects::kMetadata;
+}
+
+}  // namespace
+
+ApiHandler::ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
+                       RequestLog& requests, Tokens& tokens)
+    : registry_(registry),
+      options_(options),
+      faults_(faults),
+      requests_(requests),
+      tokens_(tokens) {}
+
+void ApiHandler::set_log_source(LogSource source) {
+  const MutexLock lock(mutex_);
+  log_source_ = std::move(source);
+}
+
+void ApiHandler::handle(const HttpRequest& request, HttpExchange& exchange) {
+  Call call{.request = request, .exchange = exchange, .path = parse_api_path(request.path)};
+  call.verb = verb_of(request, call.path);
+  call.operation = {.verb = call.verb,
+                    .subresource = call.path.subresource,
+                    .ns = call.path.ns,
+                    .name = call.path.name,
+                    .user_agent = request.header("user-agent")};
+  if (call.path.info != nullptr) call.operation.resource = call.path.info->plural;
+  const bool open = request.path == "/healthz" || request.path == "/readyz" ||
+                    request.path == "/livez" || request.path == "/version";
+  const auto user = tokens_.user_of(bearer_token(request));
+  std::optional<Answer> answer;
+  if (!user && !open) {
+    answer = plain(make_status(401, "Unauthorized", "Unauthorized"));
+  } else if (request.body_too_large) {
+    answer = plain(
+        make_status(413, "RequestEntityTooLarge",
+                    "Request entity too large: limit is " + std::to_string(options_.body_limit)));
+  } else {
+    call.user = user.value_or("system:anonymous");
+    if (call.path.info != nullptr) return handle_resource(call);
+    answer = answer_fixed(request);
+    if (!answer) answer = answer_review(request, call.user);
+    if (!answer && call.path.is_api) answer = plain(unknown_resource());
+    if (!answer)
+      answer = Answer{
+          .code = 404, .body = "404 page not found\n", .content_type = "text/plain; charset=utf-8"};
+  }
+  record(call, answer->code);
+  respond(exchange, *answer);
+}
+
+std::optional<ApiHandler::Answer> ApiHandler::answer_fixed(const HttpRequest& request) const {
+  if (request.method != "GET" && request.method != "HEAD") return std::nullopt;
+  std::string path = request.path;
+  while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+  if (path.starts_with("/healthz") || path.starts_with("/readyz") || path.starts_with("/livez")) {
+    return Answer{.body = "ok", .content_type = "text/plain; charset=utf-8"};
+  }
+  if (path == "/version") return Answer{.body = dump(version_info(options_.git_version))};
+  if (path.starts_with("/openapi/")) {
+    if (const auto document = openapi(path, options_.git_version)) {
+      return Answer{.body = dump(*document)};
+    }
+    return std::nullopt;
+  }
+  const bool aggregated =
+      request.header("accept").find("g=apidiscovery.k8s.io;v=v2;") != std::string::npos;
+  const auto document = discovery(path, aggregated);
+  if (!document) return std::nullopt;
+  Answer answer{.body = dump(*document)};
+  if (aggregated && (path == "/api" || path == "/apis")) {
+    answer.content_type = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+  }
+  return answer;
+}
+
+void ApiHandler::handle_resource(Call& call) {
+  if (call.verb == "create" || call.verb == "update" || call.verb == "patch") {
+    if (auto body = parse_json(call.request.body)) call.body = std::move(*body);
+    if (call.operation.name.empty()) call.operation.name = name_of(call.body);
+    if (call.operation.name.empty()) {
+      call.operation.name = text_at(call.body, {"metadata", "generateName"});
+    }
+  }
+  call.shape = shape_of(call.request.header("accept"));
+  std::vector<FaultAction> later;
+  if (!strike_before(call, later)) return;
+  if (call.verb == "watch") return watch(call);
+  const Answer answer = run_verb(call);
+  if (!strike_after(call, later)) {
+    record(call, 0);
+    return;
+  }
+  record(call, answer.code);
+  respond(call.exchange, answer);
+}
+
+bool ApiHandler::strike_before(Call& call, std::vector<FaultAction>& later) {
+  using Kind = FaultAction::Kind;
+  for (auto& action : faults_.decide(call.operation)) {
+    switch (action.kind) {
+      case Kind::kReply: {
+        auto answer = plain(fault_status(action.code, action.reason, "", action.retry_after));
+        answer.retry_after = action.retry_after;
+        record(call, action.code);
+        respond(call.exchange, answer);
+        return false;
+      }
+      case Kind::kExpire: {
+        const Reply status = watch_expired(0, registry_.resource_version());
+        Answer answer = plain(status);
+        if (call.verb == "watch") {
+          answer.code = 200;
+          answer.body = R"({"type":"ERROR","object":)" + dump(*status.body) + "}\n";
+        }
+        record(call, answer.code);
+        respond(call.exchange, answer);
+        return false;
+      }
+      case Kind::kCutBefore:
+        record(call, 0);
+        call.exchange.cut();
+        return false;
+      case Kind::kHang:
+        record(call, 0);
+        pause(call.exchange, std::nullopt);
+        call.exchange.cut();
+        return false;
+      case Kind::kDelay:
+        if (!pause(call.exchange, action.delay)) {
+          record(call, 0);
+          call.exchange.cut();
+          return false;
+        }
+        break;
+      case Kind::kCallBefore:
+        if (action.callback) action.callback();
+        break;
+      default:
+        later.push_back(std::move(action));
+    }
+  }
+  return true;
+}
+
+bool ApiHandler::strike_after(Call& call, const std::vector<FaultAction>& later) {
+  for (const auto& action : later) {
+    if (action.kind == FaultAction::Kind::kCallAfter && action.callback) action.callback();
+    if (action.kind == FaultAction::Kind::kCutAfter) {
+      call.exchange.cut();
+      return false;
+    }
+  }
+  return true;
+}
+
+/// {200} or why the body cannot be taken.
+Reply ApiHandler::check_body(Call& call) const {
+  if (!is_write(call.verb)) return {200, nullptr};
+  const std::string type = media_type(call.request.header("content-type"));
+  if (call.verb == "patch") {
+    if (!patch_type(type)) {
+      return make_status(415, "UnsupportedMediaType",
+                         "the body of the request was in an unknown format - accepted media types "
+                         "include: application/json-patch+json, application/merge-patch+json, "
+                         "application/apply-patch+yaml, application/strategic-merge-patch+json");
+    }
+  } else if (!type.empty() && type != "application/json") {
+    return make_status(415, "UnsupportedMediaType",
+                       "the body of the request was in an unknown format - accepted media types "
+                       "include: application/json");
+  }
+  if (call.body.is_null()) {
+    return bad_request("the body of the request could not be decoded as JSON");
+  }
+  return {200, nullptr};
+}
+
+ApiHandler::Answer ApiHandler::run_verb(Call& call) {
+  if (call.shape == Shape::kUnsupported) {
+    return plain(make_status(406, "NotAcceptable",
+                             "only the following media types are accepted: application/json"));
+  }
+  const Reply body_check = check_body(call);
+  if (!body_check.ok()) return plain(body_check);
+  const std::string& sub = call.path.subresource;
+  const bool stored = sub.empty() || (sub == "status" && call.path.info->has_status);
+  if (call.verb == "create") return sub.empty() ? create(call) : create_subresource(call);
+  if (sub == "log" && call.path.info->plural == "pods" && call.verb == "get") {
+    return pod_log(call);
+  }
+  if (!stored) return plain(unknown_resource());
+  if (call.verb == "get") return read(call);
+  if (call.verb == "list") return list(call);
+  if (call.verb == "patch") return patch(call);
+  if (call.verb == "update") {
+    return shaped(call, registry_.update({call.path.info->plural, call.path.ns, call.path.name},
+                                         call.body, write_options(call.request, sub)));
+  }
+  const bool collection_ok = call.path.info->plural != "namespaces" || !call.path.name.empty();
+  if (call.verb.starts_with("delete") && sub.empty() && collection_ok) return remove(call);
+  return plain(method_not_allowed());
+}
+
+ApiHandler::Answer ApiHandler::read(Call& call) {
+  return shaped(call, registry_.get({call.path.info->plural, call.path.ns, call.path.name}));
+}
+
+ApiHandler::Answer ApiHandler::list(Call& call) {
+  const auto reply = registry_.list(call.path.info->plural, list_options(call.request, call.path));
+  if (!reply.ok()) {
+    Answer answer = plain({reply.code, reply.status});
+    if (reply.code == 504) answer.retry_after = std::chrono::seconds(1);
+    return answer;
+  }
+  const Json metadata = list_metadata(reply);
+  if (call.shape == Shape::kTable) {
+    Json table = make_table(*call.path.info, reply.items, table_objects(call.request),
+                            std::chrono::system_clock::now());
+    table["metadata"] = metadata;
+    return Answer{.body = dump(table) + "\n"};
+  }
+  return Answer{.body =
+                    list_text(*call.path.info, reply, metadata, call.shape == Shape::kMetadata)};
+}
+
+ApiHandler::Answer ApiHandler::create(Call& call) {
+  const auto& info = *call.path.info;
+  if (info.namespaced && call.path.ns.empty()) return plain(method_not_allowed());
+  return shaped(call, registry_.create(info.plural, call.path.ns, call.body,
+                                       write_options(call.request, "")));
+}
+
+ApiHandler::Answer ApiHandler::create_subresource(Call& call) {
+  const auto& path = call.path;
+  if (path.info->plural == "pods" && path.subresource == "binding") {
+    const Reply reply =
+        registry_.bind_pod(path.ns, path.name, text_at(call.body, {"target", "name"}));
+    if (!reply.ok()) return plain(reply);
+    Answer answer{.code = 201};
+    answer.body =
+        R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success","code":201})";
+    return answer;
+  }
+  if (path.info->plural == "serviceaccounts" && path.subresource == "token") {
+    const Reply account = registry_.get({"serviceaccounts", path.ns, path.name});
+    if (!account.ok()) return plain(account);
+    Json review = call.body;
+    review["kind"] = "TokenRequest";
+    review["apiVersion"] = "authentication.k8s.io/v1";
+    review["status"] = {
+        {"token", tokens_.mint("system:serviceaccount:" + path.ns + ":" + path.name)},
+        {"expirationTimestamp", "2099-01-01T00:00:00Z"}};
+    return Answer{.code = 201, .body = dump(review)};
+  }
+  return plain(unknown_resource());
+}
+
+ApiHandler::Answer ApiHandler::patch(Call& call) {
+  const auto type = *patch_type(call.request.header("content-type"));
+  if (type == PatchType::kApply && call.request.param("fieldManager").empty()) {
+    return plain(invalid_kind("meta.k8s.io", "PatchOptions", "",
+                              {{.kind = FieldError::Kind::kRequired,
+                                .field = "fieldManager",
+                                .detail = "is required for apply patch"}}));
+  }
+  return shaped(
+      call, registry_.patch({call.path.info->plural, call.path.ns, call.path.name}, type, call.body,
+                            write_options(call.request, call.path.subresource)));
+}
+
+ApiHandler::Answer ApiHandler::remove(Call& call) {
+  const auto options = delete_options(call.request);
+  if (!options) return plain(bad_request("the body of the request is no DeleteOptions"));
+  const auto& path = call.path;
+  if (!path.name.empty()) {
+    return shaped(call, registry_.remove({path.info->plural, path.ns, path.name}, *options));
+  }
+  const auto reply =
+      registry_.remove_collection(path.info->plural, list_options(call.request, path), *options);
+  if (!reply.ok()) return plain({reply.code, reply.status});
+  return Answer{.body = list_text(*path.info, reply, list_metadata(reply), false)};
+}
+
+ApiHandler::Answer ApiHandler::pod_log(Call& call) {
+  const auto pod = registry_.get({"pods", call.path.ns, call.path.name});
+  if (!pod.ok()) return plain(pod);
+  const Json& containers = at_path(*pod.body, {"spec", "containers"});
+  std::string container = call.request.param("container");
+  if (container.empty()) {
+    if (containers.size() != 1) {
+      return plain(bad_request("a container name must be specified for pod " + call.path.name));
+    }
+    container = text_at(containers.front(), {"name"});
+  }
+  bool known = false;
+  for (const char* list : {"containers", "initContainers"}) {
+    for (const auto& candidate : at_path(*pod.body, {"spec", list})) {
+      known = known || text_at(candidate, {"name"}) == container;
+    }
+  }
+  if (!known) {
+    return plain(bad_request("container " + container + " is not valid for pod " + call.path.name));
+  }
+  LogSource source;
+  {
+    const MutexLock lock(mutex_);
+    source = log_source_;
+  }
+  const auto log = source ? source(call.path.ns, call.path.name, container)
+                          : std::optional<std::string>(std::string());
+  if (!log) {
+    return plain(bad_request("container \"" + container + "\" in pod \"" + call.path.name +
+                             "\" is waiting to start: ContainerCreating"));
+  }
+  std::string_view text = *log;
+  if (const auto tail = to_count(call.request.param("tailLines"))) text = last_lines(text, *tail);
+  if (const auto limit = to_count(call.request.param("limitBytes"))) text = text.substr(0, *limit);
+  return Answer{.body = std::string(text), .content_type = "text/plain"};
+}
+
+std::optional<ApiHandler::Answer> ApiHandler::answer_review(const HttpRequest& request,
+                                                            const std::string& user) {
+  if (request.method != "POST") return std::nullopt;
+  const bool authorization = request.path.starts_with("/apis/authorization.k8s.io/v1/");
+  const bool authentication = request.path.starts_with("/apis/authentication.k8s.io/v1/");
+  if (!authorization && !authentication) return std::nullopt;
+  Json review = parse_json(request.body).value_or(Json::object());
+  if (!review.is_object()) return plain(bad_request("the body of the request is no object"));
+  const std::string plural = request.path.substr(request.path.rfind('/') + 1);
+  if (plural == "selfsubjectaccessreviews" || plural == "subjectaccessreviews") {
+    review["status"] = {{"allowed", true}};
+  } else if (plural == "selfsubjectrulesreviews") {
+    const Json all = Json::array({"*"});
+    review["status"] = {
+        {"resourceRules", Json::array({{{"verbs", all}, {"apiGroups", all}, {"resources", all}}})},
+        {"nonResourceRules", Json::array({{{"verbs", all}, {"nonResourceURLs", all}}})},
+        {"incomplete", false}};
+  } else if (plural == "selfsubjectreviews") {
+    review["status"] = {{"userInfo", {{"username", user}}}};
+  } else if (plural == "tokenreviews") {
+    const auto owner = tokens_.user_of(text_at(review, {"spec", "token"}));
+    review["status"] = {{"authenticated", owner.has_value()}};
+    if (owner) review["status"]["user"] = {{"username", *owner}};
+  } else {
+    return std::nullopt;
+  }
+  return Answer{.code = 201, .body = dump(review)};
+}
+
+ApiHandler::Answer ApiHandler::shaped(const Call& call, const Reply& reply) const {
+  if (!reply.ok() || text_at(*reply.body, {"kind"}) == "Status" || call.shape == Shape::kObject) {
+    return plain(reply);
+  }
+  Answer answer{.code = reply.code};
+  if (call.shape == Shape::kMetadata) {
+    answer.body = dump(metadata_only(*reply.body)) + "\n";
+  } else {
+    Json table = make_table(*call.path.info, {reply.body}, table_objects(call.request),
+                            std::chrono::system_clock::now());
+    table["metadata"]["resourceVersion"] = text_at(*reply.body, {"metadata", "resourceVersion"});
+    answer.body = dump(table) + "\n";
+  }
+  return answer;
+}
+
+ApiHandler::Answer ApiHandler::plain(const Reply& reply) {
+  return Answer{.code = reply.code, .body = dump(*reply.body) + "\n"};
+}
+
+void ApiHandler::record(const Call& call, int code) {
+  std::string target = call.request.path;
+  for (std::size_t i = 0; i < call.request.query.size(); ++i) {
+    const auto& [key, value] = call.request.query[i];
+    target += (i == 0 ? "?" : "&") + key + "=" + value;
+  }
+  requests_.add({.operation = call.operation,
+                 .method = call.request.method,
+                 .target = std::move(target),
+                 .user = call.user,
+                 .code = code,
+                 .time = std::chrono::steady_clock::now()});
+}
+
+void ApiHandler::respond(HttpExchange& exchange, const Answer& answer) {
+  HttpHeaders headers = {{"Content-Type", answer.content_type}, {"Cache-Control", "no-cache"}};
+  if (answer.retry_after) {
+    headers.emplace_back("Retry-After", std::to_string(answer.retry_after->count()));
+  }
+  exchange.send(answer.code, headers, answer.body);
+}
+
+}  // namespace lpp::devcluster

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <atomic>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/sync.h"
+#include "devcluster/apiserver/api_request.h"
+#include "devcluster/apiserver/server.h"
+#include "devcluster/apiserver/tokens.h"
+
+namespace lpp::devcluster {
+
+/// Answers requests: authentication, faults, routing, the verbs. One for the whole server; called
+/// by all connection threads at once.
+class ApiHandler {
+ public:
+  ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
+             RequestLog& requests, Tokens& tokens);
+
+  void handle(const HttpRequest& request, HttpExchange& exchange);
+  void set_log_source(LogSource source);
+
+ private:
+  /// One request with everything that was found out about it.
+  struct Call {
+    const HttpRequest& request;
+    HttpExchange& exchange;
+    ApiPath path;
+    std::string verb{};
+    std::string user{};
+    Shape shape = Shape::kObject;
+    Json body{};
+    Operation operation{};
+  };
+  struct Answer {
+    int code = 200;
+    std::string body{};
+    std::string content_type = "application/json";
+    std::optional<std::chrono::seconds> retry_after{};
+  };
+
+  /// Discovery, health, OpenAPI; empty when the path is none of these.
+  std::optional<Answer> answer_fixed(const HttpRequest& request) const;
+  void handle_resource(Call& call);
+  /// False when a fault already ended the request. Faults that come later are in `later`.
+  bool strike_before(Call& call, std::vector<FaultAction>& later);
+  bool strike_after(Call& call, const std::vector<FaultAction>& later);
+  Answer run_verb(Call& call);
+  Answer read(Call& call);
+  Answer list(Call& call);
+  Answer create(Call& call);
+  Answer create_subresource(Call& call);
+  Answer remove(Call& call);
+  Answer patch(Call& call);
+  Answer pod_log(Call& call);
+  std::optional<Answer> answer_review(const HttpRequest& request, const std::string& user);
+
+  void watch(Call& call);
+  void stream_events(Call& call, Watch& watch);
+  /// False when the stream is over.
+  bool send_event(Call& call, const WatchEvent& event);
+  std::string frame(const Call& call, const WatchEvent& event) const;
+  std::string bookmark(const Call& call, std::uint64_t version, bool initial_end) const;
+
+  Answer shaped(const Call& call, const Reply& reply) const;
+  static Answer plain(const Reply& reply);
+  void record(const Call& call, int code);
+  static void respond(HttpExchange& exchange, const Answer& answer);
+  Reply check_body(Call& call) const;
+
+  Registry& registry_;
+  const ApiServer::Options& options_;
+  FaultRules& faults_;
+  RequestLog& requests_;
+  Tokens& tokens_;
+
+  mutable Mutex mutex_;
+  LogSource log_source_ LPP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lpp::devcluster

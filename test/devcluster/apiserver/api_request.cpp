@@ -1,0 +1,145 @@
+#include "devcluster/apiserver/api_request.h"
+
+#include <charconv>
+#include <cstdint>
+
+#include "base/strings.h"
+#include "devcluster/apiserver/http_message.h"
+
+namespace lpp::devcluster {
+namespace {
+
+std::int64_t to_number(const std::string& text) {
+  std::int64_t value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+Shape shape_of_range(std::string_view range) {
+  const auto parts = split(range, ';');
+  const auto type = trim(parts.front());
+  if (type != "application/json" && type != "*/*" && type != "application/*") {
+    return Shape::kUnsupported;
+  }
+  for (const auto part : parts) {
+    const auto parameter = trim(part);
+    if (!parameter.starts_with("as=")) continue;
+    const auto as = parameter.substr(3);
+    if (as == "Table") return Shape::kTable;
+    if (as == "PartialObjectMetadata" || as == "PartialObjectMetadataList") {
+      return Shape::kMetadata;
+    }
+    return Shape::kUnsupported;
+  }
+  return Shape::kObject;
+}
+
+}  // namespace
+
+ApiPath parse_api_path(const std::string& path) {
+  ApiPath out;
+  std::vector<std::string> parts;
+  for (const auto part : split(path, '/')) {
+    if (!part.empty()) parts.push_back(percent_decode(part, false));
+  }
+  std::size_t i = 0;
+  std::string group;
+  if (parts.size() >= 2 && parts[0] == "api") {
+    i = 1;
+  } else if (parts.size() >= 3 && parts[0] == "apis") {
+    group = parts[1];
+    i = 2;
+  } else {
+    out.is_api = !parts.empty() && (parts[0] == "api" || parts[0] == "apis");
+    return out;
+  }
+  out.is_api = true;
+  const std::string version = parts[i++];
+  if (i >= parts.size()) return out;
+  // /namespaces/<name> and /namespaces/<name>/status are about the namespace itself.
+  const bool inside = parts[i] == "namespaces" && parts.size() > i + 2 &&
+                      !(group.empty() && parts.size() == i + 3 && parts[i + 2] == "status") &&
+                      !(group.empty() && parts.size() == i + 3 && parts[i + 2] == "finalize");
+  if (inside) {
+    out.ns = parts[i + 1];
+    i += 2;
+  }
+  const auto* info = find_resource(group, version, parts[i]);
+  if (info == nullptr || parts.size() > i + 3) return out;
+  if (inside && !info->namespaced) return out;
+  if (parts.size() > i + 1) out.name = parts[i + 1];
+  if (parts.size() > i + 2) out.subresource = parts[i + 2];
+  if (!out.name.empty() && info->namespaced && !inside) return out;
+  out.info = info;
+  return out;
+}
+
+std::string verb_of(const HttpRequest& request, const ApiPath& path) {
+  const bool named = !path.name.empty();
+  if (request.method == "GET" || request.method == "HEAD") {
+    if (is_true(request.param("watch"))) return "watch";
+    return named ? "get" : "list";
+  }
+  if (request.method == "POST") return named == path.subresource.empty() ? "" : "create";
+  if (request.method == "PUT") return named ? "update" : "";
+  if (request.method == "PATCH") return named ? "patch" : "";
+  if (request.method == "DELETE") return named ? "delete" : "deletecollection";
+  return {};
+}
+
+Shape shape_of(const std::string& accept) {
+  if (trim(accept).empty()) return Shape::kObject;
+  for (const auto range : split(accept, ',')) {
+    const auto shape = shape_of_range(range);
+    if (shape != Shape::kUnsupported) return shape;
+  }
+  return Shape::kUnsupported;
+}
+
+bool is_true(const std::string& value) { return value == "true" || value == "1"; }
+
+ListOptions list_options(const HttpRequest& request, const ApiPath& path) {
+  ListOptions options;
+  options.ns = path.ns;
+  options.label_selector = request.param("labelSelector");
+  options.field_selector = request.param("fieldSelector");
+  options.limit = to_number(request.param("limit"));
+  options.continue_token = request.param("continue");
+  options.resource_version = request.param("resourceVersion");
+  options.resource_version_match = request.param("resourceVersionMatch");
+  if (!path.name.empty()) options.field_selector = "metadata.name=" + path.name;
+  return options;
+}
+
+std::optional<DeleteOptions> delete_options(const HttpRequest& request) {
+  DeleteOptions options;
+  Json body = Json::object();
+  if (!trim(request.body).empty()) {
+    auto parsed = parse_json(request.body);
+    if (!parsed || !parsed->is_object()) return std::nullopt;
+    body = std::move(*parsed);
+  }
+  auto grace = number_at(body, {"gracePeriodSeconds"});
+  const std::string grace_text = request.param("gracePeriodSeconds");
+  if (!grace && !grace_text.empty()) grace = to_number(grace_text);
+  if (grace) options.grace_period = std::chrono::seconds(*grace);
+  options.uid_precondition = text_at(body, {"preconditions", "uid"});
+  options.resource_version_precondition = text_at(body, {"preconditions", "resourceVersion"});
+  options.dry_run = request.param("dryRun") == "All" || !is_blank(child(body, "dryRun"));
+  return options;
+}
+
+std::optional<PatchType> patch_type(const std::string& content_type) {
+  const std::string type = media_type(content_type);
+  if (type == "application/json-patch+json") return PatchType::kJson;
+  if (type == "application/merge-patch+json") return PatchType::kMerge;
+  if (type == "application/strategic-merge-patch+json") return PatchType::kStrategicMerge;
+  if (type == "application/apply-patch+yaml") return PatchType::kApply;
+  return std::nullopt;
+}
+
+std::string media_type(const std::string& content_type) {
+  return to_lower(trim(split(content_type, ';').front()));
+}
+
+}  // namespace lpp::devcluster

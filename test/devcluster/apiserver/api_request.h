@@ -1,0 +1,44 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "devcluster/apiserver/faults.h"
+#include "devcluster/apiserver/http_server.h"
+#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/registry.h"
+#include "devcluster/apiserver/resources.h"
+
+/// From HTTP to the API's words. Pure functions.
+namespace lpp::devcluster {
+
+/// Which resource a path is about; `info` is null for anything else.
+struct ApiPath {
+  const ResourceInfo* info = nullptr;
+  std::string ns{};
+  std::string name{};
+  std::string subresource{};
+  bool is_api = false;  ///< below /api or /apis, so a 404 is a Status
+};
+ApiPath parse_api_path(const std::string& path);
+
+/// get list watch create update patch delete deletecollection; "" for a method that fits nothing.
+std::string verb_of(const HttpRequest& request, const ApiPath& path);
+
+/// In which shape the client wants objects.
+enum class Shape { kObject, kMetadata, kTable, kUnsupported };
+Shape shape_of(const std::string& accept);
+
+ListOptions list_options(const HttpRequest& request, const ApiPath& path);
+bool is_true(const std::string& value);
+
+/// Body and query parameters of a DELETE together; empty when the body is no DeleteOptions.
+std::optional<DeleteOptions> delete_options(const HttpRequest& request);
+
+/// Empty for a content type that is no patch.
+std::optional<PatchType> patch_type(const std::string& content_type);
+
+/// "application/json; charset=utf-8" -> "application/json"
+std::string media_type(const std::string& content_type);
+
+}  // namespace lpp::devcluster

@@ -1,0 +1,122 @@
+#include "devcluster/apiserver/server.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <system_error>
+
+#include "devcluster/apiserver/api_handler.h"
+#include "devcluster/apiserver/http_server.h"
+#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/tls.h"
+
+namespace lpp::devcluster {
+
+class ApiServer::Impl {
+ public:
+  Impl(Registry& registry, Options options)
+      : options_(std::move(options)),
+        admin_token_(tokens_.mint("kubernetes-admin")),
+        handler_(registry, options_, faults_, requests_, tokens_),
+        http_(
+            {.address = options_.address, .port = options_.port, .body_limit = options_.body_limit},
+            [this](const HttpRequest& request, HttpExchange& exchange) {
+              handler_.handle(request, exchange);
+            }) {}
+
+  Result<void> start() {
+    LPP_ASSIGN_OR_RETURN(certificates_, make_certificates(), "API server");
+    LPP_RETURN_IF_ERROR(http_.start(certificates_), "API server");
+    return {};
+  }
+
+  std::string url() const {
+    const bool v6 = options_.address.find(':') != std::string::npos;
+    const std::string host = options_.address == "0.0.0.0" ? "127.0.0.1"
+                             : options_.address == "::"    ? "[::1]"
+                             : v6                          ? "[" + options_.address + "]"
+                                                           : options_.address;
+    return "https://" + host + ":" + std::to_string(http_.port());
+  }
+
+  // Constant after start(). The handler uses what is above it, the HTTP server uses the handler.
+  const Options options_;
+  FaultRules faults_;
+  RequestLog requests_;
+  Tokens tokens_;
+  const std::string admin_token_;
+  ApiHandler handler_;
+  ServerCertificates certificates_;
+  HttpServer http_;
+};
+
+ApiServer::ApiServer(Registry& registry) : ApiServer(registry, Options{}) {}
+ApiServer::ApiServer(Registry& registry, Options options)
+    : impl_(std::make_unique<Impl>(registry, std::move(options))) {}
+ApiServer::~ApiServer() { stop(); }
+
+Result<void> ApiServer::start() { return impl_->start(); }
+void ApiServer::stop() { impl_->http_.stop(); }
+int ApiServer::port() const { return impl_->http_.port(); }
+std::string ApiServer::url() const { return impl_->url(); }
+const std::string& ApiServer::ca_pem() const { return impl_->certificates_.ca_pem; }
+const std::string& ApiServer::admin_token() const { return impl_->admin_token_; }
+std::string ApiServer::mint_token(const std::string& user) { return impl_->tokens_.mint(user); }
+std::string ApiServer::mint_service_account_token(const std::string& ns, const std::string& name) {
+  return mint_token("system:serviceaccount:" + ns + ":" + name);
+}
+void ApiServer::revoke_token(const std::string& token) { impl_->tokens_.revoke(token); }
+void ApiServer::set_log_source(LogSource source) {
+  impl_->handler_.set_log_source(std::move(source));
+}
+FaultRules& ApiServer::faults() { return impl_->faults_; }
+RequestLog& ApiServer::requests() { return impl_->requests_; }
+void ApiServer::cut_connections() { impl_->http_.cut_all(); }
+std::size_t ApiServer::connections() const { return impl_->http_.connections(); }
+
+std::string ApiServer::kubeconfig(const std::string& token, const std::string& ns) const {
+  return "apiVersion: v1\n"
+         "kind: Config\n"
+         "clusters:\n"
+         "- name: embedded\n"
+         "  cluster:\n"
+         "    server: " +
+         url() +
+         "\n"
+         "    certificate-authority-data: " +
+         base64_encode(ca_pem()) +
+         "\n"
+         "users:\n"
+         "- name: embedded\n"
+         "  user:\n"
+         "    token: " +
+         (token.empty() ? admin_token() : token) +
+         "\n"
+         "contexts:\n"
+         "- name: embedded\n"
+         "  context:\n"
+         "    cluster: embedded\n"
+         "    user: embedded\n"
+         "    namespace: " +
+         ns +
+         "\n"
+         "current-context: embedded\n";
+}
+
+Result<void> ApiServer::write_kubeconfig(const std::string& path, const std::string& token,
+                                         const std::string& ns) const {
+  const auto failed = [&path] {
+    return Error{.code = ErrorCode::kInternal,
+                 .message = "write " + path + ": " + std::generic_category().message(errno)};
+  };
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (fd < 0) return failed();
+  const std::string text = kubeconfig(token, ns);
+  const auto written = ::write(fd, text.data(), text.size());
+  if (::close(fd) != 0 || written != static_cast<ssize_t>(text.size())) return failed();
+  return {};
+}
+
+}  // namespace lpp::devcluster
