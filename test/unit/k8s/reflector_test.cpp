@@ -1,0 +1,537 @@
+#include "k8s/reflector.h"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "fakes/fake_transport.h"
+#include "fakes/skipping_clock.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+namespace {
+
+constexpr const char* kList = "/api/v1/pods?limit=";
+constexpr const char* kWatch = "watch=true";
+
+/// Writes down the protocol: "begin", "item a", "end", "applied a", "deleted a".
+class RecordingSink final : public ReflectorSink {
+ public:
+  void list_begin() override { calls.emplace_back("begin"); }
+  void list_item(const json& object) override { calls.push_back("item " + name(object)); }
+  void list_end() override { calls.emplace_back("end"); }
+  void applied(const json& object) override { calls.push_back("applied " + name(object)); }
+  void deleted(const json& object) override { calls.push_back("deleted " + name(object)); }
+
+  std::vector<std::string> take() { return std::exchange(calls, {}); }
+
+  std::vector<std::string> calls;
+
+ private:
+  static std::string name(const json& object) { return object["metadata"]["name"]; }
+};
+
+using Calls = std::vector<std::string>;
+
+std::string list_of(const std::string& version, const std::vector<std::string>& names = {},
+                    const std::string& next = "") {
+  json list = {{"kind", "PodList"}, {"metadata", {{"resourceVersion", version}}}};
+  if (!next.empty()) list["metadata"]["continue"] = next;
+  list["items"] = json::array();
+  for (const auto& name : names) {
+    list["items"].push_back({{"metadata", {{"name", name}, {"resourceVersion", "1"}}}});
+  }
+  return list.dump();
+}
+
+std::string frame(const std::string& type, const std::string& name, const std::string& version) {
+  return json{{"type", type},
+              {"object", {{"metadata", {{"name", name}, {"resourceVersion", version}}}}}}
+             .dump() +
+         "\n";
+}
+
+std::string status(int code, const std::string& reason, const std::string& cause = "") {
+  json object = {{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", reason}};
+  if (!cause.empty()) object["details"]["causes"] = json::array({{{"reason", cause}}});
+  return object.dump();
+}
+
+std::string error_frame(int code, const std::string& reason) {
+  return R"({"type":"ERROR","object":)" + status(code, reason) + "}\n";
+}
+
+/// The value of a query parameter of the n-th request, "<none>" when it is absent.
+std::string parameter(const FakeTransport& transport, std::size_t n, const std::string& name) {
+  const auto requests = transport.requests();
+  REQUIRE(n < requests.size());
+  const std::string& target = requests[n].target;
+  for (const char mark : {'?', '&'}) {
+    const auto at = target.find(mark + name + "=");
+    if (at == std::string::npos) continue;
+    const auto from = at + name.size() + 2;
+    return target.substr(from, target.find('&', from) - from);
+  }
+  return "<none>";
+}
+
+struct Fixture {
+  explicit Fixture(ReflectorOptions options = {.resource = kPods}) : options_(std::move(options)) {}
+
+  Duration step() { return reflector.step(stop.get_token()); }
+  /// A first list of nothing at that version.
+  void list_at(const std::string& version) {
+    transport.on("GET", "/pods").reply(200, list_of(version));
+    CHECK(step() == 0s);
+    CHECK(reflector.state() == Reflector::State::kListed);
+    sink.calls.clear();
+  }
+  std::size_t requests() const { return transport.requests().size(); }
+  bool last_was_watch() const {
+    return transport.requests().back().target.find(kWatch) != std::string::npos;
+  }
+  std::string last(const std::string& name) const {
+    return parameter(transport, requests() - 1, name);
+  }
+
+  ReflectorOptions options_;
+  SkippingClock clock;
+  FakeTransport transport;
+  ApiClient client{transport, clock, {}};
+  RecordingSink sink;
+  Reflector reflector{client, clock, options_, sink};
+  std::stop_source stop;
+};
+
+}  // namespace
+
+TEST_CASE("the reflector lists any cached state in pages and watches from the list's version") {
+  Fixture f;
+  f.transport.on("GET", kList)
+      .reply(200, list_of("100", {"a", "b"}, "token 1"))
+      .reply(200, list_of("100", {"c"}));
+  f.transport.on("GET", kWatch).stream({frame("ADDED", "d", "101")});
+  CHECK(f.step() == 0s);
+  CHECK(f.reflector.state() == Reflector::State::kListing);
+  CHECK(f.step() == 0s);
+  CHECK(f.reflector.state() == Reflector::State::kListed);
+  CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "item c", "end"});
+  CHECK(parameter(f.transport, 0, "resourceVersion") == "0");
+  CHECK(parameter(f.transport, 0, "limit") == "250");
+  CHECK(parameter(f.transport, 1, "continue") == "token%201");
+  CHECK(parameter(f.transport, 1, "resourceVersion") == "<none>");
+
+  CHECK(f.step() == 0s);
+  CHECK(parameter(f.transport, 2, "resourceVersion") == "100");
+  CHECK(parameter(f.transport, 2, "allowWatchBookmarks") == "true");
+  CHECK(f.sink.take() == Calls{"applied d"});
+  CHECK(f.reflector.stats().lists == 1);
+  CHECK(f.reflector.stats().watches == 1);
+  CHECK(f.reflector.stats().events == 1);
+  CHECK(f.reflector.stats().failures == 0);
+}
+
+TEST_CASE("watch timeouts are spread over 300 to 600 seconds") {
+  Fixture f;
+  f.list_at("1");
+  auto& script = f.transport.on("GET", kWatch);
+  int lowest = 1000;
+  int highest = 0;
+  for (int i = 0; i < 200; ++i) {
+    script.stream({frame("BOOKMARK", "", "2")});
+    f.step();
+    const int timeout = std::stoi(f.last("timeoutSeconds"));
+    lowest = std::min(lowest, timeout);
+    highest = std::max(highest, timeout);
+  }
+  CHECK(lowest >= 300);
+  CHECK(lowest < 350);
+  CHECK(highest <= 600);
+  CHECK(highest > 550);
+}
+
+TEST_CASE("selectors, namespace and metadata mode are asked for in lists and watches") {
+  Fixture f({.resource = kNodes,
+             .label_selector = "app=x,!y",
+             .field_selector = "spec.unschedulable=false",
+             .metadata_only = true,
+             .page_size = 7});
+  f.transport.on("GET", "limit=7").reply(200, list_of("5", {}, "t")).reply(200, list_of("5"));
+  f.transport.on("GET", kWatch).stream({frame("BOOKMARK", "", "6")});
+  f.step();
+  f.step();
+  f.step();
+  for (std::size_t i = 0; i < 3; ++i) {
+    CHECK(parameter(f.transport, i, "labelSelector") == "app%3Dx%2C%21y");
+    CHECK(parameter(f.transport, i, "fieldSelector") == "spec.unschedulable%3Dfalse");
+    CHECK(f.transport.requests()[i].accept.find("PartialObjectMetadata") != std::string::npos);
+  }
+  Fixture namespaced({.resource = kPods, .ns = "team"});
+  namespaced.transport.on("GET", "/api/v1/namespaces/team/pods").reply(200, list_of("1"));
+  namespaced.step();
+  CHECK(namespaced.transport.unexpected() == 0);
+}
+
+TEST_CASE("events arrive in order, and the next watch goes on from the last version") {
+  Fixture f;
+  f.list_at("10");
+  f.transport.on("GET", kWatch)
+      .stream(
+          {frame("ADDED", "a", "11"), frame("MODIFIED", "a", "12") + frame("DELETED", "a", "13")})
+      .stream({frame("BOOKMARK", "", "20")})
+      .stream({frame("ADDED", "b", "21")});
+  CHECK(f.step() == 0s);
+  CHECK(f.sink.take() == Calls{"applied a", "applied a", "deleted a"});
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "13");
+  CHECK(f.sink.take().empty());
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "20");
+  CHECK(f.reflector.stats().lists == 1);
+  CHECK(f.reflector.stats().events == 4);
+}
+
+TEST_CASE("frames are put together from chunks that are cut anywhere") {
+  Fixture f;
+  f.list_at("10");
+  const std::string bytes = frame("ADDED", "größe-日本", "11") + frame("DELETED", "b", "12");
+  std::vector<std::string> chunks;
+  for (const char c : bytes) chunks.emplace_back(1, c);
+  f.transport.on("GET", kWatch).stream(chunks);
+  f.step();
+  CHECK(f.sink.take() == Calls{"applied größe-日本", "deleted b"});
+}
+
+TEST_CASE("an expired version leads to a consistent relist at once") {
+  Fixture f;
+  f.list_at("10");
+  SUBCASE("as HTTP 410") { f.transport.on("GET", kWatch).reply(410, status(410, "Expired")); }
+  SUBCASE("as HTTP 410 without a Status") { f.transport.on("GET", kWatch).reply(410, "gone"); }
+  SUBCASE("as an ERROR frame") {
+    f.transport.on("GET", kWatch).stream({error_frame(410, "Expired")});
+  }
+  SUBCASE("as an ERROR frame after events") {
+    f.transport.on("GET", kWatch).stream({frame("ADDED", "a", "11"), error_frame(410, "Gone")});
+  }
+  SUBCASE("as an ERROR frame that only has the reason") {
+    f.transport.on("GET", kWatch).stream({error_frame(0, "Expired")});
+  }
+  CHECK(f.step() == 0s);
+  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(f.reflector.stats().failures == 1);
+  f.sink.calls.clear();
+  f.transport.on("GET", kList).reply(200, list_of("50", {"x"}));
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "<none>");
+  CHECK(f.last("limit") == "250");
+  CHECK(f.sink.take() == Calls{"begin", "item x", "end"});
+}
+
+TEST_CASE("a server that keeps saying expired is not hammered") {
+  Fixture f;
+  f.list_at("10");
+  f.transport.on("GET", kWatch)
+      .reply(410)
+      .reply(410)
+      .stream({frame("ADDED", "a", "60")})
+      .reply(410);
+  f.transport.on("GET", kList).reply(200, list_of("50")).reply(200, list_of("51"));
+  CHECK(f.step() == 0s);     // watch: expired, at once
+  CHECK(f.step() == 0s);     // list
+  CHECK(f.step() >= 800ms);  // watch: expired again
+  CHECK(f.step() == 0s);
+  CHECK(f.step() == 0s);  // watch with an event
+  CHECK(f.step() == 0s);  // expired again, after progress: at once
+}
+
+TEST_CASE("a version that the server has not reached leads to a consistent list at once") {
+  Fixture f;
+  f.list_at("900");
+  f.transport.on("GET", kWatch).reply(500);
+  CHECK(f.step() > 0s);
+  f.transport.on("GET", "/pods")
+      .reply_retry_after(504, 1s, status(504, "Timeout", "ResourceVersionTooLarge"));
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "900");
+  f.transport.on("GET", kList).reply(200, list_of("40"));
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "<none>");
+  CHECK(f.reflector.state() == Reflector::State::kListed);
+}
+
+TEST_CASE("a version that the server does not understand is not asked for again") {
+  Fixture f;
+  f.list_at("abc");
+  f.transport.on("GET", kWatch).reply(400);
+  CHECK(f.step() > 0s);
+  f.transport.on("GET", "/pods").reply(400).reply(200, list_of("1"));
+  CHECK(f.step() > 0s);
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "<none>");
+}
+
+TEST_CASE("an expired continue token drops what was collected and lists once without pages") {
+  Fixture f;
+  json expired = json::parse(status(410, "Expired"));
+  expired["metadata"]["continue"] = "inconsistent";
+  f.transport.on("GET", kList)
+      .reply(200, list_of("100", {"a", "b"}, "t1"))
+      .reply(410, expired.dump());
+  CHECK(f.step() == 0s);
+  CHECK(f.step() == 0s);
+  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  f.transport.on("GET", "/pods?resourceVersion=0").reply(200, list_of("120", {"b", "c"}));
+  CHECK(f.step() == 0s);
+  CHECK(f.last("limit") == "<none>");
+  CHECK(f.last("continue") == "<none>");
+  CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "begin", "item b", "item c", "end"});
+
+  // Later lists are in pages again.
+  f.transport.on("GET", kWatch).reply(410);
+  f.transport.on("GET", kList).reply(200, list_of("130"));
+  f.step();
+  f.step();
+  CHECK(f.last("limit") == "250");
+}
+
+TEST_CASE("a page that could not be had is asked for again, not the whole list") {
+  Fixture f;
+  auto& script = f.transport.on("GET", kList);
+  script.reply(200, list_of("100", {"a"}, "t1"));
+  SUBCASE("timeout") { script.fail(ErrorCode::kTimeout); }
+  SUBCASE("refused") {
+    script.run([](const auto&, const auto*, const auto&) -> Result<Response> {
+      return Error{.code = ErrorCode::kUnavailable, .reason = std::string(kConnectFailed)};
+    });
+  }
+  SUBCASE("500") { script.reply(500); }
+  SUBCASE("429") { script.reply(429); }
+  SUBCASE("not JSON") { script.reply(200, "<html>"); }
+  script.reply(200, list_of("100", {"b"}));
+  CHECK(f.step() == 0s);
+  CHECK(f.step() >= 800ms);
+  CHECK(f.step() == 0s);
+  CHECK(f.last("continue") == "t1");
+  CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "end"});
+}
+
+TEST_CASE("a first list that fails is repeated with back-off") {
+  Fixture f;
+  auto& script = f.transport.on("GET", kList);
+  SUBCASE("timeout") { script.fail(ErrorCode::kTimeout); }
+  SUBCASE("unauthorized") { script.reply(401); }
+  SUBCASE("forbidden") { script.reply(403, status(403, "Forbidden")); }
+  SUBCASE("not found") { script.reply(404); }
+  SUBCASE("500") { script.reply(500); }
+  SUBCASE("429 without a time") { script.reply(429); }
+  SUBCASE("not JSON") { script.reply(200, "<html>"); }
+  SUBCASE("no version") { script.reply(200, R"({"items":[]})"); }
+  SUBCASE("an empty version") { script.reply(200, list_of("")); }
+  SUBCASE("version 0, from which a watch would be another thing") {
+    script.reply(200, list_of("0"));
+  }
+  SUBCASE("metadata of a wrong type") { script.reply(200, R"({"metadata":7,"items":[]})"); }
+  SUBCASE("items of a wrong type") {
+    script.reply(200, R"({"metadata":{"resourceVersion":"5"},"items":{}})");
+  }
+  script.reply(200, list_of("7"));
+  const Duration wait = f.step();
+  CHECK(wait >= 800ms);
+  CHECK(wait < 1600ms);
+  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(f.step() == 0s);
+  CHECK(f.sink.take() == Calls{"begin", "end"});
+  CHECK(f.reflector.stats().failures == 1);
+}
+
+TEST_CASE("a list without items is an empty list") {
+  Fixture f;
+  f.transport.on("GET", kList).reply(200, R"({"metadata":{"resourceVersion":"5"},"items":null})");
+  CHECK(f.step() == 0s);
+  CHECK(f.sink.take() == Calls{"begin", "end"});
+}
+
+TEST_CASE(
+    "a watch that does not start for want of a server or of capacity starts again unchanged") {
+  Fixture f;
+  f.list_at("10");
+  auto& script = f.transport.on("GET", kWatch);
+  SUBCASE("refused") {
+    script.run([](const auto&, const auto*, const auto&) -> Result<Response> {
+      return Error{.code = ErrorCode::kUnavailable, .reason = std::string(kConnectFailed)};
+    });
+  }
+  SUBCASE("reset") { script.fail(ErrorCode::kUnavailable); }
+  SUBCASE("timeout") { script.fail(ErrorCode::kTimeout); }
+  SUBCASE("429") { script.reply(429, status(429, "TooManyRequests")); }
+  SUBCASE("429 as an ERROR frame") { script.stream({error_frame(429, "TooManyRequests")}); }
+  SUBCASE("ended at once, without an event") { script.stream({}); }
+  script.stream({frame("ADDED", "a", "11")});
+  CHECK(f.step() >= 800ms);
+  CHECK(f.reflector.state() == Reflector::State::kListed);
+  CHECK(f.step() == 0s);
+  CHECK(f.last_was_watch());
+  CHECK(f.last("resourceVersion") == "10");
+  CHECK(f.reflector.stats().lists == 1);
+  CHECK(f.reflector.stats().failures == 1);
+}
+
+TEST_CASE("Retry-After is honoured up to a bound") {
+  Fixture f;
+  f.list_at("10");
+  f.transport.on("GET", kWatch).reply_retry_after(429, 17s).reply_retry_after(429, 3600s);
+  CHECK(f.step() == 17s);
+  CHECK(f.step() == 120s);
+}
+
+TEST_CASE(
+    "a watch that is refused for another reason leads to a list not older than what we have") {
+  Fixture f;
+  f.list_at("10");
+  auto& script = f.transport.on("GET", kWatch);
+  SUBCASE("unauthorized") { script.reply(401); }
+  SUBCASE("forbidden") { script.reply(403); }
+  SUBCASE("not found") { script.reply(404); }
+  SUBCASE("bad request") { script.reply(400); }
+  SUBCASE("500") { script.reply(500); }
+  SUBCASE("503 from a proxy") { script.reply(503, "<html>bad gateway</html>", "text/html"); }
+  SUBCASE("ERROR frame 500") { script.stream({error_frame(500, "InternalError")}); }
+  SUBCASE("ERROR frame without a code") {
+    script.stream({R"({"type":"ERROR","object":{"kind":"Status"}})"
+                   "\n"});
+  }
+  f.transport.on("GET", "/pods").reply(200, list_of("20"));
+  CHECK(f.step() >= 800ms);
+  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(f.step() == 0s);
+  CHECK_FALSE(f.last_was_watch());
+  CHECK(f.last("resourceVersion") == "10");
+  CHECK(f.last("limit") == "<none>");
+}
+
+TEST_CASE("a cut stream goes on from its last event") {
+  Fixture f;
+  f.list_at("10");
+  const auto cut_after = [&](Duration lived, std::vector<std::string> frames, ErrorCode code) {
+    f.transport.on("GET", kWatch)
+        .run([&f, lived, frames = std::move(frames), code](const auto&, const ChunkSink* sink,
+                                                           const auto&) -> Result<Response> {
+          for (const auto& bytes : frames) (*sink)(bytes);
+          f.clock.advance(lived);
+          return Error{.code = code, .message = "cut"};
+        });
+  };
+  SUBCASE("after a while: at once") {
+    cut_after(90s, {frame("ADDED", "a", "15")}, ErrorCode::kUnavailable);
+    CHECK(f.step() == 0s);
+  }
+  SUBCASE("within a second: after a back-off") {
+    cut_after(500ms, {frame("ADDED", "a", "15")}, ErrorCode::kUnavailable);
+    CHECK(f.step() >= 800ms);
+  }
+  SUBCASE("silent for longer than the idle limit") {
+    cut_after(400s, {frame("ADDED", "a", "15")}, ErrorCode::kTimeout);
+    CHECK(f.step() == 0s);
+  }
+  SUBCASE("in the middle of a frame") {
+    const auto half = frame("ADDED", "b", "16").substr(0, 20);
+    cut_after(90s, {frame("ADDED", "a", "15"), half}, ErrorCode::kUnavailable);
+    CHECK(f.step() == 0s);
+  }
+  CHECK(f.sink.take() == Calls{"applied a"});
+  f.transport.on("GET", kWatch).stream({frame("ADDED", "b", "16")});
+  f.step();
+  CHECK(f.last_was_watch());
+  CHECK(f.last("resourceVersion") == "15");
+}
+
+TEST_CASE("an idle limit bounds silent watches") {
+  Fixture f;
+  f.list_at("10");
+  f.transport.on("GET", kWatch).stream({frame("BOOKMARK", "", "11")});
+  f.step();
+  const auto request = f.transport.requests().back();
+  const auto timeout = std::chrono::seconds(std::stoi(f.last("timeoutSeconds")));
+  CHECK(request.idle_timeout > timeout);
+  CHECK(request.idle_timeout < timeout + 30s);
+}
+
+TEST_CASE("a frame that makes no sense leads to a relist, never further") {
+  Fixture f;
+  f.list_at("10");
+  std::string bad;
+  SUBCASE("not JSON") { bad = "{nonsense"; }
+  SUBCASE("not UTF-8") { bad = "{\"type\":\"ADDED\",\"object\":{\"x\":\"\xff\"}}"; }
+  SUBCASE("not an object") { bad = "[1,2]"; }
+  SUBCASE("no type") { bad = R"({"object":{"metadata":{"resourceVersion":"12"}}})"; }
+  SUBCASE("type is no text") {
+    bad = R"({"type":1,"object":{"metadata":{"resourceVersion":"12"}}})";
+  }
+  SUBCASE("no object") { bad = R"({"type":"ADDED"})"; }
+  SUBCASE("object is null") { bad = R"({"type":"ADDED","object":null})"; }
+  SUBCASE("no version") { bad = R"({"type":"ADDED","object":{"metadata":{"name":"a"}}})"; }
+  SUBCASE("version is a number") {
+    bad = R"({"type":"ADDED","object":{"metadata":{"name":"a","resourceVersion":12}}})";
+  }
+  SUBCASE("unknown type") {
+    bad = R"({"type":"RENAMED","object":{"metadata":{"name":"a","resourceVersion":"12"}}})";
+  }
+  SUBCASE("an ERROR that is no Status") { bad = R"({"type":"ERROR","object":"boom"})"; }
+  SUBCASE("deep nesting") { bad = std::string(100'000, '[') + std::string(100'000, ']'); }
+  f.transport.on("GET", kWatch)
+      .stream({frame("ADDED", "a", "11"), bad + "\n", frame("ADDED", "b", "13")});
+  f.transport.on("GET", "/pods").reply(200, list_of("20", {"a", "b"}));
+  CHECK(f.step() >= 800ms);
+  CHECK(f.sink.take() == Calls{"applied a"});
+  CHECK(f.step() == 0s);
+  CHECK(f.last("resourceVersion") == "11");
+  CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "end"});
+}
+
+TEST_CASE(
+    "back-off doubles from 0.8 s to 30 s with jitter and is forgotten after two quiet minutes") {
+  Fixture f;
+  f.transport.on("GET", kList).always([](const auto&) { return Response{.status = 500}; });
+  for (const Duration base : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
+    const Duration wait = f.step();
+    CHECK(wait >= base);
+    CHECK(wait < 2 * base);
+    f.clock.advance(wait);
+  }
+  f.clock.advance(121s);
+  CHECK(f.step() < 1600ms);
+}
+
+TEST_CASE("running ends soon after the stop, whatever is under way") {
+  SystemClock clock;
+  FakeTransport transport;
+  ApiClient client(transport, clock, {});
+  RecordingSink sink;
+  Reflector reflector(client, clock, {.resource = kPods}, sink);
+  std::size_t requests = 1;
+  SUBCASE("a list") { transport.on("GET", kList).hang(); }
+  SUBCASE("a further page") {
+    transport.on("GET", kList).reply(200, list_of("1", {"a"}, "t")).hang();
+    requests = 2;
+  }
+  SUBCASE("a watch") {
+    transport.on("GET", kList).reply(200, list_of("1"));
+    transport.on("GET", kWatch).stream_and_hang({frame("ADDED", "a", "2")});
+    requests = 2;
+  }
+  SUBCASE("a back-off") { transport.on("GET", kList).reply_retry_after(401, 60s); }
+  std::stop_source stop;
+  auto done = std::async(std::launch::async, [&] { reflector.run(stop.get_token()); });
+  REQUIRE(transport.wait_for_requests(requests));
+  const auto asked = std::chrono::steady_clock::now();
+  stop.request_stop();
+  REQUIRE(done.wait_for(5s) == std::future_status::ready);
+  CHECK(std::chrono::steady_clock::now() - asked < 500ms);
+  CHECK(transport.requests().size() == requests);
+}
