@@ -14,7 +14,7 @@ namespace lpp::config {
 /// the first state before start() returns, and then, from the source's own thread, after every
 /// change (or when the text can no longer be read: then with the Error). It is not called twice in
 /// a row with the same text. stop() ends the thread in milliseconds; the observer is not called
-/// after.
+/// after. start() and stop() are called once each, not from the observer; the destructor stops.
 class TextSource {
  public:
   using Observer = std::function<void(const Result<std::string>&)>;
@@ -34,11 +34,12 @@ std::unique_ptr<TextSource> make_inline_source(std::string name, std::string tex
 std::unique_ptr<TextSource> make_file_source(std::string file, Clock& clock);
 
 /// One key of one ConfigMap through an informer that watches only that object. The informer belongs
-/// to the caller and may serve several sources: the caller makes all of them, then starts the
-/// informer, then the sources. start() waits for the informer's first list for at most
-/// `first_list_limit`; without one it observes an Error, and the text as soon as it arrives.
-std::unique_ptr<TextSource> make_config_map_source(k8s::Informer<k8s::ConfigMap>& informer,
-                                                   k8s::ObjectKey config_map, std::string key,
-                                                   Clock& clock, Duration first_list_limit);
+/// to the caller, may serve several sources, and must outlive them; it is started after the sources
+/// are made (they add handlers) and before they are started. start() waits for its first list at
+/// most `first_list_limit`, then observes an Error (and the text as soon as it arrives). The
+/// observer runs on the informer's thread: it must be quick, as any handler.
+std::unique_ptr<TextSource> make_config_map_source(
+    k8s::Informer<k8s::ConfigMap>& informer, k8s::ObjectKey config_map, std::string key,
+    Clock& clock, Duration first_list_limit = std::chrono::seconds(10));
 
 }  // namespace lpp::config
