@@ -33,7 +33,8 @@ if [ -n "${KUBEBUILDER_ASSETS:-}" ]; then
   say "KUBEBUILDER_ASSETS=$KUBEBUILDER_ASSETS lacks$missing; looking further"
 fi
 
-cache=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}/lpp-e2e/$("$BUILD" --key)
+caches=${XDG_CACHE_HOME:-${HOME:?neither XDG_CACHE_HOME nor HOME is set}/.cache}
+cache=$caches/lpp-e2e/$("$BUILD" --key)
 # build.sh returns at once when the cache holds the build of these sources.
 "$BUILD" "$cache" >&2
 found "$cache"

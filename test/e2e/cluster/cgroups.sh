@@ -21,7 +21,8 @@ _cgroup_dirs() {
 make_cgroups() { # fails with a sentence on stdout
   local mount file controller enabled
   if _cgroup_v2; then
-    mkdir -p "$CGROUP2/$NODE_CGROUP" 2>/dev/null || { echo "$CGROUP2 cannot be written"; return 1; }
+    mkdir -p "$CGROUP2/$NODE_CGROUP" 2>/dev/null ||
+      { echo "$CGROUP2 cannot be written"; return 1; }
     enabled=" $(cat "$CGROUP2/cgroup.subtree_control") "
     for controller in $(<"$CGROUP2/cgroup.controllers"); do
       case $controller in cpuset | cpu | io | memory | hugetlb | pids) ;; *) continue ;; esac
@@ -39,7 +40,8 @@ make_cgroups() { # fails with a sentence on stdout
   fi
   for controller in cpu cpuset memory pids; do
     awk -v c="$controller" '$3 == "cgroup" && index("," $4 ",", "," c ",") {found = 1}
-      END {exit !found}' /proc/mounts || { echo "no cgroup controller $controller is mounted"; return 1; }
+      END {exit !found}' /proc/mounts ||
+      { echo "no cgroup controller $controller is mounted"; return 1; }
   done
   for mount in $(_cgroup_mounts | grep -vxF "$CGROUP2"); do
     mkdir -p "$mount/$NODE_CGROUP" 2>/dev/null || { echo "$mount cannot be written"; return 1; }
@@ -78,7 +80,8 @@ remove_cgroups() {
     [ -n "$(_cgroup_dirs)" ] || break
     sleep 0.05
   done
-  [ -z "$(_cgroup_dirs)" ] || { say "these cgroups cannot be removed:" "$(_cgroup_dirs)"; return 1; }
+  [ -z "$(_cgroup_dirs)" ] ||
+    { say "these cgroups cannot be removed:" "$(_cgroup_dirs)"; return 1; }
 }
 
 restore_controllers() {

@@ -18,7 +18,7 @@ if [ ! -e "$LPP_E2E_STATE" ]; then exit 0; fi
 for file in "$RUN"/*.pid; do # the suite's own processes first
   name=$(basename "$file" .pid)
   case $name in
-    '*' | containerd | kubelet | etcd | kube-apiserver | kube-controller-manager | kube-scheduler) ;;
+    '*' | containerd | kubelet | etcd | kube-*) ;;
     *) stop "$name" ;;
   esac
 done
@@ -30,7 +30,9 @@ stop kube-apiserver 2 quietly
 stop etcd
 
 if [ -n "$wipe" ]; then
-  if grep -qF " $LPP_E2E_STATE/" /proc/mounts; then die "something is mounted below $LPP_E2E_STATE"; fi
+  if grep -qF " $LPP_E2E_STATE/" /proc/mounts; then
+    die "something is mounted below $LPP_E2E_STATE"
+  fi
   rm -rf --one-file-system "$LPP_E2E_STATE"
 fi
 say "down${wipe:+ and wiped}"

@@ -23,7 +23,8 @@ case $LPP_E2E_STATE in
 esac
 case $LPP_E2E_STATE in
   *[!A-Za-z0-9._/-]*) # it goes into many configuration files, unquoted
-    printf 'e2e-cluster: LPP_E2E_STATE=%s may have only letters, digits and ._/-\n' "$LPP_E2E_STATE" >&2
+    printf 'e2e-cluster: LPP_E2E_STATE=%s has more than letters, digits and ._/-\n' \
+      "$LPP_E2E_STATE" >&2
     exit 2 ;;
 esac
 LPP_E2E_NODE=${LPP_E2E_NODE:-e2e-node$_suffix}
@@ -51,7 +52,8 @@ LPP_E2E_CONTROLLER_QPS=${LPP_E2E_CONTROLLER_QPS:-1000}
 for _number in "$LPP_E2E_PORT_BASE" "$LPP_E2E_CONTROLLER_QPS"; do
   case $_number in
     '' | *[!0-9]*)
-      printf 'e2e-cluster: %s is not a number (LPP_E2E_PORT_BASE, LPP_E2E_CONTROLLER_QPS)\n' "$_number" >&2
+      printf 'e2e-cluster: "%s" is no number (LPP_E2E_PORT_BASE, LPP_E2E_CONTROLLER_QPS)\n' \
+        "$_number" >&2
       exit 2 ;;
   esac
 done

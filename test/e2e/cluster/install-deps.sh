@@ -18,7 +18,8 @@ cannot() { say "cannot: $*"; exit 3; }
 # The thing itself is looked for, not the package: it may come from elsewhere.
 present() { # PACKAGE
   case $1 in
-    etcd-server) command -v "${LPP_E2E_ETCD:-etcd}" || [ -x "${KUBEBUILDER_ASSETS:-/nowhere}/etcd" ] ;;
+    etcd-server)
+      command -v "${LPP_E2E_ETCD:-etcd}" || [ -x "${KUBEBUILDER_ASSETS:-/nowhere}/etcd" ] ;;
     containernetworking-plugins) [ -x "${LPP_E2E_CNI_BIN:-/usr/lib/cni}/ptp" ] ;;
     busybox-static) static_busybox ;;
     iproute2) command -v ip ;;
@@ -50,7 +51,8 @@ install_packages() { # PACKAGE...
   fi
   as_root apt-get -qq update || say "apt-get update failed; trying with the lists at hand"
   as_root env DEBIAN_FRONTEND=noninteractive \
-    apt-get -qq -y --no-install-recommends install "$@" >/dev/null || { say "apt-get failed"; exit 1; }
+    apt-get -qq -y --no-install-recommends install "$@" >/dev/null ||
+    { say "apt-get failed"; exit 1; }
   remove_policy
 
   # Nor may they start at the next boot. (Without a running systemd this only removes links.)

@@ -40,8 +40,8 @@ check() {
 snapshotter() { # overlayfs does not work on top of itself, as in a container
   local try=$NODE/try
   mkdir -p "$try"/{lower,upper,work,merged}
-  if unshare --mount mount -t overlay -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" \
-    none "$try/merged" 2>/dev/null; then
+  if unshare --mount mount -t overlay none "$try/merged" \
+    -o "lowerdir=$try/lower,upperdir=$try/upper,workdir=$try/work" 2>/dev/null; then
     echo overlayfs
   else
     echo native
@@ -173,7 +173,8 @@ up() {
   ctrd images import --snapshotter "$kind" "$NODE/images.tar" >"$LOG/import.log" 2>&1 ||
     die "the images cannot be imported, see $LOG/import.log"
   port_free "$NODE_IP:$PORT_KUBELET" || die "port $PORT_KUBELET is taken; set LPP_E2E_PORT_BASE"
-  start kubelet "$BIN/kubelet" --config "$NODE/kubelet.yaml" --kubeconfig "$NODE/kubelet.kubeconfig" \
+  start kubelet "$BIN/kubelet" \
+    --config "$NODE/kubelet.yaml" --kubeconfig "$NODE/kubelet.kubeconfig" \
     --root-dir "$NODE/kubelet" --cert-dir "$NODE/kubelet-pki" \
     --hostname-override "$LPP_E2E_NODE" --node-ip "$NODE_IP"
   wait_until 60 "the node's readiness" kubelet \

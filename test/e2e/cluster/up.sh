@@ -14,7 +14,7 @@ ETCD_PEER_URL=https://127.0.0.1:$PORT_ETCD_PEER
 
 find_etcd() {
   local candidate
-  for candidate in "${LPP_E2E_ETCD:-}" "$BIN/etcd" "${KUBEBUILDER_ASSETS:+$KUBEBUILDER_ASSETS/etcd}" etcd; do
+  for candidate in "${LPP_E2E_ETCD:-}" "$BIN/etcd" "${KUBEBUILDER_ASSETS:-/nowhere}/etcd" etcd; do
     if [ -n "$candidate" ] && command -v "$candidate"; then return 0; fi
   done
   cannot "there is no etcd (run install-deps.sh, or set LPP_E2E_ETCD or KUBEBUILDER_ASSETS)"
@@ -35,11 +35,12 @@ health() { # PORT PATH    the same client certificate opens all of them
 }
 
 write_credentials() {
+  local names=IP:${SERVICE_RANGE%.*}.1,DNS:localhost
+  names+=,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc
   make_ca
   make_token_key
   make_cert etcd /CN=etcd
-  make_cert apiserver /CN=kube-apiserver \
-    IP:${SERVICE_RANGE%.*}.1,DNS:localhost,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc
+  make_cert apiserver /CN=kube-apiserver "$names"
   make_cert apiserver-client /O=system:masters/CN=kube-apiserver # towards etcd and kubelets
   make_cert admin /O=system:masters/CN=e2e-admin
   make_cert controllers /CN=system:kube-controller-manager
@@ -51,7 +52,8 @@ write_credentials() {
 
 start_etcd() {
   check_ports etcd "$PORT_ETCD" "$PORT_ETCD_PEER"
-  start etcd "$ETCD" --name e2e --data-dir "$LPP_E2E_STATE/etcd" --unsafe-no-fsync --log-level warn \
+  start etcd "$ETCD" --name e2e --data-dir "$LPP_E2E_STATE/etcd" \
+    --unsafe-no-fsync --log-level warn \
     --listen-client-urls "$ETCD_URL" --advertise-client-urls "$ETCD_URL" \
     --listen-peer-urls "$ETCD_PEER_URL" --initial-advertise-peer-urls "$ETCD_PEER_URL" \
     --initial-cluster "e2e=$ETCD_PEER_URL" \

@@ -64,7 +64,7 @@ build() { # OUT_DIR
   local out=$1 program
   if [ "$(cat "$out/.key" 2>/dev/null)" != "$(key)" ] || [ ! -x "$out/hyperk8s" ]; then
     check_go
-    say "building the Kubernetes programs (about 5 minutes on 2 cores when nothing is cached)"
+    say "building the Kubernetes programs (4 to 6 minutes on 2 cores when nothing is cached)"
     rm -f "$out/.key"
     export CGO_ENABLED=0
     fetch_modules
