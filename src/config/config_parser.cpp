@@ -60,6 +60,7 @@ class Messages {
     }
   }
   bool empty() const { return count_ == 0; }
+  bool full() const { return kept_.size() == kMaxReported; }
   std::size_t count() const { return count_; }
   const std::vector<std::string>& kept() const { return kept_; }
 
@@ -136,7 +137,7 @@ class Parser {
                    const std::array<std::string_view, N>& known) {
     std::string text = "unknown key " + shown(key) + " is ignored";
     constexpr std::size_t kLongest = 40;
-    if (key.size() <= kLongest) {
+    if (key.size() <= kLongest && !warnings.full()) {
       const auto distance = [lower = to_lower(key)](std::string_view name) {
         return edit_distance(lower, to_lower(name));
       };
