@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "devcluster/apiserver/discovery.h"
+#include "devcluster/apiserver/protobuf.h"
 #include "devcluster/apiserver/status.h"
 #include "devcluster/apiserver/table.h"
 
@@ -109,6 +110,11 @@ void ApiHandler::set_log_source(LogSource source) {
   log_source_ = std::move(source);
 }
 
+void ApiHandler::stop_watches() {
+  const MutexLock lock(mutex_);
+  for (auto* watch : watches_) watch->stop();
+}
+
 void ApiHandler::handle(const HttpRequest& request, HttpExchange& exchange) {
   Call call{.request = request, .exchange = exchange, .path = parse_api_path(request.path)};
   call.verb = verb_of(request, call.path);
@@ -169,7 +175,7 @@ std::optional<ApiHandler::Answer> ApiHandler::answer_fixed(const HttpRequest& re
 
 void ApiHandler::handle_resource(Call& call) {
   if (call.verb == "create" || call.verb == "update" || call.verb == "patch") {
-    if (auto body = parse_json(call.request.body)) call.body = std::move(*body);
+    call.body = request_body(call.request);
     if (call.operation.name.empty()) call.operation.name = name_of(call.body);
     if (call.operation.name.empty()) {
       call.operation.name = text_at(call.body, {"metadata", "generateName"});
@@ -257,6 +263,11 @@ Reply ApiHandler::check_body(Call& call) const {
                          "the body of the request was in an unknown format - accepted media types "
                          "include: application/json-patch+json, application/merge-patch+json, "
                          "application/apply-patch+yaml, application/strategic-merge-patch+json");
+    }
+  } else if (is_protobuf(type)) {
+    if (call.body.is_null()) {
+      return make_status(415, "UnsupportedMediaType",
+                         "the embedded cluster does not read this kind as protobuf; send JSON");
     }
   } else if (!type.empty() && type != "application/json") {
     return make_status(415, "UnsupportedMediaType",
@@ -418,8 +429,8 @@ std::optional<ApiHandler::Answer> ApiHandler::answer_review(const HttpRequest& r
   const bool authorization = request.path.starts_with("/apis/authorization.k8s.io/v1/");
   const bool authentication = request.path.starts_with("/apis/authentication.k8s.io/v1/");
   if (!authorization && !authentication) return std::nullopt;
-  Json review = parse_json(request.body).value_or(Json::object());
-  if (!review.is_object()) return plain(bad_request("the body of the request is no object"));
+  Json review = request_body(request);
+  if (!review.is_object()) review = Json::object();
   const std::string plural = request.path.substr(request.path.rfind('/') + 1);
   if (plural == "selfsubjectaccessreviews" || plural == "subjectaccessreviews") {
     review["status"] = {{"allowed", true}};

@@ -22,6 +22,8 @@ class ApiHandler {
 
   void handle(const HttpRequest& request, HttpExchange& exchange);
   void set_log_source(LogSource source);
+  /// Ends the watches that run now.
+  void stop_watches();
 
  private:
   /// One request with everything that was found out about it.
@@ -79,6 +81,7 @@ class ApiHandler {
 
   mutable Mutex mutex_;
   LogSource log_source_ LPP_GUARDED_BY(mutex_);
+  std::vector<Watch*> watches_ LPP_GUARDED_BY(mutex_);
 };
 
 }  // namespace lpp::devcluster

@@ -5,6 +5,7 @@
 
 #include "base/strings.h"
 #include "devcluster/apiserver/http_message.h"
+#include "devcluster/apiserver/protobuf.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -111,14 +112,17 @@ ListOptions list_options(const HttpRequest& request, const ApiPath& path) {
   return options;
 }
 
+Json request_body(const HttpRequest& request) {
+  auto body = is_protobuf(media_type(request.header("content-type")))
+                  ? decode_protobuf(request.body)
+                  : parse_json(request.body);
+  return body ? std::move(*body) : Json();
+}
+
 std::optional<DeleteOptions> delete_options(const HttpRequest& request) {
   DeleteOptions options;
-  Json body = Json::object();
-  if (!trim(request.body).empty()) {
-    auto parsed = parse_json(request.body);
-    if (!parsed || !parsed->is_object()) return std::nullopt;
-    body = std::move(*parsed);
-  }
+  const Json body = trim(request.body).empty() ? Json::object() : request_body(request);
+  if (!body.is_object()) return std::nullopt;
   auto grace = number_at(body, {"gracePeriodSeconds"});
   const std::string grace_text = request.param("gracePeriodSeconds");
   if (!grace && !grace_text.empty()) grace = to_number(grace_text);

@@ -32,6 +32,9 @@ Shape shape_of(const std::string& accept);
 ListOptions list_options(const HttpRequest& request, const ApiPath& path);
 bool is_true(const std::string& value);
 
+/// The body, from JSON or protobuf by its content type; null when it cannot be read.
+Json request_body(const HttpRequest& request);
+
 /// Body and query parameters of a DELETE together; empty when the body is no DeleteOptions.
 std::optional<DeleteOptions> delete_options(const HttpRequest& request);
 

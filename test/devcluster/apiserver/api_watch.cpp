@@ -94,7 +94,13 @@ void ApiHandler::watch(Call& call) {
           200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}})) {
     return;
   }
+  {
+    const MutexLock lock(mutex_);
+    watches_.push_back(reply.watch.get());
+  }
   stream_events(call, *reply.watch);
+  const MutexLock lock(mutex_);
+  std::erase(watches_, reply.watch.get());
 }
 
 void ApiHandler::stream_events(Call& call, Watch& watch) {

@@ -102,8 +102,10 @@ class HttpServer::Impl {
 
   int port() const { return port_; }
 
+  void refuse_more() { stopping_ = true; }
+
   void stop() {
-    stopping_ = true;
+    refuse_more();
     if (listener_ >= 0) ::shutdown(listener_, SHUT_RDWR);
     if (acceptor_.joinable()) acceptor_.join();
     std::list<Served> served;
@@ -216,6 +218,7 @@ Result<void> HttpServer::start(const ServerCertificates& certificates) {
   return impl_->start(certificates);
 }
 int HttpServer::port() const { return impl_->port(); }
+void HttpServer::refuse_more() { impl_->refuse_more(); }
 void HttpServer::stop() { impl_->stop(); }
 void HttpServer::cut_all() { impl_->cut_all(); }
 std::size_t HttpServer::connections() const { return impl_->connections(); }

@@ -72,6 +72,8 @@ class HttpServer {
   /// Binds, listens and serves. Ignores SIGPIPE for the whole process from then on.
   Result<void> start(const ServerCertificates& certificates);
   int port() const;
+  /// From now on gone() is true everywhere: no new requests are served. Then comes stop().
+  void refuse_more();
   /// Ends all connections and joins all threads. Handlers that wait must look at gone().
   void stop();
   /// Cuts every connection there is, as a network failure would; new ones are served.

@@ -58,7 +58,11 @@ ApiServer::ApiServer(Registry& registry, Options options)
 ApiServer::~ApiServer() { stop(); }
 
 Result<void> ApiServer::start() { return impl_->start(); }
-void ApiServer::stop() { impl_->http_.stop(); }
+void ApiServer::stop() {
+  impl_->http_.refuse_more();
+  impl_->handler_.stop_watches();
+  impl_->http_.stop();
+}
 int ApiServer::port() const { return impl_->http_.port(); }
 std::string ApiServer::url() const { return impl_->url(); }
 const std::string& ApiServer::ca_pem() const { return impl_->certificates_.ca_pem; }

@@ -54,10 +54,7 @@ Column age_column() {
           }};
 }
 
-Column name_column() {
-  auto column = text_column("Name", {"metadata", "name"});
-  return column;
-}
+Column name_column() { return text_column("Name", {"metadata", "name"}); }
 
 std::string access_modes(const Json& modes) {
   static const std::map<std::string, std::string> kShort = {{"ReadWriteOnce", "RWO"},
@@ -151,6 +148,16 @@ Column count_of(std::string name, std::string member) {
   return {std::move(name),
           [member = std::move(member)](const Row& row) -> Json {
             return child(row.object, member).size();
+          },
+          0, "integer"};
+}
+
+Column number_column(std::string name, std::vector<std::string> path) {
+  return {std::move(name),
+          [path = std::move(path)](const Row& row) -> Json {
+            const Json* value = &row.object;
+            for (const auto& key : path) value = &child(*value, key);
+            return value->is_number() ? *value : Json(0);
           },
           0, "integer"};
 }
@@ -264,8 +271,8 @@ std::vector<Column> columns_of(const ResourceInfo& info) {
   }
   if (name == "deployments") {
     return {name_column(), of("Ready", ready_replicas),
-            text_column("Up-to-date", {"status", "updatedReplicas"}),
-            text_column("Available", {"status", "availableReplicas"}), age_column()};
+            number_column("Up-to-date", {"status", "updatedReplicas"}),
+            number_column("Available", {"status", "availableReplicas"}), age_column()};
   }
   if (name == "statefulsets") {
     return {name_column(), of("Ready", ready_replicas), age_column()};
