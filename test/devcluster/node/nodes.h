@@ -24,8 +24,8 @@
 namespace lpp::devcluster {
 
 struct NodesOptions {
-  std::string folder;                    // nodes' disks, pods' state and the image live below it
-  std::string busybox;                   // "": the one on PATH
+  std::string folder{};  // the disks of the nodes, state of pods and the image live below it
+  std::string busybox{};  // "": the one on PATH
   std::set<std::string> known_images{};  // repositories that also stand for busybox
   Duration restart_back_off = std::chrono::seconds(10);
   std::size_t threads = 2;

@@ -25,6 +25,7 @@ namespace {
 
 constexpr seconds kMostBackOff{300};
 constexpr seconds kPullBackOff{10};
+constexpr seconds kPullErrorShown{1};  // as ErrImagePull, then as ImagePullBackOff
 constexpr std::chrono::milliseconds kMountBackOff{500};
 constexpr seconds kMostMountBackOff{10};
 constexpr std::size_t kMessageLimit = 4096;
@@ -290,6 +291,10 @@ bool PodRunner::pull(const json& pod, ContainerRun& run, const NodeFaults& fault
   }
   const TimePoint now = services_.clock.now();
   Pull& pull = pulls_[run.name];
+  if (now < pull.failed + kPullErrorShown) {
+    sooner(next, pull.failed + kPullErrorShown - now);
+    return false;
+  }
   if (pull.back_off > Duration::zero() && now < pull.again) {
     run.reason = "ImagePullBackOff";
     run.message = "Back-off pulling image \"" + run.image + '"';
@@ -307,8 +312,9 @@ bool PodRunner::pull(const json& pod, ContainerRun& run, const NodeFaults& fault
   pull.back_off = pull.back_off == Duration::zero()
                       ? Duration(kPullBackOff)
                       : std::min<Duration>(pull.back_off * 2, kMostBackOff);
+  pull.failed = now;
   pull.again = now + pull.back_off;
-  sooner(next, seconds(1));  // then it shows as ImagePullBackOff
+  sooner(next, kPullErrorShown);
   return false;
 }
 

@@ -106,6 +106,7 @@ class PodRunner {
   struct Pull {
     Duration back_off{0};
     TimePoint again{};
+    TimePoint failed{};
   };
   std::map<std::string, Pull> pulls_;  // by container, while its image cannot be had
   struct PendingExit {

@@ -1,0 +1,74 @@
+#include "devcluster/controllers/garbage_collector.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "devcluster/apiserver/resources.h"
+#include "devcluster/runtime/json_access.h"
+
+namespace lpp::devcluster {
+
+using namespace fields;
+using nlohmann::json;
+
+void GarbageCollector::sync_pod(const std::string& ns, const std::string& name) {
+  const ObjectPtr pod = registry_.find("pods", ns, name);
+  if (pod == nullptr) return;
+  const std::string_view node = text_at(*pod, {"spec", "nodeName"});
+  if (node.empty() || registry_.find("nodes", "", node) != nullptr) return;
+  const Reply reply = registry_.remove(
+      {"pods", ns, name},
+      {.grace_period = std::chrono::seconds(0), .uid_precondition = std::string(uid_of(*pod))});
+  if (!reply.ok()) log::debug("pod {}/{} not collected: {}", ns, name, reply.message());
+}
+
+bool GarbageCollector::exists(const std::string& ns, const json& owner) const {
+  const ResourceInfo* info = find_kind(text_at(owner, {"kind"}));
+  if (info == nullptr) return true;  // nothing we could know about
+  const ObjectPtr object =
+      registry_.find(info->plural, info->namespaced ? ns : "", text_at(owner, {"name"}));
+  return object != nullptr && uid_of(*object) == text_at(owner, {"uid"});
+}
+
+void GarbageCollector::collect_dependents() {
+  for (const ResourceInfo& info : resource_table()) {
+    if (info.plural == "events") continue;
+    for (const ObjectPtr& object : registry_.all(info.plural)) {
+      const json& owners = array_at(*object, {"metadata", "ownerReferences"});
+      if (owners.empty() || is_deleting(*object)) continue;
+      const std::string ns(namespace_of(*object));
+      if (std::any_of(owners.begin(), owners.end(),
+                      [&](const json& owner) { return exists(ns, owner); })) {
+        continue;
+      }
+      const Reply reply = registry_.remove({info.plural, ns, std::string(name_of(*object))},
+                                           {.uid_precondition = std::string(uid_of(*object))});
+      if (!reply.ok()) log::debug("{} not collected: {}", key_of(*object), reply.message());
+    }
+  }
+}
+
+void GarbageCollector::sync_namespace(const std::string& name) {
+  const ObjectPtr ns = registry_.find("namespaces", "", name);
+  if (ns == nullptr || !is_deleting(*ns)) return;
+  bool empty = true;
+  for (const ResourceInfo& info : resource_table()) {
+    if (!info.namespaced || info.plural == "events") continue;
+    for (const ObjectPtr& object : registry_.all(info.plural, name)) {
+      empty = false;
+      if (is_deleting(*object)) continue;
+      const Reply reply = registry_.remove({info.plural, name, std::string(name_of(*object))});
+      if (!reply.ok()) log::debug("{} not deleted: {}", key_of(*object), reply.message());
+    }
+  }
+  if (!empty) return;  // the last object's deletion brings the next step
+  const Reply reply = registry_.modify({"namespaces", "", name}, [](json& stored) {
+    stored["spec"]["finalizers"] = json::array();
+    stored["metadata"].erase("finalizers");
+    return true;
+  });
+  if (!reply.ok()) log::debug("namespace {} not released: {}", name, reply.message());
+}
+
+}  // namespace lpp::devcluster
