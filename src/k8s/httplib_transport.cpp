@@ -59,7 +59,9 @@ class Connection {
     reused_ = socket_.get() >= 0;
     connect_error_.reset();
     if (reused_) call.attach(socket_.get());
+    take_tls_error();  // of whatever this thread did before
     const bool sent = client().send(request, response, error);
+    tls_error_ = take_tls_error();
     call_ = nullptr;
     return sent;
   }
@@ -68,7 +70,10 @@ class Connection {
   bool reused() const { return reused_; }
   /// Why no socket came about, if that was the reason.
   const std::optional<Error>& connect_error() const { return connect_error_; }
+  /// Why the server was not trusted; written by the handshake.
   std::string& verify_error() { return verify_error_; }
+  /// What TLS says about a failed send(), such as the other side's alert.
+  const std::string& tls_error() const { return tls_error_; }
 
   virtual httplib::ClientImpl& client() = 0;
 
@@ -96,6 +101,7 @@ class Connection {
   bool reused_ = false;
   std::optional<Error> connect_error_;
   std::string verify_error_;
+  std::string tls_error_;
 };
 
 /// Base is httplib::ClientImpl or httplib::SSLClient.
@@ -334,19 +340,23 @@ class HttplibTransport final : public Transport {
       return Error{.code = ErrorCode::kInternal, .message = "the answer is too long"};
     }
     if (connection.connect_error()) return *connection.connect_error();
+    const std::string detail = connection.tls_error().empty() ? "" : ": " + connection.tls_error();
     if (error == httplib::Error::SSLConnection) {
       tls_.recheck_now();  // perhaps the server's authority or our certificate has been rotated
       const std::string& why = connection.verify_error();
       return Error{
           .code = ErrorCode::kUnavailable,
-          .message = why.empty() ? "TLS handshake with " + host_header_ + " failed"
+          .message = why.empty() ? "TLS handshake with " + host_header_ + " failed" + detail
                                  : "the certificate of " + host_header_ + " is not trusted: " + why,
           .reason = std::string(kConnectFailed)};
     }
+    // A server that wants another client certificate may say so only now (TLS 1.3).
+    if (!detail.empty()) tls_.recheck_now();
     return Error{
         .code = ErrorCode::kUnavailable,
-        .message = "the connection to " + host_header_ + " was cut" +
-                   (receiver.answered ? " in the middle of the answer" : " before an answer came")};
+        .message = "the connection to " + host_header_ + " was cut " +
+                   (receiver.answered ? "in the middle of the answer" : "before an answer came") +
+                   detail};
   }
 
   const RestConfig config_;

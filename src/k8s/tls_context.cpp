@@ -34,16 +34,6 @@ BioPtr memory_bio(const std::string& text) {
   return BioPtr(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-std::string openssl_error() {
-  const unsigned long code = ERR_get_error();
-  ERR_clear_error();
-  if (code == 0) return "unknown error";
-  std::array<char, 256> text{};
-  ERR_error_string_n(code, text.data(), text.size());
-  const char* reason = ERR_reason_error_string(code);
-  return reason != nullptr ? reason : text.data();
-}
-
 /// All certificates of a PEM text; other PEM blocks are skipped.
 std::vector<X509Ptr> read_certificates(const std::string& pem) {
   std::vector<X509Ptr> certificates;
@@ -116,7 +106,7 @@ Result<std::shared_ptr<const TlsContext>> TlsContext::create(Input input) {
     if (parts->key == nullptr) {
       return invalid(
           fmt::format("{}: the client key cannot be read (PEM without a pass phrase): {}",
-                      input.client_source, openssl_error()));
+                      input.client_source, take_tls_error()));
     }
     if (X509_check_private_key(parts->chain.front().get(), parts->key.get()) != 1) {
       ERR_clear_error();
@@ -148,7 +138,7 @@ Result<void> TlsContext::configure(ssl_ctx_st* ctx, std::string* verify_error) c
   if (parts_->key == nullptr) return {};
   if (SSL_CTX_use_certificate(ctx, parts_->chain.front().get()) != 1 ||
       SSL_CTX_use_PrivateKey(ctx, parts_->key.get()) != 1) {
-    return invalid(fmt::format("{}: {}", input_.client_source, openssl_error()));
+    return invalid(fmt::format("{}: {}", input_.client_source, take_tls_error()));
   }
   for (std::size_t i = 1; i < parts_->chain.size(); ++i) {
     SSL_CTX_add1_chain_cert(ctx, parts_->chain[i].get());
@@ -219,6 +209,14 @@ Result<std::shared_ptr<const TlsContext>> TlsProvider::current(
 void TlsProvider::recheck_now() {
   MutexLock lock(mutex_);
   next_check_ = TimePoint::min();
+}
+
+std::string take_tls_error() {
+  const unsigned long code = ERR_get_error();
+  ERR_clear_error();
+  if (code == 0) return {};
+  const char* reason = ERR_reason_error_string(code);
+  return reason != nullptr ? reason : "OpenSSL error " + std::to_string(code);
 }
 
 Result<std::string> read_small_file(const std::string& path) {

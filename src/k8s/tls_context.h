@@ -80,6 +80,10 @@ class TlsProvider {
   TimePoint next_check_ LPP_GUARDED_BY(mutex_) = TimePoint::min();
 };
 
+/// What OpenSSL has to say about the last failure on this thread ("" = nothing), e.g. the alert
+/// that the other side sent. Clears it.
+std::string take_tls_error();
+
 /// A whole (small) file; the error names it.
 Result<std::string> read_small_file(const std::string& path);
 

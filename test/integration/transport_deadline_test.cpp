@@ -1,0 +1,214 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <future>
+#include <memory>
+#include <optional>
+
+#include "integration/support/transport_fixture.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+
+namespace {
+
+// Generous for a loaded machine, far from every time limit below the calls.
+constexpr long long kAtOnceMs = 500;
+
+/// The places where a call can hang.
+enum class Hang { kConnect, kHandshake, kHeaders, kSlowHeaders, kBody, kSlowBody };
+
+/// A server (and, for kConnect, its full accept queue) on which every call hangs at one place.
+struct HangingServer {
+  HangingServer(TransportFixture& fixture, Hang where) {
+    auto options = fixture.options();
+    options.handshake = where != Hang::kHandshake;
+    server = std::make_unique<TestServer>(options, [where](Exchange& exchange) {
+      switch (where) {
+        case Hang::kSlowHeaders:
+          // A byte now and then: no single read ever waits for long.
+          exchange.send("HTTP/1.1 200 OK\r\nX-Slow: ");
+          while (exchange.pause(20ms) && exchange.send("x")) {
+          }
+          return false;
+        case Hang::kBody:
+          exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
+          break;
+        case Hang::kSlowBody:
+          exchange.begin_chunks();
+          while (exchange.pause(20ms) && exchange.chunk("x")) {
+          }
+          return false;
+        default:
+          break;
+      }
+      exchange.wait_for_close();
+      return false;
+    });
+    config = fixture.config(*server);
+    // An address of a network that is not there: packets to it are dropped or refused.
+    if (where == Hang::kConnect) config.host = "192.0.2.1";
+  }
+
+  std::unique_ptr<TestServer> server;
+  k8s::RestConfig config;
+};
+
+Hang hang_of_subcase() {
+  std::optional<Hang> hang;
+  SUBCASE("in the handshake") { hang = Hang::kHandshake; }
+  SUBCASE("before the headers") { hang = Hang::kHeaders; }
+  SUBCASE("in headers that come drop by drop") { hang = Hang::kSlowHeaders; }
+  SUBCASE("in the body") { hang = Hang::kBody; }
+  SUBCASE("in a body that comes drop by drop") { hang = Hang::kSlowBody; }
+  return hang.value_or(Hang::kHeaders);
+}
+
+bool accept_all(std::string_view /*chunk*/) { return true; }
+
+}  // namespace
+
+TEST_CASE_FIXTURE(TransportFixture, "the deadline ends a call wherever it hangs") {
+  HangingServer hanging(*this, hang_of_subcase());
+  const auto client = transport(hanging.config);
+  std::optional<Result<k8s::Response>> response;
+  const auto took = milliseconds_of([&] { response = client->round_trip(get("/api", 300ms), {}); });
+  REQUIRE_FALSE(response->ok());
+  CHECK(response->error().is(ErrorCode::kTimeout));
+  CHECK(took >= 290);
+  CHECK(took < 300 + kAtOnceMs);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "a stop ends a call wherever it hangs, in milliseconds") {
+  const Hang where = hang_of_subcase();
+  HangingServer hanging(*this, where);
+  const auto client = transport(hanging.config);
+  for (const bool streaming : {false, true}) {
+    CAPTURE(streaming);
+    std::stop_source stop;
+    auto call = std::async(std::launch::async, [&] {
+      return streaming ? client->stream(get("/api", 20s), accept_all, stop.get_token())
+                       : client->round_trip(get("/api", 20s), stop.get_token());
+    });
+    clock.sleep_for(150ms, {});
+    std::optional<Result<k8s::Response>> response;
+    const auto took = milliseconds_of([&] {
+      stop.request_stop();
+      response = call.get();
+    });
+    REQUIRE_FALSE(response->ok());
+    CHECK(response->error().is(ErrorCode::kCancelled));
+    CHECK(took < kAtOnceMs);
+  }
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "connecting is bounded and can be stopped") {
+  HangingServer hanging(*this, Hang::kConnect);
+  const auto client = transport(hanging.config);
+  std::stop_source stop;
+  auto call = std::async(std::launch::async,
+                         [&] { return client->round_trip(get("/api", 20s), stop.get_token()); });
+  clock.sleep_for(50ms, {});
+  std::optional<Result<k8s::Response>> response;
+  const auto took = milliseconds_of([&] {
+    stop.request_stop();
+    response = call.get();
+  });
+  REQUIRE_FALSE(response->ok());
+  CHECK(took < kAtOnceMs);
+  std::optional<Result<k8s::Response>> late;
+  CHECK(milliseconds_of([&] { late = client->round_trip(get("/api", 200ms), {}); }) <
+        200 + kAtOnceMs);
+  CHECK_FALSE(late->ok());
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "a stop before the call sends nothing") {
+  TestServer server(options(), answer_ok);
+  const auto client = transport(server);
+  std::stop_source stop;
+  stop.request_stop();
+  const auto response = client->round_trip(get(), stop.get_token());
+  REQUIRE_FALSE(response.ok());
+  CHECK(response.error().is(ErrorCode::kCancelled));
+  CHECK(server.connections() == 0);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "a connection whose call was ended is not used again") {
+  std::atomic<bool> hang = true;
+  TestServer server(options(), [&](Exchange& exchange) {
+    if (exchange.request().target == "/warm-up") return exchange.respond(200, "{}");
+    if (hang) exchange.wait_for_close();
+    return exchange.respond(200, "{}");
+  });
+  const auto client = transport(server);
+  REQUIRE(client->round_trip(get("/warm-up"), {}).ok());
+  CHECK_FALSE(client->round_trip(get("/api", 100ms), {}).ok());
+  hang = false;
+  const auto response = client->round_trip(get(), {});
+  REQUIRE(response.ok());
+  CHECK_FALSE(response->sent_on_reused_connection);
+  CHECK(server.requests().size() == 3);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "a stream may be silent up to its limit and no longer") {
+  TestServer server(options(), [](Exchange& exchange) {
+    exchange.begin_chunks();
+    // Each pause is below the limit, all together are far above it.
+    for (int i = 0; i < 5; ++i) {
+      if (!exchange.pause(150ms) || !exchange.chunk("x\n")) return false;
+    }
+    exchange.wait_for_close();
+    return false;
+  });
+  const auto client = transport(server);
+  auto request = get("/api", 400ms);
+  request.idle_timeout = 400ms;
+  std::size_t received = 0;
+  std::optional<Result<k8s::Response>> response;
+  const auto took = milliseconds_of([&] {
+    response = client->stream(request,
+                              [&](std::string_view chunk) {
+                                received += chunk.size();
+                                return true;
+                              },
+                              {});
+  });
+  REQUIRE_FALSE(response->ok());
+  CHECK(response->error().is(ErrorCode::kTimeout));
+  CHECK(received == 10);
+  CHECK(took >= 750 + 390);
+  CHECK(took < 750 + 400 + 2 * kAtOnceMs);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "time spent in the sink does not count as silence") {
+  TestServer server(options(), [](Exchange& exchange) {
+    exchange.begin_chunks();
+    exchange.chunk("a");
+    exchange.chunk("b");
+    return exchange.end_chunks();
+  });
+  const auto client = transport(server);
+  auto request = get();
+  request.idle_timeout = 100ms;
+  const auto response = client->stream(request,
+                                       [&](std::string_view) {
+                                         clock.sleep_for(250ms, {});
+                                         return true;
+                                       },
+                                       {});
+  CHECK(response.ok());
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "an answer above the limit is refused, not stored") {
+  TestServer server(options(), [](Exchange& exchange) {
+    exchange.begin_chunks(500);
+    const std::string chunk(std::size_t{1} << 19U, 'x');
+    while (exchange.chunk(chunk)) {
+    }
+    return false;
+  });
+  const auto response = transport(server)->round_trip(get(), {});
+  REQUIRE_FALSE(response.ok());
+  CHECK(response.error().is(ErrorCode::kInternal));
+}
