@@ -19,7 +19,7 @@ class Executor {
 
   /// The operation recorded for this volume, running or ended, as far as the (possibly stale) cache
   /// knows. nullopt = none. kConflict when something that is not ours stands in its place.
-  virtual Result<std::optional<Operation>> recorded(Action action,
+  virtual Result<std::optional<Operation>> recorded(HelperAction action,
                                                     std::string_view volume_name) = 0;
 
   /// Starts the operation unless it is already recorded, and says how it stands. Something recorded
@@ -28,7 +28,7 @@ class Executor {
   virtual Result<Progress> ensure(const Operation& operation) = 0;
 
   /// Removes what ensure() left behind for this volume, if anything; true when nothing is left.
-  virtual Result<bool> clean_up(Action action, std::string_view volume_name) = 0;
+  virtual Result<bool> clean_up(HelperAction action, std::string_view volume_name) = 0;
 };
 
 }  // namespace lpp::helperpod

@@ -28,8 +28,8 @@ constexpr std::string_view kDataDir = "/local-path-data";
 constexpr std::size_t kMaxPodName = 128;
 constexpr std::size_t kHashLength = 16;
 
-const std::string& script_command(Action action, const ManifestSettings& settings) {
-  return action == Action::kCreate ? settings.setup_command : settings.teardown_command;
+const std::string& script_command(HelperAction action, const ManifestSettings& settings) {
+  return action == HelperAction::kCreate ? settings.setup_command : settings.teardown_command;
 }
 
 /// The kubelet expands $(NAME) in args and env values and turns $$ into $; this way any text
@@ -142,7 +142,7 @@ Result<std::string> add_data(json& spec, json& container, const SplitPath& path)
 
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
               const std::string& directory) {
-  const bool create = operation.action == Action::kCreate;
+  const bool create = operation.action == HelperAction::kCreate;
   const std::string size = std::to_string(operation.size_bytes);
   if (const auto& command = script_command(operation.action, settings); !command.empty()) {
     container["command"] = json::array({command});
@@ -228,7 +228,8 @@ std::string label_selector(std::string_view provisioner_name) {
   return std::string(kProvisionerLabel) + "=" + provisioner_label(provisioner_name);
 }
 
-std::string pod_name(std::string_view template_name, Action action, std::string_view volume_name) {
+std::string pod_name(std::string_view template_name, HelperAction action,
+                     std::string_view volume_name) {
   const std::string start(template_name.empty() ? "helper-pod" : template_name);
   const std::string end = "-" + std::string(to_string(action)) + "-" + std::string(volume_name);
   const std::string full = start + end;

@@ -2,8 +2,8 @@
 
 namespace lpp::helperpod {
 
-std::string_view to_string(Action action) {
-  return action == Action::kCreate ? "create" : "delete";
+std::string_view to_string(HelperAction action) {
+  return action == HelperAction::kCreate ? "create" : "delete";
 }
 
 }  // namespace lpp::helperpod

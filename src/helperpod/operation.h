@@ -8,15 +8,15 @@
 
 namespace lpp::helperpod {
 
-enum class Action { kCreate, kDelete };
+enum class HelperAction { kCreate, kDelete };
 
 /// "create" or "delete": as in names, labels and the script's -a option.
-std::string_view to_string(Action action);
+std::string_view to_string(HelperAction action);
 
 /// One piece of work on one volume's directory: everything needed to do it, and to recognise it
 /// again after a restart. A plain value. A helper pod records it in its annotations.
 struct Operation {
-  Action action = Action::kCreate;
+  HelperAction action = HelperAction::kCreate;
   std::string volume_name{};  // name of the PersistentVolume, made or to be made
   k8s::ObjectKey claim{};     // the claim it is for; may be empty for kDelete
   std::string owner_uid{};    // kCreate: UID of the claim; kDelete: UID of the volume

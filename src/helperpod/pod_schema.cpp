@@ -62,7 +62,7 @@ constexpr std::array kContainerSecurityFields{
 };
 constexpr Schema kContainerSecurity{Kind::kObject, kContainerSecurityFields};
 
-constexpr Schema kAmount{Kind::kStringOrNumber};
+constexpr Schema kAmount{Kind::kQuantity};
 constexpr std::array kAmountFields{Field{"cpu", &kAmount}, Field{"memory", &kAmount},
                                    Field{"ephemeral-storage", &kAmount}};
 constexpr Schema kAmounts{Kind::kObject, kAmountFields};

@@ -98,9 +98,9 @@ Result<Operation> decode_operation(std::string_view text) {
   Reader reader(record);
   std::string action;
   reader.text("action", action, true);
-  if (action == to_string(Action::kDelete)) {
-    operation.action = Action::kDelete;
-  } else if (action != to_string(Action::kCreate)) {
+  if (action == to_string(HelperAction::kDelete)) {
+    operation.action = HelperAction::kDelete;
+  } else if (action != to_string(HelperAction::kCreate)) {
     reader.complain("action", "must be create or delete");
   }
   reader.text("volume", operation.volume_name, true);

@@ -18,12 +18,12 @@ constexpr std::chrono::seconds kDeadlineMargin{30};
 constexpr int kLogLines = 10;
 constexpr int kLogBytes = 2048;
 
-std::string index_key(Action action, std::string_view volume_name) {
+std::string index_key(HelperAction action, std::string_view volume_name) {
   return std::string(to_string(action)) + "/" + std::string(volume_name);
 }
 
-std::chrono::seconds deadline_of(Action action, std::chrono::seconds cmd_timeout) {
-  return action == Action::kCreate
+std::chrono::seconds deadline_of(HelperAction action, std::chrono::seconds cmd_timeout) {
+  return action == HelperAction::kCreate
              ? cmd_timeout
              : std::max<std::chrono::seconds>(cmd_timeout, kLeastDeleteDeadline);
 }
@@ -67,7 +67,7 @@ std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& c
   return *std::move(operation);
 }
 
-Result<std::optional<Operation>> HelperPodRunner::recorded(Action action,
+Result<std::optional<Operation>> HelperPodRunner::recorded(HelperAction action,
                                                            std::string_view volume_name) {
   const auto pods = known(action, volume_name);
   if (pods.empty()) return std::optional<Operation>{};
@@ -188,7 +188,7 @@ std::string HelperPodRunner::failure_text(const Known& known, const k8s::Pod& po
   return message;
 }
 
-Result<bool> HelperPodRunner::clean_up(Action action, std::string_view volume_name) {
+Result<bool> HelperPodRunner::clean_up(HelperAction action, std::string_view volume_name) {
   bool nothing_left = true;
   for (const Known& pod : known(action, volume_name)) {
     if (!pod.removing) {
@@ -225,7 +225,7 @@ std::size_t HelperPodRunner::size() const {
   return by_uid_.size();
 }
 
-std::vector<HelperPodRunner::Known> HelperPodRunner::known(Action action,
+std::vector<HelperPodRunner::Known> HelperPodRunner::known(HelperAction action,
                                                            std::string_view volume_name) const {
   MutexLock lock(mutex_);
   std::vector<Known> pods;

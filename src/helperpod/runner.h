@@ -42,9 +42,10 @@ class HelperPodRunner final : public Executor {
   /// Returns the pod's operation, so that the caller knows whom to wake; nothing when unreadable.
   std::optional<Operation> observe(const k8s::Change<k8s::Pod>& change);
 
-  Result<std::optional<Operation>> recorded(Action action, std::string_view volume_name) override;
+  Result<std::optional<Operation>> recorded(HelperAction action,
+                                            std::string_view volume_name) override;
   Result<Progress> ensure(const Operation& operation) override;
-  Result<bool> clean_up(Action action, std::string_view volume_name) override;
+  Result<bool> clean_up(HelperAction action, std::string_view volume_name) override;
 
   /// Helper pods known, for metrics and tests.
   std::size_t size() const;
@@ -66,7 +67,7 @@ class HelperPodRunner final : public Executor {
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
   std::string failure_text(const Known& known, const k8s::Pod& pod);
 
-  std::vector<Known> known(Action action, std::string_view volume_name) const;
+  std::vector<Known> known(HelperAction action, std::string_view volume_name) const;
   void remember(Known known);
   void forget(std::string_view uid);
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "k8s/quantity.h"
 
 namespace lpp::helperpod {
 
@@ -26,9 +27,8 @@ class Checker {
         return require(value.is_boolean(), value, path, "must be true or false");
       case Kind::kInteger:
         return integer(value, path);
-      case Kind::kStringOrNumber:
-        return require(value.is_string() || value.is_number(), value, path,
-                       "must be a string or a number");
+      case Kind::kQuantity:
+        return quantity(value, path);
       case Kind::kStringMap:
         return string_map(value, path);
       case Kind::kObject:
@@ -57,6 +57,14 @@ class Checker {
       }
     }
     require(value.is_number_integer(), value, path, "must be an integer");
+  }
+
+  void quantity(const json& value, const std::string& path) {
+    const std::string text = value.is_string()   ? value.get<std::string>()
+                             : value.is_number() ? value.dump()
+                                                 : "?";
+    require(k8s::Quantity::parse(text).ok(), value, path,
+            "must be a quantity such as 100m or 64Mi");
   }
 
   void string_map(json& value, const std::string& path) {

@@ -15,7 +15,7 @@ enum class Kind {
   kString,
   kBool,
   kInteger,
-  kStringOrNumber,
+  kQuantity,  // a string or number such as 500m or 1
   kStringMap,
   kObject,
   kList,

@@ -42,4 +42,14 @@ std::optional<Duration> Attempts::held(const Attempt& attempt, std::string_view 
   return attempt.hold_until - now;
 }
 
+bool Attempts::worth_saying(std::string_view volume_name, std::string_view message) {
+  const TimePoint now = clock_.now();
+  MutexLock lock(mutex_);
+  Attempt& attempt = attempts_[std::string(volume_name)];
+  if (attempt.reported == message && now - attempt.reported_at < kResync) return false;
+  attempt.reported = message;
+  attempt.reported_at = now;
+  return true;
+}
+
 }  // namespace lpp::provisioner

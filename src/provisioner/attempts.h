@@ -14,10 +14,11 @@ namespace lpp::provisioner {
 /// What this process remembers of a volume's attempts. Losing it costs a repeated Event and a
 /// shorter wait, never correctness: the helper pod is the durable record.
 struct Attempt {
-  int number = 0;                          // last one that failed
-  TimePoint hold_until{};                  // not again before this, unless `seen` no longer holds
-  std::string seen{};                      // what the decision depended on
-  std::string reported{};                  // last message put into an Event
+  int number = 0;          // last one that failed
+  TimePoint hold_until{};  // not again before this, unless `seen` no longer holds
+  std::string seen{};      // what the decision depended on
+  std::string reported{};  // last message put into an Event, and when
+  TimePoint reported_at{};
   int in_flight = 0;                       // attempt whose helper pod we have seen; 0 = none
   int reschedules = 0;                     // how often the selected node was taken off the claim
   TimePoint reschedule_at{};               // not again before this
@@ -42,6 +43,11 @@ class Attempts {
   /// The time left of a hold that still applies, or nothing.
   std::optional<Duration> held(const Attempt& attempt, std::string_view seen) const;
 
+  /// True when the message is worth an Event: another one than the last for this volume, or the
+  /// last is long ago. Notes it as said.
+  bool worth_saying(std::string_view volume_name, std::string_view message);
+
+  /// Whatever is given up for now is looked at again after this.
   static constexpr std::chrono::minutes kResync{15};
 
  private:

@@ -71,7 +71,7 @@ Action ClaimReconciler::step(const ClaimKey& key) {
   if (scene.claim == nullptr || scene.claim->meta.uid != key.uid) {
     return claim_gone(key, scene.volume_name);
   }
-  auto recorded = world_.executor.recorded(helperpod::Action::kCreate, scene.volume_name);
+  auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!recorded.ok()) return api_failed(scene, recorded.error());
   scene.recorded = *std::move(recorded);
   if (const auto volume = world_.volumes.get({"", scene.volume_name})) {
@@ -91,7 +91,7 @@ Action ClaimReconciler::step(const ClaimKey& key) {
 
 Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volume_name) {
   attempts_.erase(volume_name);
-  const auto recorded = world_.executor.recorded(helperpod::Action::kCreate, volume_name);
+  const auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, volume_name);
   if (!recorded.ok()) return Action::retry();
   if (!*recorded) return Action::done();
   log::debug("claim is gone claim={} uid={} volume={}", key.claim.to_string(), key.uid,
@@ -110,7 +110,7 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
   // A helper pod for another path can only be left from a cache that was behind: its directory
   // goes.
   if (scene.recorded && scene.recorded->path != volume.path) return undo_.step(*scene.recorded);
-  const auto clean = world_.executor.clean_up(helperpod::Action::kCreate, scene.volume_name);
+  const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!clean.ok()) return api_failed(scene, clean.error());
   return *clean ? Action::done() : Action::await_change(kRecheck);
 }
@@ -128,8 +128,6 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (const auto left = attempts_.held(scene.attempt, scene.seen)) {
     return Action::await_change(*left);
   }
-  scene.attempt.reported.clear();  // what is still wrong after a hold is worth saying again
-  attempts_.set(scene.volume_name, scene.attempt);
   if (scene.storage_class == nullptr) {
     return refuse(scene,
                   {.message = "storageClass \"" + scene.claim->class_name() + "\" not found"});
@@ -237,7 +235,7 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
   Attempt made;
   made.volume_made = world_.clock.now();
   attempts_.set(scene.volume_name, made);
-  const auto clean = world_.executor.clean_up(helperpod::Action::kCreate, scene.volume_name);
+  const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!clean.ok()) return api_failed(scene, clean.error());
   return Action::await_change(kRecheck);
 }
@@ -305,10 +303,7 @@ Action ClaimReconciler::api_failed(const Scene& scene, const Error& error) {
 
 /// One Warning event and log line per distinct message and attempt.
 void ClaimReconciler::report(const Scene& scene, const std::string& message) {
-  Attempt attempt = attempts_.get(scene.volume_name);
-  if (attempt.reported == message) return;
-  attempt.reported = message;
-  attempts_.set(scene.volume_name, attempt);
+  if (!attempts_.worth_saying(scene.volume_name, message)) return;
   const std::string text = "failed to provision volume with StorageClass \"" +
                            scene.claim->class_name() + "\": " + message;
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kWarning, kProvisioningFailed,

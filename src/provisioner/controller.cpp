@@ -209,7 +209,7 @@ void Controller::on_pod(const k8s::Change<k8s::Pod>& change) {
   const auto operation = runner_.observe(change);
   const auto term = this->term();
   if (!term || !operation) return;
-  if (operation->action == helperpod::Action::kCreate || Undo::is_undo(*operation)) {
+  if (operation->action == helperpod::HelperAction::kCreate || Undo::is_undo(*operation)) {
     term->claims.add({operation->claim, operation->owner_uid});
   } else {
     term->volumes.add(operation->volume_name);

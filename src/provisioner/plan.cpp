@@ -164,7 +164,7 @@ std::variant<helperpod::Operation, Refusal> make_operation(const k8s::Persistent
                                                            const k8s::Node* node,
                                                            const config::Config& config) {
   helperpod::Operation operation;
-  operation.action = helperpod::Action::kCreate;
+  operation.action = helperpod::HelperAction::kCreate;
   operation.volume_name = volume_name_of(claim.meta.uid);
   operation.claim = claim.meta.key();
   operation.owner_uid = claim.meta.uid;

@@ -15,12 +15,12 @@ using helperpod::Progress;
 
 bool Undo::is_undo(const Operation& operation) {
   // The owner of a released volume's delete operation is the volume; here it is the claim.
-  return operation.action == helperpod::Action::kDelete &&
+  return operation.action == helperpod::HelperAction::kDelete &&
          operation.volume_name == volume_name_of(operation.owner_uid);
 }
 
 Result<std::optional<Operation>> Undo::begun(std::string_view volume_name) {
-  auto recorded = world_.executor.recorded(helperpod::Action::kDelete, volume_name);
+  auto recorded = world_.executor.recorded(helperpod::HelperAction::kDelete, volume_name);
   if (recorded.ok() && *recorded && !is_undo(**recorded)) return std::optional<Operation>{};
   return recorded;
 }
@@ -48,7 +48,7 @@ Action Undo::step(const Operation& created, bool at_once) {
     return clean_up(created.volume_name, false);
   }
   Operation undo = created;
-  undo.action = helperpod::Action::kDelete;
+  undo.action = helperpod::HelperAction::kDelete;
   undo.attempt = 1;
   undo.user.clear();
   undo.group.clear();
@@ -99,11 +99,11 @@ Action Undo::go_on(const Operation& recorded) {
 
 Action Undo::clean_up(std::string_view volume_name, bool undo_too) {
   // The create operation first: as long as anything is recorded, the undo can be recognised.
-  const auto created = world_.executor.clean_up(helperpod::Action::kCreate, volume_name);
+  const auto created = world_.executor.clean_up(helperpod::HelperAction::kCreate, volume_name);
   if (!created.ok()) return Action::retry();
   if (!*created) return Action::await_change(kRecheck);
   if (undo_too) {
-    const auto undone = world_.executor.clean_up(helperpod::Action::kDelete, volume_name);
+    const auto undone = world_.executor.clean_up(helperpod::HelperAction::kDelete, volume_name);
     if (!undone.ok()) return Action::retry();
     if (!*undone) return Action::await_change(kRecheck);
   }

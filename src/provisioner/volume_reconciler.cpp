@@ -35,11 +35,11 @@ Action VolumeReconciler::step(const std::string& name) {
 
 Action VolumeReconciler::volume_gone(const std::string& name) {
   attempts_.erase(name);
-  const auto recorded = world_.executor.recorded(helperpod::Action::kDelete, name);
+  const auto recorded = world_.executor.recorded(helperpod::HelperAction::kDelete, name);
   if (!recorded.ok()) return Action::retry();
   // What an undo records belongs to the claim queue.
   if (!*recorded || Undo::is_undo(**recorded)) return Action::done();
-  const auto clean = world_.executor.clean_up(helperpod::Action::kDelete, name);
+  const auto clean = world_.executor.clean_up(helperpod::HelperAction::kDelete, name);
   if (!clean.ok())
     return clean.error().is(ErrorCode::kCancelled) ? Action::done() : Action::retry();
   return *clean ? Action::done() : Action::await_change(kRecheck);
@@ -67,7 +67,6 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
       fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, fmt::ptr(config.get()));
   if (const auto left = attempts_.held(attempt, seen)) return Action::await_change(*left);
   if (world_.clock.now() < attempt.removal_seen_by) return Action::await_change(kRecheck);
-  attempt.reported.clear();
 
   if (volume.source == k8s::VolumeSource::kOther || volume.path.empty()) {
     return refuse(volume, seen, "the volume has neither hostPath.path nor local.path");
@@ -96,7 +95,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   }
 
   Operation operation;
-  operation.action = helperpod::Action::kDelete;
+  operation.action = helperpod::HelperAction::kDelete;
   operation.volume_name = volume.meta.name;
   operation.claim = volume.claim;
   operation.owner_uid = volume.meta.uid;
@@ -107,7 +106,8 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
     operation.size_bytes = size->value();
   }
   // The attempt goes on counting after a restart: the record knows it.
-  const auto recorded = world_.executor.recorded(helperpod::Action::kDelete, volume.meta.name);
+  const auto recorded =
+      world_.executor.recorded(helperpod::HelperAction::kDelete, volume.meta.name);
   if (!recorded.ok()) return api_failed(volume, recorded.error());
   if (*recorded && (*recorded)->owner_uid == volume.meta.uid) {
     operation.attempt = (*recorded)->attempt;
@@ -127,6 +127,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   }
   const Duration wait = attempts_.wait_after(operation.attempt);
   attempt.number = operation.attempt;
+  attempt.reported.clear();
   attempt.hold_until = world_.clock.now() + wait;
   attempt.seen = seen;
   attempts_.set(volume.meta.name, attempt);
@@ -199,10 +200,7 @@ Action VolumeReconciler::api_failed(const k8s::PersistentVolume& volume, const E
 
 /// One Warning event and log line per distinct message and attempt.
 void VolumeReconciler::report(const k8s::PersistentVolume& volume, const std::string& message) {
-  Attempt attempt = attempts_.get(volume.meta.name);
-  if (attempt.reported == message) return;
-  attempt.reported = message;
-  attempts_.set(volume.meta.name, attempt);
+  if (!attempts_.worth_saying(volume.meta.name, message)) return;
   const std::string text = "failed to delete volume " + volume.meta.name + ": " + message;
   world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeFailedDelete, text);
   log::warn("volume={} claim={}: {}", volume.meta.name, volume.claim.to_string(), text);

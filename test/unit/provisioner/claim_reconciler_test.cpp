@@ -1,0 +1,454 @@
+#include "provisioner/claim_reconciler.h"
+
+#include <doctest/doctest.h>
+
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using helperpod::HelperAction;
+
+namespace {
+
+constexpr const char* kVolume = "pvc-uid-a";
+constexpr const char* kPath = "/data/pvc-uid-a_default_a";
+const ClaimKey kKey{{"default", "a"}, "uid-a"};
+
+struct ClaimScene : Scene {
+  ClaimScene() { put(claim("a").node("n1")); }
+
+  provisioner::Action step() { return reconciler.step(kKey); }
+  /// Up to the point where the helper pod has succeeded.
+  void provision_until_made() {
+    (void)step();
+    executor.succeed(HelperAction::kCreate, kVolume);
+  }
+  nlohmann::json posted_volume() {
+    for (const auto& request : transport.requests()) {
+      if (request.method == "POST") return nlohmann::json::parse(request.body);
+    }
+    return nullptr;
+  }
+  bool has_event(const std::string& part) {
+    for (const auto& line : events.lines) {
+      if (line.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  ClaimReconciler reconciler{world, attempts};
+};
+
+}  // namespace
+
+TEST_CASE("a claim with a node gets a create operation, then a volume, and nothing stays") {
+  ClaimScene scene;
+  CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+  REQUIRE(scene.executor.ensured.size() == 1);
+  const auto& operation = scene.executor.ensured[0];
+  CHECK(operation.path == kPath);
+  CHECK(operation.node == "n1");
+  CHECK(operation.size_bytes == 1 << 30);
+  CHECK(operation.attempt == 1);
+  CHECK(
+      scene.has_event("Normal Provisioning: External provisioner is provisioning volume for "
+                      "claim \"default/a\""));
+  CHECK(scene.transport.requests().empty());
+
+  scene.executor.succeed(HelperAction::kCreate, kVolume);
+  scene.transport.on("POST", "/persistentvolumes").reply(201);
+  CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+  const auto posted = scene.posted_volume();
+  CHECK(posted["metadata"]["name"] == kVolume);
+  CHECK(posted["spec"]["hostPath"]["path"] == kPath);
+  CHECK(posted["spec"]["claimRef"]["uid"] == "uid-a");
+  CHECK(posted["metadata"]["finalizers"][0] ==
+        "external-provisioner.volume.kubernetes.io/finalizer");
+  CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+  CHECK(scene.has_event("ProvisioningSucceeded: Successfully provisioned volume pvc-uid-a"));
+
+  SUBCASE("a cache that does not show the volume yet does not start it again") {
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.executor.ensured.size() == 2);
+  }
+  SUBCASE("once the cache shows the volume all is done") {
+    scene.put(volume("pvc-uid-a").claim("default", "a").host_path(kPath));
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.attempts.size() == 0);
+  }
+  SUBCASE("a volume that somebody removed before we saw it is made again") {
+    scene.clock.advance(std::chrono::minutes(1));
+    scene.transport.on("GET", "/persistentvolumes/").reply(404);
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.executor.ensured.size() == 3);
+  }
+}
+
+TEST_CASE("claims that do not ask for us, are bound, or wait for a node are left alone") {
+  ClaimScene scene;
+  SUBCASE("another provisioner") { scene.put(claim("a").node("n1").provisioner("other")); }
+  SUBCASE("bound") { scene.put(claim("a").node("n1").volume("static-volume")); }
+  SUBCASE("no node yet") { scene.put(claim("a")); }
+  SUBCASE("the node annotation is empty") { scene.put(claim("a").node("")); }
+  SUBCASE("the class is another provisioner's") { scene.put(storage_class().provisioner("other")); }
+  SUBCASE("on its way out") { scene.put(claim("a").node("n1").deleting()); }
+  CHECK(scene.step() == provisioner::Action::done());
+  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.transport.requests().empty());
+  CHECK(scene.events.lines.empty());
+}
+
+TEST_CASE("a request that can never work is refused with one event and no helper pod") {
+  ClaimScene scene;
+  const char* text = "";
+  SUBCASE("Block") {
+    scene.put(claim("a").node("n1").volume_mode("Block"));
+    text = "volumeMode Block is not supported";
+  }
+  SUBCASE("selector") {
+    scene.put(claim("a").node("n1").set("/spec/selector/matchLabels/a", "b"));
+    text = "claim.Spec.Selector is not supported";
+  }
+  SUBCASE("access mode") {
+    scene.put(claim("a").node("n1").access_modes({"ReadWriteMany"}));
+    text = "access mode ReadWriteMany is not supported";
+  }
+  SUBCASE("data source") {
+    scene.put(claim("a").node("n1").data_source("VolumeSnapshot", "s"));
+    text = "dataSource VolumeSnapshot/s is not supported";
+  }
+  SUBCASE("volume type") {
+    scene.put(claim("a").node("n1").annotation("volumeType", "nfs"));
+    text = "\"nfs\" is not a recognised volume type";
+  }
+  SUBCASE("size zero") {
+    scene.put(claim("a").node("n1").request("0"));
+    text = "is not a size that a volume can have";
+  }
+  SUBCASE("size beyond int64") {
+    scene.put(claim("a").node("n1").request("100E"));
+    text = "is not a size that a volume can have";
+  }
+  SUBCASE("Immediate binding without a shared filesystem") {
+    scene.put(claim("a"));
+    scene.put(storage_class().binding_mode("Immediate"));
+    text = "no node was selected";
+  }
+  SUBCASE("class without paths") {
+    config::Config only_other;
+    only_other.classes["other"].node_path_map["n1"] = {"/data"};
+    scene.use(std::move(only_other));
+    text = "has no paths for StorageClass \"local-path\"";
+  }
+  SUBCASE("class is missing") {
+    scene.put(claim("a").node("n1").storage_class("nowhere"));
+    text = "storageClass \"nowhere\" not found";
+  }
+  SUBCASE("a folder name that no file system takes") {
+    const std::string name(200, 'x');
+    scene.claims.put({"default", "a"}, claim(name).uid("uid-a").node("n1").shared());
+    scene.config.publish(scene.config.current());
+    const std::string ns(60, 'n');
+    auto long_claim = claim(name).ns(ns).uid("uid-a").node("n1");
+    scene.claims.put({"default", "a"}, long_claim.shared());
+    text = "longer than 255 bytes";
+  }
+  CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.transport.requests().empty());
+  REQUIRE(scene.events.lines.size() == 1);
+  CHECK_MESSAGE(scene.has_event(text), scene.events.lines[0]);
+
+  // Nothing relevant changed: silence until the resync, then the event is repeated.
+  (void)scene.step();
+  CHECK(scene.events.lines.size() == 1);
+  scene.clock.advance(Attempts::kResync + std::chrono::seconds(1));
+  (void)scene.step();
+  CHECK(scene.events.lines.size() == 2);
+}
+
+TEST_CASE("a refused claim is tried again at once when the claim, class or config changes") {
+  ClaimScene scene;
+  scene.put(claim("a").node("n1").annotation("volumeType", "nfs"));
+  (void)scene.step();
+  REQUIRE(scene.executor.ensured.empty());
+  scene.put(claim("a").node("n1").resource_version("2"));
+  (void)scene.step();
+  CHECK(scene.executor.ensured.size() == 1);
+}
+
+TEST_CASE("a node that cannot serve gives the scheduler another chance, more slowly each time") {
+  ClaimScene scene;
+  scene.put(claim("a").node("empty"));
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumeclaims/a");
+  patches.reply(200);
+  CHECK(scene.step() == provisioner::Action::done());
+  CHECK(scene.has_event("no local path available on node empty"));
+  REQUIRE(scene.transport.requests().size() == 1);
+  const auto patch = nlohmann::json::parse(scene.transport.requests()[0].body);
+  CHECK(patch["metadata"]["annotations"]["volume.kubernetes.io/selected-node"].is_null());
+  CHECK(patch["metadata"]["resourceVersion"] == "1");
+
+  // The scheduler took the annotation's removal and chose the same node again.
+  scene.put(claim("a").resource_version("2"));
+  CHECK(scene.step() == provisioner::Action::done());
+  scene.put(claim("a").node("empty").resource_version("3"));
+  const auto again = scene.step();
+  CHECK(again.kind == provisioner::Action::Kind::kAwaitChange);
+  CHECK(again.after <= std::chrono::seconds(1));
+  CHECK(scene.transport.requests().size() == 1);
+  scene.clock.advance(std::chrono::seconds(2));
+  patches.reply(200);
+  CHECK(scene.step() == provisioner::Action::done());
+  CHECK(scene.transport.requests().size() == 2);
+}
+
+TEST_CASE("a node that is gone is confirmed by the API server before the claim is rescheduled") {
+  ClaimScene scene;
+  scene.put(claim("a").node("ghost"));
+  auto& reads = scene.transport.on("GET", "/nodes/ghost");
+  SUBCASE("gone") {
+    reads.reply(404);
+    scene.transport.on("PATCH", "/persistentvolumeclaims/a").reply(200);
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.has_event("nodes \"ghost\" not found"));
+  }
+  SUBCASE("new, and the cache is behind") {
+    reads.reply(200);
+    CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));
+    CHECK(scene.events.lines.empty());
+  }
+  SUBCASE("the question cannot be answered now") {
+    reads.fail(ErrorCode::kTimeout);
+    CHECK(scene.step() == provisioner::Action::retry());
+  }
+  CHECK(scene.executor.ensured.empty());
+}
+
+TEST_CASE("a failed helper pod is reported at once and tried again after a growing wait") {
+  ClaimScene scene;
+  (void)scene.step();
+  scene.executor.fail(HelperAction::kCreate, kVolume, "helper pod failed: exit code 1: no space");
+  auto action = scene.step();
+  CHECK(action == provisioner::Action::await_change(std::chrono::seconds(1)));
+  CHECK(
+      scene.has_event("Warning ProvisioningFailed: failed to provision volume with StorageClass "
+                      "\"local-path\": helper pod failed: exit code 1: no space"));
+  // The removal of the pod and other changes do not shorten the wait.
+  const auto asked = scene.executor.ensured.size();
+  (void)scene.step();
+  CHECK(scene.executor.ensured.size() == asked);
+
+  scene.clock.advance(std::chrono::seconds(2));
+  (void)scene.step();
+  CHECK(scene.executor.ensured.back().attempt == 2);
+  CHECK(scene.executor.ensured.back().path == kPath);
+  scene.executor.fail(HelperAction::kCreate, kVolume, "helper pod failed: exit code 1: no space");
+  CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(2)));
+  CHECK(scene.events.lines.size() == 3);  // Provisioning, and one failure each
+
+  SUBCASE("after a restart the record says which attempt it was") {
+    Attempts fresh(scene.clock, {.base = std::chrono::seconds(1), .jitter = 0}, 15);
+    ClaimReconciler restarted(scene.world, fresh);
+    CHECK(restarted.step(kKey) == provisioner::Action::await_change(std::chrono::seconds(2)));
+  }
+}
+
+TEST_CASE("when the retries are used up the claim waits for a change or the resync") {
+  ClaimScene scene;
+  (void)scene.step();
+  auto record = scene.executor.records.begin()->second;
+  record.attempt = 16;
+  scene.executor.records.begin()->second = record;
+  scene.executor.fail(HelperAction::kCreate, kVolume, "still broken");
+  CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+}
+
+TEST_CASE("a helper pod that somebody removed is a failure, not an endless loop") {
+  ClaimScene scene;
+  (void)scene.step();
+  (void)scene.step();  // its pod is seen
+  scene.executor.records.clear();
+  CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));
+  CHECK(scene.has_event("removed before it ended"));
+  scene.clock.advance(std::chrono::seconds(2));
+  (void)scene.step();
+  CHECK(scene.executor.ensured.back().attempt == 2);
+}
+
+TEST_CASE("a volume that exists under the name is success only if it is the one for this claim") {
+  ClaimScene scene;
+  SUBCASE("ours: a left-over helper pod is removed") {
+    scene.put(volume("pvc-uid-a").claim("default", "a"));
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.cleaned.size() == 1);
+    CHECK(scene.events.lines.empty());
+  }
+  SUBCASE("for another claim") {
+    scene.put(volume("pvc-uid-a").claim("default", "a", "other-uid"));
+    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.has_event("exists but is not the one for this claim"));
+  }
+  SUBCASE("made by somebody else") {
+    scene.put(volume("pvc-uid-a")
+                  .claim("default", "a")
+                  .annotation("pv.kubernetes.io/provisioned-by", "other"));
+    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+  }
+  CHECK(scene.executor.ensured.empty());
+}
+
+TEST_CASE("creating the volume meets every kind of answer") {
+  ClaimScene scene;
+  scene.provision_until_made();
+  auto& posts = scene.transport.on("POST", "/persistentvolumes");
+  SUBCASE("an answer that was lost: the volume is already there") {
+    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
+        .reply(200, volume("pvc-uid-a").claim("default", "a").host_path(kPath).json().dump());
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.cleaned.size() == 1);
+  }
+  SUBCASE("another volume has the name") {
+    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
+        .reply(200, volume("pvc-uid-a").claim("x", "y", "z").json().dump());
+    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.executor.cleaned.empty());
+  }
+  SUBCASE("refused by the API server") {
+    posts.reply(422, R"({"kind":"Status","reason":"Invalid","code":422,"message":"bad volume"})");
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.has_event("Error creating provisioned PV object for claim default/a: "));
+    CHECK(scene.executor.cleaned.empty());  // the directory's record stays
+  }
+  SUBCASE("no connection: no event, again later") {
+    posts.fail(ErrorCode::kUnavailable);
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.events.lines.size() == 1);
+    CHECK(scene.executor.cleaned.empty());
+  }
+  SUBCASE("stopping") {
+    posts.fail(ErrorCode::kCancelled);
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.cleaned.empty());
+  }
+}
+
+TEST_CASE("a claim that goes away while its directory is made leaves nothing behind") {
+  ClaimScene scene;
+  (void)scene.step();
+  scene.claims.erase({"default", "a"});
+  CHECK(scene.step() == provisioner::Action::await_change(kRecheck));  // the pod is waited for
+  scene.executor.succeed(HelperAction::kCreate, kVolume);
+  auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+
+  SUBCASE("the directory is removed, then both records") {
+    reads.reply(404);
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
+    CHECK(scene.executor.ensured.back().path == kPath);
+    CHECK(scene.executor.cleaned.empty());
+    scene.executor.succeed(HelperAction::kDelete, kVolume);
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.cleaned ==
+          std::vector<std::string>{"create pvc-uid-a", "delete pvc-uid-a"});
+  }
+  SUBCASE("a removal that fails is reported and repeated") {
+    reads.reply(404);
+    (void)scene.step();
+    scene.executor.fail(HelperAction::kDelete, kVolume, "exit code 1");
+    CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));
+    CHECK(scene.has_event("Warning ProvisioningCleanupFailed"));
+    scene.clock.advance(std::chrono::seconds(2));
+    (void)scene.step();
+    CHECK(scene.executor.ensured.back().attempt == 2);
+    CHECK(scene.executor.cleaned.empty());
+  }
+  SUBCASE("a volume that records the directory keeps it") {
+    reads.reply(200, volume("pvc-uid-a").claim("default", "a").host_path(kPath).json().dump());
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.ensured.back().action == HelperAction::kCreate);
+    CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+  }
+  SUBCASE("nothing is removed while it is not known whether a volume records it") {
+    reads.fail(ErrorCode::kTimeout);
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.executor.ensured.back().action == HelperAction::kCreate);
+  }
+  SUBCASE("an undo once begun is finished even if the claim is there again") {
+    reads.reply(404);
+    (void)scene.step();
+    scene.put(claim("a").node("n1"));
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
+  }
+}
+
+TEST_CASE(
+    "a claim that moves to another node is undone on the first one, then made on the second") {
+  ClaimScene scene;
+  (void)scene.step();
+  scene.put(claim("a").node("n2").resource_version("2"));
+  SUBCASE("the helper pod never started: it is removed at once") {
+    (void)scene.step();
+    CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+  }
+  SUBCASE("the directory was made: it is removed first") {
+    scene.executor.succeed(HelperAction::kCreate, kVolume);
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(404);
+    (void)scene.step();
+    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
+    CHECK(scene.executor.ensured.back().node == "n1");
+    scene.executor.succeed(HelperAction::kDelete, kVolume);
+    (void)scene.step();
+  }
+  CHECK(scene.executor.ensured.back().action == HelperAction::kCreate);
+  CHECK(scene.executor.ensured.back().node == "n2");
+}
+
+TEST_CASE("a directory inside another volume's is never made") {
+  ClaimScene scene;
+  scene.put(volume("pvc-b")
+                .claim("default", "b")
+                .host_path("/data")
+                .annotation("local.path.provisioner/selected-node", "n1"));
+  CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+  CHECK(scene.has_event("overlaps the directory /data of volume pvc-b"));
+  CHECK(scene.executor.ensured.empty());
+}
+
+TEST_CASE("errors of the executor are events when repeating alone cannot help") {
+  ClaimScene scene;
+  SUBCASE("forbidden, as by Pod Security") {
+    scene.executor.error = Error{.code = ErrorCode::kForbidden, .message = "violates PodSecurity"};
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.has_event("violates PodSecurity"));
+    (void)scene.step();
+    CHECK(scene.events.lines.size() == 3);  // Provisioning per attempt, the failure once
+  }
+  SUBCASE("overload") {
+    scene.executor.error = Error{.code = ErrorCode::kTooManyRequests, .message = "slow down"};
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK_FALSE(scene.has_event("Warning"));
+  }
+}
+
+TEST_CASE("every base path of a node is used, and always the same for the same volume") {
+  Scene scene;
+  std::map<std::string, int> used;
+  for (int i = 0; i < 200; ++i) {
+    const auto one = claim("c").uid("uid-" + std::to_string(i)).node("n2").build();
+    const auto first = make_operation(one, *scene.classes.get({"", "local-path"}),
+                                      scene.nodes.get({"", "n2"}).get(), *scene.config.current());
+    const auto& operation = std::get<helperpod::Operation>(first);
+    ++used[operation.base_path];
+    CHECK(std::get<helperpod::Operation>(make_operation(one, *scene.classes.get({"", "local-path"}),
+                                                        scene.nodes.get({"", "n2"}).get(),
+                                                        *scene.config.current())) == operation);
+  }
+  CHECK(used["/data"] > 60);
+  CHECK(used["/fast"] > 60);
+}

@@ -1,0 +1,108 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "config/published.h"
+#include "fakes/builders.h"
+#include "fakes/fake_clock.h"
+#include "fakes/fake_transport.h"
+#include "provisioner/attempts.h"
+#include "provisioner/world.h"
+
+namespace lpp::testing {
+
+/// Does nothing but what the test says: set progress per operation; asked and cleaned are recorded.
+class FakeExecutor final : public helperpod::Executor {
+ public:
+  Result<std::optional<helperpod::Operation>> recorded(helperpod::HelperAction action,
+                                                       std::string_view volume) override {
+    const auto it = records.find({action, std::string(volume)});
+    if (it == records.end()) return std::optional<helperpod::Operation>{};
+    return std::optional<helperpod::Operation>(it->second);
+  }
+  Result<helperpod::Progress> ensure(const helperpod::Operation& operation) override {
+    ensured.push_back(operation);
+    if (error) return *error;
+    const Key key{operation.action, operation.volume_name};
+    const auto it = records.find(key);
+    if (it != records.end() && it->second == operation) return progress[key];
+    records[key] = operation;
+    progress[key] = {.started = false};
+    return progress[key];
+  }
+  Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume) override {
+    cleaned.push_back(std::string(to_string(action)) + " " + std::string(volume));
+    records.erase({action, std::string(volume)});
+    return true;
+  }
+
+  void succeed(helperpod::HelperAction action, const std::string& volume) {
+    progress[{action, volume}] = {.state = helperpod::Progress::State::kSucceeded};
+  }
+  void fail(helperpod::HelperAction action, const std::string& volume, std::string message) {
+    progress[{action, volume}] = {.state = helperpod::Progress::State::kFailed,
+                                  .message = std::move(message)};
+  }
+
+  using Key = std::pair<helperpod::HelperAction, std::string>;
+  std::map<Key, helperpod::Operation> records;
+  std::map<Key, helperpod::Progress> progress;
+  std::vector<helperpod::Operation> ensured;
+  std::vector<std::string> cleaned;
+  std::optional<Error> error;
+};
+
+/// Events as "Warning ProvisioningFailed: text".
+class RecordedEvents final : public k8s::EventSink {
+ public:
+  void event(const k8s::ObjectReference& about, k8s::EventType type, std::string_view reason,
+             std::string message) override {
+    lines.push_back(about.kind + "/" + about.name +
+                    (type == k8s::EventType::kWarning ? " Warning " : " Normal ") +
+                    std::string(reason) + ": " + message);
+  }
+  std::vector<std::string> lines;
+};
+
+/// A cluster as a reconciler sees it. The members are set up before the world that refers to them.
+struct Scene {
+  FakeClock clock;
+  FakeTransport transport;
+  k8s::ApiClient client{transport, clock, {}};
+  FakeExecutor executor;
+  RecordedEvents events;
+  config::Published<config::Config> config;
+  k8s::StoreWriter<k8s::PersistentVolumeClaim> claims;
+  k8s::StoreWriter<k8s::PersistentVolume> volumes;
+  k8s::StoreWriter<k8s::StorageClass> classes;
+  k8s::StoreWriter<k8s::Node> nodes;
+  provisioner::World world{kProvisionerName, client, clock,   events,  executor,
+                           config,           claims, volumes, classes, nodes};
+  provisioner::Attempts attempts{
+      clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};
+
+  Scene() {
+    config::Config first;
+    first.paths.node_path_map["n1"] = {"/data"};
+    first.paths.node_path_map["n2"] = {"/data", "/fast"};
+    first.paths.node_path_map["empty"] = {};
+    use(std::move(first));
+    put(storage_class());
+    put(node("n1"));
+    put(node("n2"));
+    put(node("empty"));
+  }
+
+  void use(config::Config next) {
+    config.publish(std::make_shared<const config::Config>(std::move(next)));
+  }
+  void put(const ClaimBuilder& b) { claims.put(b.build().meta.key(), b.shared()); }
+  void put(const VolumeBuilder& b) { volumes.put(b.build().meta.key(), b.shared()); }
+  void put(const StorageClassBuilder& b) { classes.put(b.build().meta.key(), b.shared()); }
+  void put(const NodeBuilder& b) { nodes.put(b.build().meta.key(), b.shared()); }
+};
+
+}  // namespace lpp::testing

@@ -1,0 +1,289 @@
+#include "provisioner/volume_reconciler.h"
+
+#include <doctest/doctest.h>
+
+#include "provisioner/path_safety.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using helperpod::HelperAction;
+
+namespace {
+
+constexpr const char* kName = "pvc-uid-a";
+constexpr const char* kPath = "/data/pvc-uid-a_default_a";
+constexpr const char* kFinalizerName = "external-provisioner.volume.kubernetes.io/finalizer";
+
+VolumeBuilder released() {
+  return volume(kName)
+      .claim("default", "a")
+      .released()
+      .host_path(kPath)
+      .node("n1")
+      .annotation("local.path.provisioner/selected-node", "n1")
+      .finalizer("kubernetes.io/pv-protection")
+      .finalizer(kFinalizerName);
+}
+
+struct VolumeScene : Scene {
+  Action step() { return reconciler.step(kName); }
+  bool has_event(const std::string& part) {
+    for (const auto& line : events.lines) {
+      if (line.find(part) != std::string::npos) return true;
+    }
+    return false;
+  }
+  VolumeReconciler reconciler{world, attempts};
+};
+
+}  // namespace
+
+TEST_CASE("a released volume loses its directory, then the object, then the finalizer") {
+  VolumeScene scene;
+  scene.put(released());
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  REQUIRE(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.ensured[0].action == HelperAction::kDelete);
+  CHECK(scene.executor.ensured[0].path == kPath);
+  CHECK(scene.executor.ensured[0].node == "n1");
+  CHECK(scene.executor.ensured[0].owner_uid == "uid-pvc-uid-a");
+  CHECK(scene.transport.requests().empty());
+
+  scene.executor.succeed(HelperAction::kDelete, kName);
+  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
+  SUBCASE("all is well") {
+    removes.reply(200);
+    patches.reply(200);
+    (void)scene.step();
+    REQUIRE(scene.transport.requests().size() == 2);
+    const auto options = nlohmann::json::parse(scene.transport.requests()[0].body);
+    CHECK(options["preconditions"]["uid"] == "uid-pvc-uid-a");
+    const auto patch = nlohmann::json::parse(scene.transport.requests()[1].body);
+    CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
+    CHECK(patch["metadata"]["uid"] == "uid-pvc-uid-a");
+
+    // The cache still shows it, now deleting: nothing is asked of the API server twice.
+    scene.put(released().deleting());
+    (void)scene.step();
+    CHECK(scene.transport.requests().size() == 2);
+    scene.volumes.erase({"", kName});
+    CHECK(scene.step() == Action::done());
+    CHECK(scene.executor.cleaned == std::vector<std::string>{"delete pvc-uid-a"});
+    CHECK(scene.attempts.size() == 0);
+  }
+  SUBCASE("it is gone already") {
+    removes.reply(404);
+    patches.reply(404);
+    CHECK(scene.step() == Action::await_change(kRecheck));
+    CHECK(scene.events.lines.empty());
+  }
+  SUBCASE("another volume has the name by now") {
+    removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    CHECK(scene.step() == Action::retry());
+    CHECK(scene.transport.requests().size() == 1);
+  }
+  SUBCASE("forbidden") {
+    removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
+    CHECK(scene.step() == Action::retry());
+    CHECK(scene.has_event("Warning VolumeFailedDelete"));
+  }
+  SUBCASE("the connection is cut between the two") {
+    removes.reply(200);
+    patches.fail(ErrorCode::kUnavailable).reply(200);
+    CHECK(scene.step() == Action::retry());
+    scene.put(released().deleting());
+    CHECK(scene.step() == Action::await_change(kRecheck));
+    CHECK(scene.transport.count("DELETE", "") == 1);
+    CHECK(scene.transport.count("PATCH", "") == 2);
+  }
+}
+
+TEST_CASE("only released volumes of ours with policy Delete are touched") {
+  VolumeScene scene;
+  SUBCASE("bound") { scene.put(released().phase("Bound")); }
+  SUBCASE("available") { scene.put(released().phase("Available")); }
+  SUBCASE("failed") { scene.put(released().phase("Failed")); }
+  SUBCASE("another provisioner's") {
+    scene.put(released().annotation("pv.kubernetes.io/provisioned-by", "other"));
+  }
+  SUBCASE("without the annotation") {
+    scene.put(released().no_annotation("pv.kubernetes.io/provisioned-by"));
+  }
+  SUBCASE("deleting while bound") { scene.put(released().phase("Bound").deleting()); }
+  SUBCASE("deleting, and a claim counts on it") {
+    scene.put(released().phase("Available").deleting());
+    scene.put(claim("a").volume(kName));
+  }
+  CHECK(scene.step() == Action::done());
+  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.transport.requests().empty());
+}
+
+TEST_CASE("a volume deleted before its claim still loses its directory") {
+  VolumeScene scene;
+  SUBCASE("released meanwhile") { scene.put(released().deleting()); }
+  SUBCASE("never bound, the claim is gone") { scene.put(released().phase("Available").deleting()); }
+  SUBCASE("its claim was made again under the same name") {
+    scene.put(released().phase("Available").deleting());
+    scene.put(claim("a").uid("another").volume(kName));
+  }
+  (void)scene.step();
+  REQUIRE(scene.executor.ensured.size() == 1);
+  scene.executor.succeed(HelperAction::kDelete, kName);
+  scene.transport.on("PATCH", "/persistentvolumes/").reply(200);
+  (void)scene.step();
+  CHECK(scene.transport.count("DELETE", "") == 0);  // it is being deleted already
+  CHECK(scene.transport.count("PATCH", "") == 1);
+}
+
+TEST_CASE("our finalizer is put on bound volumes to be deleted, and taken off those to be kept") {
+  VolumeScene scene;
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/");
+  patches.reply(200);
+  SUBCASE("an older version made it without") {
+    scene.put(volume(kName).claim("default", "a"));
+    CHECK(scene.step() == Action::done());
+    const auto patch = nlohmann::json::parse(scene.transport.requests().at(0).body);
+    CHECK(patch["metadata"]["finalizers"][0] == kFinalizerName);
+  }
+  SUBCASE("the policy became Retain") {
+    scene.put(released().reclaim_policy("Retain"));
+    CHECK(scene.step() == Action::done());
+    const auto patch = nlohmann::json::parse(scene.transport.requests().at(0).body);
+    CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
+  }
+  CHECK(scene.executor.ensured.empty());
+}
+
+TEST_CASE(
+    "the node of a volume comes from the volume, by annotation, then by label, then by field") {
+  Scene scene;
+  scene.put(node("renamed").label("kubernetes.io/hostname", "old-host").label("zone", "z1"));
+  const auto where = [&](const VolumeBuilder& b) { return node_of(b.build(), scene.nodes); };
+  CHECK(
+      where(volume("v").node("n2").annotation("local.path.provisioner/selected-node", "n1")).name ==
+      "n1");
+  CHECK(where(volume("v").node("old-host")).name == "renamed");
+  CHECK(where(volume("v").node("old-host").annotation("local.path.provisioner/selected-node", "x"))
+            .name == "renamed");
+  CHECK(where(volume("v").node_field("n2")).name == "n2");
+  CHECK(where(volume("v")).kind == VolumeNode::Kind::kAny);
+  CHECK(where(volume("v").annotation("local.path.provisioner/selected-node", "gone")).kind ==
+        VolumeNode::Kind::kAny);
+  CHECK(where(volume("v").node("gone")).kind == VolumeNode::Kind::kGone);
+}
+
+TEST_CASE("a volume whose node is gone for good is let go with an event") {
+  VolumeScene scene;
+  scene.put(released().node("gone").annotation("local.path.provisioner/selected-node", "gone"));
+  auto& reads = scene.transport.on("GET", "/nodes/gone");
+  SUBCASE("gone") {
+    reads.reply(404);
+    scene.transport.on("DELETE", "/persistentvolumes/").reply(200);
+    scene.transport.on("PATCH", "/persistentvolumes/").reply(200);
+    CHECK(scene.step() == Action::await_change(kRecheck));
+    CHECK(scene.has_event("Warning VolumeNodeGone: node gone does not exist any more"));
+    CHECK(scene.transport.count("DELETE", "") == 1);
+  }
+  SUBCASE("only the cache does not know it yet") {
+    reads.reply(200);
+    CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
+  }
+  SUBCASE("not known") {
+    reads.fail(ErrorCode::kTimeout);
+    CHECK(scene.step() == Action::retry());
+  }
+  CHECK(scene.executor.ensured.empty());
+}
+
+TEST_CASE("a path that could take more than the volume with it is refused, once, with an event") {
+  VolumeScene scene;
+  const char* path = "";
+  SUBCASE("relative component") { path = "/data/x/../../etc"; }
+  SUBCASE("not absolute") { path = "data/x"; }
+  SUBCASE("directly under the root") { path = "/data2"; }
+  SUBCASE("the base itself") { path = "/opt/base"; }
+  SUBCASE("around a base") { path = "/opt/around"; }
+  SUBCASE("the system's") { path = "/etc/cron.d"; }
+  SUBCASE("the kubelet's") { path = "/var/lib/kubelet/pods"; }
+  SUBCASE("around the kubelet's") { path = "/var/lib"; }
+  SUBCASE("trailing slash") { path = "/data/x/"; }
+  SUBCASE("control character") { path = "/data/x\ny"; }
+  SUBCASE("another volume's directory") { path = "/data/other"; }
+  SUBCASE("inside another volume's directory") { path = "/data/other/inside"; }
+  SUBCASE("around another volume's directory") { path = "/data/deep"; }
+  config::Config config;
+  config.paths.node_path_map["n1"] = {"/data", "/opt/base", "/opt/around/base"};
+  scene.use(std::move(config));
+  scene.put(volume("other")
+                .claim("default", "o")
+                .host_path("/data/other")
+                .node("n1")
+                .annotation("local.path.provisioner/selected-node", "n1"));
+  scene.put(volume("deep")
+                .claim("default", "d")
+                .host_path("/data/deep/er")
+                .node("n1")
+                .annotation("local.path.provisioner/selected-node", "n1"));
+  scene.put(released().host_path(path));
+  CHECK(scene.step() == Action::await_change(Attempts::kResync));
+  (void)scene.step();
+  CHECK(scene.events.lines.size() == 1);
+  CHECK(scene.has_event("Warning VolumeFailedDelete"));
+  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.transport.requests().empty());
+}
+
+TEST_CASE("a volume outside of today's configuration can still be deleted") {
+  VolumeScene scene;
+  SUBCASE("its base is no longer configured") { scene.put(released().host_path("/old/base/v")); }
+  SUBCASE("its class is gone") { scene.put(released().storage_class("gone")); }
+  SUBCASE("the same path on another node is no obstacle") {
+    scene.put(volume("other")
+                  .claim("default", "o")
+                  .host_path(kPath)
+                  .node("n2")
+                  .annotation("local.path.provisioner/selected-node", "n2"));
+    scene.put(released());
+  }
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.executor.ensured.size() == 1);
+}
+
+TEST_CASE("a teardown that fails is reported at once and repeated after a growing wait") {
+  VolumeScene scene;
+  scene.put(released());
+  (void)scene.step();
+  scene.executor.fail(HelperAction::kDelete, kName, "helper pod failed: exit code 1: busy");
+  CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
+  CHECK(scene.has_event("failed to delete volume pvc-uid-a: helper pod failed: exit code 1: busy"));
+  scene.clock.advance(std::chrono::seconds(2));
+  (void)scene.step();
+  CHECK(scene.executor.ensured.back().attempt == 2);
+  scene.executor.fail(HelperAction::kDelete, kName, "helper pod failed: exit code 1: busy");
+  CHECK(scene.step() == Action::await_change(std::chrono::seconds(2)));
+  CHECK(scene.events.lines.size() == 2);
+}
+
+TEST_CASE("the record of an undo is left to the claim queue") {
+  VolumeScene scene;
+  helperpod::Operation undo;
+  undo.action = HelperAction::kDelete;
+  undo.volume_name = kName;
+  undo.owner_uid = "uid-a";
+  scene.executor.records[{HelperAction::kDelete, kName}] = undo;
+  CHECK(scene.step() == Action::done());
+  CHECK(scene.executor.cleaned.empty());
+}
+
+TEST_CASE("paths overlap by components, not by characters") {
+  CHECK(overlaps("/a/b", "/a/b"));
+  CHECK(overlaps("/a/b/c", "/a/b"));
+  CHECK(overlaps("/a", "/a/b"));
+  CHECK_FALSE(overlaps("/a/b", "/a/bc"));
+  CHECK(strictly_below("/a/b", "/a"));
+  CHECK_FALSE(strictly_below("/a", "/a"));
+}
