@@ -31,7 +31,7 @@ using namespace std::chrono_literals;
 constexpr std::size_t kThreads = 2;
 constexpr std::size_t kMaxWaiting = 64;
 constexpr Duration kLingerTime = 200ms;
-constexpr std::size_t kMaxRequestBytes = 16 * 1024;
+constexpr std::size_t kMaxRequestBytes = 16'384;
 constexpr std::size_t kMaxPayloadBytes = 1024;
 constexpr int kBacklog = 16;
 constexpr Duration kAcceptPause = 100ms;

@@ -227,8 +227,8 @@ TEST_CASE("clients that send slowly or nothing do not keep others out for long")
 TEST_CASE("more connections than may wait are closed, and the server goes on") {
   const auto s = server({}, 300ms);
   {
-    std::vector<std::unique_ptr<Connection>> many;
-    for (int i = 0; i < 200; ++i) many.push_back(std::make_unique<Connection>(s->port()));
+    std::vector<std::unique_ptr<Connection>> many(200);
+    for (auto& connection : many) connection = std::make_unique<Connection>(s->port());
     for (const auto& connection : many) CHECK(connection->read_all() != "TIMEOUT");
   }
   CHECK(ask(s->port(), "GET", "/health").status == 200);
@@ -302,9 +302,9 @@ TEST_CASE("stop is prompt while clients are connected, and may be repeated") {
 TEST_CASE("a stop during many requests loses no thread and no connection") {
   for (int round = 0; round < 20; ++round) {
     const auto s = server({passing("claims")});
-    std::vector<std::jthread> clients;
-    for (int i = 0; i < 4; ++i) {
-      clients.emplace_back([port = s->port()] {
+    std::vector<std::jthread> clients(4);
+    for (auto& client : clients) {
+      client = std::jthread([port = s->port()] {
         for (int n = 0; n < 20; ++n) {
           Connection connection(port);
           if (!connection.connected()) return;

@@ -2,11 +2,13 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "app/version.h"
+#include "base/log.h"
 
 using namespace lpp::app;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
@@ -241,7 +243,7 @@ TEST_CASE("values out of range or of the wrong form are refused by name") {
   for (const auto& [flag, values] : cases) {
     for (const std::string& value : values) {
       CAPTURE(value);
-      check_refused({"start", flag + "=" + value}, {}, flag);
+      check_refused({"start", fmt::format("{}={}", flag, value)}, {}, flag);
     }
   }
 }

@@ -4,7 +4,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <functional>
 #include <thread>
 
@@ -15,6 +17,7 @@ namespace {
 /// Runs the body in a child process, so that its signals are its own; the exit code, or the
 /// signal's number + 128 that ended it.
 int in_child(const std::function<int()>& body) {
+  std::fflush(stdout);  // or the child could print it again
   const pid_t child = fork();
   if (child == 0) {
     alarm(20);
