@@ -1,0 +1,307 @@
+#include "app/app.h"
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <thread>
+
+#include "app/config_loader.h"
+#include "app/health_server.h"
+#include "app/version.h"
+#include "app/wiring.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "helperpod/runner.h"
+#include "k8s/httplib_transport.h"
+#include "k8s/leader_elector.h"
+#include "k8s/rate_limiter.h"
+#include "provisioner/controller.h"
+
+namespace lpp::app {
+
+namespace {
+
+/// Shutdown: running steps get this long to end by themselves, then their calls are cut short.
+constexpr std::chrono::seconds kStepsLimit{4};
+constexpr std::chrono::seconds kEventsLimit{2};
+
+Result<k8s::RestConfig> rest_config(const Options& options) {
+  k8s::RestConfigSources sources;
+  sources.kubeconfig_flag = options.kubeconfig;
+  sources.getenv = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): read only
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  auto config = k8s::load_rest_config(sources);
+  if (config.ok()) config->user_agent = "local-path-provisioner/" + std::string(version());
+  return config;
+}
+
+}  // namespace
+
+/// Members are in start order: what stands below uses what stands above.
+class App::Impl {
+ public:
+  Impl(const Options& options, Clock& clock, std::unique_ptr<k8s::Transport> transport,
+       std::stop_token stop)
+      : options_(options),
+        clock_(clock),
+        stop_(std::move(stop)),
+        transport_(std::move(transport)),
+        limiter_(options.client_throttle
+                     ? std::make_unique<k8s::RateLimiter>(clock_, options.client_throttle->qps,
+                                                          options.client_throttle->burst)
+                     : nullptr),
+        client_(*transport_, clock_, {.stop = abort_.get_token(), .rate_limiter = limiter_.get()}),
+        fenced_(*transport_, clock_, [this] { return elector_->valid_until(); }),
+        leader_client_(
+            options.leader_election.enabled ? static_cast<k8s::Transport&>(fenced_) : *transport_,
+            clock_, {.stop = abort_.get_token(), .rate_limiter = limiter_.get()}),
+        identity_(make_identity()),
+        events_(client_, clock_, options.provisioner_name + "_" + identity_),
+        config_map_("cm", client_, clock_,
+                    {.resource = k8s::kConfigMaps,
+                     .ns = options.namespace_name,
+                     .field_selector = "metadata.name=" + options.configmap_name}),
+        claims_("pvc", client_, clock_, {.resource = k8s::kPersistentVolumeClaims}, trim_claim),
+        volumes_("pv", client_, clock_, {.resource = k8s::kPersistentVolumes},
+                 trim_volumes(options.provisioner_name)),
+        classes_("sc", client_, clock_, {.resource = k8s::kStorageClasses}),
+        nodes_("node", client_, clock_, {.resource = k8s::kNodes, .metadata_only = true},
+               trim_node),
+        pods_("pod", client_, clock_,
+              {.resource = k8s::kPods,
+               .ns = options.namespace_name,
+               .label_selector = helperpod::label_selector(options.provisioner_name)},
+              trim_pod),
+        config_({.config_map = {options.namespace_name, options.configmap_name},
+                 .allow_unsafe_template = options.allow_unsafe_helper_pod_template},
+                config_source(options, config_map_, clock_),
+                template_source(options, config_map_, clock_), client_, events_),
+        runner_(leader_client_, clock_, pods_.store(),
+                {.provisioner_name = options.provisioner_name,
+                 .ns = options.namespace_name,
+                 .service_account = options.service_account_name,
+                 .config_map = options.configmap_name,
+                 .helper_image = options.helper_image},
+                [this] { return current(); }),
+        world_{options.provisioner_name,
+               leader_client_,
+               clock_,
+               events_,
+               runner_,
+               config_.config(),
+               claims_.store(),
+               volumes_.store(),
+               classes_.store(),
+               nodes_.store()},
+        controller_(world_, runner_, {claims_, volumes_, classes_, nodes_, pods_},
+                    {.worker_threads = options.worker_threads,
+                     .provisioning_retry_count = options.provisioning_retry_count,
+                     .deletion_retry_count = options.deletion_retry_count}),
+        elector_(std::make_unique<k8s::LeaderElector>(
+            client_, clock_, elector_options(),
+            k8s::LeaderElector::Callbacks{
+                .started_leading =
+                    [this] {
+                      log::info("leading identity={}", identity_);
+                      controller_.start_working();
+                    },
+                .stopped_leading = [this] { stop_working(); },
+                .new_leader =
+                    [](const std::string& holder) { log::info("leader is {}", holder); }})) {}
+
+  Result<void> start();
+  void work();
+  void shut_down();
+
+ private:
+  Result<void> check_ready() const;
+  bool synced() const {
+    return claims_.has_synced() && volumes_.has_synced() && classes_.has_synced() &&
+           nodes_.has_synced() && pods_.has_synced();
+  }
+  helperpod::HelperPodRunner::Current current() const;
+  k8s::LeaderElectorOptions elector_options() const;
+  bool wait_for_sync();
+  void stop_working();
+
+  const Options options_;
+  Clock& clock_;
+  const std::stop_token stop_;  // the process is to end
+  std::stop_source abort_;      // cuts running API calls short at the end of a shutdown
+  std::unique_ptr<k8s::Transport> transport_;
+  std::unique_ptr<k8s::RateLimiter> limiter_;
+  k8s::ApiClient client_;
+  k8s::FencedTransport fenced_;
+  k8s::ApiClient leader_client_;  // of everything that only the leader may do
+  const std::string identity_;
+  k8s::EventRecorder events_;
+  std::unique_ptr<HealthServer> health_;
+  std::atomic<bool> stopping_ = false;
+  k8s::Informer<k8s::ConfigMap> config_map_;
+  k8s::Informer<k8s::PersistentVolumeClaim> claims_;
+  k8s::Informer<k8s::PersistentVolume> volumes_;
+  k8s::Informer<k8s::StorageClass> classes_;
+  k8s::Informer<k8s::Node> nodes_;
+  k8s::Informer<k8s::Pod> pods_;
+  ConfigLoader config_;
+  helperpod::HelperPodRunner runner_;
+  provisioner::World world_;
+  provisioner::Controller controller_;
+  std::unique_ptr<k8s::LeaderElector> elector_;
+};
+
+Result<void> App::Impl::start() {
+  if (options_.leader_election.enabled) {
+    LPP_RETURN_IF_ERROR(k8s::LeaderElector::validate(elector_options()), "leader election");
+  }
+  auto health = HealthServer::start(options_.health_port,
+                                    {{"caches", [this] { return check_ready(); }}}, clock_);
+  if (health.ok()) {
+    health_ = *std::move(health);
+    log::info("health server listens on port {}", health_->port());
+  } else {
+    // The work does not depend on it; the probes will tell.
+    log::error("health server: {}", health.error().message);
+  }
+  events_.start();
+  config_.on_change([this] { controller_.config_changed(); });
+  if (uses_config_map(options_)) config_map_.start();
+  LPP_RETURN_IF_ERROR(config_.start(), "configuration");
+  claims_.start();
+  volumes_.start();
+  classes_.start();
+  nodes_.start();
+  pods_.start();
+  if (wait_for_sync()) log::info("caches have synced");
+  return {};
+}
+
+void App::Impl::work() {
+  if (stop_.stop_requested()) return;
+  if (options_.leader_election.enabled) {
+    elector_->run(stop_);  // releases the lease when the work has ended
+    return;
+  }
+  controller_.start_working();
+  clock_.sleep_until(TimePoint::max(), stop_);
+  stop_working();
+}
+
+/// Runs after work() has returned: no worker runs any more and the lease is released.
+void App::Impl::shut_down() {
+  stopping_ = true;
+  claims_.request_stop();
+  volumes_.request_stop();
+  classes_.request_stop();
+  nodes_.request_stop();
+  pods_.request_stop();
+  config_map_.request_stop();
+  config_.stop();
+  events_.stop(kEventsLimit);
+  abort_.request_stop();
+  claims_.join();
+  volumes_.join();
+  classes_.join();
+  nodes_.join();
+  pods_.join();
+  config_map_.join();
+  if (health_) health_->stop();
+}
+
+/// Ends the leader's work. When the process stops, steps that hang in a call are cut short after a
+/// while; when only the lease was lost, the fence has ended their writes already.
+void App::Impl::stop_working() {
+  std::jthread limit([this](const std::stop_token& ended) {
+    if (!stop_.stop_requested()) return;
+    stopping_ = true;
+    if (clock_.sleep_for(kStepsLimit, ended)) {
+      log::warn("steps are still running after {} s: their calls are cut short",
+                kStepsLimit.count());
+      abort_.request_stop();
+    }
+  });
+  controller_.stop_working();
+  log::info("workers have stopped");
+}
+
+bool App::Impl::wait_for_sync() {
+  constexpr std::chrono::milliseconds kStep{10};
+  while (!synced()) {
+    if (!clock_.sleep_for(kStep, stop_)) return false;
+  }
+  return true;
+}
+
+Result<void> App::Impl::check_ready() const {
+  if (stopping_) return Error{.code = ErrorCode::kUnavailable, .message = "stopping"};
+  const std::array<std::pair<const char*, bool>, 5> caches{{
+      {"persistentvolumeclaims", claims_.has_synced()},
+      {"persistentvolumes", volumes_.has_synced()},
+      {"storageclasses", classes_.has_synced()},
+      {"nodes", nodes_.has_synced()},
+      {"pods", pods_.has_synced()},
+  }};
+  std::string missing;
+  for (const auto& [name, has_synced] : caches) {
+    if (!has_synced) missing += (missing.empty() ? "not listed yet: " : ", ") + std::string(name);
+  }
+  if (missing.empty()) return {};
+  return Error{.code = ErrorCode::kUnavailable, .message = std::move(missing)};
+}
+
+helperpod::HelperPodRunner::Current App::Impl::current() const {
+  const auto config = config_.config().current();
+  return {.pod_template = config_.pod_template().current(),
+          .cmd_timeout = config->cmd_timeout,
+          .setup_command = config->setup_command,
+          .teardown_command = config->teardown_command};
+}
+
+k8s::LeaderElectorOptions App::Impl::elector_options() const {
+  const LeaderElection& election = options_.leader_election;
+  return {.ns = election.resource_namespace.empty() ? options_.namespace_name
+                                                    : election.resource_namespace,
+          .lease_name = election.resource_name.empty() ? lease_name(options_.provisioner_name)
+                                                       : election.resource_name,
+          .identity = identity_,
+          .lease_duration = election.lease_duration,
+          .renew_deadline = election.renew_deadline,
+          .retry_period = election.retry_period};
+}
+
+App::App(Options options) : options_(std::move(options)) {}
+App::~App() = default;
+
+int App::run(const std::stop_token& stop) {
+  log::set_up(options_.debug ? log::Level::kDebug : log::Level::kInfo);
+  log::info("local-path-provisioner {} provisioner={} namespace={}", version(),
+            options_.provisioner_name, options_.namespace_name);
+  for (const std::string& warning : options_.warnings) log::warn("{}", warning);
+
+  const auto config = rest_config(options_);
+  if (!config.ok()) {
+    log::error("cannot reach a cluster: {}", config.error().message);
+    return 1;
+  }
+  log::info("API server {}:{} from {}", config->host, config->port, config->source);
+  const auto fail = [](const Error& error) {
+    log::error("cannot start: {}", error.message);
+    return 1;
+  };
+  SystemClock clock;
+  auto transport = k8s::make_httplib_transport(*config, clock);
+  if (!transport.ok()) return fail(transport.error());
+
+  Impl impl(options_, clock, *std::move(transport), stop);
+  const auto started = impl.start();
+  if (started.ok()) impl.work();
+  impl.shut_down();
+  if (!started.ok() && !stop.stop_requested()) return fail(started.error());
+  log::info("stopped");
+  return 0;
+}
+
+}  // namespace lpp::app

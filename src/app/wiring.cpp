@@ -1,0 +1,110 @@
+#include "app/wiring.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "base/strings.h"
+#include "provisioner/names.h"
+#include "provisioner/plan.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::app {
+
+namespace {
+
+/// How long the start waits for the API server before it gives up and says so.
+constexpr std::chrono::seconds kFirstListLimit{60};
+
+constexpr std::array<std::string_view, 6> kClaimAnnotations{
+    provisioner::kStorageProvisioner,   provisioner::kBetaStorageProvisioner,
+    provisioner::kSelectedNode,         provisioner::kAlphaSelectedNode,
+    provisioner::kVolumeTypeAnnotation, "volume.beta.kubernetes.io/storage-class"};
+
+template <std::size_t N>
+void keep_only(k8s::StringMap& map, const std::array<std::string_view, N>& keys) {
+  std::erase_if(map, [&](const auto& entry) {
+    return std::find(keys.begin(), keys.end(), entry.first) == keys.end();
+  });
+}
+
+}  // namespace
+
+std::string make_identity() {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return std::string(host.data()) + "_" + random_uuid();
+}
+
+std::string lease_name(std::string_view provisioner_name) {
+  std::string name(provisioner_name);
+  std::replace(name.begin(), name.end(), '/', '-');
+  return name;
+}
+
+k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name) {
+  return [name = std::move(provisioner_name)](k8s::PersistentVolume& volume) {
+    volume.meta.labels.clear();
+    volume.meta.generate_name.clear();
+    if (provisioner::is_ours(volume, name)) return;
+    k8s::PersistentVolume kept;
+    kept.meta.name = std::move(volume.meta.name);
+    kept.meta.uid = std::move(volume.meta.uid);
+    kept.meta.resource_version = std::move(volume.meta.resource_version);
+    volume = std::move(kept);
+  };
+}
+
+void trim_claim(k8s::PersistentVolumeClaim& claim) {
+  claim.meta.labels.clear();
+  claim.meta.finalizers.clear();
+  keep_only(claim.meta.annotations, kClaimAnnotations);
+  if (claim.volume_name.empty()) return;
+  // Bound: only what ties it to its volume is still of interest.
+  claim.access_modes.clear();
+  claim.storage_request.clear();
+}
+
+void trim_node(k8s::Node& node) {
+  node.meta.annotations.clear();
+  node.meta.finalizers.clear();
+}
+
+void trim_pod(k8s::Pod& pod) { pod.meta.labels.clear(); }
+
+std::unique_ptr<config::TextSource> config_source(const Options& options,
+                                                  k8s::Informer<k8s::ConfigMap>& config_map,
+                                                  Clock& clock) {
+  if (options.config.ends_with(".json")) return config::make_file_source(options.config, clock);
+  if (!options.config.empty()) return config::make_inline_source("--config", options.config);
+  return config::make_config_map_source(config_map,
+                                        {options.namespace_name, options.configmap_name},
+                                        "config.json", clock, kFirstListLimit);
+}
+
+std::string template_file(const Options& options) {
+  if (!options.helper_pod_file.empty()) return options.helper_pod_file;
+  if (options.config_mount_path.empty()) return {};
+  const auto file = std::filesystem::path(options.config_mount_path) / "helperPod.yaml";
+  std::error_code ignored;
+  return std::filesystem::exists(file, ignored) ? file.string() : std::string();
+}
+
+std::unique_ptr<config::TextSource> template_source(const Options& options,
+                                                    k8s::Informer<k8s::ConfigMap>& config_map,
+                                                    Clock& clock) {
+  if (auto file = template_file(options); !file.empty()) {
+    return config::make_file_source(std::move(file), clock);
+  }
+  return config::make_config_map_source(config_map,
+                                        {options.namespace_name, options.configmap_name},
+                                        "helperPod.yaml", clock, kFirstListLimit);
+}
+
+bool uses_config_map(const Options& options) {
+  return options.config.empty() || template_file(options).empty();
+}
+
+}  // namespace lpp::app

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "app/options.h"
+#include "base/clock.h"
+#include "config/text_source.h"
+#include "k8s/informer.h"
+
+namespace lpp::app {
+
+/// "<hostname>_<random UUID>": new for each process (behaviour rule A1.1).
+std::string make_identity();
+
+/// "rancher.io/local-path" -> "rancher.io-local-path" (behaviour rule A11.1).
+std::string lease_name(std::string_view provisioner_name);
+
+/// What arrives and is not used is dropped, so that memory does not grow with other people's
+/// objects: of volumes of other provisioners only the identity is kept.
+k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name);
+void trim_claim(k8s::PersistentVolumeClaim& claim);
+void trim_node(k8s::Node& node);
+void trim_pod(k8s::Pod& pod);
+
+/// Where config.json comes from: --config as a file or as text, else the ConfigMap.
+std::unique_ptr<config::TextSource> config_source(const Options& options,
+                                                  k8s::Informer<k8s::ConfigMap>& config_map,
+                                                  Clock& clock);
+
+/// The file helperPod.yaml is read from: --helper-pod-file, else the one in CONFIG_MOUNT_PATH if there
+/// is one; "" = the ConfigMap.
+std::string template_file(const Options& options);
+
+/// Where helperPod.yaml comes from.
+std::unique_ptr<config::TextSource> template_source(const Options& options,
+                                                    k8s::Informer<k8s::ConfigMap>& config_map,
+                                                    Clock& clock);
+
+/// Whether one of the two texts comes from the ConfigMap itself, so that it has to be watched.
+bool uses_config_map(const Options& options);
+
+}  // namespace lpp::app
