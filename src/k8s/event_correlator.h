@@ -2,8 +2,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <unordered_set>
 
 #include "base/clock.h"
@@ -14,13 +16,13 @@ namespace lpp::k8s {
 
 /// Something that was reported, `count` times between `first` and `last`.
 struct EventReport {
-  ObjectReference about;
+  ObjectReference about{};
   EventType type = EventType::kNormal;
-  std::string reason;
-  std::string message;
+  std::string reason{};
+  std::string message{};
   int count = 1;
-  std::chrono::system_clock::time_point first;
-  std::chrono::system_clock::time_point last;
+  std::chrono::system_clock::time_point first{};
+  std::chrono::system_clock::time_point last{};
 
   /// Equal for reports that are the same Event happening again.
   std::string identity() const;

@@ -59,7 +59,7 @@ Reflector::Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, 
     : client_(client), clock_(clock), options_(std::move(options)), sink_(sink) {}
 
 void Reflector::run(const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
+  while (!stop.stop_requested() && !client_.options().stop.stop_requested()) {
     const Duration wait = step(stop);
     if (wait > Duration::zero() && !clock_.sleep_for(wait, stop)) return;
   }

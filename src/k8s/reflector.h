@@ -56,7 +56,7 @@ class Reflector {
 
   Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink);
 
-  /// Repeats step() and its back-off until stopped. Ends within milliseconds of the stop.
+  /// Repeats step() and its back-off until stopped (or the client is). Ends within milliseconds.
   void run(const std::stop_token& stop);
 
   /// One list page or one watch until its end. Returns how long to wait before the next step.

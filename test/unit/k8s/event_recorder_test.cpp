@@ -1,0 +1,457 @@
+#include "k8s/event_recorder.h"
+
+#include <doctest/doctest.h>
+
+#include <future>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/strings.h"
+#include "fakes/eventually.h"
+#include "fakes/fake_clock.h"
+#include "fakes/fake_transport.h"
+#include "k8s/event_correlator.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+namespace {
+
+ObjectReference claim_reference(const std::string& name = "data", const std::string& ns = "team") {
+  return {.kind = "PersistentVolumeClaim",
+          .api_version = "v1",
+          .ns = ns,
+          .name = name,
+          .uid = "uid-" + name,
+          .resource_version = "7"};
+}
+
+struct Fixture {
+  Fixture() { clock.advance(20h); }
+  void start_with_working_server() {
+    transport.on("POST", "/events").always([](const Request& request) {
+      return Response{.status = 201, .body = request.body};
+    });
+    transport.on("PATCH", "/events").always([](const Request&) {
+      return Response{.status = 200, .body = "{}"};
+    });
+    recorder.start();
+  }
+  void send(const std::string& message, const ObjectReference& about = claim_reference(),
+            EventType type = EventType::kWarning,
+            const std::string& reason = "ProvisioningFailed") {
+    recorder.event(about, type, reason, message);
+  }
+  /// One event, and the request that it became.
+  json sent(const std::string& message) {
+    const auto before = transport.requests().size();
+    send(message);
+    REQUIRE(transport.wait_for_requests(before + 1));
+    return json::parse(transport.requests()[before].body);
+  }
+  Request request(std::size_t n) const {
+    const auto requests = transport.requests();
+    REQUIRE(n < requests.size());
+    return requests[n];
+  }
+
+  FakeClock clock;
+  FakeTransport transport;
+  ApiClient client{transport, clock, {}};
+  EventRecorder recorder{client, clock, "rancher.io/local-path_host_uid"};
+};
+
+/// Advances the clock until the condition holds: timers of other threads fire.
+bool eventually_with_time(FakeClock& clock, Duration step, const std::function<bool()>& condition) {
+  return eventually([&] {
+    if (condition()) return true;
+    clock.advance(step);
+    return false;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("an event is stored as the API wants it") {
+  Fixture f;
+  f.start_with_working_server();
+  const json event = f.sent("no space");
+  CHECK(f.request(0).method == "POST");
+  CHECK(f.request(0).target == "/api/v1/namespaces/team/events");
+  CHECK(event["kind"] == "Event");
+  CHECK(event["apiVersion"] == "v1");
+  const std::string name = event["metadata"]["name"];
+  CHECK(name.starts_with("data."));
+  CHECK(name.find_first_not_of("0123456789abcdef", 5) == std::string::npos);
+  CHECK(event["metadata"]["namespace"] == "team");
+  CHECK(event["involvedObject"] == json{{"kind", "PersistentVolumeClaim"},
+                                        {"apiVersion", "v1"},
+                                        {"namespace", "team"},
+                                        {"name", "data"},
+                                        {"uid", "uid-data"},
+                                        {"resourceVersion", "7"}});
+  CHECK(event["type"] == "Warning");
+  CHECK(event["reason"] == "ProvisioningFailed");
+  CHECK(event["message"] == "no space");
+  CHECK(event["count"] == 1);
+  CHECK(event["firstTimestamp"] == format_rfc3339(f.clock.wall_now()));
+  CHECK(event["lastTimestamp"] == event["firstTimestamp"]);
+  CHECK(event["source"] == json{{"component", "rancher.io/local-path_host_uid"}});
+  CHECK(event["reportingComponent"] == "rancher.io/local-path_host_uid");
+  CHECK_FALSE(event.contains("eventTime"));
+}
+
+TEST_CASE("an event about a cluster-scoped object lives in the namespace default") {
+  Fixture f;
+  f.start_with_working_server();
+  f.send("x", {.kind = "PersistentVolume", .api_version = "v1", .ns = "", .name = "pv", .uid = "u"},
+         EventType::kNormal);
+  REQUIRE(f.transport.wait_for_requests(1));
+  CHECK(f.request(0).target == "/api/v1/namespaces/default/events");
+  const json event = json::parse(f.request(0).body);
+  CHECK(event["metadata"]["namespace"] == "default");
+  CHECK_FALSE(event["involvedObject"].contains("namespace"));
+  CHECK_FALSE(event["involvedObject"].contains("resourceVersion"));
+  CHECK(event["type"] == "Normal");
+}
+
+TEST_CASE("event names are valid and different whatever the object's name is") {
+  Fixture f;
+  f.start_with_working_server();
+  std::set<std::string> names;
+  std::size_t n = 0;
+  for (const std::string& object :
+       {std::string("a"), std::string(253, 'a'), std::string(240, 'a'), std::string("Upper_Case"),
+        std::string("system:node"), std::string(), std::string("a..b"), std::string("-a"),
+        std::string("größe"), std::string("a/b")}) {
+    CAPTURE(object);
+    f.send("x", claim_reference(object));
+    REQUIRE(f.transport.wait_for_requests(++n));
+    const std::string name = json::parse(f.request(n - 1).body)["metadata"]["name"];
+    CHECK(name.size() <= 253);
+    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-.") == std::string::npos);
+    CHECK(name.front() != '-');
+    CHECK(name.find("..") == std::string::npos);
+    CHECK(names.insert(name).second);
+  }
+  // The clock stands still, yet no name comes twice.
+  for (int i = 0; i < 5; ++i) {
+    f.send("message " + std::to_string(i));
+    REQUIRE(f.transport.wait_for_requests(++n));
+    CHECK(names.insert(json::parse(f.request(n - 1).body)["metadata"]["name"]).second);
+  }
+}
+
+TEST_CASE("the same event again raises the count of the stored one") {
+  Fixture f;
+  f.start_with_working_server();
+  const json first = f.sent("no space");
+  f.clock.advance(90s);
+  const json second = f.sent("no space");
+  CHECK(f.request(1).method == "PATCH");
+  CHECK(f.request(1).target ==
+        "/api/v1/namespaces/team/events/" + first["metadata"]["name"].get<std::string>());
+  CHECK(f.request(1).content_type == "application/strategic-merge-patch+json");
+  CHECK(second == json{{"count", 2},
+                       {"lastTimestamp", format_rfc3339(f.clock.wall_now())},
+                       {"message", "no space"}});
+  CHECK(f.sent("no space")["count"] == 3);
+}
+
+TEST_CASE("the object's version does not make an event another one, all else does") {
+  Fixture f;
+  f.start_with_working_server();
+  f.sent("m");
+  auto about = claim_reference();
+  about.resource_version = "8";
+  f.send("m", about);
+  REQUIRE(f.transport.wait_for_requests(2));
+  CHECK(f.request(1).method == "PATCH");
+  std::size_t n = 2;
+  const auto creates = [&](const ObjectReference& object, EventType type, const std::string& reason,
+                           const std::string& message) {
+    f.send(message, object, type, reason);
+    REQUIRE(f.transport.wait_for_requests(++n));
+    CHECK(f.request(n - 1).method == "POST");
+  };
+  creates(claim_reference(), EventType::kWarning, "ProvisioningFailed", "other");
+  creates(claim_reference(), EventType::kWarning, "Other", "m");
+  creates(claim_reference(), EventType::kNormal, "ProvisioningFailed", "m");
+  creates(claim_reference("b"), EventType::kWarning, "ProvisioningFailed", "m");
+  creates(claim_reference("data", "other"), EventType::kWarning, "ProvisioningFailed", "m");
+  about.uid = "recreated";
+  creates(about, EventType::kWarning, "ProvisioningFailed", "m");
+}
+
+TEST_CASE("an event that expired on the server is created anew and goes on counting") {
+  Fixture f;
+  f.transport.on("PATCH", "/events").reply(404);
+  f.start_with_working_server();
+  const json first = f.sent("m");
+  f.send("m");
+  REQUIRE(f.transport.wait_for_requests(3));
+  CHECK(f.request(1).method == "PATCH");
+  CHECK(f.request(2).method == "POST");
+  const json anew = json::parse(f.request(2).body);
+  CHECK(anew["count"] == 2);
+  CHECK(anew["firstTimestamp"] == first["firstTimestamp"]);
+  CHECK(anew["metadata"]["name"] != first["metadata"]["name"]);
+  f.sent("m");
+  CHECK(f.request(3).method == "PATCH");
+  CHECK(f.request(3).target.ends_with(anew["metadata"]["name"].get<std::string>()));
+}
+
+TEST_CASE("many similar events become one combined event") {
+  Fixture f;
+  f.start_with_working_server();
+  for (int i = 1; i <= 9; ++i) {
+    CHECK(f.sent("message " + std::to_string(i))["message"] == "message " + std::to_string(i));
+  }
+  const json combined = f.sent("message 10");
+  CHECK(f.request(9).method == "POST");
+  CHECK(combined["message"] == "(combined from similar events): message 10");
+  const json again = f.sent("message 11");
+  CHECK(f.request(10).method == "PATCH");
+  CHECK(again["message"] == "(combined from similar events): message 11");
+  CHECK(again["count"] == 2);
+  // Another reason is another group.
+  f.send("message 12", claim_reference(), EventType::kWarning, "Other");
+  REQUIRE(f.transport.wait_for_requests(12));
+  CHECK(json::parse(f.request(11).body)["message"] == "message 12");
+  // After a quiet interval they are told apart again.
+  f.clock.advance(601s);
+  CHECK(f.sent("message 13")["message"] == "message 13");
+}
+
+TEST_CASE("the interval of similar events rolls on with each of them") {
+  FakeClock clock;
+  EventCorrelator correlator(clock);
+  EventReport report{.about = claim_reference(), .reason = "R"};
+  for (int i = 1; i <= 12; ++i) {
+    report.message = std::to_string(i);
+    const auto write = correlator.correlate(report);
+    REQUIRE(write.has_value());
+    CHECK(write->event.message.starts_with("(combined") == (i >= 10));
+    clock.advance(500s);
+  }
+}
+
+TEST_CASE("a flood about one object is cut off after 25, then one per 300 seconds") {
+  FakeClock clock;
+  EventCorrelator correlator(clock);
+  EventReport report{.about = claim_reference(), .reason = "R", .message = "m"};
+  int passed = 0;
+  for (int i = 0; i < 100; ++i) passed += correlator.correlate(report).has_value() ? 1 : 0;
+  CHECK(passed == 25);
+  clock.advance(299s);
+  CHECK_FALSE(correlator.correlate(report).has_value());
+  clock.advance(1s);
+  const auto write = correlator.correlate(report);
+  REQUIRE(write.has_value());
+  CHECK(write->event.count == 102);  // what was held back is counted
+  CHECK_FALSE(correlator.correlate(report).has_value());
+
+  // Other types and other objects have their own allowance; other reasons and messages do not.
+  report.type = EventType::kWarning;
+  CHECK(correlator.correlate(report).has_value());
+  report.type = EventType::kNormal;
+  report.reason = "Other";
+  report.message = "other";
+  CHECK_FALSE(correlator.correlate(report).has_value());
+  report.about = claim_reference("b");
+  CHECK(correlator.correlate(report).has_value());
+  clock.advance(24h);
+  passed = 0;
+  for (int i = 0; i < 100; ++i) passed += correlator.correlate(report).has_value() ? 1 : 0;
+  CHECK(passed == 25);
+}
+
+TEST_CASE("what the correlator remembers is bounded, oldest first forgotten") {
+  FakeClock clock;
+  EventCorrelator correlator(clock, 3);
+  const auto count = [&](const std::string& name) {
+    const EventReport report{.about = claim_reference(name), .reason = "R", .message = "m"};
+    const auto write = correlator.correlate(report);
+    correlator.stored(*write, {"team", name + ".1"});
+    return write->event.count;
+  };
+  CHECK(count("a") == 1);
+  CHECK(count("b") == 1);
+  CHECK(count("c") == 1);
+  CHECK(count("a") == 2);  // now the most recent
+  CHECK(count("d") == 1);  // drops b
+  CHECK(count("a") == 3);
+  CHECK(count("b") == 1);
+}
+
+TEST_CASE("equal events that wait together become one request") {
+  Fixture f;
+  f.send("m");
+  f.clock.advance(5s);
+  f.send("m");
+  f.send("other");
+  f.send("m");
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(2));
+  f.recorder.stop(1s);
+  CHECK(f.transport.requests().size() == 2);
+  const json event = json::parse(f.request(0).body);
+  CHECK(event["count"] == 3);
+  CHECK(event["firstTimestamp"] == format_rfc3339(f.clock.wall_now() - 5s));
+  CHECK(event["lastTimestamp"] == format_rfc3339(f.clock.wall_now()));
+}
+
+TEST_CASE("messages are bounded without cutting characters, combined ones too") {
+  Fixture f;
+  f.start_with_working_server();
+  const std::string long_message = "x" + [] {
+    std::string text;
+    for (int i = 0; i < 1000; ++i) text += "日";
+    return text;
+  }();
+  const std::string sent = f.sent(long_message)["message"];
+  CHECK(sent.size() <= 1024);
+  CHECK(sent.size() > 1020);
+  CHECK(long_message.starts_with(sent));
+  CHECK(json::accept("\"" + sent + "\""));
+  for (int i = 0; i < 10; ++i) f.sent(std::to_string(i) + long_message);
+  const std::string combined = json::parse(f.request(10).body)["message"];
+  CHECK(combined.starts_with("(combined"));
+  CHECK(combined.size() <= 1024);
+  // Bytes that are no UTF-8 are no reason to fail.
+  CHECK_FALSE(f.sent("bad \xff\xfe").empty());
+}
+
+TEST_CASE("an event that the API server refuses is dropped, and the next one is sent") {
+  Fixture f;
+  auto& script = f.transport.on("POST", "/events");
+  SUBCASE("namespace gone") { script.reply(404); }
+  SUBCASE("namespace terminating") {
+    script.reply(
+        403,
+        R"({"kind":"Status","reason":"Forbidden","message":"because it is being terminated"})");
+  }
+  SUBCASE("forbidden") { script.reply(403); }
+  SUBCASE("invalid") { script.reply(422); }
+  SUBCASE("conflict") { script.reply(409); }
+  SUBCASE("throttled") { script.reply(429); }
+  SUBCASE("500") { script.reply(500); }
+  SUBCASE("no JSON") { script.reply(200, "<html>"); }
+  f.start_with_working_server();
+  f.sent("first");
+  f.sent("second");
+  CHECK(f.transport.requests().size() == 2);
+  CHECK(f.recorder.dropped() == 1);
+}
+
+TEST_CASE("an event is sent again while no answer comes, under one name") {
+  Fixture f;
+  auto& script = f.transport.on("POST", "/events");
+  script.fail(ErrorCode::kTimeout).fail(ErrorCode::kUnavailable);
+  SUBCASE("and is stored") {}
+  SUBCASE("and was stored the first time already") {
+    script.reply(409, R"({"kind":"Status","reason":"AlreadyExists"})");
+  }
+  f.start_with_working_server();
+  f.send("m");
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  const std::string name = json::parse(f.request(0).body)["metadata"]["name"];
+  CHECK(json::parse(f.request(1).body)["metadata"]["name"] == name);
+  CHECK(json::parse(f.request(2).body)["metadata"]["name"] == name);
+  f.sent("m");
+  CHECK(f.request(3).method == "PATCH");
+  CHECK(f.request(3).target.ends_with(name));
+  CHECK(f.recorder.dropped() == 0);
+}
+
+TEST_CASE("a patch without an answer is repeated, and may turn into a create") {
+  Fixture f;
+  f.transport.on("PATCH", "/events").fail(ErrorCode::kTimeout).reply(404);
+  f.start_with_working_server();
+  const json first = f.sent("m");
+  f.send("m");
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 4; }));
+  CHECK(f.request(1).method == "PATCH");
+  CHECK(f.request(2).method == "PATCH");
+  CHECK(f.request(3).method == "POST");
+  CHECK(json::parse(f.request(3).body)["count"] == 2);
+}
+
+TEST_CASE("tries are bounded and spaced, and later events follow") {
+  Fixture f;
+  auto& script = f.transport.on("POST", "/events");
+  for (int i = 0; i < 12; ++i) script.fail(ErrorCode::kUnavailable);
+  f.start_with_working_server();
+  const auto begun = f.clock.now();
+  f.send("lost");
+  f.send("later");
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 13; }));
+  for (std::size_t i = 0; i < 12; ++i) {
+    CHECK(json::parse(f.request(i).body)["message"] == "lost");
+  }
+  CHECK(json::parse(f.request(12).body)["message"] == "later");
+  CHECK(f.clock.now() - begun >= 100s);
+  CHECK(f.recorder.dropped() == 1);
+}
+
+TEST_CASE("a full queue drops and counts, and never blocks") {
+  Fixture f;
+  for (int i = 0; i < 1200; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  CHECK(f.recorder.dropped() == 200);
+  f.start_with_working_server();
+  CHECK(f.transport.wait_for_requests(1000));
+  f.recorder.stop(5s);
+  CHECK(f.transport.requests().size() == 1000);
+}
+
+TEST_CASE("stop sends what is queued") {
+  Fixture f;
+  for (int i = 0; i < 20; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  f.start_with_working_server();
+  f.recorder.stop(1h);
+  CHECK(f.transport.requests().size() == 20);
+  f.recorder.stop(1h);
+  f.send("too late");
+  CHECK(f.transport.requests().size() == 20);
+  CHECK(f.recorder.dropped() == 1);
+}
+
+TEST_CASE("stop does not wait longer than its limit, whatever the server does") {
+  SystemClock clock;
+  FakeTransport transport;
+  ApiClient client(transport, clock, {});
+  EventRecorder recorder(client, clock, "c");
+  auto& script = transport.on("POST", "/events");
+  Duration limit = 50ms;
+  SUBCASE("silent") { script.hang(); }
+  SUBCASE("silent, no time given") {
+    script.hang();
+    limit = 0s;
+  }
+  SUBCASE("between two tries") {
+    script.fail(ErrorCode::kUnavailable).fail(ErrorCode::kUnavailable);
+  }
+  recorder.event(claim_reference(), EventType::kNormal, "R", "1");
+  recorder.event(claim_reference(), EventType::kNormal, "R", "2");
+  recorder.start();
+  REQUIRE(transport.wait_for_requests(1));
+  const auto asked = std::chrono::steady_clock::now();
+  recorder.stop(limit);
+  CHECK(std::chrono::steady_clock::now() - asked < 500ms);
+  CHECK(recorder.dropped() == 2);
+}
+
+TEST_CASE("a recorder that was never started, or is destroyed at once, ends quietly") {
+  Fixture never;
+  never.send("m");
+  never.recorder.stop(1s);
+  CHECK(never.recorder.dropped() == 1);
+  Fixture at_once;
+  at_once.start_with_working_server();
+}
