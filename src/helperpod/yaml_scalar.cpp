@@ -32,15 +32,21 @@ std::string without_underscores(std::string_view text) {
   return plain;
 }
 
+/// The base that follows from the character after a leading zero.
+int base_of(char c) {
+  if (c == 'x' || c == 'X') return 16;
+  if (c == 'b' || c == 'B') return 2;
+  return 8;
+}
+
 /// Go's ParseInt(text, 0, 64) and, for what is too big for it, ParseUint.
 std::optional<json> integer(std::string_view text) {
   const bool negative = !text.empty() && text.front() == '-';
   if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
   int base = 10;
   if (text.size() > 1 && text.front() == '0') {
-    const char kind = text[1];
-    base = kind == 'x' || kind == 'X' ? 16 : kind == 'b' || kind == 'B' ? 2 : 8;
-    text.remove_prefix(kind >= '0' && kind <= '9' ? 1 : 2);
+    base = base_of(text[1]);
+    text.remove_prefix(base == 8 && text[1] != 'o' && text[1] != 'O' ? 1 : 2);
   }
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();

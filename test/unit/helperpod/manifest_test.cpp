@@ -44,7 +44,7 @@ ManifestSettings settings() {
 }
 
 Operation create() {
-  return Operation{.action = Action::kCreate,
+  return Operation{.action = HelperAction::kCreate,
                    .volume_name = "pvc-1",
                    .claim = {"default", "data"},
                    .owner_uid = "uid-1",
@@ -149,7 +149,7 @@ TEST_CASE("a helper pod is the template plus what behaviour rule B6.2 adds, fiel
 
 TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mode") {
   Operation operation = create();
-  operation.action = Action::kDelete;
+  operation.action = HelperAction::kDelete;
   const json pod = build(load(kSimple), operation, settings());
   const json& container = pod["spec"]["containers"][0];
   CHECK(pod["metadata"]["name"] == "helper-pod-delete-pvc-1");
@@ -229,7 +229,7 @@ TEST_CASE("commands replace the scripts, and the scripts' volume goes when both 
     CHECK(pod["spec"]["volumes"][0]["configMap"]["items"] ==
           as_json(R"([{"key": "teardown", "path": "teardown"}])"));
     Operation removal = create();
-    removal.action = Action::kDelete;
+    removal.action = HelperAction::kDelete;
     CHECK(build(load(kSimple), removal, s)["spec"]["containers"][0]["command"] ==
           json::array({"/bin/sh", "/script/teardown"}));
   }
@@ -364,11 +364,11 @@ TEST_CASE("a template of an impossible shape is an error, not a crash") {
 }
 
 TEST_CASE("the name of a helper pod is the old one as long as that is valid") {
-  CHECK(pod_name("helper-pod", Action::kCreate, "pvc-0f") == "helper-pod-create-pvc-0f");
-  CHECK(pod_name("helper-pod", Action::kDelete, "pvc-0f") == "helper-pod-delete-pvc-0f");
-  CHECK(pod_name("a.b", Action::kCreate, "c") == "a.b-create-c");
+  CHECK(pod_name("helper-pod", HelperAction::kCreate, "pvc-0f") == "helper-pod-create-pvc-0f");
+  CHECK(pod_name("helper-pod", HelperAction::kDelete, "pvc-0f") == "helper-pod-delete-pvc-0f");
+  CHECK(pod_name("a.b", HelperAction::kCreate, "c") == "a.b-create-c");
   const std::string just(128 - std::string("-create-c").size(), 'x');
-  CHECK(pod_name(just, Action::kCreate, "c") == just + "-create-c");
+  CHECK(pod_name(just, HelperAction::kCreate, "c") == just + "-create-c");
 }
 
 TEST_CASE("names of helper pods are valid and different for any template and volume") {
@@ -381,7 +381,7 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
         std::string(103, 't') + "."}) {
     std::vector<std::string> names;
     for (const auto& volume : volumes) {
-      for (const Action action : {Action::kCreate, Action::kDelete}) {
+      for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
         names.push_back(pod_name(start, action, volume));
         CAPTURE(names.back());
         CHECK(is_dns_subdomain(names.back()));
@@ -395,7 +395,7 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
 }
 
 TEST_CASE("a long template name keeps the volume's name readable") {
-  const std::string name = pod_name(std::string(200, 't'), Action::kCreate, "pvc-0f");
+  const std::string name = pod_name(std::string(200, 't'), HelperAction::kCreate, "pvc-0f");
   CHECK(name.find("-create-pvc-0f-") != std::string::npos);
 }
 
@@ -482,7 +482,7 @@ TEST_CASE("a record of a later version is read as far as it is known") {
       R"({"action":"delete","volume":"v","ownerUid":"u","path":"/a/b","quota":{"x":1}})";
   const auto operation = operation_of(pod);
   REQUIRE(operation.ok());
-  CHECK(operation->action == Action::kDelete);
+  CHECK(operation->action == HelperAction::kDelete);
   CHECK(operation->attempt == 1);
   CHECK(operation->volume_mode == "Filesystem");
 }
