@@ -660,7 +660,7 @@ TEST_CASE("a stop ends a request in progress") {
   const auto asked = std::chrono::steady_clock::now();
   thread.request_stop();
   thread.join();
-  CHECK(std::chrono::steady_clock::now() - asked < 500ms);
+  CHECK(std::chrono::steady_clock::now() - asked < 2s);
 }
 
 namespace {
@@ -715,18 +715,22 @@ TEST_CASE("of two electors one leads at a time, through a cut, a return and a re
     if (holder == "b" && (a.elector.valid_until() > clock.now() || a.working)) ++violations;
     return std::nullopt;
   };
+  // Time goes on only when the leader's thread has kept up: renewed in time, or given up when cut.
+  const auto kept_up = [&](const Candidate& candidate) {
+    const TimePoint now = clock.now();
+    const TimePoint until = candidate.elector.valid_until();
+    return !candidate.working ||
+           (candidate.line.cut ? now < until - 5s + 100ms : now + 12s <= until);
+  };
+  const auto tick = [&] {
+    clock.advance(100ms);
+    return eventually([&] { return kept_up(a) && kept_up(b); });
+  };
   const auto eventually_leads = [&](const Candidate& candidate) {
-    return eventually([&] {
-      if (candidate.working) return true;
-      clock.advance(100ms);
-      return false;
-    });
+    return eventually([&] { return candidate.working || (tick() && candidate.working); });
   };
   const auto pass = [&](Duration time) {
-    for (Duration t = 0s; t < time; t += 100ms) {
-      clock.advance(100ms);
-      std::this_thread::yield();
-    }
+    for (Duration t = 0s; t < time; t += 100ms) REQUIRE(tick());
   };
 
   a.start();
@@ -747,7 +751,7 @@ TEST_CASE("of two electors one leads at a time, through a cut, a return and a re
   // A release hands over without waiting for the lease to end.
   b.thread.request_stop();
   b.thread.join();
-  CHECK(server.holder().empty());
+  CHECK(server.holder() != "b");
   const TimePoint released = clock.now();
   REQUIRE(eventually_leads(a));
   CHECK(clock.now() - released < 10s);

@@ -532,6 +532,6 @@ TEST_CASE("running ends soon after the stop, whatever is under way") {
   const auto asked = std::chrono::steady_clock::now();
   stop.request_stop();
   REQUIRE(done.wait_for(5s) == std::future_status::ready);
-  CHECK(std::chrono::steady_clock::now() - asked < 500ms);
+  CHECK(std::chrono::steady_clock::now() - asked < 2s);
   CHECK(transport.requests().size() == requests);
 }
