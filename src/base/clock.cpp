@@ -53,7 +53,7 @@ std::string format_rfc3339_micro(std::chrono::system_clock::time_point time) {
   const auto whole = std::chrono::floor<std::chrono::seconds>(time);
   const auto micros = std::chrono::duration_cast<std::chrono::microseconds>(time - whole).count();
   std::string text = format_rfc3339(whole);
-  std::array<char, 16> fraction{};
+  std::array<char, 24> fraction{};
   std::snprintf(fraction.data(), fraction.size(), ".%06lldZ", static_cast<long long>(micros));
   text.pop_back();
   return text + fraction.data();
