@@ -1,0 +1,74 @@
+# The front door: each target installs what it lacks (Debian 12, root or sudo), builds what it needs
+# and does one thing. What is behind it: CMakePresets.json and scripts/.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := build
+
+DEPS := scripts/install-deps.sh
+CONFIGURE := cmake --log-level=WARNING --preset
+BUILD := cmake --build --preset
+DAEMON := src/local-path-provisioner
+
+.PHONY: help build demo test e2e bench fmt lint image asan tsan tsa clean
+
+help: ## Show this list
+	@printf 'make TARGET\n\n'
+	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1\t/' | \
+	  while IFS=$$'\t' read -r target text; do printf '  %-7s %s\n' "$$target" "$$text"; done
+	@printf '\nEach target first installs the Debian packages it lacks, with apt-get, as root or by sudo.\n'
+
+build: ## Build the daemon as it is shipped: build/release/src/local-path-provisioner
+	@$(DEPS) build
+	@$(CONFIGURE) release >/dev/null
+	@$(BUILD) release --target local-path-provisioner
+	@echo "built: build/release/$(DAEMON)"
+
+demo: ## Watch a claim become a directory and go again, on a cluster in one process (DEMO_KEEP=1 keeps it)
+	@$(DEPS) build demo
+	@$(CONFIGURE) dev >/dev/null
+	@$(BUILD) dev --target local-path-provisioner lpp-demo -- --quiet
+	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
+
+test: ## Run the unit and integration tests
+	@$(DEPS) build demo
+	@scripts/run-tests.sh dev
+
+e2e: ## Run the end-to-end tests on a real control plane, and a real node where the machine can
+	@$(DEPS) build
+	@$(CONFIGURE) dev >/dev/null
+	@$(BUILD) dev -- --quiet
+	@LPP_BUILD_DIR="$(CURDIR)/build/dev" test/e2e/run.sh || { \
+	  code=$$?; \
+	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
+	  echo 'e2e: skipped, see above'; }
+
+bench: ## Measure the daemon
+	@if [ -x test/bench/run.sh ]; then $(DEPS) build && test/bench/run.sh; \
+	else echo 'bench: there is no benchmark yet; it will be test/bench/run.sh'; fi
+
+fmt: ## Bring the C++ files into the form of .clang-format
+	@$(DEPS) lint
+	@scripts/format.sh
+
+lint: ## Check form, rules, shell scripts, clang-tidy and clang's thread-safety analysis
+	@$(DEPS) build lint
+	@scripts/lint.sh
+
+image: ## Build the container image with docker or buildah (IMAGE=name:tag)
+	@scripts/image.sh
+
+asan: ## Run the tests under the address, leak and undefined-behaviour sanitizers
+	@$(DEPS) build demo
+	@scripts/run-tests.sh asan
+
+tsan: ## Run the tests under the thread sanitizer
+	@$(DEPS) build demo
+	@scripts/run-tests.sh tsan
+
+tsa: ## Compile with clang's static thread-safety analysis
+	@$(DEPS) build lint
+	@$(CONFIGURE) tsa >/dev/null
+	@$(BUILD) tsa -- --quiet
+
+clean: ## Remove everything that was built
+	rm -rf build

@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# check-rules.sh: the rules of CONTRIBUTING.md that a search can judge. Each finding is one line.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+. scripts/sources.sh
+
+MAX_LINES=500
+found=0
+finding() {
+  printf '%s\n' "$*" >&2
+  found=1
+}
+
+# only_in PATTERN "ALLOWED FILES" WHY FILE...   The pattern may stand in the allowed files only.
+only_in() {
+  local pattern=$1 allowed=" $2 " why=$3 hit
+  shift 3
+  while read -r hit; do
+    if [ -z "$hit" ]; then continue; fi
+    case $allowed in *" ${hit%%:*} "*) ;; *) finding "$hit: $why" ;; esac
+  done < <(grep -HnE "$pattern" "$@" | cut -c 1-200)
+}
+
+mapfile -t source < <(list_files 'src/*.cpp' 'src/*.h')
+mapfile -t unit < <(list_files 'test/unit/*.cpp' 'test/unit/*.h')
+mapfile -t cpp < <(list_files '*.cpp' '*.h')
+mapfile -t text < <(list_files '*' | grep -vE '\.(sum|png|svg)$')
+
+only_in '#include <httplib\.h>' "src/k8s/httplib_transport.cpp src/app/health_server.cpp" \
+  "httplib.h stays behind the transport and the health server" "${source[@]}"
+only_in '(system|steady)_clock::now\(|this_thread::sleep|\b(u|nano)?sleep\(' \
+  "src/base/clock.cpp" "time comes from the injected Clock" "${source[@]}"
+only_in 'this_thread::sleep|\b(u|nano)?sleep\(' "" "unit tests wait for conditions, not for time" \
+  "${unit[@]}"
+only_in 'std::(mutex|condition_variable|lock_guard|unique_lock|scoped_lock)\b' "src/base/sync.h" \
+  "locks are Mutex, MutexLock and CondVar of base/sync.h" "${source[@]}"
+only_in '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' "" "unfinished work belongs into an issue" "${text[@]}"
+
+for file in "${cpp[@]}"; do
+  lines=$(wc -l <"$file")
+  if [ "$lines" -gt $MAX_LINES ]; then
+    finding "$file: $lines lines; a file is one thing and has at most $MAX_LINES"
+  fi
+done
+for file in $(list_files '*.h'); do
+  if ! grep -q '^#pragma once$' "$file"; then finding "$file: no #pragma once"; fi
+done
+exit $found

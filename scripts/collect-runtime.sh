@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# collect-runtime.sh PROGRAM ROOT: makes ROOT a file system that can run the program and holds
+# nothing more: the program in /usr/bin, its shared libraries with their copyright files, a user.
+set -euo pipefail
+
+if [ $# != 2 ] || [ ! -x "$1" ]; then
+  echo 'usage: collect-runtime.sh PROGRAM ROOT' >&2
+  exit 2
+fi
+program=$1
+root=$2
+if [ -e "$root" ]; then
+  echo "collect-runtime: $root exists already" >&2
+  exit 1
+fi
+
+install -D -m 755 "$program" "$root/usr/bin/$(basename "$program")"
+
+# "libx.so.1 => /lib/.../libx.so.1 (0x...)" and "/lib64/ld-linux-x86-64.so.2 (0x...)"
+libraries=$(ldd "$program")
+if grep 'not found' <<<"$libraries" >&2; then exit 1; fi
+grep -oE '(/[^ ]+) \(0x' <<<"$libraries" | cut -d ' ' -f 1 | while read -r library; do
+  install -D -m 755 "$library" "$root$library" # a link becomes the file it points to
+  package=$(dpkg-query -S "$(readlink -f "$library")" 2>/dev/null | cut -d : -f 1 | head -n 1)
+  copyright=/usr/share/doc/$package/copyright
+  if [ -n "$package" ] && [ -f "$copyright" ]; then install -D -m 644 "$copyright" "$root$copyright"; fi
+done
+
+install -d -m 755 "$root/etc" "$root/proc" "$root/dev" "$root/sys"
+install -d -m 1777 "$root/tmp"
+echo 'nonroot:x:65532:65532:nonroot:/:/sbin/nologin' >"$root/etc/passwd"
+echo 'nonroot:x:65532:' >"$root/etc/group"
+echo 'hosts: files dns' >"$root/etc/nsswitch.conf"

@@ -1,0 +1,71 @@
+#!/usr/bin/env bash
+# install-deps.sh [--check] GROUP...
+#
+# Installs the Debian packages of the groups that are missing; says nothing and does nothing when
+# all are there. --check only says what is missing.
+# Groups: build, lint, demo, image. (The end-to-end tests bring their own list, see
+# test/e2e/cluster/install-deps.sh.)
+# Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be done here.
+set -euo pipefail
+
+BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libssl-dev libspdlog-dev libyaml-cpp-dev
+  nlohmann-json3-dev doctest-dev)
+LINT=(clang clang-format clang-tidy shellcheck)
+DEMO=(bubblewrap busybox-static)
+IMAGE=(buildah)
+
+say() { printf 'install-deps: %s\n' "$*" >&2; }
+usage() {
+  say "usage: install-deps.sh [--check] build|lint|demo|image..."
+  exit 2
+}
+
+check=
+packages=()
+for argument in "$@"; do
+  case $argument in
+    --check) check=1 ;;
+    build) packages+=("${BUILD[@]}") ;;
+    lint) packages+=("${LINT[@]}") ;;
+    demo) packages+=("${DEMO[@]}") ;;
+    image) packages+=("${IMAGE[@]}") ;;
+    *) usage ;;
+  esac
+done
+if [ ${#packages[@]} = 0 ]; then usage; fi
+
+if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
+  say "this is not a Debian system: nothing is checked or installed. What is needed, by the names"
+  say "of Debian 12: ${packages[*]}"
+  exit 0
+fi
+
+missing=()
+for package in "${packages[@]}"; do
+  # One line per architecture that knows the package.
+  dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+    missing+=("$package")
+done
+if [ ${#missing[@]} = 0 ]; then exit 0; fi
+
+install="apt-get install --no-install-recommends ${missing[*]}"
+if [ -n "$check" ]; then
+  say "missing packages: ${missing[*]}"
+  exit 3
+fi
+if [ "$(id -u)" = 0 ]; then
+  as_root=()
+elif command -v sudo >/dev/null; then
+  as_root=(sudo)
+else
+  say "missing packages, and neither root nor sudo to install them. As root: $install"
+  exit 3
+fi
+
+say "installing ${missing[*]}"
+apt=(env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300)
+"${as_root[@]}" "${apt[@]}" update || say "apt-get update failed; trying with the lists at hand"
+"${as_root[@]}" "${apt[@]}" -y --no-install-recommends install "${missing[@]}" >/dev/null || {
+  say "apt-get failed. By hand, as root: $install"
+  exit 1
+}

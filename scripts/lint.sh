@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# lint.sh: everything that is judged without running the programs: the project's rules, the form of
+# the C++ files, the shell scripts, clang-tidy and clang's thread-safety analysis. Goes on after a
+# failure, so that one run tells all; files that passed and did not change are not looked at again.
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+. scripts/sources.sh
+
+failed=()
+step() { # NAME COMMAND...
+  local name=$1 begin=$SECONDS
+  shift
+  if "$@"; then
+    printf 'lint: %s: ok (%s s)\n' "$name" $((SECONDS - begin))
+  else
+    printf 'lint: %s: FAILED\n' "$name" >&2
+    failed+=("$name")
+  fi
+}
+
+shell_scripts() {
+  list_files '*.sh'
+  list_files '*' | grep -v '\.[a-z]*$' | while read -r file; do
+    if head -n 1 "$file" | grep -qE '^#!.*\b(ba)?sh\b'; then printf '%s\n' "$file"; fi
+  done
+}
+check_shell() { shell_scripts | xargs -r shellcheck -x -P SCRIPTDIR -P .; }
+
+# Compiling with clang's thread-safety analysis runs clang-tidy beside it, see the preset.
+check_tidy() {
+  cmake --preset tidy --log-level=WARNING >/dev/null &&
+    cmake --build --preset tidy -- --quiet -k 0 | grep -vE '^[0-9]+ warnings? generated|^ninja: no work'
+  return "${PIPESTATUS[0]}"
+}
+
+step rules scripts/check-rules.sh
+step clang-format scripts/format.sh --check
+step shellcheck check_shell
+step "clang-tidy and thread safety" check_tidy
+if [ ${#failed[@]} != 0 ]; then
+  printf 'lint: failed: %s\n' "${failed[*]}" >&2
+  exit 1
+fi

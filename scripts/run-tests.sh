@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# run-tests.sh [PRESET [ctest arguments...]]: builds a preset (default: dev) and runs its unit and
+# integration tests. The last line counts the test cases of all programs.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+preset=${1:-dev}
+if [ $# -gt 0 ]; then shift; fi
+build=build/$preset
+
+cmake --preset "$preset" --log-level=WARNING >/dev/null
+cmake --build --preset "$preset" -- --quiet
+
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1}
+export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1}
+
+# The sanitizers of gcc 12 cannot place their memory where the kernel scatters mappings wider than
+# 28 bits, as newer ones do: switch that off for the tests.
+run=()
+bits=$(cat /proc/sys/vm/mmap_rnd_bits 2>/dev/null || echo 0)
+case $preset in
+  asan | tsan)
+    if [ "$bits" -gt 28 ]; then
+      if setarch "$(uname -m)" -R true 2>/dev/null; then
+        run=(setarch "$(uname -m)" -R)
+      else
+        printf 'run-tests: vm.mmap_rnd_bits is %s and may not be bypassed here; if the programs\n' "$bits" >&2
+        printf 'run-tests: do not start: sysctl vm.mmap_rnd_bits=28\n' >&2
+      fi
+    fi
+    ;;
+esac
+
+result=0
+"${run[@]}" ctest --preset "$preset" -j "$(nproc)" --no-tests=error "$@" || result=$?
+
+# doctest's own totals, one line per program.
+sed 's/\x1b\[[0-9;]*m//g' "$build/Testing/Temporary/LastTest.log" |
+  awk -v preset="$preset" -v result="$result" '
+    /^\[doctest\] test cases:/ {
+      gsub(/[^0-9]+/, " ")
+      passed += $2; failed += $3; skipped += $4
+    }
+    END {
+      # A program that crashed has no totals; ctest still knows.
+      if (result != 0 && failed == 0) failed = 1
+      printf "%s: %d passed, %d failed, %d skipped\n", preset, passed, failed, skipped
+    }'
+exit "$result"
