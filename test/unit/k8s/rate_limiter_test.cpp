@@ -1,0 +1,79 @@
+#include "k8s/rate_limiter.h"
+
+#include <doctest/doctest.h>
+
+#include <future>
+
+#include "fakes/fake_clock.h"
+
+using namespace lpp;  // NOLINT(google-build-using-namespace): a test file
+using lpp::k8s::RateLimiter;
+using lpp::testing::FakeClock;
+using namespace std::chrono_literals;
+
+namespace {
+
+bool ready(const std::future<bool>& call) { return call.wait_for(0s) == std::future_status::ready; }
+
+std::future<bool> acquire_later(RateLimiter& limiter, TimePoint deadline,
+                                const std::stop_token& stop) {
+  return std::async(std::launch::async,
+                    [&limiter, deadline, stop] { return limiter.acquire(deadline, stop); });
+}
+
+}  // namespace
+
+TEST_CASE("a burst passes at once, then nothing before the deadline") {
+  FakeClock clock;
+  RateLimiter limiter(clock, 5, 10);
+  const auto now = clock.now();
+  for (int i = 0; i < 10; ++i) CHECK(limiter.acquire(now, {}));
+  CHECK_FALSE(limiter.acquire(now + 100ms, {}));
+  clock.advance(200ms);
+  CHECK(limiter.acquire(clock.now(), {}));
+  CHECK_FALSE(limiter.acquire(clock.now(), {}));
+}
+
+TEST_CASE("unused time saves at most a burst") {
+  FakeClock clock;
+  RateLimiter limiter(clock, 5, 3);
+  clock.advance(1h);
+  int passed = 0;
+  while (limiter.acquire(clock.now(), {})) ++passed;
+  CHECK(passed == 3);
+}
+
+TEST_CASE("who waits gets the next token when its time has come, and a refusal costs none") {
+  FakeClock clock;
+  RateLimiter limiter(clock, 1, 1);
+  CHECK(limiter.acquire(clock.now(), {}));
+  CHECK_FALSE(limiter.acquire(clock.now() + 500ms, {}));
+  auto first = acquire_later(limiter, clock.now() + 10s, {});
+  for (int i = 0; i < 9; ++i) clock.advance(100ms);
+  CHECK(first.wait_for(30ms) == std::future_status::timeout);
+  clock.advance(100ms);
+  REQUIRE(first.wait_for(10s) == std::future_status::ready);
+  CHECK(first.get());
+}
+
+TEST_CASE("a stop ends the wait and gives the token back") {
+  FakeClock clock;
+  RateLimiter limiter(clock, 1, 1);
+  CHECK(limiter.acquire(clock.now(), {}));
+  std::stop_source stop;
+  auto waiting = acquire_later(limiter, clock.now() + 10s, stop.get_token());
+  CHECK_FALSE(ready(waiting));
+  stop.request_stop();
+  REQUIRE(waiting.wait_for(10s) == std::future_status::ready);
+  CHECK_FALSE(waiting.get());
+  clock.advance(1s);
+  CHECK(limiter.acquire(clock.now(), {}));
+  CHECK_FALSE(limiter.acquire(clock.now(), stop.get_token()));
+}
+
+TEST_CASE("absurd settings neither crash nor let everything pass") {
+  FakeClock clock;
+  RateLimiter limiter(clock, 0, 0);
+  CHECK(limiter.acquire(clock.now(), {}));
+  CHECK_FALSE(limiter.acquire(clock.now() + 100s, {}));
+}
