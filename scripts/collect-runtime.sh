@@ -21,9 +21,10 @@ libraries=$(ldd "$program")
 if grep 'not found' <<<"$libraries" >&2; then exit 1; fi
 grep -oE '(/[^ ]+) \(0x' <<<"$libraries" | cut -d ' ' -f 1 | while read -r library; do
   install -D -m 755 "$library" "$root$library" # a link becomes the file it points to
-  package=$(dpkg-query -S "$(readlink -f "$library")" 2>/dev/null | cut -d : -f 1 | head -n 1)
+  # The package database may know it by either side of the link /lib -> /usr/lib.
+  package=$(dpkg-query -S "$library" "/usr$library" 2>/dev/null | cut -d : -f 1 | head -n 1 || true)
   copyright=/usr/share/doc/$package/copyright
-  if [ -n "$package" ] && [ -f "$copyright" ]; then install -D -m 644 "$copyright" "$root$copyright"; fi
+  if [ -f "$copyright" ]; then install -D -m 644 "$copyright" "$root$copyright"; fi
 done
 
 install -d -m 755 "$root/etc" "$root/proc" "$root/dev" "$root/sys"
