@@ -2,40 +2,15 @@
 
 #include <doctest/doctest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 
 #include "base/clock.h"
+#include "fakes/temp_folder.h"
 #include "integration/support/test_server.h"
 #include "k8s/httplib_transport.h"
 
 namespace lpp::testing {
-
-/// A folder that goes with the test.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = (std::filesystem::temp_directory_path() / "lpp-test-XXXXXX").string();
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  std::string path(const std::string& name) const { return path_ + "/" + name; }
-  std::string write(const std::string& name, const std::string& text) const {
-    std::ofstream(path(name)) << text;
-    return path(name);
-  }
-
- private:
-  std::string path_;
-};
 
 /// What most transport tests need: an authority, a server certificate for loopback, a clock.
 struct TransportFixture {

@@ -1,0 +1,146 @@
+#include "k8s/rest_config.h"
+
+#include <doctest/doctest.h>
+
+#include <map>
+
+#include "fakes/temp_folder.h"
+
+using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using lpp::testing::TempFolder;
+
+namespace {
+
+struct Machine {
+  TempFolder folder;
+  std::map<std::string, std::string> env{};
+
+  RestConfigSources sources(const std::string& flag = "") const {
+    return {.kubeconfig_flag = flag,
+            .getenv =
+                [this](const std::string& name) {
+                  const auto it = env.find(name);
+                  return it == env.end() ? std::nullopt : std::optional(it->second);
+                },
+            .service_account_dir = folder.path("sa")};
+  }
+  std::string kubeconfig(const std::string& name, const std::string& host) const {
+    return folder.write(name,
+                        "current-context: x\ncontexts: [{name: x, context: {cluster: c}}]\n"
+                        "clusters: [{name: c, cluster: {server: \"https://" +
+                            host + "\"}}]\n");
+  }
+  void service_account() {
+    folder.write("sa/token", "token\n");
+    folder.write("sa/ca.crt", "ca");
+    env["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
+    env["KUBERNETES_SERVICE_PORT"] = "443";
+  }
+  std::string host(const std::string& flag = "") const {
+    const auto config = load_rest_config(sources(flag));
+    return config.ok() ? config->host : "error: " + config.error().message;
+  }
+};
+
+bool contains(const std::string& text, const std::string& part) {
+  if (text.find(part) != std::string::npos) return true;
+  MESSAGE(text);
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Machine, "the flag comes first, then KUBECONFIG, the cluster, the home folder") {
+  env["HOME"] = folder.path("home");
+  kubeconfig("home/.kube/config", "home");
+  CHECK(host() == "home");
+  service_account();
+  CHECK(host() == "10.0.0.1");
+  env["KUBECONFIG"] = folder.path("none") + "::" + kubeconfig("first", "first") + ":" +
+                      kubeconfig("second", "second");
+  CHECK(host() == "first");
+  CHECK(host(kubeconfig("flag", "flag")) == "flag");
+}
+
+TEST_CASE_FIXTURE(Machine, "a file that was asked for is not passed over when it is bad") {
+  service_account();
+  CHECK(contains(host(folder.path("none")), folder.path("none")));
+  env["KUBECONFIG"] = folder.write("bad", "hello");
+  CHECK(contains(host(), folder.path("bad")));
+}
+
+TEST_CASE_FIXTURE(Machine, "when nothing serves, the error names all that was tried") {
+  CHECK(contains(host(),
+                 "--kubeconfig is not given; KUBECONFIG is not set; in-cluster: "
+                 "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set; "
+                 "HOME is not set"));
+  env["KUBECONFIG"] = "/none-a:/none-b";
+  env["HOME"] = folder.path("home");
+  env["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
+  env["KUBERNETES_SERVICE_PORT"] = "443";
+  const std::string error = host();
+  for (const std::string& part :
+       {std::string("/none-a does not exist"), std::string("/none-b does not exist"),
+        folder.path("sa/token"), folder.path("home/.kube/config") + " does not exist"}) {
+    CHECK(contains(error, part));
+  }
+  CHECK_FALSE(load_rest_config({}).ok());
+}
+
+TEST_CASE_FIXTURE(Machine, "in a cluster: token and authority files, IPv6, namespace") {
+  service_account();
+  auto config = load_in_cluster(sources());
+  REQUIRE(config.ok());
+  CHECK(config->https);
+  CHECK(config->port == 443);
+  CHECK(config->token_file == folder.path("sa/token"));
+  CHECK(config->ca.file == folder.path("sa/ca.crt"));
+  CHECK(config->default_namespace == "default");
+  CHECK(config->source == "in-cluster");
+  folder.write("sa/namespace", "kube-system\n");
+  CHECK(load_in_cluster(sources())->default_namespace == "kube-system");
+  env["POD_NAMESPACE"] = "mine";
+  CHECK(load_in_cluster(sources())->default_namespace == "mine");
+  for (const char* host : {"fd00::1", "[fd00::1]"}) {
+    env["KUBERNETES_SERVICE_HOST"] = host;
+    CHECK(load_in_cluster(sources())->host == "fd00::1");
+  }
+  // Without an authority file the system's roots are used.
+  folder.remove("sa/ca.crt");
+  CHECK(load_in_cluster(sources())->ca.empty());
+}
+
+TEST_CASE_FIXTURE(Machine, "in a cluster: what is missing or odd is named") {
+  service_account();
+  SUBCASE("port") {
+    for (const char* port : {"", "x", "0", "65536", "443x", "-1"}) {
+      env["KUBERNETES_SERVICE_PORT"] = port;
+      const auto config = load_in_cluster(sources());
+      REQUIRE_FALSE(config.ok());
+      CHECK(contains(config.error().message, "KUBERNETES_SERVICE_PORT"));
+    }
+  }
+  SUBCASE("token missing") {
+    folder.remove("sa/token");
+    CHECK(contains(load_in_cluster(sources()).error().message, folder.path("sa/token")));
+  }
+  SUBCASE("token empty") {
+    folder.write("sa/token", " \n");
+    CHECK(contains(load_in_cluster(sources()).error().message, "is empty"));
+  }
+}
+
+TEST_CASE_FIXTURE(Machine, "a proxy from the environment is taken, or refused by name") {
+  const std::string file = kubeconfig("config", "api.example.com");
+  env["HTTPS_PROXY"] = "http://p:3128";
+  CHECK(load_rest_config(sources(file))->proxy_url == "http://p:3128");
+  env["NO_PROXY"] = ".example.com";
+  CHECK(load_rest_config(sources(file))->proxy_url.empty());
+  env["NO_PROXY"] = "";
+  env["HTTPS_PROXY"] = "socks5://p:1080";
+  const auto refused = load_rest_config(sources(file));
+  REQUIRE_FALSE(refused.ok());
+  CHECK(contains(refused.error().message, "HTTPS_PROXY"));
+  CHECK(contains(refused.error().message, "socks5"));
+}

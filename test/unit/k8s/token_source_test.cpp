@@ -1,0 +1,82 @@
+#include "k8s/token_source.h"
+
+#include <doctest/doctest.h>
+
+#include "fakes/fake_clock.h"
+#include "fakes/temp_folder.h"
+
+using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using lpp::testing::FakeClock;
+using lpp::testing::TempFolder;
+using namespace std::chrono_literals;
+
+TEST_CASE("a token file is read again after 50 seconds, by its path") {
+  FakeClock clock;
+  const TempFolder folder;
+  folder.write("a", "one\n");
+  std::filesystem::create_symlink(folder.path("a"), folder.path("token"));
+  TokenSource source("", folder.path("token"), clock);
+  CHECK(source.token().value() == "one");
+  // As the kubelet does: another file behind the same name.
+  folder.write("b", "two\n");
+  std::filesystem::create_symlink(folder.path("b"), folder.path("next"));
+  std::filesystem::rename(folder.path("next"), folder.path("token"));
+  clock.advance(49s);
+  CHECK(source.token().value() == "one");
+  clock.advance(1s);
+  CHECK(source.token().value() == "two");
+}
+
+TEST_CASE("while the file cannot be used the last good token serves") {
+  FakeClock clock;
+  const TempFolder folder;
+  const std::string file = folder.write("token", "good");
+  TokenSource source("", file, clock);
+  CHECK(source.token().value() == "good");
+  SUBCASE("missing") { folder.remove("token"); }
+  SUBCASE("empty") { folder.write("token", " \n"); }
+  SUBCASE("not a token") { folder.write("token", "a\nX-Evil: b"); }
+  clock.advance(50s);
+  CHECK(source.token().value() == "good");
+  folder.write("token", "better");
+  clock.advance(50s);
+  CHECK(source.token().value() == "better");
+}
+
+TEST_CASE("a file that never held a token is an error that names it") {
+  FakeClock clock;
+  const TempFolder folder;
+  TokenSource source("", folder.path("token"), clock);
+  const auto missing = source.token();
+  REQUIRE_FALSE(missing.ok());
+  CHECK(missing.error().is(ErrorCode::kUnauthorized));
+  CHECK(missing.error().message.find(folder.path("token")) != std::string::npos);
+  // It is looked at again at once: nothing serves in its place.
+  folder.write("token", "now");
+  CHECK(source.token().value() == "now");
+}
+
+TEST_CASE("a fixed token serves until the file can be read") {
+  FakeClock clock;
+  const TempFolder folder;
+  CHECK(TokenSource("fixed", "", clock).token().value() == "fixed");
+  CHECK(TokenSource("", "", clock).token().value().empty());
+  TokenSource both("fixed", folder.path("token"), clock);
+  CHECK(both.token().value() == "fixed");
+  folder.write("token", "from file");
+  clock.advance(50s);
+  CHECK(both.token().value() == "from file");
+}
+
+TEST_CASE("a refused token is read again soon, but not for every refusal") {
+  FakeClock clock;
+  const TempFolder folder;
+  TokenSource source("", folder.write("token", "one"), clock);
+  CHECK(source.token().value() == "one");
+  folder.write("token", "two");
+  source.invalidate();
+  CHECK(source.token().value() == "one");
+  clock.advance(1s);
+  CHECK(source.token().value() == "two");
+}
