@@ -1,0 +1,123 @@
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+
+#include "integration/support/transport_fixture.h"
+#include "k8s/api_client.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using nlohmann::json;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* kV1 = "client.authentication.k8s.io/v1";
+
+/// A user whose plugin prints the ExecCredential in a file.
+struct ExecUser : TransportFixture {
+  TempFolder folder;
+
+  void give(const json& status) const {
+    folder.write("credential",
+                 json{{"kind", "ExecCredential"}, {"apiVersion", kV1}, {"status", status}}.dump());
+  }
+  k8s::RestConfig exec_config(const TestServer& server) const {
+    auto made = config(server);
+    made.exec = k8s::ExecPlugin{
+        .api_version = kV1, .command = "/bin/cat", .args = {folder.path("credential")}};
+    return made;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(ExecUser, "a plugin's token is sent; after a 401 the plugin is asked again") {
+  TestServer server(options(), [](Exchange& exchange) {
+    const bool good = exchange.request().header("authorization") == "Bearer new";
+    return exchange.respond(good ? 200 : 401, "{}");
+  });
+  give({{"token", "old"}});
+  const auto client = transport(exec_config(server));
+  REQUIRE(client->round_trip(get(), {}).ok());
+  CHECK(server.requests().at(0).header("authorization") == "Bearer old");
+  give({{"token", "new"}});
+  // Not at once: a server that refuses everything must not make us run the plugin all the time.
+  int status = 0;
+  for (int i = 0; i < 100 && status != 200; ++i) {
+    clock.sleep_for(100ms, {});
+    const auto next = client->round_trip(get(), {});
+    REQUIRE(next.ok());
+    status = next->status;
+  }
+  CHECK(status == 200);
+}
+
+TEST_CASE_FIXTURE(ExecUser,
+                  "a plugin's certificate authenticates; a new one gets new connections") {
+  auto opts = options();
+  opts.client_ca = ca.pem();
+  TestServer server(opts, answer_ok);
+  const auto status_for = [&](const std::string& user, Duration valid) {
+    const auto client = ca.client(user);
+    return json{{"clientCertificateData", client.certificate},
+                {"clientKeyData", client.key},
+                {"expirationTimestamp", format_rfc3339(clock.wall_now() + valid)}};
+  };
+  give(status_for("first", 2s));
+  const auto client = transport(exec_config(server));
+  REQUIRE(client->round_trip(get(), {}).ok());
+  CHECK(server.requests().at(0).client_name == "first");
+  give(status_for("second", 1h));
+  std::string name;
+  for (int i = 0; i < 100 && name != "second"; ++i) {
+    clock.sleep_for(50ms, {});
+    REQUIRE(client->round_trip(get(), {}).ok());
+    name = server.requests().back().client_name;
+  }
+  CHECK(name == "second");
+  CHECK(server.connections() == 2);
+}
+
+TEST_CASE_FIXTURE(ExecUser, "a plugin that fails is the call's error; nothing is sent") {
+  TestServer server(options(), answer_ok);
+  const auto response = transport(exec_config(server))->round_trip(get(), {});
+  REQUIRE_FALSE(response.ok());
+  CHECK(response.error().is(ErrorCode::kUnauthorized));
+  CHECK(response.error().message.find("/bin/cat") != std::string::npos);
+  CHECK(server.connections() == 0);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "verbs and watches work over a real connection") {
+  TestServer server(options(), [](Exchange& exchange) {
+    const auto& request = exchange.request();
+    if (request.target.find("watch=true") != std::string::npos) {
+      exchange.begin_chunks();
+      exchange.chunk("{\"type\":\"ADDED\",\"obj");
+      exchange.chunk("ect\":{}}\n{\"type\":\"BOOKMARK\"}\n");
+      return exchange.end_chunks();
+    }
+    if (request.method == "POST") {
+      return exchange.respond(409,
+                              R"({"kind":"Status","reason":"AlreadyExists","message":"there"})");
+    }
+    return exchange.respond(200, R"({"items":[]})");
+  });
+  const auto client_transport = transport(server);
+  k8s::ApiClient client(*client_transport, clock, {});
+  CHECK(client.list(k8s::kPods, "a", {.limit = 5}).ok());
+  CHECK(client.create(k8s::kPods, "a", json::object()).error().is(ErrorCode::kAlreadyExists));
+  CHECK(client.remove(k8s::kPods, {"a", "b"}, {.uid = "u"}).ok());
+  std::vector<std::string> types;
+  CHECK(client
+            .watch(k8s::kPods, "a", {.resource_version = "1"},
+                   [&](std::string_view line) {
+                     types.push_back(json::parse(line)["type"]);
+                     return true;
+                   },
+                   {})
+            .ok());
+  CHECK(types == std::vector<std::string>{"ADDED", "BOOKMARK"});
+  CHECK(json::parse(server.requests().at(2).body)["preconditions"]["uid"] == "u");
+}
