@@ -96,13 +96,15 @@ bool ApiRequest::is(std::string_view wanted_verb, std::string_view wanted_resour
                                          : subresource == wanted_resource.substr(slash + 1);
 }
 
+std::string ApiRequest::kind() const {
+  if (resource.empty()) return method;
+  return verb + " " + resource + (subresource.empty() ? "" : "/" + subresource);
+}
+
 std::string ApiRequest::to_string() const {
   if (resource.empty()) return method + " " + target;
-  std::string text = verb + " " + resource;
-  if (!subresource.empty()) text += "/" + subresource;
-  if (!ns.empty() || !name.empty()) text += " ";
-  if (!ns.empty()) text += ns + "/";
-  return text + name;
+  if (ns.empty() && name.empty()) return kind();
+  return kind() + " " + (ns.empty() ? "" : ns + "/") + name;
 }
 
 }  // namespace lpp::testing

@@ -30,6 +30,8 @@ struct ApiRequest {
   bool is_write() const { return method != "GET" && method != "HEAD"; }
   /// True for this verb and resource, the subresource written as "pods/status"; "" matches any.
   bool is(std::string_view wanted_verb, std::string_view wanted_resource) const;
+  /// "create pods" or "patch pods/status".
+  std::string kind() const;
   /// "create pods a/p" and so on: for messages.
   std::string to_string() const;
 };

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/sync.h"
+#include "harness/installation.h"
+#include "harness/volume_audit.h"
+
+namespace lpp::testing {
+
+/// A way in which one API call goes wrong.
+struct Fault {
+  std::string name{};  // part of an object name
+  Decision decision{};
+};
+
+/// 404, 409, 410, 429 with Retry-After, 500, 503, cut before, cut after, no answer …
+const std::vector<Fault>& all_faults();
+
+/// What a run of the fault story covered: "create pods: cut-after" …
+struct FaultSummary {
+  std::vector<std::string> met{};
+};
+
+/// Every API call of making a volume, and every one of removing it, goes wrong once in every way.
+/// Each volume meets one fault at one call, all at the same time, so that waiting costs little. All
+/// must be finished, once, with nothing left over.
+class FaultStory {
+ public:
+  /// The daemon runs and is ready. `calls` is the number of calls to try; a story may have fewer.
+  FaultStory(Installation& installation, std::string ns, std::size_t calls);
+
+  Result<FaultSummary> run();
+
+ private:
+  struct Case {
+    k8s::ObjectKey claim{};
+    const Fault* fault = nullptr;
+    std::size_t call = 0;  // meets the fault
+    std::string uid{};     // of the claim
+    std::size_t seen = 0;  // calls that concern it
+    std::string met{};     // what the fault hit
+    VolumeFacts volume{};
+  };
+
+  Decision before(const ApiRequest& request);
+  Case* concerned(const ApiRequest& request) LPP_REQUIRES(mutex_);
+  void begin_phase();
+  void collect(FaultSummary& summary, const std::string& phase);
+  Error explain(const Error& error, const Case& one) const;
+  Result<void> make_all();
+  Result<void> remove_all();
+
+  Installation& installation_;
+  TestBed& bed_;
+  VolumeAudit audit_;
+  const std::string ns_;
+  Mutex mutex_;
+  std::map<std::string, Case> cases_ LPP_GUARDED_BY(mutex_);  // by the claim's name
+};
+
+}  // namespace lpp::testing

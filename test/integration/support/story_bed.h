@@ -1,0 +1,45 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "harness/embedded/embedded_bed.h"
+#include "harness/installation.h"
+#include "harness/must.h"
+#include "harness/temp_dir.h"
+#include "harness/volume_audit.h"
+
+namespace lpp::testing {
+
+/// An embedded cluster and the daemon on it, for one test case.
+struct StoryBed {
+  explicit StoryBed(std::size_t nodes = 2, std::vector<std::string> daemon_args = {})
+      : bed(LPP_MUST(EmbeddedBed::create({.manifest = LPP_MANIFEST, .nodes = nodes}))),
+        installation(LPP_MUST(Installation::create(
+            *bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = daemon_args}))),
+        audit(*bed) {}
+
+  void start() {
+    LPP_MUST(installation->start_daemon());
+    LPP_MUST(installation->wait_ready());
+  }
+  Kube& admin() { return bed->admin(); }
+
+  const TempDir folder;
+  const std::unique_ptr<EmbeddedBed> bed;
+  const std::unique_ptr<Installation> installation;
+  VolumeAudit audit;
+};
+
+/// Sanitizers make everything several times slower.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool kSanitized = true;
+#else
+inline constexpr bool kSanitized = false;
+#endif
+
+}  // namespace lpp::testing
