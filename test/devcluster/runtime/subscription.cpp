@@ -19,7 +19,10 @@ Subscription::Subscription(const Registry& registry, std::string name,
 Subscription::~Subscription() { stop(); }
 
 void Subscription::start() {
-  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  // Opened here, so that no change after start() is missed however late the thread runs.
+  auto first = std::make_shared<WatchReply>(registry_.watch({.resources = resources_}));
+  thread_ =
+      std::jthread([this, first](const std::stop_token& stop) { run(stop, std::move(*first)); });
 }
 
 void Subscription::stop() {
@@ -27,23 +30,29 @@ void Subscription::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
-void Subscription::run(const std::stop_token& stop) {
-  set_thread_name(name_);
+bool Subscription::follow(const std::stop_token& stop, Watch& watch) {
   constexpr std::chrono::minutes kQuiet{10};
+  const std::stop_callback wake(stop, [&watch] { watch.stop(); });
+  bool expired = false;
+  while (!watch.ended()) {
+    const auto event = watch.next(kQuiet);
+    if (!event.has_value()) continue;
+    expired = event->type == WatchEventType::kError;
+    if (!expired && event->object != nullptr) handler_(*event);
+  }
+  return expired;
+}
+
+void Subscription::run(const std::stop_token& stop, WatchReply reply) {
+  set_thread_name(name_);
   while (!stop.stop_requested()) {
-    WatchReply reply = registry_.watch({.resources = resources_});
     if (!reply.ok()) {
       log::error("{}: watch refused with code {}", name_, reply.code);
       return;
     }
-    Watch& watch = *reply.watch;
-    const std::stop_callback wake(stop, [&watch] { watch.stop(); });
-    while (!watch.ended()) {
-      const auto event = watch.next(kQuiet);
-      if (!event.has_value()) continue;
-      if (event->object != nullptr && event->type != WatchEventType::kError) handler_(*event);
-    }
-    if (on_reset_ && !stop.stop_requested()) on_reset_();
+    if (!follow(stop, *reply.watch)) return;  // stopped, by us or by the registry
+    if (on_reset_) on_reset_();
+    reply = registry_.watch({.resources = resources_});
   }
 }
 

@@ -29,7 +29,9 @@ class Subscription {
   void stop();
 
  private:
-  void run(const std::stop_token& stop);
+  void run(const std::stop_token& stop, WatchReply reply);
+  /// True if it fell behind and has to start over.
+  bool follow(const std::stop_token& stop, Watch& watch);
 
   const Registry& registry_;
   const std::string name_;

@@ -1,5 +1,6 @@
 #include <doctest/doctest.h>
 
+#include "base/clock.h"
 #include "devcluster/controllers/controllers.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"

@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/clock.h"
 #include "devcluster/node/nodes.h"
 #include "devcluster/runtime/json_access.h"
 #include "node_test_support.h"

@@ -6,6 +6,7 @@
 #include <iterator>
 #include <map>
 
+#include "base/clock.h"
 #include "base/sync.h"
 #include "devcluster/node/process_host.h"
 #include "node_test_support.h"

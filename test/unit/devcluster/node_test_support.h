@@ -1,17 +1,16 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/clock.h"
 #include "base/strings.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/node/sandbox.h"
+#include "devcluster/runtime/wait.h"
 
 /// Helpers for the tests of the nodes and controllers.
 namespace lpp::devcluster::testing {
@@ -44,22 +43,10 @@ inline const Result<SandboxTools>& sandbox_tools() {
 
 constexpr std::chrono::seconds kDeadline{20};
 
-/// Waits until the object satisfies the condition (null: it does not exist); false after the
-/// deadline. Woken by the registry's changes, not by polling.
+/// Waits with a deadline that only a failing test reaches.
 inline bool wait_for(const Registry& registry, const ObjectRef& ref,
-                     const std::function<bool(const nlohmann::json*)>& condition,
-                     std::chrono::milliseconds deadline = kDeadline) {
-  const SystemClock clock;
-  const TimePoint end = clock.now() + deadline;
-  auto watch = registry.watch({.resources = {ref.resource}});
-  if (!watch.ok()) return false;
-  for (;;) {
-    const ObjectPtr object = registry.find(ref.resource, ref.ns, ref.name);
-    if (condition(object.get())) return true;
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(end - clock.now());
-    if (left.count() <= 0) return false;
-    (void)watch.watch->next(left);
-  }
+                     const std::function<bool(const nlohmann::json*)>& condition) {
+  return devcluster::wait_for(registry, ref, condition, kDeadline);
 }
 
 }  // namespace lpp::devcluster::testing

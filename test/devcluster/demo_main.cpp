@@ -1,0 +1,48 @@
+// lpp-demo: `make demo`.
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <cxxopts.hpp>
+#include <string>
+
+#include "base/log.h"
+#include "devcluster/demo.h"
+
+int main(int argc, char** argv) {
+  cxxopts::Options options("lpp-demo",
+                           "Shows the whole life of a volume on an embedded cluster.\n"
+                           "DEMO_KEEP=1 in the environment leaves it running until Ctrl-C.\n");
+  options.add_options()("daemon", "the local-path-provisioner program",
+                        cxxopts::value<std::string>())(
+      "manifest", "the manifest to install",
+      cxxopts::value<std::string>()->default_value("deploy/local-path-storage.yaml"))(
+      "h,help", "print this text");
+
+  // Blocked before any thread starts: the demo asks for them where it can act on them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  try {
+    const auto arguments = options.parse(argc, argv);
+    if (arguments.count("help") > 0) {
+      std::fputs(options.help().c_str(), stdout);
+      return 0;
+    }
+    lpp::log::set_up(lpp::log::Level::kError);
+    lpp::devcluster::DemoOptions demo;
+    demo.daemon = arguments["daemon"].as<std::string>();
+    demo.manifest = arguments["manifest"].as<std::string>();
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs yet
+    const char* keep = std::getenv("DEMO_KEEP");
+    demo.keep = keep != nullptr && std::string(keep) != "" && std::string(keep) != "0";
+    return lpp::devcluster::Demo(demo).run();
+  } catch (const cxxopts::exceptions::exception& error) {
+    std::fprintf(stderr, "lpp-demo: %s\n%s", error.what(), options.help().c_str());
+    return 2;
+  }
+}
