@@ -169,7 +169,8 @@ Result<json> metadata(const json& from_template, const Operation& operation,
                       const ManifestSettings& settings) {
   LPP_ASSIGN_OR_RETURN(const std::string record, encode_operation(operation), "helper pod");
   json meta = from_template.is_object() ? from_template : json::object();
-  meta["name"] = pod_name(meta.value("name", ""), operation.action, operation.volume_name);
+  meta["name"] =
+      pod_name(meta.value("name", ""), operation.action, operation.volume_name, operation.attempt);
   meta["namespace"] = settings.ns;
   json& labels = map(meta, "labels");
   labels[std::string(kManagedByLabel)] = "local-path-provisioner";
@@ -229,13 +230,15 @@ std::string label_selector(std::string_view provisioner_name) {
 }
 
 std::string pod_name(std::string_view template_name, HelperAction action,
-                     std::string_view volume_name) {
+                     std::string_view volume_name, int attempt) {
   const std::string start(template_name.empty() ? "helper-pod" : template_name);
   const std::string end = "-" + std::string(to_string(action)) + "-" + std::string(volume_name);
-  const std::string full = start + end;
-  if (full.size() <= kMaxPodName && is_dns_subdomain(full)) return full;
+  std::string full = start + end;
+  if (attempt == 1 && full.size() <= kMaxPodName && is_dns_subdomain(full)) return full;
+  if (attempt != 1) full += "/" + std::to_string(attempt);
 
-  // Too long or not a name: keep of the template's part what fits, and make it unique by a hash.
+  // A later attempt, too long or not a name: keep of the template's part what fits, and make it
+  // unique by a hash.
   constexpr std::size_t kRoom = kMaxPodName - kHashLength - 1;
   constexpr std::size_t kLeastStart = 16;
   const std::size_t kept = end.size() + kLeastStart < kRoom ? kRoom - end.size() : kLeastStart;

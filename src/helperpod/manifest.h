@@ -34,9 +34,9 @@ struct ManifestSettings {
 std::string label_selector(std::string_view provisioner_name);
 
 /// Name of the helper pod for an operation on a volume: the same after a restart, valid for any
-/// template and volume name, different for different volumes and actions.
+/// template and volume name, different for different volumes, actions and attempts.
 std::string pod_name(std::string_view template_name, HelperAction action,
-                     std::string_view volume_name);
+                     std::string_view volume_name, int attempt = 1);
 
 /// The helper pod for an operation (behaviour rule B6.2), with the operation in its annotations.
 /// kInvalid when the operation's path has no parent directory or leaf name. Pure.

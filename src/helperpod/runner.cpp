@@ -28,6 +28,13 @@ std::chrono::seconds deadline_of(HelperAction action, std::chrono::seconds cmd_t
              : std::max<std::chrono::seconds>(cmd_timeout, kLeastDeleteDeadline);
 }
 
+/// The same work, tried before.
+bool is_earlier_attempt(Operation earlier, const Operation& operation) {
+  if (earlier.attempt >= operation.attempt) return false;
+  earlier.attempt = operation.attempt;
+  return earlier == operation;
+}
+
 /// Whether a container can have run: then something may have been done on the node.
 bool has_started(const k8s::Pod& pod) {
   if (pod.phase != "Pending") return true;
@@ -69,24 +76,43 @@ std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& c
 
 Result<std::optional<Operation>> HelperPodRunner::recorded(HelperAction action,
                                                            std::string_view volume_name) {
-  const auto pods = known(action, volume_name);
-  if (pods.empty()) return std::optional<Operation>{};
-  return std::optional<Operation>{pods.front().operation};
+  std::optional<Operation> latest;
+  for (Known& pod : known(action, volume_name)) {
+    if (!latest || pod.operation.attempt > latest->attempt) latest = std::move(pod.operation);
+  }
+  return latest;
 }
 
 Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
-  bool wait_for_removal = false;
   std::optional<Known> same;
-  for (const Known& pod : known(operation.action, operation.volume_name)) {
+  std::vector<Known> others;
+  for (Known& pod : known(operation.action, operation.volume_name)) {
     if (!pod.removing && !same && pod.operation == operation) {
-      same = pod;
-      continue;
+      same = std::move(pod);
+    } else {
+      others.push_back(std::move(pod));
     }
-    wait_for_removal = true;
+  }
+  // An earlier attempt that has ended is removed only when the new one is recorded: at no moment is
+  // it unknown that something may have been done on the node. Anything else goes first.
+  const bool must_wait = !same && !std::all_of(others.begin(), others.end(), [&](const auto& pod) {
+    return is_earlier_attempt(pod.operation, operation) && has_ended(pod);
+  });
+  Result<Progress> progress = Progress{.started = false};
+  if (!must_wait) {
+    progress = same ? progress_of(*same) : start(operation);
+    if (!progress.ok()) return progress;
+  }
+  for (const Known& pod : others) {
     if (!pod.removing) LPP_RETURN_IF_ERROR(remove(pod, std::nullopt), "remove old helper pod");
   }
-  if (wait_for_removal) return Progress{.started = false};
-  return same ? progress_of(*same) : start(operation);
+  return progress;
+}
+
+bool HelperPodRunner::has_ended(const Known& known) const {
+  const auto pod = pods_.get(known.key);
+  return pod != nullptr && pod->meta.uid == known.uid &&
+         (pod->phase == "Succeeded" || pod->phase == "Failed");
 }
 
 Result<Progress> HelperPodRunner::start(const Operation& operation) {
@@ -126,11 +152,13 @@ Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
   }
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
   auto theirs = operation_of(pod);
-  if (!theirs.ok()) {
+  if (!theirs.ok() || theirs->action != operation.action ||
+      theirs->volume_name != operation.volume_name) {
     return Error{.code = ErrorCode::kConflict,
                  .message = "pod " + key.to_string() +
-                            " exists but was not made by this provisioner: remove it or rename "
-                            "the helper pod template"};
+                            " exists but was not made by this provisioner for volume " +
+                            operation.volume_name +
+                            ": remove it or rename the helper pod template"};
   }
   Known known{.key = key,
               .uid = pod.meta.uid,

@@ -65,6 +65,7 @@ class HelperPodRunner final : public Executor {
   Result<Progress> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   Result<Progress> progress_of(const Known& known);
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
+  bool has_ended(const Known& known) const;
   std::string failure_text(const Known& known, const k8s::Pod& pod);
 
   std::vector<Known> known(HelperAction action, std::string_view volume_name) const;
@@ -79,7 +80,8 @@ class HelperPodRunner final : public Executor {
 
   mutable Mutex mutex_;
   std::unordered_map<std::string, Known> by_uid_ LPP_GUARDED_BY(mutex_);
-  /// "create/<volume>" or "delete/<volume>" to UIDs; more than one only after a change of template.
+  /// "create/<volume>" or "delete/<volume>" to UIDs; more than one while an attempt
+  /// replaces another, and after a change of template.
   std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
 };
 

@@ -69,12 +69,11 @@ class Checker {
 
   void string_map(json& value, const std::string& path) {
     if (!value.is_object()) return require(false, value, path, "must be a mapping");
-    for (auto it = value.begin(); it != value.end();) {
-      if (it->is_null()) {
-        *it = "";  // as Go's decoder reads it
-      }
-      require(it->is_string(), *it, path + "[\"" + it.key() + "\"]", "must be a string");
-      ++it;
+    for (auto it = value.begin(); it != value.end(); ++it) {
+      if (it->is_null()) *it = "";  // as Go's decoder reads it
+      std::string place = path;
+      place.append("[\"").append(it.key()).append("\"]");
+      require(it->is_string(), *it, place, "must be a string");
     }
   }
 

@@ -66,7 +66,7 @@ class Rules {
           "allow-unsafe-helper-pod-template is enabled");
     }
     if (spec.value("restartPolicy", "Never") != "Never") {
-      findings_.warnings.push_back("spec.restartPolicy is always Never in helper pods");
+      findings_.warnings.emplace_back("spec.restartPolicy is always Never in helper pods");
     }
     container(containers.front());
     container_names(containers);
@@ -176,7 +176,7 @@ Result<Template> parse_template(std::string_view yaml, std::string_view name, bo
   try {
     auto result = parse(yaml, allow_unsafe);
     if (!result.ok()) return std::move(result).error().wrap(name);
-    for (auto& warning : result->warnings) warning = std::string(name) + ": " + warning;
+    for (auto& warning : result->warnings) warning.insert(0, std::string(name) + ": ");
     return result;
   } catch (const std::exception& e) {
     return invalid(std::string(name) + ": " + e.what());

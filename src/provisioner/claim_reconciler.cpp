@@ -152,6 +152,8 @@ Action ClaimReconciler::provision(Scene& scene) {
     if (action != Action::done()) return action;
     scene.recorded.reset();
   }
+  const bool has_failed = scene.recorded && scene.attempt.number >= scene.recorded->attempt;
+  if (has_failed && scene.claim->meta.deleting()) return undo_.step(*scene.recorded);
   if (scene.recorded) {
     return run(scene, *scene.recorded, std::get<VolumeShape>(shape));
   }

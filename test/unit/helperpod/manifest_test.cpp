@@ -57,7 +57,7 @@ Operation create() {
                    .user = "1000",
                    .group = "2000",
                    .perm = "0750",
-                   .attempt = 3};
+                   .attempt = 1};
 }
 
 json build(const Template& pod_template, const Operation& operation, const ManifestSettings& s) {
@@ -84,7 +84,7 @@ TEST_CASE("a helper pod is the template plus what behaviour rule B6.2 adds, fiel
     "action": "create", "volume": "pvc-1", "claimNamespace": "default", "claimName": "data",
     "ownerUid": "uid-1", "storageClass": "local-path", "node": "n1", "basePath": "/opt/lp",
     "path": "/opt/lp/pvc-1_default_data", "sizeBytes": 1024, "volumeMode": "Filesystem",
-    "user": "1000", "group": "2000", "perm": "0750", "attempt": 3})"));
+    "user": "1000", "group": "2000", "perm": "0750", "attempt": 1})"));
   pod["metadata"]["annotations"].erase("local.path.provisioner/operation");
 
   json expected = as_json(R"({
@@ -382,11 +382,13 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
     std::vector<std::string> names;
     for (const auto& volume : volumes) {
       for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
-        names.push_back(pod_name(start, action, volume));
-        CAPTURE(names.back());
-        CHECK(is_dns_subdomain(names.back()));
-        CHECK(names.back().size() <= 128);
-        CHECK(names.back() == pod_name(start, action, volume));
+        for (const int attempt : {1, 2, 16}) {
+          names.push_back(pod_name(start, action, volume, attempt));
+          CAPTURE(names.back());
+          CHECK(is_dns_subdomain(names.back()));
+          CHECK(names.back().size() <= 128);
+          CHECK(names.back() == pod_name(start, action, volume, attempt));
+        }
       }
     }
     std::sort(names.begin(), names.end());

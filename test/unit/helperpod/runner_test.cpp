@@ -65,11 +65,12 @@ struct RunnerScene {
   }
   /// Answers a POST as the API server does.
   void accept_posts(const std::string& uid = "pod-uid") {
-    transport.on("POST", "/pods").always([uid](const k8s::Request& request) {
-      json pod = json::parse(request.body);
-      pod["metadata"]["uid"] = uid;
-      return Result<k8s::Response>(k8s::Response{.status = 201, .body = pod.dump()});
-    });
+    transport.on("POST", "/pods")
+        .always([uid, posts = std::make_shared<int>(0)](const k8s::Request& request) {
+          json pod = json::parse(request.body);
+          pod["metadata"]["uid"] = ++*posts == 1 ? uid : uid + "-" + std::to_string(*posts);
+          return Result<k8s::Response>(k8s::Response{.status = 201, .body = pod.dump()});
+        });
   }
   void show(const json& object) {
     auto pod = std::make_shared<const k8s::Pod>(k8s::decode<k8s::Pod>(object).value());
@@ -191,6 +192,35 @@ TEST_CASE(
   scene.hide(kPodName);
   (void)scene.runner.ensure(next);
   CHECK(scene.transport.count("POST", "") == 2);
+}
+
+TEST_CASE("a failed attempt stays recorded until the next one is") {
+  RunnerScene scene;
+  scene.accept_posts();
+  (void)scene.runner.ensure(create_operation());
+  scene.show(scene.with_state(
+      scene.posted(), "Failed",
+      {{"terminated", {{"exitCode", 1}, {"message", "no space"}, {"reason", "Error"}}}}));
+  Operation next = create_operation();
+  next.attempt = 2;
+  auto& removes = scene.transport.on("DELETE", kPodName);
+  SUBCASE("the next one cannot be made: nothing is removed") {
+    RunnerScene refused;
+    refused.show(scene.with_state(scene.posted(), "Failed", {{"terminated", {{"exitCode", 1}}}}));
+    refused.transport.on("POST", "/pods").fail(ErrorCode::kUnavailable);
+    CHECK_FALSE(refused.runner.ensure(next).ok());
+    CHECK(refused.transport.count("DELETE", "") == 0);
+    CHECK(refused.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
+  }
+  SUBCASE("made first, then the old one goes") {
+    removes.reply(200);
+    (void)scene.runner.ensure(next);
+    const auto lines = scene.transport.lines();
+    REQUIRE(lines.size() == 3);
+    CHECK(lines[1].starts_with("POST"));
+    CHECK(lines[2].starts_with("DELETE"));
+    CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == next);
+  }
 }
 
 TEST_CASE("a failed pod is reported with the tail of its log, which is fetched once") {
