@@ -68,7 +68,7 @@ json node_object(const std::string& name, const std::map<std::string, std::strin
               {"kernelVersion", "host"},
               {"osImage", "busybox in bubblewrap"},
               {"containerRuntimeVersion", "bubblewrap://1"},
-              {"kubeletVersion", "v1.32.0-devcluster"},
+              {"kubeletVersion", "v1.36.0"},
               {"kubeProxyVersion", ""},
               {"operatingSystem", "linux"},
               {"architecture", architecture()}}}}}};
