@@ -1,0 +1,38 @@
+{{/* The provisioner's command line as a YAML list. A flag that is left to its default is not given. */}}
+{{- define "local-path-provisioner.command" -}}
+{{- $args := list "local-path-provisioner" -}}
+{{- if .Values.debug }}{{ $args = append $args "--debug" }}{{ end -}}
+{{- $args = concat $args (list "start" "--config" "/etc/config/config.json") -}}
+{{- $args = concat $args (list "--service-account-name" (include "local-path-provisioner.serviceAccountName" .)) -}}
+{{- $args = concat $args (list "--provisioner-name" (include "local-path-provisioner.provisionerName" .)) -}}
+{{- $args = concat $args (list "--helper-image" (include "local-path-provisioner.helperImage" .)) -}}
+{{- $args = concat $args (list "--configmap-name" .Values.configmap.name) -}}
+
+{{- $numbers := list
+  (list "--worker-threads" .Values.workerThreads)
+  (list "--provisioning-retry-count" .Values.provisioningRetryCount)
+  (list "--deletion-retry-count" .Values.deletionRetryCount)
+  (list "--kube-client-burst" .Values.clientThrottle.burst) -}}
+{{- range $numbers -}}
+{{- /* 0 means something, null does not; numbers of a file are floats for Helm */ -}}
+{{- if not (kindIs "invalid" (index . 1)) }}{{ $args = concat $args (list (index . 0) (index . 1 | int64 | toString)) }}{{ end -}}
+{{- end -}}
+{{- with .Values.clientThrottle.qps }}{{ $args = concat $args (list "--kube-client-qps" (toString .)) }}{{ end -}}
+
+{{- $election := .Values.leaderElection -}}
+{{- if $election.enabled -}}
+{{- $texts := list
+  (list "--leader-elect-lease-duration" $election.leaseDuration)
+  (list "--leader-elect-renew-deadline" $election.renewDeadline)
+  (list "--leader-elect-retry-period" $election.retryPeriod)
+  (list "--leader-elect-resource-name" $election.resourceName)
+  (list "--leader-elect-resource-namespace" $election.resourceNamespace) -}}
+{{- range $texts -}}
+{{- if index . 1 }}{{ $args = concat $args . }}{{ end -}}
+{{- end -}}
+{{- else }}{{ $args = append $args "--leader-elect=false" }}{{ end -}}
+
+{{- if .Values.allowUnsafeHelperPodTemplate }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
+{{- range .Values.extraArgs }}{{ $args = append $args (toString .) }}{{ end -}}
+{{- toYaml $args -}}
+{{- end -}}

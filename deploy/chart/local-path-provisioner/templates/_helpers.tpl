@@ -1,0 +1,151 @@
+{{- define "local-path-provisioner.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.fullname" -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 63 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 63 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 63 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.namespace" -}}
+{{- default .Release.Namespace .Values.namespaceOverride -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "local-path-provisioner.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "local-path-provisioner.labels" -}}
+{{ include "local-path-provisioner.selectorLabels" . }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "local-path-provisioner.serviceAccountName" -}}
+{{- $fallback := ternary (include "local-path-provisioner.fullname" .) "default" .Values.serviceAccount.create -}}
+{{- default $fallback .Values.serviceAccount.name -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.provisionerName" -}}
+{{- default (printf "cluster.local/%s" (include "local-path-provisioner.fullname" .)) .Values.storageClass.provisionerName -}}
+{{- end -}}
+
+{{/* Name of an image: dict "root" and "image" (repository, tag, digest). */}}
+{{- define "local-path-provisioner.image" -}}
+{{- with .root.Values.privateRegistry.registryUrl }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- .image.repository }}:{{ default .root.Chart.AppVersion .image.tag -}}
+{{- with .image.digest }}@{{ . }}{{ end -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.helperImage" -}}
+{{- include "local-path-provisioner.image" (dict "root" . "image" .Values.helperImage) -}}
+{{- end -}}
+
+{{/* JSON list of the Secrets for both images. */}}
+{{- define "local-path-provisioner.imagePullSecrets" -}}
+{{- $secrets := .Values.imagePullSecrets | default list -}}
+{{- with .Values.defaultSettings.registrySecret -}}
+{{- $secrets = append $secrets (dict "name" .) | uniq -}}
+{{- end -}}
+{{- toJson $secrets -}}
+{{- end -}}
+
+{{/* JSON object {class name: its value storageClassConfigs.<name>} of the classes to make. */}}
+{{- define "local-path-provisioner.classes" -}}
+{{- $classes := dict -}}
+{{- if .Values.storageClassConfigs -}}
+{{- range $name, $config := .Values.storageClassConfigs -}}
+{{- if and $config.storageClass (dig "create" true $config.storageClass) -}}
+{{- $_ := set $classes $name $config -}}
+{{- end -}}
+{{- end -}}
+{{- else if .Values.storageClass.create -}}
+{{- $_ := set $classes .Values.storageClass.name (pick .Values "storageClass") -}}
+{{- end -}}
+{{- toJson $classes -}}
+{{- end -}}
+
+{{/* nodePathMap or sharedFileSystemPath of a dict that may have one, as a JSON object. */}}
+{{- define "local-path-provisioner.paths" -}}
+{{- $paths := dict -}}
+{{- with .nodePathMap }}{{ $_ := set $paths "nodePathMap" . }}{{ end -}}
+{{- with .sharedFileSystemPath }}{{ $_ := set $paths "sharedFileSystemPath" . }}{{ end -}}
+{{- toJson $paths -}}
+{{- end -}}
+
+{{/* config.json as the provisioner reads it. */}}
+{{- define "local-path-provisioner.config" -}}
+{{- $config := include "local-path-provisioner.paths" .Values | fromJson -}}
+{{- $classes := dict -}}
+{{- range $name, $class := .Values.storageClassConfigs -}}
+{{- $paths := include "local-path-provisioner.paths" $class | fromJson -}}
+{{- if $paths }}{{ $_ := set $classes $name $paths }}{{ end -}}
+{{- end -}}
+{{- with $classes }}{{ $_ := set $config "storageClassConfigs" . }}{{ end -}}
+{{- with .Values.cmdTimeoutSeconds }}{{ $_ := set $config "cmdTimeoutSeconds" (int .) }}{{ end -}}
+{{- with .Values.setupCommand }}{{ $_ := set $config "setupCommand" . }}{{ end -}}
+{{- with .Values.teardownCommand }}{{ $_ := set $config "teardownCommand" . }}{{ end -}}
+{{- toPrettyJson $config -}}
+{{- end -}}
+
+{{/* helperPod.yaml. */}}
+{{- define "local-path-provisioner.helperPod" -}}
+{{- $values := .Values.configmap.helperPod -}}
+{{- $base := .Files.Get "files/helperPod.yaml" | fromYaml -}}
+{{- $spec := $base.spec -}}
+{{- $container := index $spec.containers 0 -}}
+{{- $_ := set $container "image" (include "local-path-provisioner.helperImage" .) -}}
+{{- $_ := set $container "imagePullPolicy" .Values.image.pullPolicy -}}
+{{- with .Values.helperPod.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
+{{- $container = mergeOverwrite $container (deepCopy $values.container) -}}
+{{- $_ := set $spec "containers" (list $container) -}}
+{{- with include "local-path-provisioner.imagePullSecrets" . | fromJsonArray }}{{ $_ := set $spec "imagePullSecrets" . }}{{ end -}}
+{{- $_ := set $spec "tolerations" (concat $spec.tolerations ($values.tolerations | default list)) -}}
+{{- $_ := set $spec "priorityClassName" $values.priorityClassName -}}
+{{- if not $values.priorityClassName }}{{ $_ := unset $spec "priorityClassName" }}{{ end -}}
+{{- $spec = mergeOverwrite $spec (deepCopy $values.spec) -}}
+{{- $metadata := dict "name" $values.name -}}
+{{- with $values.annotations }}{{ $_ := set $metadata "annotations" . }}{{ end -}}
+{{- with merge (deepCopy $values.labels) .Values.commonLabels }}{{ $_ := set $metadata "labels" . }}{{ end -}}
+{{- toYaml (dict "apiVersion" "v1" "kind" "Pod" "metadata" $metadata "spec" $spec) -}}
+{{- end -}}
+
+{{/* A probe: dict "values" and "path" of the default handler. */}}
+{{- define "local-path-provisioner.probe" -}}
+{{- $handlers := pick .values "httpGet" "exec" "tcpSocket" "grpc" -}}
+{{- if not $handlers -}}
+httpGet: {path: {{ .path }}, port: health}
+{{ end -}}
+{{- with .values }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.rbacSubjects" -}}
+- kind: ServiceAccount
+  name: {{ include "local-path-provisioner.serviceAccountName" . }}
+  namespace: {{ include "local-path-provisioner.namespace" . }}
+{{- end -}}
+
+{{- define "local-path-provisioner.leaseRule" -}}
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, create, update]
+{{- end -}}
+
+{{/* The lease's namespace when it is not the provisioner's own. */}}
+{{- define "local-path-provisioner.foreignLeaseNamespace" -}}
+{{- $namespace := .Values.leaderElection.resourceNamespace -}}
+{{- if and .Values.leaderElection.enabled $namespace (ne $namespace (include "local-path-provisioner.namespace" .)) -}}
+{{- $namespace -}}
+{{- end -}}
+{{- end -}}

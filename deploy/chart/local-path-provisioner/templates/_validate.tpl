@@ -1,0 +1,73 @@
+{{/* What the schema cannot say: values that cannot work together, each with a way out. */}}
+{{- define "local-path-provisioner.validate" -}}
+{{- $namespace := include "local-path-provisioner.namespace" . -}}
+
+{{- if and (gt (int .Values.replicaCount) 1) (not .Values.leaderElection.enabled) -}}
+{{- fail "replicaCount above 1 needs leaderElection.enabled: true" -}}
+{{- end -}}
+{{- if and .Values.namespace.create (eq $namespace .Release.Namespace) -}}
+{{- fail (printf "namespace.create: Helm's own namespace %q exists already; set namespaceOverride to another, or label this one: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged" $namespace $namespace) -}}
+{{- end -}}
+{{- with .Values.configmap.helperPod.namespaceOverride -}}
+{{- if ne . $namespace -}}
+{{- fail (printf "configmap.helperPod.namespaceOverride: helper pods run in the provisioner's namespace %q; leave it empty, or move everything with namespaceOverride" $namespace) -}}
+{{- end -}}
+{{- end -}}
+
+{{- $registry := .Values.privateRegistry -}}
+{{- $login := or $registry.registryUser $registry.registryPasswd -}}
+{{- if or $login .Values.defaultSettings.registrySecret -}}
+{{- if not (and $registry.registryUrl $registry.registryUser $registry.registryPasswd .Values.defaultSettings.registrySecret) -}}
+{{- fail "the Secret for a private registry needs privateRegistry.registryUrl, .registryUser, .registryPasswd and its name in defaultSettings.registrySecret; name a Secret that exists in imagePullSecrets instead" -}}
+{{- end -}}
+{{- end -}}
+
+{{- if and .Values.podDisruptionBudget.minAvailable .Values.podDisruptionBudget.maxUnavailable -}}
+{{- fail "podDisruptionBudget: only one of minAvailable and maxUnavailable can be set" -}}
+{{- end -}}
+{{- if and .Values.clientThrottle.burst (not .Values.clientThrottle.qps) -}}
+{{- fail "clientThrottle.burst needs clientThrottle.qps" -}}
+{{- end -}}
+{{- if and (dig "containers" false .Values.configmap.helperPod.spec) -}}
+{{- fail "configmap.helperPod.spec: the container is changed with configmap.helperPod.container" -}}
+{{- end -}}
+
+{{- include "local-path-provisioner.validatePaths" (dict "where" "" "config" .Values) -}}
+{{- $top := include "local-path-provisioner.paths" .Values | fromJson -}}
+{{- range $name, $config := .Values.storageClassConfigs -}}
+{{- include "local-path-provisioner.validatePaths" (dict "where" (printf "storageClassConfigs.%s." $name) "config" $config) -}}
+{{- if not (or $top (include "local-path-provisioner.paths" $config | fromJson)) -}}
+{{- fail (printf "storageClassConfigs.%s needs nodePathMap or sharedFileSystemPath, or a nodePathMap for all classes" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- if not (or $top .Values.storageClassConfigs) -}}
+{{- fail "nodePathMap is empty: set it, or sharedFileSystemPath, or storageClassConfigs" -}}
+{{- end -}}
+
+{{- $root := . -}}
+{{- range $name, $config := include "local-path-provisioner.classes" . | fromJson -}}
+{{- $class := $config.storageClass -}}
+{{- $paths := include "local-path-provisioner.paths" $config | fromJson | default $top -}}
+{{- if not $paths.sharedFileSystemPath -}}
+{{- if eq (default "" $class.volumeBindingMode) "Immediate" -}}
+{{- fail (printf "StorageClass %s: volumeBindingMode Immediate works with sharedFileSystemPath only; paths of nodes need WaitForFirstConsumer" $name) -}}
+{{- end -}}
+{{- else -}}
+{{- if eq (default "" $class.defaultVolumeType | lower) "local" -}}
+{{- fail (printf "StorageClass %s: defaultVolumeType local belongs to one node; sharedFileSystemPath needs hostPath" $name) -}}
+{{- end -}}
+{{- with $class.nodePath -}}
+{{- fail (printf "StorageClass %s: nodePath chooses among the paths of a nodePathMap, and sharedFileSystemPath has one only" $name) -}}
+{{- end -}}
+{{- with $class.nodeAffinityKey -}}
+{{- fail (printf "StorageClass %s: volumes of sharedFileSystemPath have no node affinity; leave nodeAffinityKey empty" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.validatePaths" -}}
+{{- if and .config.nodePathMap .config.sharedFileSystemPath -}}
+{{- fail (printf "%ssharedFileSystemPath and %snodePathMap exclude each other: set one of them, and nodePathMap: [] beside sharedFileSystemPath" .where .where) -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,313 @@
+// The scripts of the manifest, run by busybox (as in the helper pods) and by the machine's shell.
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "manifest_file.h"
+
+namespace fs = std::filesystem;
+using lpp::testing::ManifestFile;
+
+namespace {
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+struct Run {
+  int exit_code = -1;
+  std::string output{};  // both streams
+};
+
+std::vector<char*> pointers(std::vector<std::string>& strings) {
+  std::vector<char*> out;
+  for (std::string& s : strings) out.push_back(s.data());
+  out.push_back(nullptr);
+  return out;
+}
+
+Run run(std::vector<std::string> command, const Environment& environment) {
+  std::vector<std::string> variables{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  std::array<int, 2> ends{};
+  REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
+  const auto argv = pointers(command);
+  const auto envp = pointers(variables);
+  const pid_t child = fork();
+  if (child == 0) {
+    dup2(ends[1], STDOUT_FILENO);
+    dup2(ends[1], STDERR_FILENO);
+    execvpe(command[0].c_str(), argv.data(), envp.data());
+    _exit(127);
+  }
+  REQUIRE(child > 0);
+  close(ends[1]);
+  Run out;
+  std::array<char, 4096> buffer{};
+  ssize_t got = 0;
+  while ((got = read(ends[0], buffer.data(), buffer.size())) > 0) {
+    out.output.append(buffer.data(), static_cast<std::size_t>(got));
+  }
+  close(ends[0]);
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  out.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return out;
+}
+
+unsigned mode_of(const fs::path& path) {
+  struct stat info {};
+  REQUIRE(lstat(path.c_str(), &info) == 0);
+  return info.st_mode & 07777;
+}
+
+std::pair<uid_t, gid_t> owner_of(const fs::path& path) {
+  struct stat info {};
+  REQUIRE(lstat(path.c_str(), &info) == 0);
+  return {info.st_uid, info.st_gid};
+}
+
+/// A base folder as kubelet would make it, and the scripts under one shell.
+class Scripts {
+ public:
+  explicit Scripts(std::vector<std::string> shell) : shell_(std::move(shell)) {
+    std::string pattern = (fs::temp_directory_path() / "lpp-scripts-XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    root_ = fs::canonical(pattern);
+    fs::create_directory(base());
+    fs::permissions(base(), fs::perms(0755));
+    const ManifestFile manifest;
+    for (const std::string name : {"setup", "teardown"}) {
+      std::ofstream(root_ / name) << manifest.data(name);
+    }
+  }
+  ~Scripts() {
+    std::error_code ignored;
+    fs::remove_all(root_, ignored);
+  }
+  Scripts(const Scripts&) = delete;
+  Scripts& operator=(const Scripts&) = delete;
+
+  fs::path base() const { return root_ / "base"; }
+
+  Run setup(const std::string& dir, const Environment& more = {}) const {
+    return script("setup", dir, "create", more);
+  }
+  Run teardown(const std::string& dir) const { return script("teardown", dir, "delete", {}); }
+
+ private:
+  Run script(const std::string& name, const std::string& dir, const std::string& action,
+             const Environment& more) const {
+    auto command = shell_;
+    command.insert(command.end(), {(root_ / name).string(), "-p", dir, "-s", "1073741824", "-m",
+                                   "Filesystem", "-a", action});
+    Environment environment = {
+        {"VOL_DIR", dir}, {"VOL_MODE", "Filesystem"}, {"VOL_SIZE_BYTES", "1073741824"},
+        {"VOL_USER", ""}, {"VOL_GROUP", ""},          {"VOL_PERM", ""}};
+    for (const auto& [key, value] : more) {
+      std::erase_if(environment, [&](const auto& entry) { return entry.first == key; });
+      environment.emplace_back(key, value);
+    }
+    return run(command, environment);
+  }
+
+  std::vector<std::string> shell_;
+  fs::path root_{};
+};
+
+std::vector<std::vector<std::string>> shells() {
+  std::vector<std::vector<std::string>> out{{"sh"}};
+  if (run({"busybox", "true"}, {}).exit_code == 0) out.push_back({"busybox", "sh"});
+  return out;
+}
+
+#define FOR_EACH_SHELL(scripts)      \
+  for (const auto& shell : shells()) \
+    for (bool once = true; once;)    \
+      for (const Scripts scripts(shell); once; once = false)
+
+}  // namespace
+
+TEST_CASE("setup makes a directory that every user may use, whatever the umask") {
+  const mode_t before = umask(077);
+  FOR_EACH_SHELL(scripts) {
+    const Run result = scripts.setup(scripts.base() / "v1");
+    CAPTURE(result.output);
+    CHECK(result.exit_code == 0);
+    CHECK(mode_of(scripts.base() / "v1") == 0777);
+  }
+  umask(before);
+}
+
+TEST_CASE("setup closes a base folder that is still empty and leaves any other as it is") {
+  FOR_EACH_SHELL(scripts) {
+    CHECK(scripts.setup(scripts.base() / "v1").exit_code == 0);
+    CHECK(mode_of(scripts.base()) == 0700);
+    fs::permissions(scripts.base(), fs::perms(0755));
+    CHECK(scripts.setup(scripts.base() / "v2").exit_code == 0);
+    CHECK(mode_of(scripts.base()) == 0755);
+  }
+}
+
+TEST_CASE("setup applies permissions and may be run again") {
+  FOR_EACH_SHELL(scripts) {
+    const std::string dir = scripts.base() / "v1";
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      CHECK(scripts.setup(dir, {{"VOL_PERM", "2750"}}).exit_code == 0);
+      CHECK(mode_of(dir) == 02750);
+    }
+  }
+}
+
+TEST_CASE("setup leaves mode and content of a directory that was there") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path dir = scripts.base() / "v1";
+    fs::create_directory(dir);
+    fs::permissions(dir, fs::perms(0700));
+    std::ofstream(dir / "data") << "kept";
+    CHECK(scripts.setup(dir).exit_code == 0);
+    CHECK(mode_of(dir) == 0700);
+    CHECK(fs::exists(dir / "data"));
+  }
+}
+
+TEST_CASE("setup gives the directory to the user and the group asked for") {
+  if (geteuid() != 0) {
+    MESSAGE("needs root");
+    return;
+  }
+  FOR_EACH_SHELL(scripts) {
+    const std::string dir = scripts.base() / "v1";
+    CHECK(scripts.setup(dir, {{"VOL_USER", "1234"}}).exit_code == 0);
+    CHECK(owner_of(dir) == std::pair<uid_t, gid_t>(1234, 0));
+    CHECK(scripts.setup(dir, {{"VOL_GROUP", "5678"}}).exit_code == 0);
+    CHECK(owner_of(dir) == std::pair<uid_t, gid_t>(1234, 5678));
+    CHECK(scripts.setup(dir, {{"VOL_USER", "1"}, {"VOL_GROUP", "2"}, {"VOL_PERM", "6770"}})
+              .exit_code == 0);
+    CHECK(owner_of(dir) == std::pair<uid_t, gid_t>(1, 2));
+    CHECK(mode_of(dir) == 06770);
+  }
+}
+
+TEST_CASE("setup fails with a reason when an owner or mode cannot be applied") {
+  FOR_EACH_SHELL(scripts) {
+    const std::string dir = scripts.base() / "v1";
+    for (const Environment& wrong :
+         {Environment{{"VOL_USER", "no such user"}}, Environment{{"VOL_PERM", "rwx"}},
+          Environment{{"VOL_PERM", "-R"}}, Environment{{"VOL_USER", "-R"}}}) {
+      const Run result = scripts.setup(dir, wrong);
+      CHECK(result.exit_code != 0);
+      CHECK_FALSE(result.output.empty());
+    }
+  }
+}
+
+TEST_CASE("neither script touches what a symbolic link points to") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path target = scripts.base() / "target";
+    const fs::path link = scripts.base() / "v1";
+    fs::create_directory(target);
+    fs::permissions(target, fs::perms(0700));
+    std::ofstream(target / "data") << "kept";
+    fs::create_directory_symlink(target, link);
+    for (const Run& result :
+         {scripts.setup(link, {{"VOL_PERM", "0777"}}), scripts.teardown(link)}) {
+      CHECK(result.exit_code == 1);
+      CHECK(result.output.find("symbolic link") != std::string::npos);
+    }
+    CHECK(mode_of(target) == 0700);
+    CHECK(fs::exists(target / "data"));
+    CHECK(fs::is_symlink(link));
+  }
+}
+
+TEST_CASE("both scripts refuse a path that is not clean or not below a base folder") {
+  FOR_EACH_SHELL(scripts) {
+    const std::string base = scripts.base();
+    std::ofstream(scripts.base() / "data") << "kept";
+    for (const std::string& dir :
+         {std::string(), std::string("/"), std::string("//"), std::string("/."),
+          std::string("/tmp"), std::string("relative"), std::string("relative/v1"), base + "/",
+          base + "/.", base + "/..", base + "/../base", base + "/./v1", base + "//v1"}) {
+      CAPTURE(dir);
+      for (const Run& result : {scripts.setup(dir), scripts.teardown(dir)}) {
+        CHECK(result.exit_code == 1);
+        CHECK(result.output.find("path") != std::string::npos);
+      }
+    }
+    CHECK(fs::exists(scripts.base() / "data"));
+    CHECK(mode_of(scripts.base()) == 0755);
+  }
+}
+
+TEST_CASE("teardown removes the directory with its content and nothing beside it") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path dir = scripts.base() / "pvc-1_ns_a b'c\"$(x)*";
+    const fs::path other = scripts.base() / "pvc-1_ns_a";
+    fs::create_directories(dir / "deep" / "er");
+    fs::create_directories(other);
+    std::ofstream(dir / "deep" / "-rf") << "x";
+    fs::create_symlink(other, dir / "link");
+    const Run result = scripts.teardown(dir);
+    CAPTURE(result.output);
+    CHECK(result.exit_code == 0);
+    CHECK_FALSE(fs::exists(dir));
+    CHECK(fs::exists(other));
+    CHECK(scripts.teardown(dir).exit_code == 0);  // already gone
+  }
+}
+
+TEST_CASE("a directory of any name is made and removed unchanged") {
+  FOR_EACH_SHELL(scripts) {
+    for (const std::string name : {"a b", "-rf", "$(touch x)", "a\\b", "ä\nb", "*", "'\""}) {
+      CAPTURE(name);
+      const fs::path dir = scripts.base() / name;
+      CHECK(scripts.setup(dir, {{"VOL_PERM", "0700"}}).exit_code == 0);
+      CHECK(fs::is_directory(dir));
+      CHECK(mode_of(dir) == 0700);
+      CHECK(scripts.teardown(dir).exit_code == 0);
+      CHECK_FALSE(fs::exists(dir));
+    }
+    CHECK(fs::is_empty(scripts.base()));
+  }
+}
+
+TEST_CASE("neither script takes a file for the directory") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path file = scripts.base() / "v1";
+    std::ofstream(file) << "kept";
+    CHECK(scripts.setup(file).exit_code != 0);
+    CHECK(scripts.teardown(file).exit_code == 1);
+    CHECK(fs::is_regular_file(file));
+  }
+}
+
+TEST_CASE("teardown does not delete through a mount") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path dir = scripts.base() / "v 1\\0";
+    const fs::path mounted = dir / "m n";
+    fs::create_directories(mounted);
+    if (mount("none", mounted.c_str(), "tmpfs", 0, nullptr) != 0) {
+      MESSAGE("may not mount here");
+      return;
+    }
+    std::ofstream(mounted / "data") << "kept";
+    const Run result = scripts.teardown(dir);
+    CHECK(result.exit_code == 1);
+    CHECK(result.output.find("something is mounted at") != std::string::npos);
+    CHECK(fs::exists(mounted / "data"));
+    REQUIRE(umount(mounted.c_str()) == 0);
+    CHECK(scripts.teardown(dir).exit_code == 0);
+    CHECK_FALSE(fs::exists(dir));
+  }
+}
