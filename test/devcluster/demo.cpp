@@ -150,7 +150,8 @@ void Demo::explain(const Error& error) {
       }
     }
   }
-  if (daemon_ != nullptr) std::fprintf(stderr, "%s\n", daemon_->log_tail().c_str());
+  const bool has_log = error.message.find("end of ") != std::string::npos;
+  if (daemon_ != nullptr && !has_log) std::fprintf(stderr, "%s\n", daemon_->log_tail().c_str());
 }
 
 Result<void> Demo::start_cluster() {
@@ -199,14 +200,15 @@ Result<void> Demo::make_volume() {
   }
   say("created claim default/demo-claim and pod default/demo-pod, which writes a file");
   const ObjectRef claim{kClaims, "default", kClaimName};
-  LPP_RETURN_IF_ERROR(expect("claim default/demo-claim becomes Bound", claim,
-                             [&](const json* c) {
-                               if (c == nullptr) return false;
-                               volume_ = text_at(*c, {"spec", "volumeName"});
-                               node_ = annotation(*c, "volume.kubernetes.io/selected-node");
-                               return text_at(*c, {"status", "phase"}) == "Bound";
-                             }),
-                      "volume");
+  const auto is_bound = [&](const json* c) {
+    if (c == nullptr) return false;
+    volume_ = text_at(*c, {"spec", "volumeName"});
+    node_ = annotation(*c, "volume.kubernetes.io/selected-node");
+    return text_at(*c, {"status", "phase"}) == "Bound";
+  };
+  if (auto bound = expect("claim default/demo-claim becomes Bound", claim, is_bound); !bound.ok()) {
+    return bound;
+  }
   say("claim default/demo-claim is Bound to " + volume_ + " on " + node_);
   const ObjectPtr volume = cluster_->registry().find("persistentvolumes", "", volume_);
   if (volume != nullptr) {

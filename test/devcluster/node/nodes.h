@@ -24,7 +24,7 @@
 namespace lpp::devcluster {
 
 struct NodesOptions {
-  std::string folder{};  // the disks of the nodes, state of pods and the image live below it
+  std::string folder{};   // the disks of the nodes, state of pods and the image live below it
   std::string busybox{};  // "": the one on PATH
   std::set<std::string> known_images{};  // repositories that also stand for busybox
   Duration restart_back_off = std::chrono::seconds(10);

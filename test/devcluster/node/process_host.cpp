@@ -181,9 +181,19 @@ Result<ProcessHost::Id> ProcessHost::start(const SandboxSpec& spec, const std::s
     return std::move(status).error();
   }
   Id id = 0;
+  bool stopping = false;
   {
     MutexLock lock(mutex_);
     id = next_id_++;
+    stopping = stopping_;
+    if (!stopping) ++starting_;  // stop() waits for us from here on
+  }
+  if (stopping) {
+    for (const Pipe& pipe : {output, *status}) {
+      close(pipe.read_end);
+      close(pipe.write_end);
+    }
+    return cancelled();
   }
   auto child = std::make_unique<Child>(id, log_path);
   child->output = output.read_end;
@@ -192,17 +202,21 @@ Result<ProcessHost::Id> ProcessHost::start(const SandboxSpec& spec, const std::s
       spawn(bwrap_command(tools_, spec, kStatusFd), output.write_end, status->write_end);
   close(output.write_end);
   close(status->write_end);
-  if (!pid.ok()) return pid.error();
-  child->bwrap = *pid;
-  child->pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
-  if (registered) registered(id);
-
+  if (pid.ok()) {
+    child->bwrap = *pid;
+    child->pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
+    if (registered) registered(id);
+  }
   MutexLock lock(mutex_);
-  if (stopping_ || child->pidfd < 0) {
+  --starting_;
+  wake();
+  if (!pid.ok()) return pid.error();
+  if (child->pidfd < 0) {
     kill(child->bwrap, SIGKILL);
     waitpid(child->bwrap, nullptr, 0);
-    return child->pidfd < 0 ? invalid("pidfd_open failed") : cancelled();
+    return invalid("pidfd_open failed");
   }
+  if (stopping_) child->pending_signal = SIGKILL;
   const auto add = [&](int fd, Source source) {
     epoll_event event{.events = EPOLLIN, .data = {.u64 = token_of(id, source)}};
     epoll_ctl(epoll_, EPOLL_CTL_ADD, fd, &event);
@@ -235,13 +249,20 @@ void ProcessHost::stop() {
   {
     MutexLock lock(mutex_);
     stopping_ = true;
+    // Never bwrap itself: one that dies between making its child and releasing it leaves the child
+    // waiting for ever. With its child it ends by itself.
     for (const auto& [id, child] : children_) {
-      kill(child->container != 0 ? child->container : child->bwrap, SIGKILL);
+      child->pending_signal = SIGKILL;
+      deliver(*child);
     }
   }
+  wake();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ProcessHost::wake() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t n = write(wake_, &one, sizeof one);
-  if (thread_.joinable()) thread_.join();
 }
 
 void ProcessHost::run() {
@@ -250,7 +271,7 @@ void ProcessHost::run() {
   for (;;) {
     {
       MutexLock lock(mutex_);
-      if (stopping_ && children_.empty()) return;
+      if (stopping_ && starting_ == 0 && children_.empty()) return;
     }
     const int n = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), -1);
     for (int i = 0; i < n; ++i) on_ready(events.at(static_cast<std::size_t>(i)).data.u64);

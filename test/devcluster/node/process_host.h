@@ -76,6 +76,7 @@ class ProcessHost {
   ProcessHost(SandboxTools tools, ExitHandler on_exit, int epoll, int wake);
 
   void run();
+  void wake() const;
   void on_ready(std::uint64_t token);
   void deliver(Child& child) LPP_REQUIRES(mutex_);
   void reap(Id id);
@@ -88,6 +89,7 @@ class ProcessHost {
 
   Mutex mutex_;
   bool stopping_ LPP_GUARDED_BY(mutex_) = false;
+  std::size_t starting_ LPP_GUARDED_BY(mutex_) = 0;  // calls of start() under way
   Id next_id_ LPP_GUARDED_BY(mutex_) = 1;
   std::map<Id, std::unique_ptr<Child>> children_ LPP_GUARDED_BY(mutex_);
 };
