@@ -57,7 +57,7 @@ FileSource::~FileSource() { stop(); }
 void FileSource::start(Observer observer) {
   observer_ = std::move(observer);
   sees_changes_ = watch_.refresh();
-  look();
+  tell(read_text_file(file_, options_.max_bytes));
   thread_ = std::jthread([this] {
     set_thread_name("cfg-file");
     run();
@@ -76,7 +76,14 @@ void FileSource::run() {
     if (event == FolderWatch::Event::kChanged && !settle()) return;
     // First the watch, then the file: a change between the two is seen twice rather than never.
     sees_changes_ = watch_.refresh();
-    look();
+    auto text = read_text_file(file_, options_.max_bytes);
+    if (!text.ok() && last_->ok()) {
+      // The swap of a symlink may be half done, or an editor at work: ask once more.
+      if (watch_.wait(options_.settle) == FolderWatch::Event::kWoken) return;
+      sees_changes_ = watch_.refresh();
+      text = read_text_file(file_, options_.max_bytes);
+    }
+    tell(std::move(text));
   }
 }
 
@@ -90,8 +97,7 @@ bool FileSource::settle() {
   return true;
 }
 
-void FileSource::look() {
-  auto text = read_text_file(file_, options_.max_bytes);
+void FileSource::tell(Result<std::string> text) {
   if (last_.has_value() && same(*last_, text)) return;
   last_ = std::move(text);
   observer_(*last_);

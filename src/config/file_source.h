@@ -36,8 +36,8 @@ class FileSource final : public TextSource {
   void run();
   /// Waits until the folder is quiet; false when stopping.
   bool settle();
-  /// Reads the file and tells the observer if there is news.
-  void look();
+  /// Tells the observer if this is news.
+  void tell(Result<std::string> text);
 
   const std::string file_;
   Clock& clock_;

@@ -94,7 +94,9 @@ class Checker {
     json canonical = json::object();
     for (auto& [name, member] : value.items()) {
       const Field* field = find_field(schema, name);
-      const std::string place = path.empty() ? name : path + "." + name;
+      std::string place = path;
+      if (!place.empty()) place += '.';
+      place += name;
       if (field == nullptr) {
         unknown(canonical, name, member, place);
       } else if (!member.is_null() && field->rule != Rule::kDropped &&

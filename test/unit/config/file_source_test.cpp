@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "fakes/fake_clock.h"
 #include "unit/config/observed_texts.h"
 
 namespace lpp::config {
@@ -178,7 +179,8 @@ TEST_CASE("the same text and the same error are not told twice") {
   write(folder / "unrelated", "x");
   fs::permissions(path, fs::perms::owner_read);
   fs::permissions(path, fs::perms::owner_all);
-  write(path, "two");
+  write(folder / "new", "two");  // renamed, so that no half of it can be seen
+  fs::rename(folder / "new", path);
   REQUIRE(file.seen.wait_for("two"));
   CHECK(file.seen.all() == Texts{"one", "two"});
 }
@@ -187,16 +189,22 @@ TEST_CASE("a writer that needs several steps is read when it is done") {
   const TempFolder folder;
   const fs::path path = folder / "config.json";
   write(path, "old");
+  testing::FakeClock clock;
+  ObservedTexts seen;
   FileSource::Options options = told_only();
-  options.settle = std::chrono::milliseconds(200);
-  options.settle_limit = std::chrono::seconds(30);
-  Started file(path, options);
-  {
-    std::ofstream out(path, std::ios::trunc);  // closed between the steps, as by a shell's >>
-  }
+  options.settle = std::chrono::hours(1);  // never quiet for long enough: the limit decides
+  options.settle_limit = std::chrono::seconds(1);
+  FileSource source(path.string(), clock, options);
+  source.start(seen.observer());
+  std::ofstream(path, std::ios::trunc) << "";
   for (const char* part : {"a", "b", "c"}) std::ofstream(path, std::ios::app) << part;
-  REQUIRE(file.seen.wait_for("abc"));
-  CHECK(file.seen.all() == Texts{"old", "abc"});
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (seen.count() < 2 && std::chrono::steady_clock::now() < deadline) {
+    clock.advance(std::chrono::seconds(2));
+    fs::permissions(path, fs::perms::owner_all);  // one more event, after the limit
+  }
+  source.stop();
+  CHECK(seen.all() == Texts{"old", "abc"});
 }
 
 TEST_CASE("a folder that is never quiet does not hide a change for ever") {
