@@ -25,10 +25,7 @@
 {{- if and .Values.podDisruptionBudget.minAvailable .Values.podDisruptionBudget.maxUnavailable -}}
 {{- fail "podDisruptionBudget: only one of minAvailable and maxUnavailable can be set" -}}
 {{- end -}}
-{{- if and .Values.clientThrottle.burst (not .Values.clientThrottle.qps) -}}
-{{- fail "clientThrottle.burst needs clientThrottle.qps" -}}
-{{- end -}}
-{{- if and (dig "containers" false .Values.configmap.helperPod.spec) -}}
+{{- if hasKey .Values.configmap.helperPod.spec "containers" -}}
 {{- fail "configmap.helperPod.spec: the container is changed with configmap.helperPod.container" -}}
 {{- end -}}
 

@@ -1,0 +1,3 @@
+// Package chart holds the tests of deploy/chart, see ../run.sh. They render with Helm's own
+// packages, which is what `helm template` does.
+package chart
