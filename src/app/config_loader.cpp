@@ -73,8 +73,8 @@ Result<void> ConfigLoader::take_config(const Result<std::string>& text) {
   LPP_ASSIGN_OR_RETURN(auto parsed, config::parse_config(*text, config_source_->name()),
                        "configuration");
   for (const std::string& warning : parsed.warnings) log::warn("configuration: {}", warning);
+  parsed.config.generation = ++config_counts_.accepted;
   config_.publish(std::make_shared<const config::Config>(std::move(parsed.config)));
-  ++config_counts_.accepted;
   log::info("configuration loaded from {}", config_source_->name());
   if (changed_) changed_();
   return {};

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
@@ -27,6 +28,7 @@ struct PathConfig {
 
 /// config.json, canonical and validated (behaviour rule B2). Immutable once published.
 struct Config {
+  std::uint64_t generation = 0;  // counts the configurations published by this process
   std::chrono::seconds cmd_timeout{120};
   std::string setup_command{};
   std::string teardown_command{};

@@ -122,7 +122,7 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (!scene.node_name.empty()) scene.node = world_.nodes.get({"", scene.node_name});
   scene.seen = fmt::format("{}/{}/{}/{}", scene.claim->meta.resource_version,
                            scene.storage_class ? scene.storage_class->meta.resource_version : "",
-                           scene.node ? scene.node->meta.uid : "", fmt::ptr(scene.config.get()));
+                           scene.node ? scene.node->meta.uid : "", scene.config->generation);
 
   if (scene.attempt.volume_made) return await_made_volume(scene);
   if (const auto left = attempts_.held(scene.attempt, scene.seen)) {

@@ -64,7 +64,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   Attempt attempt = attempts_.get(volume.meta.name);
   const VolumeNode node = node_of(volume, world_.nodes);
   const std::string seen =
-      fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, fmt::ptr(config.get()));
+      fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, config->generation);
   if (const auto left = attempts_.held(attempt, seen)) return Action::await_change(*left);
   if (world_.clock.now() < attempt.removal_seen_by) return Action::await_change(kRecheck);
 
