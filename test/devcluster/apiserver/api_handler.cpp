@@ -1,8 +1,5 @@
 #include "devcluster/apiserver/api_handler.h"
 
-#include <charconv>
-#include <thread>
-
 #include "base/strings.h"
 #include "devcluster/apiserver/discovery.h"
 #include "devcluster/apiserver/protobuf.h"
@@ -12,22 +9,10 @@
 namespace lpp::devcluster {
 namespace {
 
-constexpr std::chrono::milliseconds kFaultStep{5};
-
 std::string bearer_token(const HttpRequest& request) {
   const std::string header = request.header("authorization");
   if (header.size() < 8 || to_lower(header.substr(0, 7)) != "bearer ") return {};
   return std::string(trim(std::string_view(header).substr(7)));
-}
-
-/// Waits on purpose; false when the client or the server went away meanwhile.
-bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds> time) {
-  const auto start = std::chrono::steady_clock::now();
-  while (!time || std::chrono::steady_clock::now() - start < *time) {
-    if (exchange.gone()) return false;
-    std::this_thread::sleep_for(kFaultStep);
-  }
-  return !exchange.gone();
 }
 
 bool is_write(std::string_view verb) {
@@ -69,24 +54,6 @@ Json list_metadata(const ListReply& reply) {
   if (!reply.continue_token.empty()) metadata["continue"] = reply.continue_token;
   if (reply.remaining) metadata["remainingItemCount"] = *reply.remaining;
   return metadata;
-}
-
-std::optional<std::size_t> to_count(const std::string& text) {
-  std::size_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
-std::string_view last_lines(std::string_view text, std::size_t count) {
-  std::size_t start = text.size();
-  if (text.ends_with('\n')) --start;
-  if (count == 0) return {};
-  for (; count > 0 && start != std::string_view::npos && start > 0; --count) {
-    start = text.rfind('\n', start - 1);
-  }
-  if (start == std::string_view::npos || start == 0) return text;
-  return text.substr(start + 1);
 }
 
 TableObjects table_objects(const HttpRequest& request) {
@@ -136,6 +103,8 @@ void ApiHandler::handle(const HttpRequest& request, HttpExchange& exchange) {
                     "Request entity too large: limit is " + std::to_string(options_.body_limit)));
   } else {
     call.user = user.value_or("system:anonymous");
+    const std::string other = request.header("impersonate-user");
+    if (!other.empty()) call.user = other;
     if (call.path.info != nullptr) return handle_resource(call);
     answer = answer_fixed(request);
     if (!answer) answer = answer_review(request, call.user);
@@ -184,7 +153,10 @@ void ApiHandler::handle_resource(Call& call) {
   call.shape = shape_of(call.request.header("accept"));
   std::vector<FaultAction> later;
   if (!strike_before(call, later)) return;
-  if (call.verb == "watch") return watch(call);
+  if (call.verb == "watch") return watch(call, later);
+  if (call.verb == "get" && call.path.info->plural == "pods" && call.path.subresource == "log") {
+    return pod_log(call, later);
+  }
   const Answer answer = run_verb(call);
   if (!strike_after(call, later)) {
     record(call, 0);
@@ -290,9 +262,6 @@ ApiHandler::Answer ApiHandler::run_verb(Call& call) {
   const std::string& sub = call.path.subresource;
   const bool stored = sub.empty() || (sub == "status" && call.path.info->has_status);
   if (call.verb == "create") return sub.empty() ? create(call) : create_subresource(call);
-  if (sub == "log" && call.path.info->plural == "pods" && call.verb == "get") {
-    return pod_log(call);
-  }
   if (!stored) return plain(unknown_resource());
   if (call.verb == "get") return read(call);
   if (call.verb == "list") return list(call);
@@ -386,43 +355,6 @@ ApiHandler::Answer ApiHandler::remove(Call& call) {
   return Answer{.body = list_text(*path.info, reply, list_metadata(reply), false)};
 }
 
-ApiHandler::Answer ApiHandler::pod_log(Call& call) {
-  const auto pod = registry_.get({"pods", call.path.ns, call.path.name});
-  if (!pod.ok()) return plain(pod);
-  const Json& containers = at_path(*pod.body, {"spec", "containers"});
-  std::string container = call.request.param("container");
-  if (container.empty()) {
-    if (containers.size() != 1) {
-      return plain(bad_request("a container name must be specified for pod " + call.path.name));
-    }
-    container = text_at(containers.front(), {"name"});
-  }
-  bool known = false;
-  for (const char* list : {"containers", "initContainers"}) {
-    for (const auto& candidate : at_path(*pod.body, {"spec", list})) {
-      known = known || text_at(candidate, {"name"}) == container;
-    }
-  }
-  if (!known) {
-    return plain(bad_request("container " + container + " is not valid for pod " + call.path.name));
-  }
-  LogSource source;
-  {
-    const MutexLock lock(mutex_);
-    source = log_source_;
-  }
-  const auto log = source ? source(call.path.ns, call.path.name, container)
-                          : std::optional<std::string>(std::string());
-  if (!log) {
-    return plain(bad_request("container \"" + container + "\" in pod \"" + call.path.name +
-                             "\" is waiting to start: ContainerCreating"));
-  }
-  std::string_view text = *log;
-  if (const auto tail = to_count(call.request.param("tailLines"))) text = last_lines(text, *tail);
-  if (const auto limit = to_count(call.request.param("limitBytes"))) text = text.substr(0, *limit);
-  return Answer{.body = std::string(text), .content_type = "text/plain"};
-}
-
 std::optional<ApiHandler::Answer> ApiHandler::answer_review(const HttpRequest& request,
                                                             const std::string& user) {
   if (request.method != "POST") return std::nullopt;
@@ -476,7 +408,7 @@ void ApiHandler::record(const Call& call, int code) {
   std::string target = call.request.path;
   for (std::size_t i = 0; i < call.request.query.size(); ++i) {
     const auto& [key, value] = call.request.query[i];
-    target += (i == 0 ? "?" : "&") + key + "=" + value;
+    target.append(i == 0 ? "?" : "&").append(key).append("=").append(value);
   }
   requests_.add({.operation = call.operation,
                  .method = call.request.method,

@@ -13,6 +13,9 @@
 
 namespace lpp::devcluster {
 
+/// Waits on purpose; false when the client or the server went away meanwhile. No time: until then.
+bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds> time);
+
 /// Answers requests: authentication, faults, routing, the verbs. One for the whole server; called
 /// by all connection threads at once.
 class ApiHandler {
@@ -57,10 +60,13 @@ class ApiHandler {
   Answer create_subresource(Call& call);
   Answer remove(Call& call);
   Answer patch(Call& call);
-  Answer pod_log(Call& call);
+  void pod_log(Call& call, const std::vector<FaultAction>& later);
+  /// Sends what is added to a log until the pod has ended.
+  void follow_log(Call& call, const LogSource& source, const std::string& container,
+                  std::string_view start, std::size_t sent);
   std::optional<Answer> answer_review(const HttpRequest& request, const std::string& user);
 
-  void watch(Call& call);
+  void watch(Call& call, const std::vector<FaultAction>& later);
   void stream_events(Call& call, Watch& watch);
   /// False when the stream is over.
   bool send_event(Call& call, const WatchEvent& event);

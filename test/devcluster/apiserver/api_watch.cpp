@@ -64,7 +64,7 @@ FieldErrors watch_option_errors(const HttpRequest& request) {
 
 }  // namespace
 
-void ApiHandler::watch(Call& call) {
+void ApiHandler::watch(Call& call, const std::vector<FaultAction>& later) {
   const auto refuse = [&](const Reply& reply) {
     Answer answer = plain(reply);
     if (reply.code == 504) answer.retry_after = std::chrono::seconds(1);
@@ -94,6 +94,7 @@ void ApiHandler::watch(Call& call) {
           200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}})) {
     return;
   }
+  if (!strike_after(call, later)) return;
   {
     const MutexLock lock(mutex_);
     watches_.push_back(reply.watch.get());
@@ -160,6 +161,9 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
       case Kind::kTruncateEvent:
         call.exchange.write_chunk(std::string_view(text).substr(0, action.bytes));
         call.exchange.cut();
+        return false;
+      case Kind::kStallEvent:
+        pause(call.exchange, std::nullopt);
         return false;
       case Kind::kErrorEvent: {
         const Reply status = action.code == 410 ? watch_expired(0, event.resource_version)

@@ -237,8 +237,9 @@ std::optional<Json> discovery(std::string_view path, bool want_aggregated) {
   }
   if (path == "/api/v1") return resource_list("");
   for (const auto& name : names) {
-    if (path == "/apis/" + name + "/v1") return resource_list(name);
-    if (path == "/apis/" + name) {
+    const std::string root = "/apis/" + name;
+    if (path == root + "/v1") return resource_list(name);
+    if (path == root) {
       Json entry = group_entry(name);
       entry.update({{"kind", "APIGroup"}, {"apiVersion", "v1"}});
       return entry;
@@ -254,8 +255,10 @@ std::optional<Json> openapi(std::string_view path, const std::string& git_versio
   Json paths = Json::object();
   for (const auto& group : stored) {
     const std::string name = group.empty() ? std::string("api/v1") : "apis/" + group + "/v1";
-    if (path == "/openapi/v3/" + name) return openapi_document(group, git_version);
-    paths[name] = {{"serverRelativeURL", "/openapi/v3/" + name + "?hash=" + git_version}};
+    std::string url = "/openapi/v3/" + name;
+    if (path == url) return openapi_document(group, git_version);
+    url.append("?hash=").append(git_version);
+    paths[name] = {{"serverRelativeURL", std::move(url)}};
   }
   if (path == "/openapi/v3") return Json{{"paths", std::move(paths)}};
   return std::nullopt;

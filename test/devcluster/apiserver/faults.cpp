@@ -92,6 +92,11 @@ FaultRule& FaultRule::error_event(int code) {
   return *this;
 }
 
+FaultRule& FaultRule::stall_event() {
+  action_ = {.kind = FaultAction::Kind::kStallEvent};
+  return *this;
+}
+
 bool FaultRule::matches(const Operation& operation) const {
   const auto fits = [](const std::string& pattern, const std::string& text) {
     return pattern == "*" || pattern == text;

@@ -43,6 +43,7 @@ struct FaultAction {
     kDuplicateEvent,
     kTruncateEvent,
     kErrorEvent,
+    kStallEvent,
   };
   Kind kind = Kind::kReply;
   int code = 0;
@@ -54,7 +55,7 @@ struct FaultAction {
 
   bool is_for_events() const {
     return kind == Kind::kLoseEvent || kind == Kind::kDuplicateEvent ||
-           kind == Kind::kTruncateEvent || kind == Kind::kErrorEvent;
+           kind == Kind::kTruncateEvent || kind == Kind::kErrorEvent || kind == Kind::kStallEvent;
   }
 };
 
@@ -87,6 +88,8 @@ class FaultRule {
   FaultRule& duplicate_event();
   FaultRule& truncate_event(std::size_t bytes);  ///< so many bytes of the frame, then a reset
   FaultRule& error_event(int code);              ///< an ERROR frame in its place, then the end
+
+  FaultRule& stall_event();  ///< from this event on silence, with the connection open
 
   bool matches(const Operation& operation) const;
 

@@ -16,7 +16,7 @@ namespace lpp::devcluster {
 namespace {
 
 constexpr std::size_t kHeadLimit = std::size_t{1024} * 1024;
-constexpr std::size_t kWriteSlice = 16 * 1024;
+constexpr std::size_t kWriteSlice = std::size_t{16} * 1024;
 constexpr std::chrono::seconds kIoTimeout{20};
 
 std::string hex(std::size_t value) {

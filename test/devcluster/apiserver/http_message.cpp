@@ -109,7 +109,9 @@ std::string response_head(int code, const HttpHeaders& headers) {
   std::string out = "HTTP/1.1 " + std::to_string(code) + " ";
   out += reason_phrase(code);
   out += "\r\n";
-  for (const auto& [name, value] : headers) out += name + ": " + value + "\r\n";
+  for (const auto& [name, value] : headers) {
+    out.append(name).append(": ").append(value).append("\r\n");
+  }
   return out;
 }
 

@@ -37,10 +37,10 @@ constexpr std::string_view kBase64 =
 }  // namespace
 
 const Json& child(const Json& object, std::string_view key) {
-  static const Json kNull;
-  if (!object.is_object()) return kNull;
+  static const Json null_value;
+  if (!object.is_object()) return null_value;
   const auto it = object.find(key);
-  return it == object.end() ? kNull : *it;
+  return it == object.end() ? null_value : *it;
 }
 
 const Json& at_path(const Json& object, std::initializer_list<std::string_view> keys) {

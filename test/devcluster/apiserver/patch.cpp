@@ -17,7 +17,7 @@ constexpr std::string_view kOrderPrefix = "$setElementOrder/";
 /// Merge key of a list of objects, by the name of the field that holds it; "" for lists that are
 /// replaced as a whole.
 std::string_view merge_key(std::string_view field, const Json& element) {
-  static const std::map<std::string_view, std::string_view> kKeys = {
+  static const std::map<std::string_view, std::string_view> keys = {
       {"containers", "name"},
       {"initContainers", "name"},
       {"ephemeralContainers", "name"},
@@ -38,8 +38,8 @@ std::string_view merge_key(std::string_view field, const Json& element) {
       {"topologySpreadConstraints", "topologyKey"},
   };
   if (field == "ports") return element.contains("containerPort") ? "containerPort" : "port";
-  const auto it = kKeys.find(field);
-  return it == kKeys.end() ? std::string_view() : it->second;
+  const auto it = keys.find(field);
+  return it == keys.end() ? std::string_view() : it->second;
 }
 
 Json merge_value(std::string_view field, const Json* current, const Json& patch);
@@ -176,9 +176,7 @@ Json strategic_merge(const Json& current, const Json& patch) {
     } else if (key.starts_with(kDeletePrefix)) {
       const auto it = out.find(key.substr(kDeletePrefix.size()));
       if (it != out.end()) delete_from_list(*it, value);
-    } else if (value.is_null()) {
-      out.erase(key);
-    } else if (text_at(value, {"$patch"}) == "delete" && value.is_object()) {
+    } else if (value.is_null() || text_at(value, {"$patch"}) == "delete") {
       out.erase(key);
     } else {
       const auto it = out.find(key);

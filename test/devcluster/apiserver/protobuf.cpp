@@ -33,7 +33,7 @@ using Schema = std::vector<Field>;
 
 /// Field numbers of k8s.io/api's generated.proto files.
 const std::map<std::string, Schema, std::less<>>& schemas() {
-  static const std::map<std::string, Schema, std::less<>> kSchemas = {
+  static const std::map<std::string, Schema, std::less<>> table = {
       {"ObjectMeta",
        {{1, "name"},
         {2, "generateName"},
@@ -132,7 +132,7 @@ const std::map<std::string, Schema, std::less<>>& schemas() {
       {"TypeMeta", {{1, "apiVersion"}, {2, "kind"}}},
       {"Unknown", {{1, "typeMeta", Type::kMessage, "TypeMeta"}, {2, "raw"}}},
   };
-  return kSchemas;
+  return table;
 }
 
 /// One message's bytes, read field by field.

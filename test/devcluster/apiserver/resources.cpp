@@ -119,8 +119,8 @@ std::vector<ResourceInfo> build_table() {
 }  // namespace
 
 const std::vector<ResourceInfo>& resource_table() {
-  static const std::vector<ResourceInfo> kTable = build_table();
-  return kTable;
+  static const std::vector<ResourceInfo> table = build_table();
+  return table;
 }
 
 const ResourceInfo* find_resource(std::string_view plural) {

@@ -57,14 +57,14 @@ Column age_column() {
 Column name_column() { return text_column("Name", {"metadata", "name"}); }
 
 std::string access_modes(const Json& modes) {
-  static const std::map<std::string, std::string> kShort = {{"ReadWriteOnce", "RWO"},
-                                                            {"ReadOnlyMany", "ROX"},
-                                                            {"ReadWriteMany", "RWX"},
-                                                            {"ReadWriteOncePod", "RWOP"}};
+  static const std::map<std::string, std::string> short_names = {{"ReadWriteOnce", "RWO"},
+                                                                 {"ReadOnlyMany", "ROX"},
+                                                                 {"ReadWriteMany", "RWX"},
+                                                                 {"ReadWriteOncePod", "RWOP"}};
   std::string out;
   for (const auto& mode : modes) {
-    const auto it = kShort.find(mode.is_string() ? mode.get<std::string>() : "");
-    if (it != kShort.end()) out += (out.empty() ? "" : ",") + it->second;
+    const auto it = short_names.find(mode.is_string() ? mode.get<std::string>() : "");
+    if (it != short_names.end()) out += (out.empty() ? "" : ",") + it->second;
   }
   return out;
 }

@@ -160,6 +160,36 @@ TEST_CASE("an error frame takes the place of an event") {
   CHECK(test.stream.wait_ended());
 }
 
+TEST_CASE("a stalled watch stays open and silent") {
+  WatchCase test;
+  const auto rule = test.server.api.faults().add(on("watch configmaps").nth(2).stall_event());
+  test.add("a");
+  test.add("b");
+  test.add("c");
+  CHECK(!test.stream.frame(0).is_null());
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  while (test.server.api.faults().hits(rule) == 0 && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::yield();
+  }
+  CHECK(test.server.api.faults().hits(rule) == 1);
+  CHECK(test.stream.count() == 1);
+  CHECK(test.server.api.connections() == 1);
+}
+
+TEST_CASE("faults after handling reach logs and watches too") {
+  test::Server server;
+  REQUIRE(server.registry.create("pods", "default", test::pod("a")).ok());
+  int called = 0;
+  server.api.faults().add(on("get pods/log").call_after([&] { ++called; }));
+  server.api.faults().add(on("get pods/log").cut_after());
+  CHECK(!server.client()->Get("/api/v1/namespaces/default/pods/a/log"));
+  CHECK(called == 1);
+  server.api.faults().add(on("watch pods").cut_after());
+  test::WatchStream stream(server, "/api/v1/pods?watch=true");
+  CHECK(stream.wait_ended());
+  CHECK(!stream.cleanly_ended());
+}
+
 TEST_CASE("an expire rule is an ERROR frame for a watch and a 410 for a list") {
   test::Server server;
   server.api.faults().add(on("* configmaps").expire());

@@ -241,6 +241,61 @@ TEST_CASE("pod logs come from the log source, cut to what was asked for") {
   CHECK(client->Get(path.c_str())->status == 400);
 }
 
+TEST_CASE("a followed log grows until the pod has ended") {
+  test::Server server;
+  REQUIRE(server.registry.create("pods", "default", test::pod("a")).ok());
+  std::atomic<int> lines = 2;
+  server.api.set_log_source([&lines](auto&, auto&, auto&) {
+    std::string text;
+    for (int i = 1; i <= lines; ++i) text += std::to_string(i) + "\n";
+    return std::optional<std::string>(text);
+  });
+  test::WatchStream stream(server, "/api/v1/namespaces/default/pods/a/log?follow=true&tailLines=1");
+  CHECK(stream.frame(0) == 2);
+  lines = 3;
+  CHECK(stream.frame(1) == 3);
+  lines = 4;
+  REQUIRE(server.registry
+              .patch({"pods", "default", "a"}, PatchType::kMerge,
+                     {{"status", {{"phase", "Succeeded"}}}}, {.subresource = "status"})
+              .ok());
+  CHECK(stream.wait_ended());
+  CHECK(stream.cleanly_ended());
+  CHECK(stream.frame(2) == 4);
+}
+
+TEST_CASE("the bodies of kubectl's imperative commands are read as protobuf") {
+  test::Server server;
+  auto client = server.client();
+  const auto field = [](char number, const std::string& bytes) {
+    return std::string{static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size())} + bytes;
+  };
+  const auto envelope = [&](const std::string& kind, const std::string& raw) {
+    return std::string("k8s\0", 4) + field(1, field(1, "v1") + field(2, kind)) + field(2, raw);
+  };
+  const auto post = [&](const std::string& path, const std::string& body) {
+    return client->Post(path.c_str(), body, "application/vnd.kubernetes.protobuf");
+  };
+  const std::string metadata =
+      field(1, field(1, "m") + field(3, "") + field(11, field(1, "a") + field(2, "b")));
+  const std::string data = field(2, field(1, "key") + field(2, "value"));
+  CHECK(post(kMaps, envelope("ConfigMap", metadata + data))->status == 201);
+  const auto map = server.registry.find("configmaps", "default", "m");
+  REQUIRE(map != nullptr);
+  CHECK(at(map, "data.key") == "value");
+  CHECK(at(map, "metadata.labels.a") == "b");
+  CHECK(post("/api/v1/namespaces", envelope("Namespace", field(1, field(1, "made"))))->status ==
+        201);
+  CHECK(post("/api/v1/nodes", envelope("Node", ""))->status == 415);
+  const std::string whole = envelope("ConfigMap", metadata + data);
+  for (std::size_t size = 0; size < whole.size(); ++size) {
+    const auto reply = post(kMaps, whole.substr(0, size));
+    REQUIRE(reply);
+    CHECK(reply->status >= 400);
+    CHECK(reply->status < 500);
+  }
+}
+
 TEST_CASE("reviews allow everything, bindings bind") {
   test::Server server;
   auto client = server.client();
