@@ -31,6 +31,7 @@ struct Run {
 
 std::vector<char*> pointers(std::vector<std::string>& strings) {
   std::vector<char*> out;
+  out.reserve(strings.size() + 1);
   for (std::string& s : strings) out.push_back(s.data());
   out.push_back(nullptr);
   return out;
@@ -38,7 +39,10 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
 
 Run run(std::vector<std::string> command, const Environment& environment) {
   std::vector<std::string> variables{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  for (const auto& [name, value] : environment) {
+    std::string& variable = variables.emplace_back(name);
+    variable.append("=").append(value);
+  }
   std::array<int, 2> ends{};
   REQUIRE(pipe2(ends.data(), O_CLOEXEC) == 0);
   const auto argv = pointers(command);
@@ -114,9 +118,9 @@ class Scripts {
     Environment environment = {
         {"VOL_DIR", dir}, {"VOL_MODE", "Filesystem"}, {"VOL_SIZE_BYTES", "1073741824"},
         {"VOL_USER", ""}, {"VOL_GROUP", ""},          {"VOL_PERM", ""}};
-    for (const auto& [key, value] : more) {
-      std::erase_if(environment, [&](const auto& entry) { return entry.first == key; });
-      environment.emplace_back(key, value);
+    for (const auto& given : more) {
+      std::erase_if(environment, [&](const auto& entry) { return entry.first == given.first; });
+      environment.push_back(given);
     }
     return run(command, environment);
   }
