@@ -156,10 +156,11 @@ std::optional<std::chrono::seconds> parse_retry_after(const std::string& text) {
   return std::chrono::seconds(std::stol(text));
 }
 
+/// The part before the slash becomes the field manager of what we write.
 std::string default_user_agent() {
   utsname system{};
   ::uname(&system);
-  return fmt::format("local-path-provisioner (linux/{})", system.machine);
+  return fmt::format("local-path-provisioner/unknown (linux/{})", system.machine);
 }
 
 /// Where a response goes while it arrives.

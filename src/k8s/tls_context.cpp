@@ -189,6 +189,7 @@ Result<std::shared_ptr<const TlsContext>> TlsProvider::current(
   {
     MutexLock lock(mutex_);
     next_check_ = clock_.now() + kRecheck;
+    exec_client_ = exec_client;  // even if it cannot be used: not to be tried for every call
     last = current_;
   }
   if (input.ok() && last != nullptr && last->input() == *input) return last;
@@ -202,7 +203,6 @@ Result<std::shared_ptr<const TlsContext>> TlsProvider::current(
   }
   MutexLock lock(mutex_);
   current_ = *created;
-  exec_client_ = exec_client;
   return created;
 }
 

@@ -328,7 +328,9 @@ TEST_CASE("HTTP statuses become codes a caller can act on") {
       {500, ErrorCode::kUnavailable}, {502, ErrorCode::kUnavailable},
       {503, ErrorCode::kUnavailable}, {504, ErrorCode::kTimeout},
       {302, ErrorCode::kInternal},    {418, ErrorCode::kInternal}};
-  for (const auto& [status, code] : codes) {
+  for (const auto& row : codes) {
+    const int status = row.first;
+    const ErrorCode code = row.second;
     CAPTURE(status);
     const Error error = error_from_response({.status = status});
     CHECK(error.code == code);
