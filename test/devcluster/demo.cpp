@@ -253,7 +253,7 @@ Result<void> Demo::wait_for_signal() {
 Result<void> Demo::remove_volume() {
   for (const auto& [resource, name] :
        {std::pair{&k8s::kPods, kPodName}, std::pair{&k8s::kPersistentVolumeClaims, kClaimName}}) {
-    const auto removed = kube_->remove(*resource, {"default", name});
+    auto removed = kube_->remove(*resource, {"default", name});
     // After a while of trying things by hand it may be gone already.
     if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) return removed;
   }

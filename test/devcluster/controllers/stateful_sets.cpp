@@ -73,7 +73,7 @@ void StatefulSets::sync(const std::string& ns, const std::string& name) {
     if (pod == pods.end()) {
       const std::string ordinal = std::to_string(i);
       create_claims(*set, ordinal);
-      create_pod(*set, name + "-" + ordinal, ordinal);
+      create_pod(*set, ordinal);
     } else if (has_ended(*pod->second) && !is_deleting(*pod->second)) {
       remove(*pod->second);
     }
@@ -108,9 +108,9 @@ void StatefulSets::create_claims(const json& set, const std::string& ordinal) {
   }
 }
 
-bool StatefulSets::create_pod(const json& set, const std::string& pod_name,
-                              const std::string& ordinal) {
+void StatefulSets::create_pod(const json& set, const std::string& ordinal) {
   const std::string ns(namespace_of(set));
+  const std::string pod_name = std::string(name_of(set)) + "-" + ordinal;
   json pod = object_at(set, {"spec", "template"});
   json& metadata = pod["metadata"];
   metadata["name"] = pod_name;
@@ -143,7 +143,6 @@ bool StatefulSets::create_pod(const json& set, const std::string& pod_name,
   } else {
     events_.warning(set, "FailedCreate", "create Pod " + pod_name + " failed: " + reply.message());
   }
-  return reply.ok();
 }
 
 void StatefulSets::write_status(const json& set, int replicas, int ready) {

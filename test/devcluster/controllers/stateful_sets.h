@@ -20,8 +20,7 @@ class StatefulSets {
 
  private:
   void create_claims(const nlohmann::json& set, const std::string& ordinal);
-  bool create_pod(const nlohmann::json& set, const std::string& pod_name,
-                  const std::string& ordinal);
+  void create_pod(const nlohmann::json& set, const std::string& ordinal);
   void write_status(const nlohmann::json& set, int replicas, int ready);
 
   Registry& registry_;

@@ -120,7 +120,7 @@ void PodRunner::on_exit(ProcessHost::Id id, const ProcessExit& exit) {
 }
 
 void PodRunner::collect_exits(const json* pod, const NodeFaults& faults, Next& next) {
-  static const json kGone = json::object();
+  static const json gone = json::object();
   for (ContainerRun* run : all_runs()) {
     if (!run->running()) continue;
     const auto ended = exits_.find(run->process);
@@ -130,7 +130,7 @@ void PodRunner::collect_exits(const json* pod, const NodeFaults& faults, Next& n
       sooner(next, left);
       continue;
     }
-    finish(pod == nullptr ? kGone : *pod, *run, ended->second.exit);
+    finish(pod == nullptr ? gone : *pod, *run, ended->second.exit);
     exits_.erase(ended);
   }
 }
@@ -227,10 +227,10 @@ bool PodRunner::mount(const json& pod, Next& next) {
     return false;
   }
   const ObjectPtr node = services_.registry.find("nodes", "", services_.name);
-  static const json kNoNode = json::object();
+  static const json no_node = json::object();
   auto mounted = mount_volumes(pod, {.registry = services_.registry,
                                      .disk = services_.disk,
-                                     .node = node == nullptr ? kNoNode : *node,
+                                     .node = node == nullptr ? no_node : *node,
                                      .state_folder = state_folder_});
   if (mounted.ok()) {
     volumes_ = *std::move(mounted);

@@ -21,7 +21,7 @@ namespace lpp::devcluster {
 /// The newest text is kept. One writer; reading is possible at any time.
 class BoundedLog {
  public:
-  static constexpr std::size_t kLimit = 1024 * 1024;
+  static constexpr std::size_t kLimit = std::size_t{1024} * 1024;
 
   explicit BoundedLog(std::string path);
   ~BoundedLog();

@@ -103,7 +103,7 @@ Result<void> write_files(const std::string& folder, const std::vector<ProjectedF
   std::string version;
   for (int i = 0; version.empty(); ++i) {
     const std::string candidate = "..version_" + std::to_string(i);
-    if (!fs::exists(folder + '/' + candidate)) version = candidate;
+    if (!fs::exists(fs::path(folder) / candidate)) version = candidate;
   }
   for (const ProjectedFile& file : files) {
     if (!safe_relative(file.path)) return invalid("invalid path in volume: \"" + file.path + '"');
@@ -123,7 +123,7 @@ Result<void> write_files(const std::string& folder, const std::vector<ProjectedF
   if (error) return invalid("..data: " + error.message());
   for (const ProjectedFile& file : files) {
     const std::string first(split(file.path, '/').front());
-    fs::create_symlink("..data/" + first, folder + '/' + first, error);
+    fs::create_symlink(fs::path("..data") / first, fs::path(folder) / first, error);
   }
   return {};
 }
@@ -257,7 +257,7 @@ bool node_affinity_allows(const json& persistent_volume, const json& node) {
 }
 
 Result<std::string> pod_field(const json& pod, std::string_view path) {
-  static const std::map<std::string_view, std::vector<std::string_view>> kFields = {
+  static const std::map<std::string_view, std::vector<std::string_view>> known_fields = {
       {"metadata.name", {"metadata", "name"}},
       {"metadata.namespace", {"metadata", "namespace"}},
       {"metadata.uid", {"metadata", "uid"}},
@@ -265,7 +265,7 @@ Result<std::string> pod_field(const json& pod, std::string_view path) {
       {"spec.serviceAccountName", {"spec", "serviceAccountName"}},
       {"status.podIP", {"status", "podIP"}},
       {"status.hostIP", {"status", "hostIP"}}};
-  if (const auto field = kFields.find(path); field != kFields.end()) {
+  if (const auto field = known_fields.find(path); field != known_fields.end()) {
     return std::string(text_at(pod, {field->second[0], field->second[1]}));
   }
   for (const std::string_view group : {"labels", "annotations"}) {

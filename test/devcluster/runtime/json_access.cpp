@@ -19,15 +19,15 @@ const json* find_at(const json& object, Path path) {
 }
 
 const json& array_at(const json& object, Path path) {
-  static const json kEmpty = json::array();
+  static const json empty = json::array();
   const json* at = find_at(object, path);
-  return at != nullptr && at->is_array() ? *at : kEmpty;
+  return at != nullptr && at->is_array() ? *at : empty;
 }
 
 const json& object_at(const json& object, Path path) {
-  static const json kEmpty = json::object();
+  static const json empty = json::object();
   const json* at = find_at(object, path);
-  return at != nullptr && at->is_object() ? *at : kEmpty;
+  return at != nullptr && at->is_object() ? *at : empty;
 }
 
 std::string_view text_at(const json& object, Path path, std::string_view fallback) {
