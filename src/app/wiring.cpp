@@ -58,11 +58,11 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_
 }
 
 void trim_claim(k8s::PersistentVolumeClaim& claim) {
-  claim.meta.labels.clear();
   claim.meta.finalizers.clear();
-  keep_only(claim.meta.annotations, kClaimAnnotations);
-  if (claim.volume_name.empty()) return;
+  if (claim.volume_name.empty()) return;  // patterns may ask for any label or annotation
   // Bound: only what ties it to its volume is still of interest.
+  claim.meta.labels.clear();
+  keep_only(claim.meta.annotations, kClaimAnnotations);
   claim.access_modes.clear();
   claim.storage_request.clear();
 }

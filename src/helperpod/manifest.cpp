@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/paths.h"
 #include "base/strings.h"
 #include "helperpod/names.h"
 #include "helperpod/record.h"
@@ -44,24 +45,28 @@ std::string literal(std::string_view text) {
   return escaped;
 }
 
-bool is_within(std::string_view path, std::string_view folder) {
-  return path.substr(0, folder.size()) == folder &&
-         (path.size() == folder.size() || path[folder.size()] == '/');
-}
-
-struct SplitPath {
-  std::string parent;  // without a trailing slash
-  std::string leaf;
+/// The node's folder that the helper pod sees, without a trailing slash, and where the volume's
+/// directory is below it.
+struct Folder {
+  std::string mounted;
+  std::string rest;  // begins with a slash
 };
 
-Result<SplitPath> split_path(const Operation& operation) {
-  const auto slash = operation.path.rfind('/');
-  if (operation.path.empty() || operation.path.front() != '/' || slash == 0 ||
-      slash + 1 == operation.path.size()) {
-    return invalid("invalid path \"" + operation.path + "\" for volume " + operation.volume_name +
+/// The directory's parent; for a delete below nested folders the whole base path, so that folders
+/// which become empty can go too.
+Result<Folder> folder_of(const Operation& operation) {
+  const std::string& path = operation.path;
+  const auto slash = path.rfind('/');
+  if (path.empty() || path.front() != '/' || slash == 0 || slash + 1 == path.size()) {
+    return invalid("invalid path \"" + path + "\" for volume " + operation.volume_name +
                    ": it needs an absolute parent folder and a name below it");
   }
-  return SplitPath{operation.path.substr(0, slash), operation.path.substr(slash + 1)};
+  std::string mounted = path.substr(0, slash);
+  if (operation.action == HelperAction::kDelete && !operation.base_path.empty() &&
+      strictly_below(mounted, operation.base_path)) {
+    mounted = operation.base_path;
+  }
+  return Folder{mounted, path.substr(mounted.size())};
 }
 
 /// The member of that kind, made (or made anew) if it is absent or of another kind.
@@ -112,8 +117,8 @@ void add_scripts(json& spec, json& container, const ManifestSettings& settings) 
 
 /// Adds the volume that shows the node's folder, and returns where the container sees it, without a
 /// trailing slash. A template may mount "data" elsewhere than on the host (unsafe templates only).
-Result<std::string> add_data(json& spec, json& container, const SplitPath& path) {
-  const std::string host_path = path.parent + "/";
+Result<std::string> add_data(json& spec, json& container, const std::string& folder) {
+  const std::string host_path = folder + "/";
   list(spec, "volumes")
       .push_back({{"name", kDataVolume},
                   {"hostPath", {{"path", host_path}, {"type", "DirectoryOrCreate"}}}});
@@ -129,19 +134,20 @@ Result<std::string> add_data(json& spec, json& container, const SplitPath& path)
     return seen;
   }
   // The scripts are a read-only volume: nothing can be mounted over or below it.
-  const bool hidden = is_within(path.parent, kScriptDir);
+  const bool hidden = is_at_or_below(folder, kScriptDir);
   const std::string mount_path = hidden ? std::string(kDataDir) : host_path;
   if (find_named(mounts, "mountPath", mount_path) != nullptr ||
-      find_named(mounts, "mountPath", hidden ? mount_path : path.parent) != nullptr) {
+      find_named(mounts, "mountPath", hidden ? mount_path : folder) != nullptr) {
     return invalid("helper pod template: its volumeMount at " + mount_path +
                    " is in the way of the volume's folder");
   }
   mounts.push_back({{"name", kDataVolume}, {"mountPath", mount_path}});
-  return hidden ? mount_path : path.parent;
+  return hidden ? mount_path : folder;
 }
 
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
-              const std::string& directory) {
+              const Folder& folder, const std::string& seen_at) {
+  const std::string directory = seen_at + folder.rest;
   const bool create = operation.action == HelperAction::kCreate;
   const std::string size = std::to_string(operation.size_bytes);
   if (const auto& command = script_command(operation.action, settings); !command.empty()) {
@@ -159,6 +165,10 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
+  // Set only where there are folders between the base path and the volume's directory.
+  if (folder.mounted == operation.base_path && folder.rest.rfind('/') != 0) {
+    set_env(env, "VOL_BASE_DIR", seen_at);
+  }
 }
 
 std::string provisioner_label(std::string_view provisioner_name) {
@@ -185,7 +195,7 @@ Result<json> metadata(const json& from_template, const Operation& operation,
 
 Result<json> build(const Template& pod_template, const Operation& operation,
                    const ManifestSettings& settings) {
-  LPP_ASSIGN_OR_RETURN(const SplitPath path, split_path(operation), "helper pod");
+  LPP_ASSIGN_OR_RETURN(const Folder folder, folder_of(operation), "helper pod");
   json pod = pod_template.pod;
   if (!pod.is_object()) pod = json::object();
   LPP_ASSIGN_OR_RETURN(
@@ -205,8 +215,9 @@ Result<json> build(const Template& pod_template, const Operation& operation,
   }
 
   add_scripts(spec, container, settings);
-  LPP_ASSIGN_OR_RETURN(const std::string parent, add_data(spec, container, path), "data");
-  set_work(container, operation, settings, parent + "/" + path.leaf);
+  LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, folder.mounted),
+                       "data");
+  set_work(container, operation, settings, folder, seen_at);
 
   // A template's nodeName never sends the work to another node than the volume's.
   if (!operation.node.empty()) spec["nodeName"] = operation.node;

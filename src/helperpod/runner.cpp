@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "helperpod/outcome.h"
 #include "k8s/objects.h"
 
@@ -116,6 +117,36 @@ bool HelperPodRunner::has_ended(const Known& known) const {
 }
 
 Result<Progress> HelperPodRunner::start(const Operation& operation) {
+  auto progress = create(operation);
+  MutexLock lock(mutex_);
+  reserved_.erase(operation.volume_name);
+  return progress;
+}
+
+Result<void> HelperPodRunner::reserve(const Operation& operation) {
+  MutexLock lock(mutex_);
+  const auto conflicts = [&](const Operation& other) {
+    const bool same_node =
+        operation.node.empty() || other.node.empty() || operation.node == other.node;
+    return other.volume_name != operation.volume_name && same_node &&
+           overlaps(other.path, operation.path);
+  };
+  const auto conflict = [&](const Operation& other) {
+    return Error{.code = ErrorCode::kConflict,
+                 .message = "path " + operation.path + " overlaps " + other.path +
+                            ", where volume " + other.volume_name + " is being made or removed"};
+  };
+  for (const auto& [uid, known] : by_uid_) {
+    if (conflicts(known.operation)) return conflict(known.operation);
+  }
+  for (const auto& [volume, other] : reserved_) {
+    if (conflicts(other)) return conflict(other);
+  }
+  reserved_.insert_or_assign(operation.volume_name, operation);
+  return {};
+}
+
+Result<Progress> HelperPodRunner::create(const Operation& operation) {
   const Current current = current_();
   if (current.pod_template == nullptr) {
     return Error{.code = ErrorCode::kInternal, .message = "no helper pod template is loaded"};
@@ -127,6 +158,7 @@ Result<Progress> HelperPodRunner::start(const Operation& operation) {
   LPP_ASSIGN_OR_RETURN(const auto manifest, make_pod(*current.pod_template, operation, settings),
                        "helper pod");
   const k8s::ObjectKey key{settings_.ns, manifest["metadata"]["name"].get<std::string>()};
+  LPP_RETURN_IF_ERROR(reserve(operation), "helper pod");
   const auto created = client_.create(k8s::kPods, settings_.ns, manifest);
   if (!created.ok()) {
     if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, operation);

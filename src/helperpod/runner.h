@@ -62,6 +62,10 @@ class HelperPodRunner final : public Executor {
   };
 
   Result<Progress> start(const Operation& operation);
+  Result<Progress> create(const Operation& operation);
+  /// Makes the operation's path known before its pod is; kConflict when another volume's operation
+  /// on the same node overlaps it.
+  Result<void> reserve(const Operation& operation);
   Result<Progress> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   Result<Progress> progress_of(const Known& known);
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
@@ -83,6 +87,8 @@ class HelperPodRunner final : public Executor {
   /// "create/<volume>" or "delete/<volume>" to UIDs; more than one while an attempt
   /// replaces another, and after a change of template.
   std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
+  /// Operations whose pod is being created, by volume name.
+  std::unordered_map<std::string, Operation> reserved_ LPP_GUARDED_BY(mutex_);
 };
 
 }  // namespace lpp::helperpod

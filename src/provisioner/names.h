@@ -23,6 +23,11 @@ inline constexpr std::string_view kDefaultVolumeTypeAnnotation = "defaultVolumeT
 inline constexpr std::string_view kVolumeTypeParameter = "volumeType";
 inline constexpr std::string_view kNodePathParameter = "nodePath";
 inline constexpr std::string_view kNodeAffinityKeyParameter = "nodeAffinityKey";
+inline constexpr std::string_view kPathPattern = "pathPattern";
+inline constexpr std::string_view kAllowUnsafePathPattern = "allowUnsafePathPattern";
+inline constexpr std::string_view kUserPattern = "userPattern";
+inline constexpr std::string_view kGroupPattern = "groupPattern";
+inline constexpr std::string_view kPermPattern = "permPattern";
 
 // Event reasons.
 inline constexpr std::string_view kProvisioning = "Provisioning";

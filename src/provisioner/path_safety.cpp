@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/paths.h"
 #include "base/strings.h"
 
 namespace lpp::provisioner {
@@ -26,14 +27,6 @@ constexpr std::array<std::string_view, 12> kSystemPaths{"/bin",
                                                         "/var/lib/etcd"};
 
 }  // namespace
-
-bool strictly_below(std::string_view path, std::string_view base) {
-  return path.size() > base.size() && path.starts_with(base) && path[base.size()] == '/';
-}
-
-bool overlaps(std::string_view a, std::string_view b) {
-  return a == b || strictly_below(a, b) || strictly_below(b, a);
-}
 
 Result<void> check_volume_path(std::string_view path) {
   const auto refuse = [&](std::string_view why) {

@@ -7,6 +7,7 @@
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
+#include "provisioner/patterns.h"
 
 namespace lpp::provisioner {
 
@@ -16,11 +17,6 @@ using k8s::find;
 
 constexpr std::string_view kVolumeNamePrefix = "pvc-";
 constexpr std::size_t kMaxLabelValue = 63;
-
-/// Parameters of the class that shape the directory's name or owner. A volume made without regard
-/// to them would be wrong, so a class that has one is refused until they are understood.
-constexpr std::array<std::string_view, 4> kPatternParameters{"pathPattern", "userPattern",
-                                                             "groupPattern", "permPattern"};
 
 Refusal refuse(std::string message) { return Refusal{.message = std::move(message)}; }
 
@@ -180,13 +176,13 @@ std::variant<helperpod::Operation, Refusal> make_operation(const k8s::Persistent
   }
   operation.size_bytes = size->value();
 
-  for (const std::string_view parameter : kPatternParameters) {
-    if (find(storage_class.parameters, parameter) != nullptr ||
-        find(storage_class.meta.annotations, parameter) != nullptr) {
-      return refuse("StorageClass \"" + operation.storage_class + "\" sets " +
-                    std::string(parameter) + ", which this version does not support");
-    }
-  }
+  auto rendered = render_patterns(claim, storage_class, operation.volume_name);
+  if (auto* refusal = std::get_if<Refusal>(&rendered)) return std::move(*refusal);
+  auto& names = std::get<Rendered>(rendered);
+  operation.user = std::move(names.user);
+  operation.group = std::move(names.group);
+  operation.perm = std::move(names.perm);
+
   const config::PathConfig* paths = config.paths_for_class(operation.storage_class);
   if (paths == nullptr) {
     return refuse("the configuration has no paths for StorageClass \"" + operation.storage_class +
@@ -200,8 +196,7 @@ std::variant<helperpod::Operation, Refusal> make_operation(const k8s::Persistent
     if (const auto* refusal = std::get_if<Refusal>(&base)) return *refusal;
     operation.base_path = std::get<std::string>(base);
   }
-  operation.path = operation.base_path + "/" + operation.volume_name + "_" + claim.meta.ns + "_" +
-                   claim.meta.name;
+  operation.path = operation.base_path + "/" + names.folder;
   if (auto safe = check_volume_path(operation.path); !safe.ok()) {
     return refuse(safe.error().message);
   }

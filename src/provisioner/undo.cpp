@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "provisioner/names.h"
-#include "provisioner/path_safety.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_rules.h"
 

@@ -102,6 +102,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   operation.storage_class = volume.storage_class_name;
   operation.node = node.name;
   operation.path = volume.path;
+  operation.base_path = base_path_of(volume.path, *config);
   if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
     operation.size_bytes = size->value();
   }
@@ -111,6 +112,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   if (!recorded.ok()) return api_failed(volume, recorded.error());
   if (*recorded && (*recorded)->owner_uid == volume.meta.uid) {
     operation.attempt = (*recorded)->attempt;
+    operation.base_path = (*recorded)->base_path;  // the configuration may have changed since
   }
   if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
 
@@ -44,6 +45,18 @@ std::string describe(const std::vector<k8s::NodeSelectorTerm>& terms) {
     }
   }
   return text;
+}
+
+template <typename Visit>
+void for_each_base(const config::Config& config, const Visit& visit) {
+  const auto visit_paths = [&](const config::PathConfig& paths) {
+    if (paths.shared()) visit(paths.shared_file_system_path);
+    for (const auto& [node, bases] : paths.node_path_map) {
+      for (const std::string& base : bases) visit(base);
+    }
+  };
+  visit_paths(config.paths);
+  for (const auto& [name, paths] : config.classes) visit_paths(paths);
 }
 
 }  // namespace
@@ -105,36 +118,28 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
   return nullptr;
 }
 
+std::string base_path_of(std::string_view path, const config::Config& config) {
+  std::string longest;
+  for_each_base(config, [&](const std::string& base) {
+    if (strictly_below(path, base) && base.size() > longest.size()) longest = base;
+  });
+  return longest;
+}
+
 Result<void> check_removable(std::string_view path, const config::Config& config) {
   LPP_RETURN_IF_ERROR(check_volume_path(path), "refusing to remove");
-  const auto check_base = [&](std::string_view base) -> Result<void> {
-    if (path == base || strictly_below(base, path)) {
-      return invalid("refusing to remove path \"" + std::string(path) +
-                     "\": it is or contains the configured base path " + std::string(base));
-    }
-    return {};
-  };
-  bool below_a_base = false;
-  const auto check_paths = [&](const config::PathConfig& paths) -> Result<void> {
-    if (paths.shared()) {
-      LPP_RETURN_IF_ERROR(check_base(paths.shared_file_system_path), "path");
-      below_a_base = below_a_base || strictly_below(path, paths.shared_file_system_path);
-    }
-    for (const auto& [node, bases] : paths.node_path_map) {
-      for (const std::string& base : bases) {
-        LPP_RETURN_IF_ERROR(check_base(base), "node " + node);
-        below_a_base = below_a_base || strictly_below(path, base);
-      }
-    }
-    return {};
-  };
-  LPP_RETURN_IF_ERROR(check_paths(config.paths), "config");
-  for (const auto& [name, paths] : config.classes) {
-    LPP_RETURN_IF_ERROR(check_paths(paths), "config of StorageClass " + name);
+  std::string in_the_way;
+  for_each_base(config, [&](const std::string& base) {
+    if (is_at_or_below(base, path)) in_the_way = base;
+  });
+  if (!in_the_way.empty()) {
+    return invalid("refusing to remove path \"" + std::string(path) +
+                   "\": it is or contains the configured base path " + in_the_way);
   }
   // The configuration may have changed since the volume was made: then only the system is out of
   // bounds.
-  if (!below_a_base) LPP_RETURN_IF_ERROR(check_not_a_system_path(path), "refusing to remove");
+  if (!base_path_of(path, config).empty()) return {};
+  LPP_RETURN_IF_ERROR(check_not_a_system_path(path), "refusing to remove");
   return {};
 }
 

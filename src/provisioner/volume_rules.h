@@ -42,6 +42,10 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, std::string_view node, std::string_view path,
     std::string_view except);
 
+/// The configured base path that `path` lies below, the longest if there are several; "" when it is
+/// not in the configuration (any more).
+std::string base_path_of(std::string_view path, const config::Config& config);
+
 /// kInvalid with the reason when the directory at `path` must not be removed: not a clean absolute
 /// path, a configured base or something around one, or a part of the system.
 Result<void> check_removable(std::string_view path, const config::Config& config);

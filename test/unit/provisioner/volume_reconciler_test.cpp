@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-#include "provisioner/path_safety.h"
+#include "base/paths.h"
 #include "unit/provisioner/scene.h"
 
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
