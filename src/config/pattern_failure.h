@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+namespace lpp::config::pattern {
+
+/// Thrown inside the template engine only, and caught in PathTemplate: like the panics of the
+/// original, it leaves a deep recursion from any place. `position` is a byte offset in the pattern.
+struct Failure {
+  std::size_t position = 0;
+  std::string message{};
+};
+
+}  // namespace lpp::config::pattern

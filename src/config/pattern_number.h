@@ -1,0 +1,11 @@
+#pragma once
+
+#include "config/pattern_node.h"
+
+namespace lpp::config::pattern {
+
+/// Fills in the value of a number or character constant from node.text, by the rules of Go's
+/// literals. Returns what is wrong with it, or "".
+std::string parse_number(Node& node);
+
+}  // namespace lpp::config::pattern

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "config/pattern_node.h"
+
+namespace lpp::config::pattern {
+
+/// Parses a template after Go's text/template/parse (BSD-style licence), without define, template
+/// and block. Throws Failure with the message that Go gives.
+Tree parse(std::string name, std::string text);
+
+}  // namespace lpp::config::pattern
