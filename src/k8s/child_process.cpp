@@ -14,7 +14,7 @@
 
 #include "k8s/dial.h"
 
-extern char** environ;  // NOLINT(readability-redundant-declaration): not every libc declares it
+extern char** environ;
 
 namespace lpp::k8s {
 
@@ -57,7 +57,10 @@ std::vector<std::string> environment(const ChildProcess& child) {
   for (const auto& [name, value] : child.env) all[name] = value;
   std::vector<std::string> list;
   list.reserve(all.size());
-  for (const auto& [name, value] : all) list.push_back(name + "=" + value);
+  for (const auto& [name, value] : all) {
+    list.push_back(name);
+    list.back().append("=").append(value);
+  }
   return list;
 }
 

@@ -1,5 +1,6 @@
 #include "k8s/exec_credential.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -26,9 +27,8 @@ constexpr std::chrono::seconds kRunAgainAfterRefusal{5};
 std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::string& text) {
   std::tm parts{};
   int used = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n",  // NOLINT(cert-err34-c): range below
-                  &parts.tm_year, &parts.tm_mon, &parts.tm_mday, &parts.tm_hour, &parts.tm_min,
-                  &parts.tm_sec, &used) != 6) {
+  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon,
+                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6) {
     return std::nullopt;
   }
   std::string_view rest = std::string_view(text).substr(static_cast<std::size_t>(used));
@@ -41,16 +41,17 @@ std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::st
     int hours = 0;
     int minutes = 0;
     if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') ||
-        std::sscanf(rest.data() + 1, "%2d:%2d", &hours,  // NOLINT(cert-err34-c): two digits each
-                    &minutes) != 2) {
+        std::sscanf(rest.data() + 1, "%2d:%2d", &hours, &minutes) != 2) {
       return std::nullopt;
     }
     offset = (hours * 3600L + minutes * 60L) * (rest[0] == '-' ? -1 : 1);
   }
   parts.tm_year -= 1900;
   parts.tm_mon -= 1;
-  const std::time_t seconds = ::timegm(&parts);
-  return std::chrono::system_clock::from_time_t(seconds - offset);
+  // "Never" is often written as the year 9999, which a clock of nanoseconds cannot hold.
+  constexpr std::time_t kLatest = 7'258'118'400;  // the year 2200
+  const std::time_t seconds = std::clamp<std::time_t>(::timegm(&parts) - offset, 0, kLatest);
+  return std::chrono::system_clock::from_time_t(seconds);
 }
 
 /// A string member; "" when it is absent or null, nothing when it is of another type.

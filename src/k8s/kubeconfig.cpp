@@ -18,8 +18,8 @@ namespace {
 /// an error it only returns empty values, so that one check at the end is enough.
 class Fields {
  public:
-  Fields(YAML::Node node, std::string place, std::optional<Error>& error)
-      : node_(std::move(node)), place_(std::move(place)), error_(error) {
+  Fields(const YAML::Node& node, std::string place, std::optional<Error>& error)
+      : node_(node), place_(std::move(place)), error_(error) {
     if (node_ && !node_.IsNull() && !node_.IsMap()) fail("", "must be a map");
   }
 

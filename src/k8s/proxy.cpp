@@ -134,7 +134,7 @@ std::string proxy_from_environment(bool https, const std::string& host, int port
     }
     return std::string();
   };
-  const std::string proxy =
+  std::string proxy =
       https ? any_of("HTTPS_PROXY", "https_proxy") : any_of("HTTP_PROXY", "http_proxy");
   if (proxy.empty()) return {};
   const std::string name = to_lower(host);

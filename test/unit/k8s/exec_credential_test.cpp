@@ -70,6 +70,8 @@ TEST_CASE("a plugin's output is decoded: token, certificate, expiry") {
   CHECK(expiry("2026-11-20T09:15:16.123456Z") == "2026-11-20T09:15:16Z");
   CHECK(expiry("2026-11-20T09:15:16+02:00") == "2026-11-20T07:15:16Z");
   CHECK(expiry("2026-11-20T09:15:16-00:30") == "2026-11-20T09:45:16Z");
+  CHECK(expiry("9999-12-31T23:59:59Z") == "2200-01-01T00:00:00Z");
+  CHECK(expiry("0001-01-01T00:00:00Z") == "1970-01-01T00:00:00Z");
   CHECK(expiry("tomorrow").find("RFC 3339") != std::string::npos);
   CHECK(expiry("2026-11-20T09:15:16").find("RFC 3339") != std::string::npos);
 }

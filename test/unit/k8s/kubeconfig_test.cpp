@@ -289,7 +289,7 @@ TEST_CASE_FIXTURE(Files, "a kubeconfig with random damage is read or refused, ne
       "token: t, as: x, as-groups: [a], as-user-extra: {k: [v]}, exec: {apiVersion: "
       "client.authentication.k8s.io/v1, command: p, interactiveMode: Never, env: [{name: a}]}");
   REQUIRE(load(sound).ok());
-  std::mt19937 random(7);  // NOLINT(cert-msc51-cpp): the same damage each time
+  std::mt19937 random(7);  // the same damage each time
   const std::string alphabet = "{}[]:,-#&*!|>'\"%@`\n\t \\\xff" + std::string(1, '\0') + "a0";
   for (int i = 0; i < 1000; ++i) {
     std::string text = sound;
