@@ -98,7 +98,7 @@ constexpr std::array kWork = {
 
 constexpr std::array kLeaderElection = {
     Flag{.name = "leader-elect",
-         .fallback = "true",
+         .fallback = "false",
          .help = "work only while holding the lease, so that several replicas may run"},
     Flag{.name = "leader-elect-lease-duration",
          .placeholder = "DURATION",

@@ -18,7 +18,7 @@ struct ClientThrottle {
 
 /// --leader-elect…: Kubernetes' names. Checked: lease > renew deadline > 1.2 x retry period.
 struct LeaderElection {
-  bool enabled = true;
+  bool enabled = false;  // our manifest and chart switch it on
   std::chrono::seconds lease_duration{15};
   std::chrono::seconds renew_deadline{10};
   std::chrono::seconds retry_period{2};

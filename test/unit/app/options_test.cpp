@@ -70,7 +70,7 @@ TEST_CASE("start without flags has the documented defaults") {
   CHECK_FALSE(o.allow_unsafe_helper_pod_template);
   CHECK_FALSE(o.client_throttle.has_value());
   CHECK(o.health_port == 8080);
-  CHECK(o.leader_election == LeaderElection{.enabled = true,
+  CHECK(o.leader_election == LeaderElection{.enabled = false,
                                             .lease_duration = 15s,
                                             .renew_deadline = 10s,
                                             .retry_period = 2s,
@@ -243,7 +243,7 @@ TEST_CASE("values out of range or of the wrong form are refused by name") {
   for (const auto& [flag, values] : cases) {
     for (const std::string& value : values) {
       CAPTURE(value);
-      check_refused({"start", fmt::format("{}={}", flag, value)}, {}, flag);
+      check_refused({"start", "--leader-elect", fmt::format("{}={}", flag, value)}, {}, flag);
     }
   }
 }
@@ -264,7 +264,7 @@ TEST_CASE("the lease is named after the provisioner and lives in the daemon's na
 }
 
 TEST_CASE("timing of the leader election is not judged when it is off") {
-  CHECK(options({"start", "--leader-elect=false", "--leader-elect-lease-duration=1s"})
+  CHECK(options({"start", "--leader-elect-lease-duration=1s"})
             .leader_election.enabled == false);
 }
 

@@ -3,6 +3,7 @@
 {{- $args := list "local-path-provisioner" -}}
 {{- if .Values.debug }}{{ $args = append $args "--debug" }}{{ end -}}
 {{- $args = concat $args (list "start" "--config" "/etc/config/config.json") -}}
+{{- if .Values.leaderElection.enabled }}{{ $args = append $args "--leader-elect" }}{{ end -}}
 {{- $args = concat $args (list "--service-account-name" (include "local-path-provisioner.serviceAccountName" .)) -}}
 {{- $args = concat $args (list "--provisioner-name" (include "local-path-provisioner.provisionerName" .)) -}}
 {{- $args = concat $args (list "--helper-image" (include "local-path-provisioner.helperImage" .)) -}}
@@ -30,7 +31,7 @@
 {{- range $texts -}}
 {{- if index . 1 }}{{ $args = concat $args . }}{{ end -}}
 {{- end -}}
-{{- else }}{{ $args = append $args "--leader-elect=false" }}{{ end -}}
+{{- end -}}
 
 {{- if .Values.allowUnsafeHelperPodTemplate }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
 {{- range .Values.extraArgs }}{{ $args = append $args (toString .) }}{{ end -}}
