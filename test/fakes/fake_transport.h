@@ -46,7 +46,7 @@ class FakeTransport final : public k8s::Transport {
                                  .content_type = "application/json",
                                  .retry_after = after});
     }
-    Script& fail(ErrorCode code, std::string message = "scripted failure") {
+    Script& fail(ErrorCode code, const std::string& message = "scripted failure") {
       return run([=](const auto&, const auto*, const auto&) {
         return Result<k8s::Response>(Error{.code = code, .message = message});
       });

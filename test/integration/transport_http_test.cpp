@@ -94,6 +94,7 @@ TEST_CASE_FIXTURE(TransportFixture, "calls reuse a connection, concurrent ones g
   CHECK(server.connections() == 1);
 
   std::vector<std::future<int>> calls;
+  calls.reserve(8);
   for (int i = 0; i < 8; ++i) {
     calls.push_back(std::async(std::launch::async, [&] {
       int good = 0;

@@ -46,9 +46,9 @@ X509* new_certificate(EVP_PKEY* key, const std::string& common_name, long serial
   X509_gmtime_adj(X509_getm_notBefore(certificate), -3600);
   X509_gmtime_adj(X509_getm_notAfter(certificate), 24L * 3600);
   X509_set_pubkey(certificate, key);
-  const std::string name = common_name;
   X509_NAME_add_entry_by_txt(X509_get_subject_name(certificate), "CN", MBSTRING_UTF8,
-                             reinterpret_cast<const unsigned char*>(name.c_str()), -1, -1, 0);
+                             reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1,
+                             0);
   return certificate;
 }
 

@@ -190,6 +190,7 @@ TEST_CASE_FIXTURE(Plugin, "a plugin that is not there is named") {
 TEST_CASE_FIXTURE(Plugin, "many callers share one run") {
   ExecCredentials credentials(config("sleep 0.1; " + prints({{"token", "t"}})), clock);
   std::vector<std::future<bool>> callers;
+  callers.reserve(8);
   for (int i = 0; i < 8; ++i) {
     callers.push_back(std::async(std::launch::async, [&] { return credentials.get({}).ok(); }));
   }

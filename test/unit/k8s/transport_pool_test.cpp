@@ -22,7 +22,7 @@ struct Numbered {
   int number;
 };
 
-const auto any_one = [](const Numbered&) { return true; };
+bool any_one(const Numbered& /*candidate*/) { return true; }
 
 /// Two connected sockets; a thread that reads from the first waits until it is shut down.
 struct SocketPair {
