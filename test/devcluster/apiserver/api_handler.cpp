@@ -65,12 +65,13 @@ TableObjects table_objects(const HttpRequest& request) {
 }  // namespace
 
 ApiHandler::ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
-                       RequestLog& requests, Tokens& tokens)
+                       RequestLog& requests, Tokens& tokens, NamespaceSweeper& sweeper)
     : registry_(registry),
       options_(options),
       faults_(faults),
       requests_(requests),
-      tokens_(tokens) {}
+      tokens_(tokens),
+      sweeper_(sweeper) {}
 
 void ApiHandler::set_log_source(LogSource source) {
   const MutexLock lock(mutex_);
@@ -343,11 +344,14 @@ ApiHandler::Answer ApiHandler::patch(Call& call) {
 }
 
 ApiHandler::Answer ApiHandler::remove(Call& call) {
-  const auto options = delete_options(call.request);
+  auto options = delete_options(call.request);
   if (!options) return plain(bad_request("the body of the request is no DeleteOptions"));
   const auto& path = call.path;
   if (!path.name.empty()) {
-    return shaped(call, registry_.remove({path.info->plural, path.ns, path.name}, *options));
+    options->mark_only = path.info->plural == "namespaces";
+    const auto reply = registry_.remove({path.info->plural, path.ns, path.name}, *options);
+    if (options->mark_only && !options->dry_run && reply.ok()) sweeper_.add(path.name);
+    return shaped(call, reply);
   }
   const auto reply =
       registry_.remove_collection(path.info->plural, list_options(call.request, path), *options);

@@ -8,6 +8,7 @@
 
 #include "base/sync.h"
 #include "devcluster/apiserver/api_request.h"
+#include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/server.h"
 #include "devcluster/apiserver/tokens.h"
 
@@ -21,7 +22,7 @@ bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds
 class ApiHandler {
  public:
   ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
-             RequestLog& requests, Tokens& tokens);
+             RequestLog& requests, Tokens& tokens, NamespaceSweeper& sweeper);
 
   void handle(const HttpRequest& request, HttpExchange& exchange);
   void set_log_source(LogSource source);
@@ -84,6 +85,7 @@ class ApiHandler {
   FaultRules& faults_;
   RequestLog& requests_;
   Tokens& tokens_;
+  NamespaceSweeper& sweeper_;
 
   mutable Mutex mutex_;
   LogSource log_source_ LPP_GUARDED_BY(mutex_);

@@ -57,6 +57,8 @@ struct DeleteOptions {
   std::string uid_precondition{};                      ///< empty: none
   std::string resource_version_precondition{};         ///< empty: none
   bool dry_run = false;
+  /// Namespaces only: sets them Terminating but leaves their content to a later remove().
+  bool mark_only = false;
 };
 
 struct ListOptions {

@@ -72,7 +72,7 @@ Reply Registry::Impl::remove_locked(const ResourceInfo& info, const std::string&
       return forbidden(info, name, "this namespace may not be deleted");
     }
     if (options.dry_run) return Reply{200, current};
-    return remove_namespace_locked(name, current);
+    return remove_namespace_locked(name, current, options.mark_only);
   }
 
   std::int64_t grace = info.plural == "pods" ? grace_of(*current, options) : 0;
@@ -98,7 +98,8 @@ Reply Registry::Impl::remove_locked(const ResourceInfo& info, const std::string&
   return deleted_status(info, name, text_at(*gone, {"metadata", "uid"}));
 }
 
-Reply Registry::Impl::remove_namespace_locked(const std::string& name, const ObjectPtr& current) {
+Reply Registry::Impl::remove_namespace_locked(const std::string& name, const ObjectPtr& current,
+                                              bool mark_only) {
   const auto& info = *find_resource("namespaces");
   ObjectPtr result = current;
   if (!is_deleting(*current)) {
@@ -107,6 +108,7 @@ Reply Registry::Impl::remove_namespace_locked(const std::string& name, const Obj
     next["status"]["phase"] = "Terminating";
     result = put_locked(info, name, std::move(next));
   }
+  if (mark_only) return Reply{200, result};
   const std::string prefix = name + "/";
   for (const auto& resource : resource_table()) {
     if (!resource.namespaced) continue;

@@ -71,7 +71,7 @@ class Registry::Impl {
                       const WriteOptions& options, bool is_patch) LPP_REQUIRES(mutex_);
   Reply remove_locked(const ResourceInfo& info, const std::string& key,
                       const DeleteOptions& options) LPP_REQUIRES(mutex_);
-  Reply remove_namespace_locked(const std::string& name, const ObjectPtr& current)
+  Reply remove_namespace_locked(const std::string& name, const ObjectPtr& current, bool mark_only)
       LPP_REQUIRES(mutex_);
   /// Removes the namespace when it is terminating and empty.
   void finish_namespace_locked(const std::string& name) LPP_REQUIRES(mutex_);

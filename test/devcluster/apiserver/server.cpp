@@ -10,6 +10,7 @@
 #include "devcluster/apiserver/api_handler.h"
 #include "devcluster/apiserver/http_server.h"
 #include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/tls.h"
 
 namespace lpp::devcluster {
@@ -19,7 +20,8 @@ class ApiServer::Impl {
   Impl(Registry& registry, Options options)
       : options_(std::move(options)),
         admin_token_(tokens_.mint("kubernetes-admin")),
-        handler_(registry, options_, faults_, requests_, tokens_),
+        sweeper_(registry, options_.namespace_delay),
+        handler_(registry, options_, faults_, requests_, tokens_, sweeper_),
         http_(
             {.address = options_.address, .port = options_.port, .body_limit = options_.body_limit},
             [this](const HttpRequest& request, HttpExchange& exchange) {
@@ -47,6 +49,7 @@ class ApiServer::Impl {
   RequestLog requests_;
   Tokens tokens_;
   const std::string admin_token_;
+  NamespaceSweeper sweeper_;
   ApiHandler handler_;
   ServerCertificates certificates_;
   HttpServer http_;
@@ -62,6 +65,7 @@ void ApiServer::stop() {
   impl_->http_.refuse_more();
   impl_->handler_.stop_watches();
   impl_->http_.stop();
+  impl_->sweeper_.stop();
 }
 int ApiServer::port() const { return impl_->http_.port(); }
 std::string ApiServer::url() const { return impl_->url(); }

@@ -31,6 +31,8 @@ class ApiServer {
     std::chrono::milliseconds bookmark_period{60'000};
     /// Of watches that ask for none.
     std::chrono::seconds watch_timeout{1800};
+    /// From the deletion of a namespace to that of its objects.
+    std::chrono::milliseconds namespace_delay{500};
     std::size_t body_limit = std::size_t{3} * 1024 * 1024;
   };
 

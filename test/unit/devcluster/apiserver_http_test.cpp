@@ -155,6 +155,26 @@ TEST_CASE("DELETE takes its options from the body and from the query") {
   CHECK(server.registry.all("configmaps").empty());
 }
 
+TEST_CASE("a namespace is emptied a moment after it was deleted") {
+  test::Server server({.namespace_delay = std::chrono::milliseconds(50)});
+  auto client = server.client();
+  REQUIRE(server.registry.create("namespaces", "", {{"metadata", {{"name", "app"}}}}).ok());
+  REQUIRE(server.registry.create("configmaps", "app", test::config_map("a")).ok());
+  auto watch = server.registry.watch(
+      {.resources = {"namespaces"},
+       .resource_version = std::to_string(server.registry.resource_version())});
+  const Json deleted = json_of(client->Delete("/api/v1/namespaces/app"));
+  CHECK(at(deleted, "status.phase") == "Terminating");
+  CHECK(client->Post("/api/v1/namespaces/app/configmaps", test::config_map("b").dump(), kJson)
+            ->status == 403);
+  auto event = watch.watch->next(std::chrono::seconds(10));
+  while (event && event->type != WatchEventType::kDeleted) {
+    event = watch.watch->next(std::chrono::seconds(10));
+  }
+  CHECK(event);
+  CHECK(server.registry.find("configmaps", "app", "a") == nullptr);
+}
+
 TEST_CASE("the Accept header chooses whole objects, metadata only or a table") {
   test::Server server;
   REQUIRE(server.registry.create("pods", "default", test::pod("a")).ok());
