@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -20,6 +21,22 @@ using namespace std::chrono_literals;
 namespace {
 
 using Queue = WorkQueue<std::string>;
+
+/// The machine's clock, which tells how many threads have begun to wait.
+class CountingClock final : public Clock {
+ public:
+  TimePoint now() const override { return clock_.now(); }
+  std::chrono::system_clock::time_point wall_now() const override { return clock_.wall_now(); }
+  void wait_until(CondVar& cv, Mutex& mutex, TimePoint deadline) override LPP_REQUIRES(mutex) {
+    ++waits;
+    clock_.wait_until(cv, mutex, deadline);
+  }
+
+  std::atomic<int> waits = 0;
+
+ private:
+  SystemClock clock_;
+};
 
 /// get() when a key is ready, "" otherwise: never blocks.
 std::string take(Queue& queue) { return queue.size() == 0 ? "" : *queue.get(); }
@@ -254,6 +271,24 @@ TEST_CASE("every consumer leaves at shutdown") {
     REQUIRE(consumer.wait_for(10s) == std::future_status::ready);
     CHECK_FALSE(consumer.get());
   }
+}
+
+TEST_CASE("each of two due times finds one of the consumers that already wait") {
+  CountingClock clock;
+  Queue queue(clock);
+  std::atomic<int> taken = 0;
+  // Each takes one key and keeps it.
+  std::vector<std::jthread> consumers;
+  for (int i = 0; i < 2; ++i) {
+    consumers.emplace_back([&] {
+      if (queue.get()) ++taken;
+    });
+  }
+  REQUIRE(eventually([&] { return clock.waits >= 2; }));
+  queue.add_after("first", 5ms);
+  queue.add_after("second", 10ms);  // whoever waits for the first is busy by then
+  CHECK(eventually([&] { return taken == 2; }));
+  queue.shutdown();
 }
 
 TEST_CASE("many producers and consumers: nothing is lost and no key is with two at once") {
