@@ -213,7 +213,7 @@ Reply Registry::Impl::patch(const ObjectRef& ref, PatchType type, const Json& pa
   if (current == nullptr && (type != PatchType::kApply || !options.subresource.empty())) {
     return not_found(*info, ref.name);
   }
-  const Reply patched = apply_patch(current == nullptr ? Json::object() : *current, type, patch);
+  Reply patched = apply_patch(current == nullptr ? Json::object() : *current, type, patch);
   if (!patched.ok()) return patched;
   if (auto bad = decode_problem(*info, *patched.body)) return *bad;
   Json next = *patched.body;

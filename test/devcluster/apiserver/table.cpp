@@ -310,7 +310,7 @@ std::string human_duration(std::chrono::seconds age) {
   if (h < 8) return text(h, "h", m % 60, "m");
   if (h < 48) return text(h, "h", 0, "");
   if (h < 192) return text(h / 24, "d", h % 24, "h");
-  if (h < 24 * 365 * 2) return text(h / 24, "d", 0, "");
+  if (h < 24L * 365 * 2) return text(h / 24, "d", 0, "");
   return text(h / 24 / 365, "y", h / 24 % 365, "d");
 }
 

@@ -5,7 +5,7 @@
 namespace lpp::devcluster {
 
 std::string Tokens::mint(const std::string& user) {
-  const std::string token = "embedded-" + random_uuid() + random_uuid();
+  std::string token = "embedded-" + random_uuid() + random_uuid();
   const MutexLock lock(mutex_);
   users_[token] = user;
   return token;

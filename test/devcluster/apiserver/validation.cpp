@@ -9,7 +9,7 @@
 namespace lpp::devcluster {
 namespace {
 
-constexpr std::size_t kAnnotationLimit = 256 * 1024;
+constexpr std::size_t kAnnotationLimit = std::size_t{256} * 1024;
 
 std::string name_problem(const ResourceInfo& info, std::string_view name) {
   if (info.plural == "namespaces" || info.plural == "services") return dns_label_problem(name);
