@@ -18,7 +18,6 @@ constexpr std::string_view kVolume = "volume ";
 constexpr std::string_view kSchedule = "schedule ";
 constexpr std::string_view kOrphan = "orphan ";
 constexpr std::string_view kDependents = "dependents";
-constexpr std::string_view kNamespace = "namespace ";
 constexpr std::string_view kSet = "set ";
 
 std::string with(std::string_view kind, std::string_view key) {
@@ -48,7 +47,7 @@ Controllers::Controllers(Registry& registry, Clock& clock)
       other_(clock, "scheduler", 1, [this](const std::string& key) { sync_other(key); }),
       changes_(registry, "controllers",
                {"pods", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "nodes",
-                "namespaces", "statefulsets", "deployments", "replicasets", "configmaps", "secrets",
+                "statefulsets", "deployments", "replicasets", "configmaps", "secrets",
                 "serviceaccounts", "leases"},
                [this](const WatchEvent& event) { on_event(event); }) {}
 
@@ -93,15 +92,10 @@ void Controllers::on_event(const WatchEvent& event) {
         }
       }
     }
-  } else if (event.resource == "namespaces") {
-    other_.add(with(kNamespace, name_of(object)));
   } else if (event.resource == "statefulsets") {
     other_.add(with(kSet, key_of(object)));
   }
-  if (deleted) {
-    other_.add_after(std::string(kDependents), kCollectTogether);
-    if (!namespace_of(object).empty()) other_.add(with(kNamespace, namespace_of(object)));
-  }
+  if (deleted) other_.add_after(std::string(kDependents), kCollectTogether);
 }
 
 void Controllers::on_pod(const json& pod, bool deleted) {
@@ -182,8 +176,6 @@ void Controllers::sync_other(const std::string& key) {
     collector_.sync_pod(name.ns, name.name);
   } else if (key == kDependents) {
     collector_.collect_dependents();
-  } else if (const auto ns = key_for(kNamespace, key)) {
-    collector_.sync_namespace(*ns);
   } else if (const auto set = key_for(kSet, key)) {
     const SplitKey name = split_key(*set);
     stateful_sets_.sync(name.ns, name.name);

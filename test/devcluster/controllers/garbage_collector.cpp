@@ -49,26 +49,4 @@ void GarbageCollector::collect_dependents() {
   }
 }
 
-void GarbageCollector::sync_namespace(const std::string& name) {
-  const ObjectPtr ns = registry_.find("namespaces", "", name);
-  if (ns == nullptr || !is_deleting(*ns)) return;
-  bool empty = true;
-  for (const ResourceInfo& info : resource_table()) {
-    if (!info.namespaced || info.plural == "events") continue;
-    for (const ObjectPtr& object : registry_.all(info.plural, name)) {
-      empty = false;
-      if (is_deleting(*object)) continue;
-      const Reply reply = registry_.remove({info.plural, name, std::string(name_of(*object))});
-      if (!reply.ok()) log::debug("{} not deleted: {}", key_of(*object), reply.message());
-    }
-  }
-  if (!empty) return;  // the last object's deletion brings the next step
-  const Reply reply = registry_.modify({"namespaces", "", name}, [](json& stored) {
-    stored["spec"]["finalizers"] = json::array();
-    stored["metadata"].erase("finalizers");
-    return true;
-  });
-  if (!reply.ok()) log::debug("namespace {} not released: {}", name, reply.message());
-}
-
 }  // namespace lpp::devcluster

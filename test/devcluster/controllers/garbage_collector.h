@@ -7,8 +7,8 @@
 
 namespace lpp::devcluster {
 
-/// Removes what nobody else will: pods of nodes that are gone, objects whose owners are gone, and
-/// what a namespace that is being deleted still holds. One step per call; one thread at a time.
+/// Removes what nobody else will: pods of nodes that are gone and objects whose owners are gone.
+/// (Namespaces are emptied by the API server.) One step per call; one thread at a time.
 class GarbageCollector {
  public:
   explicit GarbageCollector(Registry& registry) : registry_(registry) {}
@@ -17,8 +17,6 @@ class GarbageCollector {
   void sync_pod(const std::string& ns, const std::string& name);
   /// Removes all objects that have ownerReferences, but no owner that exists.
   void collect_dependents();
-  /// Empties a namespace that is being deleted, then lets it go.
-  void sync_namespace(const std::string& name);
 
  private:
   bool exists(const std::string& ns, const nlohmann::json& owner) const;

@@ -39,9 +39,9 @@ TEST_CASE("variables are expanded by the kubelet's rules") {
       {"$(with space)", "odd"},
       {"100$", "100$"},
       {"$$", "$"}};
-  for (const auto& [text, wanted] : cases) {
-    CAPTURE(text);
-    CHECK(expand(text) == wanted);
+  for (const auto& one : cases) {
+    CAPTURE(one.first);
+    CHECK(expand(one.first) == one.second);
   }
 }
 
