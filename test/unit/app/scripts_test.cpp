@@ -107,7 +107,9 @@ class Scripts {
   Run setup(const std::string& dir, const Environment& more = {}) const {
     return script("setup", dir, "create", more);
   }
-  Run teardown(const std::string& dir) const { return script("teardown", dir, "delete", {}); }
+  Run teardown(const std::string& dir, const Environment& more = {}) const {
+    return script("teardown", dir, "delete", more);
+  }
 
  private:
   Run script(const std::string& name, const std::string& dir, const std::string& action,
@@ -268,6 +270,28 @@ TEST_CASE("teardown removes the directory with its content and nothing beside it
     CHECK_FALSE(fs::exists(dir));
     CHECK(fs::exists(other));
     CHECK(scripts.teardown(dir).exit_code == 0);  // already gone
+  }
+}
+
+TEST_CASE("teardown removes the folders that became empty, up to the base folder and never it") {
+  FOR_EACH_SHELL(scripts) {
+    const Environment base = {{"VOL_BASE_DIR", scripts.base().string()}};
+    const fs::path dir = scripts.base() / "ns" / "claim" / "one";
+    const fs::path other = scripts.base() / "ns" / "other" / "two";
+    fs::create_directories(dir);
+    fs::create_directories(other);
+    CHECK(scripts.teardown(dir, base).exit_code == 0);
+    CHECK_FALSE(fs::exists(dir.parent_path()));
+    CHECK(fs::exists(other));
+    // Killed after the directory was gone: the next run goes on with the folders.
+    fs::remove(other);
+    CHECK(scripts.teardown(other, base).exit_code == 0);
+    CHECK_FALSE(fs::exists(scripts.base() / "ns"));
+    CHECK(fs::exists(scripts.base()));
+    // Without the base folder's name nothing above the directory is touched.
+    fs::create_directories(dir);
+    CHECK(scripts.teardown(dir).exit_code == 0);
+    CHECK(fs::exists(dir.parent_path()));
   }
 }
 

@@ -163,6 +163,29 @@ TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mo
   CHECK(env_of(pod, "VOL_PERM").empty());
 }
 
+TEST_CASE("a delete below nested folders sees the base folder, so that empty ones can go") {
+  Operation operation = create();
+  operation.path = "/opt/lp/ns/claim/one";
+  CHECK(env_of(build(load(kSimple), operation, settings()), "VOL_DIR") == "/opt/lp/ns/claim/one");
+  const auto mounted = [&] {
+    const json pod = build(load(kSimple), operation, settings());
+    for (const json& volume : pod["spec"]["volumes"]) {
+      if (volume["name"] == "data") return volume["hostPath"]["path"].get<std::string>();
+    }
+    return std::string();
+  };
+  CHECK(mounted() == "/opt/lp/ns/claim/");
+  operation.action = HelperAction::kDelete;
+  CHECK(mounted() == "/opt/lp/");
+  const json pod = build(load(kSimple), operation, settings());
+  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
+  CHECK(env_of(pod, "VOL_BASE_DIR") == "/opt/lp");
+  operation.base_path.clear();  // not in the configuration any more
+  CHECK(mounted() == "/opt/lp/ns/claim/");
+  operation.base_path = "/opt/lp/ns/claim";  // nothing in between
+  CHECK(mounted() == "/opt/lp/ns/claim/");
+}
+
 TEST_CASE("a template without the optional fields gets the defaults") {
   ManifestSettings s = settings();
   s.deadline = std::chrono::seconds(0);
