@@ -232,7 +232,7 @@ class Evaluator {
 
   Value variable(const Node& node, bool has_arguments) {
     at(node);
-    const Value value = get(node.names[0]);
+    Value value = get(node.names[0]);
     if (node.names.size() > 1) {
       return fields(value, std::span(node.names).subspan(1), has_arguments);
     }

@@ -22,19 +22,19 @@ bool starts_with(std::string_view text, std::string_view start) {
 }
 
 const std::map<std::string_view, TokenType>& keywords() {
-  static const std::map<std::string_view, TokenType> kWords = {{".", TokenType::kDot},
-                                                               {"block", TokenType::kBlock},
-                                                               {"break", TokenType::kBreak},
-                                                               {"continue", TokenType::kContinue},
-                                                               {"define", TokenType::kDefine},
-                                                               {"else", TokenType::kElse},
-                                                               {"end", TokenType::kEnd},
-                                                               {"if", TokenType::kIf},
-                                                               {"range", TokenType::kRange},
-                                                               {"nil", TokenType::kNil},
-                                                               {"template", TokenType::kTemplate},
-                                                               {"with", TokenType::kWith}};
-  return kWords;
+  static const std::map<std::string_view, TokenType> words = {{".", TokenType::kDot},
+                                                              {"block", TokenType::kBlock},
+                                                              {"break", TokenType::kBreak},
+                                                              {"continue", TokenType::kContinue},
+                                                              {"define", TokenType::kDefine},
+                                                              {"else", TokenType::kElse},
+                                                              {"end", TokenType::kEnd},
+                                                              {"if", TokenType::kIf},
+                                                              {"range", TokenType::kRange},
+                                                              {"nil", TokenType::kNil},
+                                                              {"template", TokenType::kTemplate},
+                                                              {"with", TokenType::kWith}};
+  return words;
 }
 
 class Lexer {

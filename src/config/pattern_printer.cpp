@@ -44,7 +44,7 @@ std::string chars(double value, std::chars_format format, std::optional<int> pre
 
 /// strconv.FormatFloat(value, 'g', -1, 64): shortest, with an exponent from 1e-5 down and 1e+06 up.
 std::string shortest(double value) {
-  const std::string scientific = chars(value, std::chars_format::scientific, std::nullopt);
+  std::string scientific = chars(value, std::chars_format::scientific, std::nullopt);
   const auto e = scientific.find('e');
   if (e == std::string::npos) return scientific;
   const bool negative = scientific[e + 1] == '-';
