@@ -2,117 +2,19 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <future>
-#include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
-#include "fakes/fake_transport.h"
-#include "fakes/skipping_clock.h"
+#include "unit/k8s/reflector_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
-using namespace std::chrono_literals;
-using nlohmann::json;
-
-namespace {
-
-constexpr const char* kList = "/api/v1/pods?limit=";
-constexpr const char* kWatch = "watch=true";
-
-/// Writes down the protocol: "begin", "item a", "end", "applied a", "deleted a".
-class RecordingSink final : public ReflectorSink {
- public:
-  void list_begin() override { calls.emplace_back("begin"); }
-  void list_item(const json& object) override { calls.push_back("item " + name(object)); }
-  void list_end() override { calls.emplace_back("end"); }
-  void applied(const json& object) override { calls.push_back("applied " + name(object)); }
-  void deleted(const json& object) override { calls.push_back("deleted " + name(object)); }
-
-  std::vector<std::string> take() { return std::exchange(calls, {}); }
-
-  std::vector<std::string> calls;
-
- private:
-  static std::string name(const json& object) { return object["metadata"]["name"]; }
-};
-
-using Calls = std::vector<std::string>;
-
-std::string list_of(const std::string& version, const std::vector<std::string>& names = {},
-                    const std::string& next = "") {
-  json list = {{"kind", "PodList"}, {"metadata", {{"resourceVersion", version}}}};
-  if (!next.empty()) list["metadata"]["continue"] = next;
-  list["items"] = json::array();
-  for (const auto& name : names) {
-    list["items"].push_back({{"metadata", {{"name", name}, {"resourceVersion", "1"}}}});
-  }
-  return list.dump();
-}
-
-std::string frame(const std::string& type, const std::string& name, const std::string& version) {
-  return json{{"type", type},
-              {"object", {{"metadata", {{"name", name}, {"resourceVersion", version}}}}}}
-             .dump() +
-         "\n";
-}
-
-std::string status(int code, const std::string& reason, const std::string& cause = "") {
-  json object = {{"kind", "Status"}, {"code", code}, {"reason", reason}, {"message", reason}};
-  if (!cause.empty()) object["details"]["causes"] = json::array({{{"reason", cause}}});
-  return object.dump();
-}
-
-std::string error_frame(int code, const std::string& reason) {
-  return R"({"type":"ERROR","object":)" + status(code, reason) + "}\n";
-}
-
-/// The value of a query parameter of the n-th request, "<none>" when it is absent.
-std::string parameter(const FakeTransport& transport, std::size_t n, const std::string& name) {
-  const auto requests = transport.requests();
-  REQUIRE(n < requests.size());
-  const std::string& target = requests[n].target;
-  for (const char mark : {'?', '&'}) {
-    const auto at = target.find(mark + name + "=");
-    if (at == std::string::npos) continue;
-    const auto from = at + name.size() + 2;
-    return target.substr(from, target.find('&', from) - from);
-  }
-  return "<none>";
-}
-
-struct Fixture {
-  explicit Fixture(ReflectorOptions options = {.resource = kPods}) : options_(std::move(options)) {}
-
-  Duration step() { return reflector.step(stop.get_token()); }
-  /// A first list of nothing at that version.
-  void list_at(const std::string& version) {
-    transport.on("GET", "/pods").reply(200, list_of(version));
-    CHECK(step() == 0s);
-    CHECK(reflector.state() == Reflector::State::kListed);
-    sink.calls.clear();
-  }
-  std::size_t requests() const { return transport.requests().size(); }
-  bool last_was_watch() const {
-    return transport.requests().back().target.find(kWatch) != std::string::npos;
-  }
-  std::string last(const std::string& name) const {
-    return parameter(transport, requests() - 1, name);
-  }
-
-  ReflectorOptions options_;
-  SkippingClock clock;
-  FakeTransport transport;
-  ApiClient client{transport, clock, {}};
-  RecordingSink sink;
-  Reflector reflector{client, clock, options_, sink};
-  std::stop_source stop;
-};
-
-}  // namespace
 
 TEST_CASE("the reflector lists any cached state in pages and watches from the list's version") {
-  Fixture f;
+  ReflectorFixture f;
   f.transport.on("GET", kList)
       .reply(200, list_of("100", {"a", "b"}, "token 1"))
       .reply(200, list_of("100", {"c"}));
@@ -138,7 +40,7 @@ TEST_CASE("the reflector lists any cached state in pages and watches from the li
 }
 
 TEST_CASE("watch timeouts are spread over 300 to 600 seconds") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("1");
   auto& script = f.transport.on("GET", kWatch);
   int lowest = 1000;
@@ -157,11 +59,11 @@ TEST_CASE("watch timeouts are spread over 300 to 600 seconds") {
 }
 
 TEST_CASE("selectors, namespace and metadata mode are asked for in lists and watches") {
-  Fixture f({.resource = kNodes,
-             .label_selector = "app=x,!y",
-             .field_selector = "spec.unschedulable=false",
-             .metadata_only = true,
-             .page_size = 7});
+  ReflectorFixture f({.resource = kNodes,
+                      .label_selector = "app=x,!y",
+                      .field_selector = "spec.unschedulable=false",
+                      .metadata_only = true,
+                      .page_size = 7});
   f.transport.on("GET", "limit=7").reply(200, list_of("5", {}, "t")).reply(200, list_of("5"));
   f.transport.on("GET", kWatch).stream({frame("BOOKMARK", "", "6")});
   f.step();
@@ -172,14 +74,14 @@ TEST_CASE("selectors, namespace and metadata mode are asked for in lists and wat
     CHECK(parameter(f.transport, i, "fieldSelector") == "spec.unschedulable%3Dfalse");
     CHECK(f.transport.requests()[i].accept.find("PartialObjectMetadata") != std::string::npos);
   }
-  Fixture namespaced({.resource = kPods, .ns = "team"});
+  ReflectorFixture namespaced({.resource = kPods, .ns = "team"});
   namespaced.transport.on("GET", "/api/v1/namespaces/team/pods").reply(200, list_of("1"));
   namespaced.step();
   CHECK(namespaced.transport.unexpected() == 0);
 }
 
 TEST_CASE("events arrive in order, and the next watch goes on from the last version") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   f.transport.on("GET", kWatch)
       .stream(
@@ -198,7 +100,7 @@ TEST_CASE("events arrive in order, and the next watch goes on from the last vers
 }
 
 TEST_CASE("frames are put together from chunks that are cut anywhere") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   const std::string bytes = frame("ADDED", "größe-日本", "11") + frame("DELETED", "b", "12");
   std::vector<std::string> chunks;
@@ -209,7 +111,7 @@ TEST_CASE("frames are put together from chunks that are cut anywhere") {
 }
 
 TEST_CASE("an expired version leads to a consistent relist at once") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   SUBCASE("as HTTP 410") { f.transport.on("GET", kWatch).reply(410, status(410, "Expired")); }
   SUBCASE("as HTTP 410 without a Status") { f.transport.on("GET", kWatch).reply(410, "gone"); }
@@ -234,7 +136,7 @@ TEST_CASE("an expired version leads to a consistent relist at once") {
 }
 
 TEST_CASE("a server that keeps saying expired is not hammered") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   f.transport.on("GET", kWatch)
       .reply(410)
@@ -251,7 +153,7 @@ TEST_CASE("a server that keeps saying expired is not hammered") {
 }
 
 TEST_CASE("a version that the server has not reached leads to a consistent list at once") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("900");
   f.transport.on("GET", kWatch).reply(500);
   CHECK(f.step() > 0s);
@@ -266,7 +168,7 @@ TEST_CASE("a version that the server has not reached leads to a consistent list 
 }
 
 TEST_CASE("a version that the server does not understand is not asked for again") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("abc");
   f.transport.on("GET", kWatch).reply(400);
   CHECK(f.step() > 0s);
@@ -277,7 +179,7 @@ TEST_CASE("a version that the server does not understand is not asked for again"
 }
 
 TEST_CASE("an expired continue token drops what was collected and lists once without pages") {
-  Fixture f;
+  ReflectorFixture f;
   json expired = json::parse(status(410, "Expired"));
   expired["metadata"]["continue"] = "inconsistent";
   f.transport.on("GET", kList)
@@ -301,7 +203,7 @@ TEST_CASE("an expired continue token drops what was collected and lists once wit
 }
 
 TEST_CASE("a page that could not be had is asked for again, not the whole list") {
-  Fixture f;
+  ReflectorFixture f;
   auto& script = f.transport.on("GET", kList);
   script.reply(200, list_of("100", {"a"}, "t1"));
   SUBCASE("timeout") { script.fail(ErrorCode::kTimeout); }
@@ -322,7 +224,7 @@ TEST_CASE("a page that could not be had is asked for again, not the whole list")
 }
 
 TEST_CASE("a first list that fails is repeated with back-off") {
-  Fixture f;
+  ReflectorFixture f;
   auto& script = f.transport.on("GET", kList);
   SUBCASE("timeout") { script.fail(ErrorCode::kTimeout); }
   SUBCASE("unauthorized") { script.reply(401); }
@@ -351,7 +253,7 @@ TEST_CASE("a first list that fails is repeated with back-off") {
 }
 
 TEST_CASE("a list without items is an empty list") {
-  Fixture f;
+  ReflectorFixture f;
   f.transport.on("GET", kList).reply(200, R"({"metadata":{"resourceVersion":"5"},"items":null})");
   CHECK(f.step() == 0s);
   CHECK(f.sink.take() == Calls{"begin", "end"});
@@ -359,7 +261,7 @@ TEST_CASE("a list without items is an empty list") {
 
 TEST_CASE(
     "a watch that does not start for want of a server or of capacity starts again unchanged") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   auto& script = f.transport.on("GET", kWatch);
   SUBCASE("refused") {
@@ -383,7 +285,7 @@ TEST_CASE(
 }
 
 TEST_CASE("Retry-After is honoured up to a bound") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   f.transport.on("GET", kWatch).reply_retry_after(429, 17s).reply_retry_after(429, 3600s);
   CHECK(f.step() == 17s);
@@ -392,7 +294,7 @@ TEST_CASE("Retry-After is honoured up to a bound") {
 
 TEST_CASE(
     "a watch that is refused for another reason leads to a list not older than what we have") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   auto& script = f.transport.on("GET", kWatch);
   SUBCASE("unauthorized") { script.reply(401); }
@@ -416,7 +318,7 @@ TEST_CASE(
 }
 
 TEST_CASE("a cut stream goes on from its last event") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   const auto cut_after = [&](Duration lived, std::vector<std::string> frames, ErrorCode code) {
     f.transport.on("GET", kWatch)
@@ -452,7 +354,7 @@ TEST_CASE("a cut stream goes on from its last event") {
 }
 
 TEST_CASE("an idle limit bounds silent watches") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   f.transport.on("GET", kWatch).stream({frame("BOOKMARK", "", "11")});
   f.step();
@@ -463,7 +365,7 @@ TEST_CASE("an idle limit bounds silent watches") {
 }
 
 TEST_CASE("a frame that makes no sense leads to a relist, never further") {
-  Fixture f;
+  ReflectorFixture f;
   f.list_at("10");
   std::string bad;
   SUBCASE("not JSON") { bad = "{nonsense"; }
@@ -496,7 +398,7 @@ TEST_CASE("a frame that makes no sense leads to a relist, never further") {
 
 TEST_CASE(
     "back-off doubles from 0.8 s to 30 s with jitter and is forgotten after two quiet minutes") {
-  Fixture f;
+  ReflectorFixture f;
   f.transport.on("GET", kList).always([](const auto&) { return Response{.status = 500}; });
   for (const Duration base : {800ms, 1600ms, 3200ms, 6400ms, 12800ms, 25600ms, 30000ms, 30000ms}) {
     const Duration wait = f.step();
