@@ -29,7 +29,8 @@ check_shell() { shell_scripts | xargs -r shellcheck -x -P SCRIPTDIR -P .; }
 # Compiling with clang's thread-safety analysis runs clang-tidy beside it, see the preset.
 check_tidy() {
   cmake --preset tidy --log-level=WARNING >/dev/null &&
-    cmake --build --preset tidy -- --quiet -k 0 | grep -vE '^[0-9]+ warnings? generated|^ninja: no work'
+    cmake --build --preset tidy -- --quiet -k 0 2>&1 |
+    grep -vE '^[0-9]+ warnings? generated|^ninja: no work'
   return "${PIPESTATUS[0]}"
 }
 
