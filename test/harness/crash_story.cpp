@@ -15,9 +15,6 @@ using std::chrono::milliseconds;
 using Moment = KillSwitch::Moment;
 
 constexpr std::size_t kBystanders = 2;
-/// No call that counts for so long after the end of a story: there will be none.
-constexpr milliseconds kSilence{400};
-
 Result<void> write_file(const std::string& file, const std::string& content) {
   std::ofstream out(file, std::ios::binary);
   out << content;
@@ -34,29 +31,12 @@ std::string read_file(const std::string& file) {
 
 const char* name_of(Moment moment) { return moment == Moment::kBefore ? "before" : "after"; }
 
-/// Every call of those kinds.
-std::vector<CallPoint> points_of(const std::map<std::string, std::size_t>& kinds) {
-  std::vector<CallPoint> points;
-  for (const auto& [kind, count] : kinds) {
-    for (std::size_t number = 1; number <= count; ++number) points.push_back({kind, number});
-  }
-  return points;
-}
-
-CallPoint at(const std::vector<CallPoint>& points, std::size_t index) {
-  return index < points.size() ? points[index] : CallPoint{};
-}
-
 /// Calls that count for a kill at that point: all of them when nobody is to be killed.
 bool counts(const CallPoint& point, const ApiRequest& request) {
   return point.number == 0 || request.kind() == point.kind;
 }
 
 }  // namespace
-
-bool is_work_call(const ApiRequest& request) {
-  return request.resource != "leases" && !request.is_watch() && request.verb != "list";
-}
 
 CrashStory::CrashStory(Installation& installation, std::string ns,
                        std::function<void(std::string)> say)
@@ -120,7 +100,7 @@ Result<void> CrashStory::provoke(KillSwitch& kill, const std::function<Result<vo
         "the story ends or the daemon is killed",
         [&]() -> std::string {
           if (kill.fired()) return "";
-          return finished() && kill.quiet_for() > kSilence ? "" : "neither";
+          return finished() && kill.is_quiet() ? "" : "neither";
         },
         bed_.patience());
   }
@@ -196,7 +176,8 @@ Result<CrashSummary> CrashStory::during_work() {
   LPP_RETURN_IF_ERROR(work_case({}, {}, Moment::kBefore, summary, &making, &removing), "dry run");
   for (const Moment moment : {Moment::kBefore, Moment::kAfter}) {
     for (std::size_t i = 0; i < std::max(making.size(), removing.size()); ++i) {
-      LPP_RETURN_IF_ERROR(work_case(at(making, i), at(removing, i), moment, summary), "case");
+      LPP_RETURN_IF_ERROR(work_case(point_at(making, i), point_at(removing, i), moment, summary),
+                          "case");
     }
   }
   return summary;

@@ -17,12 +17,6 @@ struct CrashSummary {
   std::set<std::string> places{};  // "before create pods", "after delete persistentvolumes" …
 };
 
-/// The nth API call of a kind, e.g. the second "create events" of a story.
-struct CallPoint {
-  std::string kind{};
-  std::size_t number = 0;  // 0 = none
-};
-
 /// The promise that no operation is lost or done twice: the daemon is killed with SIGKILL at every
 /// API call of making and of removing a volume, before and after the call is applied, and at every
 /// API call of its own start with work waiting. Started again, it must finish the volume once, with
@@ -78,8 +72,5 @@ class CrashStory {
   std::vector<Bystander> bystanders_;
   std::size_t claims_ = 0;
 };
-
-/// A call that belongs to the work on volumes: not the lease and not the caches.
-bool is_work_call(const ApiRequest& request);
 
 }  // namespace lpp::testing

@@ -1,11 +1,23 @@
 #include "harness/fault_story.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "harness/crash_story.h"
+#include "harness/kill_switch.h"
 #include "harness/objects.h"
 
 namespace lpp::testing {
+
+namespace {
+
+/// 404, and 409 for a delete with the object's UID as its precondition, say that the object does
+/// not exist any more. A client must believe that.
+bool says_gone(const Decision& decision) {
+  return decision.kind == Decision::Kind::kReply &&
+         (decision.status == 404 || decision.status == 409);
+}
+
+}  // namespace
 
 const std::vector<Fault>& all_faults() {
   static const std::vector<Fault> kFaults = {
@@ -25,16 +37,39 @@ const std::vector<Fault>& all_faults() {
   return kFaults;
 }
 
-FaultStory::FaultStory(Installation& installation, std::string ns, std::size_t calls)
-    : installation_(installation), bed_(installation.bed()), audit_(bed_), ns_(std::move(ns)) {
+FaultStory::FaultStory(Installation& installation, std::string ns)
+    : installation_(installation), bed_(installation.bed()), audit_(bed_), ns_(std::move(ns)) {}
+
+Result<void> FaultStory::learn() {
+  const k8s::ObjectKey key{ns_, "meets-nothing"};
+  KillSwitch making(0, KillSwitch::Moment::kBefore, is_work_call, {});
+  installation_.proxy().set_hooks(making.hooks());
+  const auto made =
+      bed_.admin().create(claim_object({.key = key, .selected_node = bed_.nodes().front()}));
+  if (!made.ok()) return made.error();
+  LPP_ASSIGN_OR_RETURN(const auto volume, audit_.wait_bound(key), "learn");
+  LPP_RETURN_IF_ERROR(making.wait_quiet(bed_.patience()), "learn");
+  KillSwitch removing(0, KillSwitch::Moment::kBefore, is_work_call, {});
+  installation_.proxy().set_hooks(removing.hooks());
+  LPP_RETURN_IF_ERROR(bed_.admin().remove(k8s::kPersistentVolumeClaims, key), "learn");
+  LPP_RETURN_IF_ERROR(audit_.wait_deleted(key, volume), "learn");
+  LPP_RETURN_IF_ERROR(removing.wait_quiet(bed_.patience()), "learn");
+  installation_.proxy().set_hooks({});
+
+  const auto making_points = points_of(making.kinds());
+  const auto removing_points = points_of(removing.kinds());
   MutexLock lock(mutex_);
-  for (std::size_t call = 1; call <= calls; ++call) {
+  for (std::size_t i = 0; i < std::max(making_points.size(), removing_points.size()); ++i) {
     for (const Fault& fault : all_faults()) {
-      // No name is the beginning of another one: each ends with a letter that no number has.
-      const std::string name = "call-" + std::to_string(call) + "-meets-" + fault.name + "-x";
-      cases_[name] = Case{.claim = {ns_, name}, .fault = &fault, .call = call};
+      // No name is a part of another one: they differ in the number or end differently.
+      const std::string name = "c" + std::to_string(i + 1) + "-meets-" + fault.name + "-x";
+      cases_[name] = Case{.claim = {ns_, name},
+                          .fault = &fault,
+                          .making = point_at(making_points, i),
+                          .removing = point_at(removing_points, i)};
     }
   }
+  return {};
 }
 
 FaultStory::Case* FaultStory::concerned(const ApiRequest& request) {
@@ -54,15 +89,21 @@ Decision FaultStory::before(const ApiRequest& request) {
   if (!is_work_call(request)) return Decision::forward();
   MutexLock lock(mutex_);
   Case* one = concerned(request);
-  if (one == nullptr || ++one->seen != one->call) return Decision::forward();
-  one->met = request.verb + " " + request.resource;
+  if (one == nullptr) return Decision::forward();
+  const CallPoint& point = removing_ ? one->removing : one->making;
+  if (++one->seen[request.kind()] != point.number || request.kind() != point.kind) {
+    return Decision::forward();
+  }
+  if (request.verb == "delete" && says_gone(one->fault->decision)) return Decision::forward();
+  one->met = request.kind();
   return one->fault->decision;
 }
 
-void FaultStory::begin_phase() {
+void FaultStory::begin_removal() {
   MutexLock lock(mutex_);
+  removing_ = true;
   for (auto& [name, one] : cases_) {
-    one.seen = 0;
+    one.seen.clear();
     one.met.clear();
   }
 }
@@ -75,8 +116,8 @@ void FaultStory::collect(FaultSummary& summary, const std::string& phase) {
 }
 
 Error FaultStory::explain(const Error& error, const Case& one) const {
-  return error.wrap(bed_.name() + ": call " + std::to_string(one.call) + " (" + one.met + ") met " +
-                    one.fault->name);
+  const std::string met = one.met.empty() ? "no call" : one.met;
+  return error.wrap(bed_.name() + ": " + met + " met " + one.fault->name);
 }
 
 Result<void> FaultStory::make_all() {
@@ -94,13 +135,31 @@ Result<void> FaultStory::make_all() {
     MutexLock lock(mutex_);
     cases_[name].uid = (*made)["metadata"]["uid"];
   }
+  std::string failures;
   for (const std::string& name : names) {
-    auto volume = audit_.wait_bound({ns_, name});
+    auto volume =
+        failures.empty() ? audit_.wait_bound({ns_, name}) : audit_.bound_volume({ns_, name});
     MutexLock lock(mutex_);
-    if (!volume.ok()) return explain(volume.error(), cases_[name]);
-    cases_[name].volume = *std::move(volume);
+    if (volume.ok()) {
+      cases_[name].volume = *std::move(volume);
+    } else {
+      failures += "\n" + explain(volume.error(), cases_[name]).message;
+    }
   }
-  return audit_.wait_clean();
+  if (!failures.empty()) return Error{.message = failures};
+  return check_clean();
+}
+
+Result<void> FaultStory::check_clean() {
+  const auto clean = audit_.wait_clean();
+  if (clean.ok()) return {};
+  MutexLock lock(mutex_);
+  for (const auto& [name, one] : cases_) {
+    if (clean.error().message.find(one.uid) != std::string::npos) {
+      return explain(clean.error(), one);
+    }
+  }
+  return clean;
 }
 
 Result<void> FaultStory::remove_all() {
@@ -112,24 +171,27 @@ Result<void> FaultStory::remove_all() {
   for (const Case& one : all) {
     LPP_RETURN_IF_ERROR(bed_.admin().remove(k8s::kPersistentVolumeClaims, one.claim), "remove");
   }
+  std::string failures;
   for (const Case& one : all) {
-    const auto gone = audit_.wait_deleted(one.claim, one.volume);
-    if (gone.ok()) continue;
+    const auto gone = failures.empty() ? audit_.wait_deleted(one.claim, one.volume)
+                                       : audit_.deleted(one.claim, one.volume);
     MutexLock lock(mutex_);
-    return explain(gone.error(), cases_[one.claim.name]);
+    if (!gone.ok()) failures += "\n" + explain(gone.error(), cases_[one.claim.name]).message;
   }
-  return audit_.wait_clean();
+  if (!failures.empty()) return Error{.message = failures};
+  return check_clean();
 }
 
 Result<FaultSummary> FaultStory::run() {
   FaultSummary summary;
   LPP_RETURN_IF_ERROR(bed_.admin().apply(namespace_object(ns_)), "fault story");
+  LPP_RETURN_IF_ERROR(learn(), "fault story");
   installation_.proxy().set_hooks(
       {.before = [this](const ApiRequest& request) { return before(request); }});
   auto done = make_all();
   collect(summary, "make:");
   if (done.ok()) {
-    begin_phase();
+    begin_removal();
     done = remove_all();
     collect(summary, "remove:");
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/sync.h"
+#include "harness/crash_story.h"
 #include "harness/installation.h"
 #include "harness/volume_audit.h"
 
@@ -26,12 +27,13 @@ struct FaultSummary {
 };
 
 /// Every API call of making a volume, and every one of removing it, goes wrong once in every way.
-/// Each volume meets one fault at one call, all at the same time, so that waiting costs little. All
-/// must be finished, once, with nothing left over.
+/// Which calls there are is learned from one volume that meets none. Then each volume meets one
+/// fault at one call, all at the same time, so that waiting costs little. All must be finished,
+/// once, with nothing left over.
 class FaultStory {
  public:
-  /// The daemon runs and is ready. `calls` is the number of calls to try; a story may have fewer.
-  FaultStory(Installation& installation, std::string ns, std::size_t calls);
+  /// The daemon runs and is ready.
+  FaultStory(Installation& installation, std::string ns);
 
   Result<FaultSummary> run();
 
@@ -39,26 +41,30 @@ class FaultStory {
   struct Case {
     k8s::ObjectKey claim{};
     const Fault* fault = nullptr;
-    std::size_t call = 0;  // meets the fault
+    CallPoint making{};    // meets the fault
+    CallPoint removing{};  // meets it too
     std::string uid{};     // of the claim
-    std::size_t seen = 0;  // calls that concern it
     std::string met{};     // what the fault hit
     VolumeFacts volume{};
+    std::map<std::string, std::size_t> seen{};  // calls that concern it, by kind
   };
 
   Decision before(const ApiRequest& request);
   Case* concerned(const ApiRequest& request) LPP_REQUIRES(mutex_);
-  void begin_phase();
+  Result<void> learn();
+  void begin_removal();
   void collect(FaultSummary& summary, const std::string& phase);
   Error explain(const Error& error, const Case& one) const;
   Result<void> make_all();
   Result<void> remove_all();
+  Result<void> check_clean();
 
   Installation& installation_;
   TestBed& bed_;
   VolumeAudit audit_;
   const std::string ns_;
   Mutex mutex_;
+  bool removing_ LPP_GUARDED_BY(mutex_) = false;
   std::map<std::string, Case> cases_ LPP_GUARDED_BY(mutex_);  // by the claim's name
 };
 

@@ -4,9 +4,20 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/yaml_objects.h"
+
 namespace lpp::testing {
 
 using nlohmann::json;
+
+Result<void> apply_manifest(Kube& admin, const std::string& file) {
+  LPP_ASSIGN_OR_RETURN(const auto objects, read_yaml_objects(file), "manifest");
+  for (const auto& object : objects) {
+    if (object.value("kind", "") == "Deployment") continue;
+    LPP_RETURN_IF_ERROR(admin.apply(object), file);
+  }
+  return {};
+}
 
 Result<std::unique_ptr<Installation>> Installation::create(TestBed& bed,
                                                            InstallationOptions options) {
@@ -34,15 +45,16 @@ Result<void> Installation::write_config(const json& config) {
   return {};
 }
 
-Result<void> Installation::start_daemon(const std::vector<std::string>& args) {
-  const auto freed = bed_.admin().remove(k8s::kLeases, {kDaemonNamespace, kDaemonLease});
-  if (!freed.ok() && !freed.error().is(ErrorCode::kNotFound)) return freed;
+Result<void> Installation::start_daemon(OldLease lease) {
+  if (lease == OldLease::kExpire) {
+    const auto freed = bed_.admin().remove(k8s::kLeases, {kDaemonNamespace, kDaemonLease});
+    if (!freed.ok() && !freed.error().is(ErrorCode::kNotFound)) return freed;
+  }
   DaemonOptions options{.program = options_.daemon,
                         .args = {"--debug", "--kubeconfig", options_.folder + "/daemon.kubeconfig",
                                  "--config", config_file()},
                         .log_file = log_file()};
   options.args.insert(options.args.end(), options_.extra_args.begin(), options_.extra_args.end());
-  options.args.insert(options.args.end(), args.begin(), args.end());
   LPP_ASSIGN_OR_RETURN(auto daemon, DaemonProcess::start(options), "installation");
   MutexLock lock(mutex_);
   daemon_ = std::move(daemon);

@@ -16,6 +16,9 @@ namespace lpp::testing {
 inline constexpr const char* kDaemonNamespace = "local-path-storage";
 inline constexpr const char* kDaemonLease = "rancher.io-local-path";
 
+/// Creates every object of the manifest but the Deployment: the daemon under test is a process.
+Result<void> apply_manifest(Kube& admin, const std::string& file);
+
 struct InstallationOptions {
   std::string daemon{};                   // the program
   std::string folder{};                   // exists; gets configuration, kubeconfig and logs
@@ -35,9 +38,10 @@ class Installation {
   std::string log_file() const { return options_.folder + "/daemon.log"; }
   std::string config_file() const { return options_.folder + "/config.json"; }
 
+  enum class OldLease { kExpire, kKeep };
   /// Starts the process. A lease left behind by one that was killed is removed first, as if the
-  /// time it is valid for had passed.
-  Result<void> start_daemon(const std::vector<std::string>& args = {});
+  /// time it is valid for had passed, unless it is to be kept.
+  Result<void> start_daemon(OldLease lease = OldLease::kExpire);
   Result<void> wait_ready();
   /// SIGKILL; returns when it is dead.
   void kill_daemon();

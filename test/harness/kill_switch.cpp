@@ -2,6 +2,23 @@
 
 namespace lpp::testing {
 
+bool is_work_call(const ApiRequest& request) {
+  return request.resource != "leases" && !request.is_watch() && request.verb != "list";
+}
+
+/// Every call of those kinds.
+std::vector<CallPoint> points_of(const std::map<std::string, std::size_t>& kinds) {
+  std::vector<CallPoint> points;
+  for (const auto& [kind, count] : kinds) {
+    for (std::size_t number = 1; number <= count; ++number) points.push_back({kind, number});
+  }
+  return points;
+}
+
+CallPoint point_at(const std::vector<CallPoint>& points, std::size_t index) {
+  return index < points.size() ? points[index] : CallPoint{};
+}
+
 ProxyHooks KillSwitch::hooks() {
   return {.before = [this](const ApiRequest& request) { return before(request); },
           .after = [this](const ApiRequest& request, int /*status*/) { after(request); }};
@@ -38,10 +55,16 @@ std::map<std::string, std::size_t> KillSwitch::kinds() const {
   return kinds;
 }
 
-std::chrono::milliseconds KillSwitch::quiet_for() const {
+bool KillSwitch::is_quiet() const {
+  constexpr std::chrono::milliseconds kSilence{400};
   MutexLock lock(mutex_);
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
-                                                               last_);
+  return std::chrono::steady_clock::now() - last_ > kSilence;
+}
+
+Result<void> KillSwitch::wait_quiet(Patience patience) const {
+  return wait_until(
+      "no more API calls", [this]() -> std::string { return is_quiet() ? "" : "there are some"; },
+      patience);
 }
 
 std::string KillSwitch::to_string() const {

@@ -10,8 +10,23 @@
 
 #include "base/sync.h"
 #include "harness/fault_proxy.h"
+#include "harness/kube.h"
 
 namespace lpp::testing {
+
+/// The nth API call of a kind, e.g. the second "create events" of a story.
+struct CallPoint {
+  std::string kind{};
+  std::size_t number = 0;  // 0 = none
+};
+
+/// Every call of those kinds.
+std::vector<CallPoint> points_of(const std::map<std::string, std::size_t>& kinds);
+/// The point at that index, or none.
+CallPoint point_at(const std::vector<CallPoint>& points, std::size_t index);
+
+/// A call that belongs to the work on volumes: not the lease and not the caches.
+bool is_work_call(const ApiRequest& request);
 
 /// Calls `strike` (which kills the daemon) at the nth of the API calls that count, either before
 /// the API server sees the call or when it has been applied and its answer is not yet sent.
@@ -29,8 +44,9 @@ class KillSwitch {
   bool fired() const { return fired_; }
   /// How many calls of each kind counted so far.
   std::map<std::string, std::size_t> kinds() const;
-  /// Time since the last call that counted, or since the beginning.
-  std::chrono::milliseconds quiet_for() const;
+  /// No call that counts for so long that, after the end of a story, there will be none.
+  bool is_quiet() const;
+  Result<void> wait_quiet(Patience patience) const;
   /// "before call 3: create pods a/b".
   std::string to_string() const;
 

@@ -7,7 +7,8 @@
 
 namespace lpp::testing {
 
-/// A new directory that is removed with all its contents when the object goes.
+/// A new directory that is removed with all its contents when the object goes, unless LPP_KEEP_TEMP
+/// is set.
 class TempDir {
  public:
   TempDir() {
@@ -16,6 +17,7 @@ class TempDir {
     path_ = std::move(pattern);
   }
   ~TempDir() {
+    if (std::getenv("LPP_KEEP_TEMP") != nullptr) return;  // to look at the logs of a failed test
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }

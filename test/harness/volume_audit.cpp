@@ -85,18 +85,26 @@ Result<VolumeFacts> VolumeAudit::wait_bound(const k8s::ObjectKey& claim) {
                           joined(bed_.admin().events_about("PersistentVolumeClaim", claim))};
 }
 
+Result<void> VolumeAudit::deleted(const k8s::ObjectKey& claim, const VolumeFacts& volume) {
+  LPP_ASSIGN_OR_RETURN(const auto found_claim,
+                       bed_.admin().find(k8s::kPersistentVolumeClaims, claim), "claim");
+  if (found_claim) return not_yet("the claim is there");
+  LPP_ASSIGN_OR_RETURN(const auto found,
+                       bed_.admin().find(k8s::kPersistentVolumes, {"", volume.pv}), "volume");
+  if (found) {
+    return not_yet("it is there: " + (*found)["metadata"].dump() + (*found)["status"].dump());
+  }
+  std::error_code ignored;
+  if (std::filesystem::exists(volume.disk, ignored)) return not_yet("there is " + volume.disk);
+  return {};
+}
+
 Result<void> VolumeAudit::wait_deleted(const k8s::ObjectKey& claim, const VolumeFacts& volume) {
   const auto waited = wait_until(
       "volume " + volume.pv + " is deleted",
       [&]() -> std::string {
-        const auto found_claim = bed_.admin().find(k8s::kPersistentVolumeClaims, claim);
-        if (!found_claim.ok()) return found_claim.error().message;
-        if (found_claim->has_value()) return "the claim is there";
-        const auto found = bed_.admin().find(k8s::kPersistentVolumes, {"", volume.pv});
-        if (!found.ok()) return found.error().message;
-        if (found->has_value()) return "it is there: " + (**found)["metadata"].dump();
-        std::error_code ignored;
-        return std::filesystem::exists(volume.disk, ignored) ? "there is " + volume.disk : "";
+        const auto gone = deleted(claim, volume);
+        return gone.ok() ? "" : gone.error().message;
       },
       bed_.patience());
   if (waited.ok()) return {};
@@ -123,10 +131,12 @@ std::string VolumeAudit::leftovers() {
   const auto pods = bed_.admin().list(k8s::kPods, kDaemonNamespace,
                                       helperpod::label_selector("rancher.io/local-path"));
   if (!pods.ok()) return pods.error().message;
-  if (!pods->empty()) {
-    return "there is helper pod " + (*pods)[0]["metadata"].value("name", "") + " in phase " +
-           (*pods)[0]["status"].value("phase", "");
+  std::string left;
+  for (const json& pod : *pods) {
+    left += "there is helper pod " + pod["metadata"].value("name", "") + " in phase " +
+            pod.value("status", json::object()).value("phase", "") + "; ";
   }
+  if (!left.empty()) return left;
   const auto volumes = bed_.admin().list(k8s::kPersistentVolumes);
   if (!volumes.ok()) return volumes.error().message;
   std::map<std::string, std::string> owners;

@@ -26,7 +26,9 @@ class VolumeAudit {
   Result<VolumeFacts> bound_volume(const k8s::ObjectKey& claim);
   /// The same, once it is there; the error ends with the claim's events.
   Result<VolumeFacts> wait_bound(const k8s::ObjectKey& claim);
-  /// Waits until claim, volume and directory are gone.
+  /// Claim, volume and directory are gone; the error says what is not.
+  Result<void> deleted(const k8s::ObjectKey& claim, const VolumeFacts& volume);
+  /// The same, once it is so.
   Result<void> wait_deleted(const k8s::ObjectKey& claim, const VolumeFacts& volume);
 
   /// "" when every volume of ours has exactly one directory, every directory exactly one volume,

@@ -14,13 +14,16 @@ namespace {
 TEST_CASE("every API call may fail in every way and the volumes are still finished once") {
   StoryBed story;
   story.start();
-  FaultStory faults(*story.installation, "faults", 6);
+  FaultStory faults(*story.installation, "faults");
   const auto summary = LPP_MUST(faults.run());
   MESSAGE(summary.met.size(), " faults were met");
   for (const char* call :
        {"make: create pods", "make: create persistentvolumes", "make: delete pods",
-        "remove: create pods", "remove: delete persistentvolumes", "remove: delete pods"}) {
+        "remove: create pods", "remove: delete persistentvolumes",
+        "remove: patch persistentvolumes", "remove: delete pods"}) {
     for (const Fault& fault : all_faults()) {
+      const bool says_gone = fault.name.starts_with("404") || fault.name.starts_with("409");
+      if (says_gone && std::string(call).find(" delete ") != std::string::npos) continue;
       const std::string wanted = std::string(call) + ": " + fault.name;
       CAPTURE(wanted);
       CHECK(std::find(summary.met.begin(), summary.met.end(), wanted) != summary.met.end());
@@ -35,7 +38,7 @@ TEST_CASE("the first list of every kind may fail in every way") {
                        fault.decision.kind == Decision::Kind::kHangAfter;
     if (hangs) continue;  // a list has 30 s; the case below shortens nothing
     CAPTURE(fault.name);
-    StoryBed story(1);
+    StoryBed story;
     std::set<std::string> met;
     Mutex mutex;
     story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
@@ -59,17 +62,23 @@ TEST_CASE("the first list of every kind may fail in every way") {
 
 TEST_CASE("watches that are cut, truncated or repeat themselves lose nothing") {
   StoryBed story;
+  // Each kind's first watch ends in the middle of a frame, later ones now and then between two.
+  std::set<std::string> truncated;
+  Mutex mutex;
   std::atomic<std::uint64_t> frames = 0;
   std::atomic<int> cuts = 0;
   story.installation->proxy().set_hooks(
       {.before =
-           [](const ApiRequest& request) {
-             return request.is_watch() ? Decision::truncate(20'000) : Decision::forward();
+           [&](const ApiRequest& request) {
+             if (!request.is_watch()) return Decision::forward();
+             MutexLock lock(mutex);
+             const bool first = truncated.insert(request.resource).second;
+             return first ? Decision::truncate(10'000) : Decision::forward();
            },
        .frame =
            [&](const ApiRequest&, std::string_view) {
              const auto number = ++frames;
-             if (number % 17 == 0) {
+             if (number % 60 == 0) {
                ++cuts;
                return FrameAction::kCut;
              }

@@ -17,8 +17,8 @@ namespace lpp::testing {
 
 /// An embedded cluster and the daemon on it, for one test case.
 struct StoryBed {
-  explicit StoryBed(std::size_t nodes = 2, std::vector<std::string> daemon_args = {})
-      : bed(LPP_MUST(EmbeddedBed::create({.manifest = LPP_MANIFEST, .nodes = nodes}))),
+  explicit StoryBed(std::vector<std::string> daemon_args = {})
+      : bed(LPP_MUST(EmbeddedBed::create({.manifest = LPP_MANIFEST}))),
         installation(LPP_MUST(Installation::create(
             *bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = daemon_args}))),
         audit(*bed) {}

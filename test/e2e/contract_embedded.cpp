@@ -1,0 +1,17 @@
+#include <doctest/doctest.h>
+
+#include "contract_case.h"
+#include "devcluster/cluster.h"
+
+namespace lpp::testing {
+
+Kube& contract_cluster() {
+  // No nodes: nothing here may depend on pods that run.
+  static const std::unique_ptr<devcluster::Cluster> kCluster =
+      LPP_MUST(devcluster::Cluster::start({.nodes = {}}));
+  static const std::unique_ptr<Kube> kKube =
+      LPP_MUST(Kube::from_kubeconfig(kCluster->kubeconfig()));
+  return *kKube;
+}
+
+}  // namespace lpp::testing

@@ -1,0 +1,12 @@
+#include "contract_case.h"
+#include "real_bed.h"
+
+namespace lpp::testing {
+
+Kube& contract_cluster() {
+  static const std::unique_ptr<Kube> kKube =
+      LPP_MUST(Kube::from_kubeconfig(required_setting("LPP_E2E_KUBECONFIG")));
+  return *kKube;
+}
+
+}  // namespace lpp::testing

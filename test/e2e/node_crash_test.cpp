@@ -1,0 +1,32 @@
+// The crash story of the integration tests, on a real control plane and a real node.
+
+#include <doctest/doctest.h>
+
+#include "harness/crash_story.h"
+#include "real_story.h"
+
+namespace lpp::testing {
+namespace {
+
+TEST_CASE("real node: a daemon killed at any API call of its work finishes every volume once") {
+  RealStory story("crash-work");
+  CrashStory crash(*story.installation, "crash-work", [](const auto& text) { MESSAGE(text); });
+  const auto summary = LPP_MUST(crash.during_work());
+  for (const char* place :
+       {"before create pods", "after create pods", "before create persistentvolumes",
+        "after create persistentvolumes", "before delete pods", "after delete pods",
+        "before delete persistentvolumes", "after delete persistentvolumes"}) {
+    CAPTURE(place);
+    CHECK(summary.places.contains(place));
+  }
+}
+
+TEST_CASE("real node: a daemon killed at any API call of its start finishes what waits") {
+  RealStory story("crash-start");
+  CrashStory crash(*story.installation, "crash-start", [](const auto& text) { MESSAGE(text); });
+  const auto summary = LPP_MUST(crash.during_start());
+  CHECK(summary.kills >= 10);
+}
+
+}  // namespace
+}  // namespace lpp::testing

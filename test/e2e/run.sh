@@ -1,0 +1,127 @@
+#!/usr/bin/env bash
+# run.sh [doctest arguments...]    Run the end-to-end tests on a real control plane.
+#
+# Starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler (cluster/README.md) and a
+# real node, applies deploy/local-path-storage.yaml, and runs the daemon as a process that has a
+# token of the manifest's ServiceAccount and nothing more. Where the machine cannot run a node, a
+# hollow kubelet takes its place and the tests that need directories are left out. Everything is
+# taken down at the end; after a failure the logs are kept.
+#
+#   LPP_BUILD_DIR            CMake's build directory (build/dev)
+#   LPP_E2E_EXISTING=1       contract cases only, on the cluster of $KUBECONFIG; nothing is started
+#   LPP_E2E_KEEP=1           leave the cluster running
+#   LPP_E2E_NO_INSTALL=1     do not install missing packages
+#   CI=true                  a real node is demanded
+#
+# Exit: 0 passed, 1 failed, 3 cannot be run on this machine (says why).
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+build=${LPP_BUILD_DIR:-$root/build/dev}
+program=$build/test/e2e/e2e_test
+daemon=$build/src/local-path-provisioner
+hollow=$build/test/hollow/lpp-hollow-kubelet
+
+say() { printf 'e2e: %s\n' "$*" >&2; }
+
+# Only the settings: the functions are the cluster scripts' own.
+settings() { bash -c '. "$1/cluster/env.sh"; printf "%s\n" "$LPP_E2E_STATE" "$LPP_E2E_NODE"' _ "$here"; }
+
+totals() { # LOG    doctest's line of totals in the form of the other suites
+  sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
+    /^\[doctest\] test cases:/ { gsub(/[^0-9]+/, " "); passed += $2; failed += $3; skipped += $4; seen = 1 }
+    END { if (!seen) failed = 1
+          printf "e2e: %d passed, %d failed, %d skipped\n", passed, failed, skipped }'
+}
+
+for file in "$program" "$daemon" "$hollow"; do
+  [ -x "$file" ] || { say "$file is missing: build it, or set LPP_BUILD_DIR"; exit 1; }
+done
+
+if [ "${LPP_E2E_EXISTING:-}" = 1 ]; then
+  export LPP_E2E_KUBECONFIG=${KUBECONFIG:?LPP_E2E_EXISTING needs KUBECONFIG}
+  log=$(mktemp)
+  trap 'rm -f "$log"' EXIT
+  "$program" --source-file="*contract_*" "$@" 2>&1 | tee "$log"
+  result=${PIPESTATUS[0]}
+  totals "$log"
+  exit "$result"
+fi
+
+mapfile -t found < <(settings)
+[ ${#found[@]} = 2 ] || exit 1
+state=${found[0]}
+export LPP_E2E_NODE=${found[1]}
+export LPP_E2E_STATE=$state
+hollow_pid='' test_pid='' result=1
+
+finish() {
+  trap - EXIT INT TERM
+  local pid
+  for pid in $test_pid $hollow_pid; do
+    kill -TERM "$pid" 2>/dev/null && wait "$pid" 2>/dev/null
+  done
+  if [ "${LPP_E2E_KEEP:-}" = 1 ]; then
+    say "the cluster is left running: KUBECONFIG=$state/admin.kubeconfig; end it with $here/cluster/down.sh --wipe"
+  elif [ "$result" = 0 ] || [ "$result" = 3 ]; then
+    "$here/cluster/down.sh" --wipe >/dev/null || result=1
+  else
+    "$here/cluster/down.sh" || true
+    say "failed; the logs are in $state/log"
+  fi
+  exit "$result"
+}
+trap finish EXIT
+trap 'result=130; exit 130' INT TERM
+
+cannot() { # what a step's exit code means for all
+  result=$1
+  exit "$result"
+}
+
+if [ "${LPP_E2E_NO_INSTALL:-}" != 1 ]; then "$here/cluster/install-deps.sh" || cannot $?; fi
+"$here/cluster/up.sh" --fresh || cannot $?
+kubectl=("$state/bin/kubectl" --kubeconfig "$state/admin.kubeconfig")
+
+selection=()
+"$here/cluster/node.sh" up
+case $? in
+  0) selection=("--source-file-exclude=*hollow_*") ;;
+  3)
+    if [ "${CI:-}" = true ]; then
+      say "a real node cannot be had here, see above; in CI that is a failure"
+      exit 1
+    fi
+    say "NO REAL NODE here, see above: a hollow kubelet takes its place, and the tests of crashes"
+    say "and of a StatefulSet's data are left out"
+    selection=("--source-file-exclude=*node_*")
+    export LPP_E2E_NODE=hollow-0
+    "$hollow" --kubeconfig "$state/admin.kubeconfig" --nodes 1 --delay-ms 100 \
+      >"$state/log/hollow-kubelet.log" 2>&1 &
+    hollow_pid=$!
+    ;;
+  *) cannot 1 ;;
+esac
+
+# The whole manifest must be accepted; the Deployment gives way to the process under test.
+"${kubectl[@]}" apply -f "$root/deploy/local-path-storage.yaml" >"$state/log/apply.log" 2>&1 ||
+  { cat "$state/log/apply.log" >&2; exit 1; }
+"${kubectl[@]}" --namespace local-path-storage scale deployment local-path-provisioner --replicas 0 \
+  >/dev/null || exit 1
+"$here/cluster/serviceaccount-kubeconfig.sh" local-path-storage \
+  local-path-provisioner-service-account "$state/daemon.kubeconfig" || exit 1
+
+export LPP_E2E_KUBECONFIG=$state/admin.kubeconfig
+export LPP_E2E_DAEMON_KUBECONFIG=$state/daemon.kubeconfig
+export LPP_E2E_DAEMON=$daemon
+export LPP_E2E_VOLUMES=$state/volumes
+export LPP_E2E_LOGS=$state/log
+
+"$program" --duration=true "${selection[@]}" "$@" > >(tee "$state/log/e2e.log") 2>&1 &
+test_pid=$!
+wait "$test_pid"
+result=$?
+test_pid=
+[ "$result" = 0 ] || result=1
+totals "$state/log/e2e.log"
+exit "$result"

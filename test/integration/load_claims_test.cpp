@@ -1,0 +1,61 @@
+// Many claims at once.
+
+#include <doctest/doctest.h>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int kClaims = 200;
+
+TEST_CASE("200 claims at once with helper pods of one second are bound in under 6 seconds") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("load")));
+  change_script(story, "setup", "sleep 1");
+  const auto nodes = story.bed->nodes();
+  const auto began = std::chrono::steady_clock::now();
+  for (std::size_t i = 0; i < kClaims; ++i) {
+    LPP_MUST(story.admin().create(claim_object(
+        {.key = {"load", "c" + std::to_string(i)}, .selected_node = nodes[i % nodes.size()]})));
+  }
+  const auto created = std::chrono::steady_clock::now();
+  wait_for(story, "all claims are bound", [&]() -> std::string {
+    const auto claims = story.admin().list(k8s::kPersistentVolumeClaims, "load");
+    if (!claims.ok()) return claims.error().message;
+    const auto bound =
+        std::count_if(claims->begin(), claims->end(), [](const nlohmann::json& claim) {
+          return claim.value("status", nlohmann::json::object()).value("phase", "") == "Bound";
+        });
+    return bound == kClaims ? "" : std::to_string(bound) + " are";
+  });
+  const auto bound = std::chrono::steady_clock::now();
+  const auto took = std::chrono::duration_cast<milliseconds>(bound - began);
+  MESSAGE(kClaims, " claims bound in ", took.count(), " ms, ",
+          std::chrono::duration_cast<milliseconds>(created - began).count(),
+          " ms of them to create the claims");
+  CHECK(took < milliseconds(kSanitized ? 60'000 : 6'000));
+  LPP_MUST(story.audit.wait_clean());
+
+  const auto removal = std::chrono::steady_clock::now();
+  for (int i = 0; i < kClaims; ++i) {
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, {"load", "c" + std::to_string(i)}));
+  }
+  wait_for(story, "all volumes are gone", [&]() -> std::string {
+    const auto volumes = story.admin().list(k8s::kPersistentVolumes);
+    if (!volumes.ok()) return volumes.error().message;
+    return volumes->empty() ? "" : std::to_string(volumes->size()) + " are left";
+  });
+  MESSAGE(
+      kClaims, " volumes removed in ",
+      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - removal).count(),
+      " ms");
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(story.audit.directories().empty());
+}
+
+}  // namespace
+}  // namespace lpp::testing

@@ -1,0 +1,104 @@
+// Stops, restarts and replicas of the daemon.
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+TEST_CASE("a daemon asked to stop while helper pods run ends soon and goes on where it stood") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const std::string quick = change_script(story, "setup", "sleep 2");
+  constexpr int kClaims = 5;
+  for (int i = 0; i < kClaims; ++i) {
+    LPP_MUST(story.admin().create(
+        claim_object({.key = {"app", "c" + std::to_string(i)}, .selected_node = "node-1"})));
+  }
+  wait_for(story, "the helper pods run", [&]() -> std::string {
+    const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
+    if (!pods.ok()) return pods.error().message;
+    return pods->size() == kClaims ? "" : std::to_string(pods->size());
+  });
+  const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
+  CHECK(ended.exit == ChildExit{});
+  CHECK(ended.took < milliseconds(kSanitized ? 5000 : 1500));
+  // The lease was released: the next one starts without waiting for it to run out.
+  LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
+  LPP_MUST(story.installation->wait_ready());
+  for (int i = 0; i < kClaims; ++i) {
+    LPP_MUST(story.audit.wait_bound({"app", "c" + std::to_string(i)}));
+  }
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a second signal ends the daemon at once") {
+  StoryBed story;
+  story.start();
+  // With the API server silent, the release of the lease takes its time.
+  story.installation->proxy().set_hooks(
+      {.before = [](const ApiRequest&) { return Decision::hang(); }});
+  story.installation->daemon().signal(SIGTERM);
+  CHECK_FALSE(story.installation->daemon().wait(milliseconds(50)).has_value());
+  story.installation->daemon().signal(SIGTERM);
+  const auto exit = story.installation->daemon().wait(seconds(2));
+  REQUIRE(exit.has_value());
+  CHECK(*exit == ChildExit{.code = 1});
+}
+
+TEST_CASE("a daemon asked to stop ends within 12 seconds while the API server is silent") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.installation->proxy().set_hooks(
+      {.before = [](const ApiRequest&) { return Decision::hang(); }});
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "c"}, .selected_node = "node-1"})));
+  REQUIRE(story.installation->proxy().wait_for_record(
+      [](const ProxyRecord& record) { return record.request.is("create", "pods"); }, seconds(20)));
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("a standby takes over when the leader is killed, and nothing is done twice") {
+  const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=3s",
+                                                "--leader-elect-renew-deadline=2s",
+                                                "--leader-elect-retry-period=500ms"};
+  StoryBed story(quick_lease);
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const TempDir folder;
+  const auto standby = LPP_MUST(Installation::create(
+      *story.bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = quick_lease}));
+  LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
+
+  const std::string quick = change_script(story, "setup", "sleep 1");
+  constexpr int kClaims = 10;
+  for (int i = 0; i < kClaims; ++i) {
+    LPP_MUST(story.admin().create(
+        claim_object({.key = {"app", "c" + std::to_string(i)}, .selected_node = "node-1"})));
+  }
+  REQUIRE(story.installation->proxy().wait_for_record(
+      [](const ProxyRecord& record) { return record.request.is("create", "pods"); }, seconds(20)));
+  story.installation->kill_daemon();
+  for (int i = 0; i < kClaims; ++i) {
+    LPP_MUST(story.audit.wait_bound({"app", "c" + std::to_string(i)}));
+  }
+  LPP_MUST(story.audit.wait_clean());
+  LPP_MUST(standby->wait_ready());
+  // Before it led, the standby wrote nothing but the lease.
+  bool led = false;
+  for (const ProxyRecord& record : standby->proxy().records()) {
+    led = led || record.request.is("update", "leases");
+    if (!led) CHECK_FALSE(record.request.is_write());
+  }
+  LPP_MUST(standby->stop_daemon());
+}
+
+}  // namespace
+}  // namespace lpp::testing

@@ -1,0 +1,154 @@
+// What a user sees when something goes wrong: the cause, soon, and no harm to others.
+
+#include <doctest/doctest.h>
+
+#include <csignal>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+using std::chrono::seconds;
+
+seconds elapsed_since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::ceil<seconds>(std::chrono::steady_clock::now() - began);
+}
+
+TEST_CASE("a setup script that fails is told on the claim at once, and the claim recovers") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const std::string good =
+      change_script(story, "setup", "echo 'the disk is full of bees' >&2; exit 7");
+  const k8s::ObjectKey claim{"app", "data"};
+  const auto began = std::chrono::steady_clock::now();
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const std::string event = wait_for_event(story, claim, "ProvisioningFailed");
+  // The helper pod's own time and the second that is promised, not the command's time limit.
+  CHECK(elapsed_since(began) <= seconds(kSanitized ? 10 : 3));
+  CHECK(event.starts_with("Warning "));
+  CHECK(event.find("7") != std::string::npos);
+  CHECK(event.find("the disk is full of bees") != std::string::npos);
+  restore_script(story, "setup", good);
+  LPP_MUST(story.audit.wait_bound(claim));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a teardown script that fails is told on the volume, whose directory goes later") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  const std::string good = change_script(story, "teardown", "echo 'bees are back' >&2; exit 9");
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  wait_for(story, "the volume's event", [&]() -> std::string {
+    for (const auto& event : story.admin().events_about("PersistentVolume", {"", volume.pv})) {
+      if (event.starts_with("Warning VolumeFailedDelete: ") &&
+          event.find("bees are back") != std::string::npos) {
+        return "";
+      }
+    }
+    return "there is none";
+  });
+  restore_script(story, "teardown", good);
+  LPP_MUST(story.audit.wait_deleted(claim, volume));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a dead node delays only its own claims") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.bed->cluster().nodes().set_faults("node-1", {.dead = true});
+  constexpr int kStuck = 40;  // more than there are workers
+  for (int i = 0; i < kStuck; ++i) {
+    LPP_MUST(story.admin().create(
+        claim_object({.key = {"app", "stuck-" + std::to_string(i)}, .selected_node = "node-1"})));
+  }
+  wait_for(story, "all claims of the dead node have their helper pods", [&]() -> std::string {
+    const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
+    if (!pods.ok()) return pods.error().message;
+    return pods->size() >= kStuck ? "" : std::to_string(pods->size());
+  });
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 5; ++i) {
+    LPP_MUST(story.admin().create(
+        claim_object({.key = {"app", "free-" + std::to_string(i)}, .selected_node = "node-2"})));
+  }
+  for (int i = 0; i < 5; ++i) {
+    LPP_MUST(story.audit.wait_bound({"app", "free-" + std::to_string(i)}));
+  }
+  CHECK(elapsed_since(began) <= seconds(kSanitized ? 15 : 4));
+  story.bed->cluster().nodes().set_faults("node-1", {});
+  for (int i = 0; i < kStuck; ++i) {
+    LPP_MUST(story.audit.wait_bound({"app", "stuck-" + std::to_string(i)}));
+  }
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("an image that cannot be pulled is told on the claim before any time limit") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.bed->cluster().nodes().set_faults("node-1", {.fail_pulls = true});
+  const k8s::ObjectKey claim{"app", "data"};
+  const auto began = std::chrono::steady_clock::now();
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const std::string event = wait_for_event(story, claim, "ProvisioningFailed", "ull");
+  CHECK(elapsed_since(began) <= seconds(kSanitized ? 10 : 4));
+  story.bed->cluster().nodes().set_faults("node-1", {});
+  LPP_MUST(story.audit.wait_bound(claim));
+}
+
+TEST_CASE("a claim that cannot be served on its node is given back to the scheduler") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.installation->write_config(
+      {{"nodePathMap",
+        nlohmann::json::array({{{"node", "node-1"}, {"paths", nlohmann::json::array()}},
+                               {{"node", "node-2"}, {"paths", story.bed->base_paths()}}})}}));
+  wait_for_log(story, "configuration loaded", 2);
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  LPP_MUST(story.admin().create(
+      pod_object({.key = {"app", "user"}, .claim = "data", .script = "echo x > /data/x"})));
+  const std::string event = wait_for_event(story, claim, "ProvisioningFailed", "node-1");
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  CHECK(volume.node == "node-2");
+  wait_for_phase(story, {"app", "user"}, "Succeeded");
+}
+
+TEST_CASE("a new configuration is taken over, a bad one refused, and old volumes can go") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey old_claim{"app", "old"};
+  LPP_MUST(story.admin().create(claim_object({.key = old_claim, .selected_node = "node-1"})));
+  const auto old_volume = LPP_MUST(story.audit.wait_bound(old_claim));
+  const auto config_with = [](const char* path) {
+    return nlohmann::json{
+        {"nodePathMap", nlohmann::json::array({{{"node", "DEFAULT_PATH_FOR_NON_LISTED_NODES"},
+                                                {"paths", nlohmann::json::array({path})}}})}};
+  };
+  LPP_MUST(story.installation->write_config(config_with("/srv/third")));
+  wait_for_log(story, "configuration loaded", 2);
+  const k8s::ObjectKey second{"app", "second"};
+  LPP_MUST(story.admin().create(claim_object({.key = second, .selected_node = "node-1"})));
+  CHECK(LPP_MUST(story.audit.wait_bound(second)).path.starts_with("/srv/third/"));
+
+  LPP_MUST(story.installation->write_config(config_with("not/absolute")));
+  wait_for_log(story, "not/absolute");
+  const k8s::ObjectKey third{"app", "third"};
+  LPP_MUST(story.admin().create(claim_object({.key = third, .selected_node = "node-1"})));
+  CHECK(LPP_MUST(story.audit.wait_bound(third)).path.starts_with("/srv/third/"));
+
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, old_claim));
+  LPP_MUST(story.audit.wait_deleted(old_claim, old_volume));
+}
+
+}  // namespace
+}  // namespace lpp::testing

@@ -1,0 +1,120 @@
+// What a user sees of a volume: it is there, it holds data, it goes.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both go again") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  const k8s::ObjectKey pod{"app", "writer"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .size = "5Mi"})));
+  LPP_MUST(story.admin().create(
+      pod_object({.key = pod, .claim = "data", .script = "echo hello > /data/file"})));
+
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  wait_for_phase(story, pod, "Succeeded");
+  CHECK(text_of_file(volume.disk + "/file") == "hello\n");
+  const auto pv = LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", volume.pv}));
+  CHECK(pv["spec"]["capacity"]["storage"] == "5Mi");
+  CHECK(pv["spec"]["hostPath"]["type"] == "DirectoryOrCreate");
+  CHECK(pv["spec"]["storageClassName"] == "local-path");
+  CHECK(volume.path.ends_with("/" + volume.pv + "_app_data"));
+  wait_for_event(story, claim, "ProvisioningSucceeded", "Successfully provisioned volume");
+
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPods, pod, 0));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.audit.wait_deleted(claim, volume));
+  LPP_MUST(story.audit.wait_clean());
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("the directory of a class that retains stays when its claim goes") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  LPP_MUST(story.admin().create(class_object({.name = "keep", .reclaim_policy = "Retain"})));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(
+      claim_object({.key = claim, .storage_class = "keep", .selected_node = "node-1"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  wait_for(story, "the volume is released", [&]() -> std::string {
+    const auto pv = story.admin().get(k8s::kPersistentVolumes, {"", volume.pv});
+    if (!pv.ok()) return pv.error().message;
+    const std::string phase = (*pv)["status"].value("phase", "");
+    return phase == "Released" ? "" : phase;
+  });
+  // A volume that does go shows that the daemon had its chance at the other one.
+  const k8s::ObjectKey other{"app", "other"};
+  LPP_MUST(story.admin().create(claim_object({.key = other, .selected_node = "node-1"})));
+  const auto goes = LPP_MUST(story.audit.wait_bound(other));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, other));
+  LPP_MUST(story.audit.wait_deleted(other, goes));
+  CHECK(std::filesystem::is_directory(volume.disk));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a claim may ask for a volume of type local") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  const k8s::ObjectKey pod{"app", "writer"};
+  LPP_MUST(
+      story.admin().create(claim_object({.key = claim, .annotations = {{"volumeType", "local"}}})));
+  LPP_MUST(story.admin().create(
+      pod_object({.key = pod, .claim = "data", .script = "echo local > /data/file"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  wait_for_phase(story, pod, "Succeeded");
+  CHECK(text_of_file(volume.disk + "/file") == "local\n");
+  const auto pv = LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", volume.pv}));
+  CHECK(pv["spec"].contains("local"));
+  CHECK_FALSE(pv["spec"].contains("hostPath"));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPods, pod, 0));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.audit.wait_deleted(claim, volume));
+}
+
+TEST_CASE("a volume that is deleted before its claim leaves no directory behind") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-2"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumes, {"", volume.pv}));
+  CHECK(std::filesystem::is_directory(volume.disk));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.audit.wait_deleted(claim, volume));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a claim made again under its name gets a directory of its own") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const auto first = LPP_MUST(story.audit.wait_bound(claim));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  wait_for(story, "the old volume is gone", [&]() -> std::string {
+    const auto old = story.admin().find(k8s::kPersistentVolumes, {"", first.pv});
+    return old.ok() && !old->has_value() ? "" : "it is there";
+  });
+  const auto second = LPP_MUST(story.audit.wait_bound(claim));
+  CHECK(first.pv != second.pv);
+  CHECK(first.disk != second.disk);
+  LPP_MUST(story.audit.wait_clean());
+}
+
+}  // namespace
+}  // namespace lpp::testing

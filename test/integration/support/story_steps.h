@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "harness/kinds.h"
+#include "harness/objects.h"
+#include "integration/support/story_bed.h"
+
+/// Steps that several stories take. Each one ends the test case when it fails.
+namespace lpp::testing {
+
+inline std::string text_of_file(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+inline void wait_for(StoryBed& story, const std::string& what, const Condition& condition) {
+  LPP_MUST(wait_until(what, condition, story.bed->patience()));
+}
+
+inline void wait_for_phase(StoryBed& story, const k8s::ObjectKey& pod, const std::string& phase) {
+  wait_for(story, "pod " + pod.to_string() + " is " + phase, [&]() -> std::string {
+    const auto found = story.admin().get(k8s::kPods, pod);
+    if (!found.ok()) return found.error().message;
+    const std::string now = (*found)["status"].value("phase", "");
+    return now == phase ? "" : "it is " + now + ": " + (*found)["status"].dump();
+  });
+}
+
+/// The first event about the claim with that reason and text, once it is there.
+inline std::string wait_for_event(StoryBed& story, const k8s::ObjectKey& claim,
+                                  const std::string& reason, const std::string& part = {}) {
+  std::string found;
+  wait_for(story, "event " + reason + " about " + claim.to_string(), [&]() -> std::string {
+    std::string all;
+    for (const auto& event : story.admin().events_about("PersistentVolumeClaim", claim)) {
+      if (event.find(" " + reason + ": ") != std::string::npos &&
+          event.find(part) != std::string::npos) {
+        found = event;
+        return "";
+      }
+      all += "\n  " + event;
+    }
+    return "its events:" + all;
+  });
+  return found;
+}
+
+inline void wait_for_log(StoryBed& story, const std::string& part, std::size_t times = 1) {
+  wait_for(story, "the daemon's log says \"" + part + "\"", [&]() -> std::string {
+    const std::string log = text_of_file(story.installation->log_file());
+    std::size_t count = 0;
+    for (auto at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+    return count >= times ? "" : story.installation->log_tail();
+  });
+}
+
+/// Puts a line in front of one of the scripts in the ConfigMap, after its first line; returns the
+/// script as it was.
+inline std::string change_script(StoryBed& story, const std::string& script,
+                                 const std::string& line) {
+  const k8s::ObjectKey key{kDaemonNamespace, "local-path-config"};
+  const auto map = LPP_MUST(story.admin().get(k8s::kConfigMaps, key));
+  const std::string before = map["data"][script];
+  std::string after = before;
+  after.insert(after.find('\n') + 1, line + "\n");
+  LPP_MUST(story.admin().merge(k8s::kConfigMaps, key, {{"data", {{script, after}}}}));
+  return before;
+}
+
+inline void restore_script(StoryBed& story, const std::string& script, const std::string& text) {
+  LPP_MUST(story.admin().merge(k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
+                               {{"data", {{script, text}}}}));
+}
+
+}  // namespace lpp::testing
