@@ -51,8 +51,8 @@ Result<void> Installation::start_daemon(OldLease lease) {
     if (!freed.ok() && !freed.error().is(ErrorCode::kNotFound)) return freed;
   }
   DaemonOptions options{.program = options_.daemon,
-                        .args = {"--debug", "--kubeconfig", options_.folder + "/daemon.kubeconfig",
-                                 "--config", config_file()},
+                        .args = {"--debug", "--leader-elect", "--kubeconfig",
+                                 options_.folder + "/daemon.kubeconfig", "--config", config_file()},
                         .log_file = log_file()};
   options.args.insert(options.args.end(), options_.extra_args.begin(), options_.extra_args.end());
   LPP_ASSIGN_OR_RETURN(auto daemon, DaemonProcess::start(options), "installation");

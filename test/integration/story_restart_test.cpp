@@ -42,9 +42,14 @@ TEST_CASE("a daemon asked to stop while helper pods run ends soon and goes on wh
 TEST_CASE("a second signal ends the daemon at once") {
   StoryBed story;
   story.start();
-  // With the API server silent, the release of the lease takes its time.
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  wait_for_log(story, "leading identity=");
+  // A call that gets no answer keeps the daemon from ending at the first signal.
   story.installation->proxy().set_hooks(
       {.before = [](const ApiRequest&) { return Decision::hang(); }});
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "c"}, .selected_node = "node-1"})));
+  REQUIRE(story.installation->proxy().wait_for_record(
+      [](const ProxyRecord& record) { return record.request.is("create", "pods"); }, seconds(20)));
   story.installation->daemon().signal(SIGTERM);
   CHECK_FALSE(story.installation->daemon().wait(milliseconds(50)).has_value());
   story.installation->daemon().signal(SIGTERM);
@@ -57,6 +62,7 @@ TEST_CASE("a daemon asked to stop ends within 12 seconds while the API server is
   StoryBed story;
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
+  wait_for_log(story, "leading identity=");
   story.installation->proxy().set_hooks(
       {.before = [](const ApiRequest&) { return Decision::hang(); }});
   LPP_MUST(story.admin().create(claim_object({.key = {"app", "c"}, .selected_node = "node-1"})));
@@ -66,9 +72,9 @@ TEST_CASE("a daemon asked to stop ends within 12 seconds while the API server is
 }
 
 TEST_CASE("a standby takes over when the leader is killed, and nothing is done twice") {
-  const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=3s",
-                                                "--leader-elect-renew-deadline=2s",
-                                                "--leader-elect-retry-period=500ms"};
+  const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=4s",
+                                                "--leader-elect-renew-deadline=3s",
+                                                "--leader-elect-retry-period=1s"};
   StoryBed story(quick_lease);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));

@@ -112,6 +112,8 @@ TEST_CASE("a claim that cannot be served on its node is given back to the schedu
                                {{"node", "node-2"}, {"paths", story.bed->base_paths()}}})}}));
   wait_for_log(story, "configuration loaded", 2);
   LPP_MUST(story.admin().apply(namespace_object("app")));
+  // So that the scheduler cannot choose the same node again, which it may.
+  LPP_MUST(story.admin().merge(k8s::kNodes, {"", "node-1"}, {{"spec", {{"unschedulable", true}}}}));
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   LPP_MUST(story.admin().create(
