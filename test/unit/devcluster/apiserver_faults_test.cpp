@@ -114,13 +114,16 @@ TEST_CASE("delays delay, hangs hang until the client gives up") {
 
 TEST_CASE("callbacks run before and after handling") {
   test::Server server;
+  std::mutex mutex;  // the callbacks run on the connection's thread
   std::vector<bool> there;
   const auto look = [&] {
+    const std::lock_guard lock(mutex);
     there.push_back(server.registry.find("configmaps", "default", "a") != nullptr);
   };
   server.api.faults().add(on("create configmaps").call_before(look));
   server.api.faults().add(on("create configmaps").call_after(look));
   CHECK(create(*server.client(), "a")->status == 201);
+  const std::lock_guard lock(mutex);
   CHECK(there == std::vector<bool>{false, true});
 }
 
@@ -179,7 +182,7 @@ TEST_CASE("a stalled watch stays open and silent") {
 TEST_CASE("faults after handling reach logs and watches too") {
   test::Server server;
   REQUIRE(server.registry.create("pods", "default", test::pod("a")).ok());
-  int called = 0;
+  std::atomic<int> called = 0;
   server.api.faults().add(on("get pods/log").call_after([&] { ++called; }));
   server.api.faults().add(on("get pods/log").cut_after());
   CHECK(!server.client()->Get("/api/v1/namespaces/default/pods/a/log"));

@@ -155,24 +155,36 @@ TEST_CASE("DELETE takes its options from the body and from the query") {
   CHECK(server.registry.all("configmaps").empty());
 }
 
-TEST_CASE("a namespace is emptied a moment after it was deleted") {
-  test::Server server({.namespace_delay = std::chrono::milliseconds(50)});
-  auto client = server.client();
-  REQUIRE(server.registry.create("namespaces", "", {{"metadata", {{"name", "app"}}}}).ok());
-  REQUIRE(server.registry.create("configmaps", "app", test::config_map("a")).ok());
-  auto watch = server.registry.watch(
-      {.resources = {"namespaces"},
-       .resource_version = std::to_string(server.registry.resource_version())});
-  const Json deleted = json_of(client->Delete("/api/v1/namespaces/app"));
-  CHECK(at(deleted, "status.phase") == "Terminating");
-  CHECK(client->Post("/api/v1/namespaces/app/configmaps", test::config_map("b").dump(), kJson)
-            ->status == 403);
-  auto event = watch.watch->next(std::chrono::seconds(10));
-  while (event && event->type != WatchEventType::kDeleted) {
-    event = watch.watch->next(std::chrono::seconds(10));
+TEST_CASE("a deleted namespace takes nothing new, and is emptied after its delay") {
+  const auto add_namespace = [](test::Server& server) {
+    REQUIRE(server.registry.create("namespaces", "", {{"metadata", {{"name", "app"}}}}).ok());
+    REQUIRE(server.registry.create("configmaps", "app", test::config_map("a")).ok());
+  };
+  SUBCASE("before the delay its objects are there") {
+    test::Server server({.namespace_delay = std::chrono::hours(1)});
+    auto client = server.client();
+    add_namespace(server);
+    const Json deleted = json_of(client->Delete("/api/v1/namespaces/app"));
+    CHECK(at(deleted, "status.phase") == "Terminating");
+    const auto late =
+        client->Post("/api/v1/namespaces/app/configmaps", test::config_map("b").dump(), kJson);
+    CHECK(late->status == 403);
+    CHECK(client->Delete("/api/v1/namespaces/app/configmaps/a")->status == 200);
   }
-  CHECK(event);
-  CHECK(server.registry.find("configmaps", "app", "a") == nullptr);
+  SUBCASE("after it everything is gone") {
+    test::Server server({.namespace_delay = std::chrono::milliseconds(1)});
+    add_namespace(server);
+    const auto version = std::to_string(server.registry.resource_version());
+    auto started =
+        server.registry.watch({.resources = {"namespaces"}, .resource_version = version});
+    CHECK(server.client()->Delete("/api/v1/namespaces/app")->status == 200);
+    auto event = started.watch->next(std::chrono::seconds(10));
+    while (event && event->type != WatchEventType::kDeleted) {
+      event = started.watch->next(std::chrono::seconds(10));
+    }
+    CHECK(event);
+    CHECK(server.registry.find("configmaps", "app", "a") == nullptr);
+  }
 }
 
 TEST_CASE("the Accept header chooses whole objects, metadata only or a table") {
@@ -223,8 +235,9 @@ TEST_CASE("every kind has a table and appears in discovery and OpenAPI") {
       const auto name = resource["name"].get<std::string>();
       if (resource["verbs"].size() < 8) continue;
       CAPTURE(name);
-      const auto list = client->Get(("/apis/" + version + "/" + name).c_str(),
-                                    {{"Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"}});
+      const auto list =
+          client->Get(std::string("/apis/").append(version).append("/").append(name).c_str(),
+                      {{"Accept", "application/json;as=Table;g=meta.k8s.io;v=v1"}});
       CHECK(at(json_of(list), "kind") == "Table");
     }
   }

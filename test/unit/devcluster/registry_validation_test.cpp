@@ -65,7 +65,7 @@ TEST_CASE("names, labels, annotations and finalizers follow the rules of their k
           o["metadata"]["annotations"] = {{"a/b/c", ""}};
         }) == "metadata.annotations");
   CHECK(pod([](Json& o) {
-          o["metadata"]["annotations"] = {{"a", std::string(256 * 1024, 'x')}};
+          o["metadata"]["annotations"] = {{"a", std::string(std::size_t{256} * 1024, 'x')}};
         }) == "metadata.annotations");
   CHECK(pod([](Json& o) { o["metadata"]["finalizers"] = {"short"}; }) == "metadata.finalizers");
 }

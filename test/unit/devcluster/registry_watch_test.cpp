@@ -218,6 +218,7 @@ TEST_CASE("many writers and watchers agree on one history") {
   auto second = registry.watch(from(registry, "configmaps"));
   {
     std::vector<std::jthread> writers;
+    writers.reserve(kWriters);
     for (int w = 0; w < kWriters; ++w) {
       writers.emplace_back([&registry, w] {
         for (int i = 0; i < kEach; ++i) {
