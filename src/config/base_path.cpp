@@ -4,6 +4,7 @@
 #include <array>
 #include <vector>
 
+#include "base/paths.h"
 #include "base/strings.h"
 
 namespace lpp::config {
@@ -69,12 +70,6 @@ std::string clean_path(std::string_view path) {
   }
   if (clean.empty()) clean = absolute ? "/" : ".";
   return clean;
-}
-
-bool is_at_or_below(std::string_view path, std::string_view folder) {
-  if (folder == "/") return !path.empty() && path.front() == '/';
-  return path.substr(0, folder.size()) == folder &&
-         (path.size() == folder.size() || path[folder.size()] == '/');
 }
 
 PathCheck check_base_path(std::string_view path) {

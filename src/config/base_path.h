@@ -8,9 +8,6 @@ namespace lpp::config {
 /// A path without empty, "." and ".." components, as Go's path.Clean makes it. "" becomes ".".
 std::string clean_path(std::string_view path);
 
-/// True when `path` is `folder` or lies below it; both clean.
-bool is_at_or_below(std::string_view path, std::string_view folder);
-
 enum class PathVerdict { kGood, kRisky, kRefused };
 
 struct PathCheck {

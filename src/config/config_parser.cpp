@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/paths.h"
 #include "base/strings.h"
 #include "config/base_path.h"
 #include "config/json_text.h"
