@@ -100,7 +100,7 @@ TEST_CASE("a patch may name the version or the UID it is meant for") {
   must_fail(c.kube.merge(k8s::kConfigMaps, c.key("a"),
                          {{"metadata", {{"uid", "11111111-2222-3333-4444-555555555555"}}},
                           {"data", {{"key", "other"}}}}),
-            409, "Conflict");
+            422, "Invalid");
   const json now = LPP_MUST(c.kube.get(k8s::kConfigMaps, c.key("a")));
   CHECK(now["data"]["key"] == "new");
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/quantities.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -16,6 +17,13 @@ void default_probe(Json& container, const char* key) {
   set_default(probe, "failureThreshold", 3);
 }
 
+/// requests and limits of a container or a claim.
+void canonicalize_members(Json& resources) {
+  for (const char* member : {"requests", "limits"}) {
+    if (child(resources, member).is_object()) canonicalize_quantities(resources[member]);
+  }
+}
+
 void default_container(Json& container) {
   if (!container.is_object()) return;
   const std::string image = text_at(container, {"image"});
@@ -26,6 +34,7 @@ void default_container(Json& container) {
   set_default(container, "terminationMessagePath", "/dev/termination-log");
   set_default(container, "terminationMessagePolicy", "File");
   set_default(container, "resources", Json::object());
+  canonicalize_members(container["resources"]);
   for (const char* probe : {"livenessProbe", "readinessProbe", "startupProbe"}) {
     default_probe(container, probe);
   }
@@ -171,8 +180,11 @@ void apply_defaults(const ResourceInfo& info, Json& object) {
     set_default(spec, "persistentVolumeReclaimPolicy", "Retain");
     set_default(spec, "volumeMode", "Filesystem");
     if (child(spec, "hostPath").is_object()) set_default(spec["hostPath"], "type", "");
+    if (child(spec, "capacity").is_object()) canonicalize_quantities(spec["capacity"]);
   } else if (name == "persistentvolumeclaims") {
-    set_default(object_in(object, "spec"), "volumeMode", "Filesystem");
+    Json& spec = object_in(object, "spec");
+    set_default(spec, "volumeMode", "Filesystem");
+    if (child(spec, "resources").is_object()) canonicalize_members(spec["resources"]);
   } else if (name == "storageclasses") {
     set_default(object, "reclaimPolicy", "Delete");
     set_default(object, "volumeBindingMode", "Immediate");

@@ -235,7 +235,8 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
                        ") does not match the name on the URL (" + name + ")");
   }
   const std::string uid = text_at(next, {"metadata", "uid"});
-  if (!uid.empty() && uid != text_at(before, {"metadata", "uid"})) {
+  const bool other_uid = !uid.empty() && uid != text_at(before, {"metadata", "uid"});
+  if (other_uid && !is_patch) {
     return conflict(info, name,
                     "Precondition failed: UID in precondition: " + uid +
                         ", UID in object meta: " + text_at(before, {"metadata", "uid"}));
@@ -252,6 +253,11 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
     }
   } else if (version != text_at(before, {"metadata", "resourceVersion"})) {
     return modified_conflict(info, name);
+  }
+  if (other_uid) {  // in a patch it is a change like any other, and a forbidden one
+    return invalid_object(
+        info, name,
+        {{.field = "metadata.uid", .detail = "field is immutable", .value = "\"" + uid + "\""}});
   }
 
   clean_metadata(info, next);

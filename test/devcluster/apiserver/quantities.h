@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "devcluster/apiserver/json_util.h"
+
+namespace lpp::devcluster {
+
+/// A resource quantity as the API server stores it: the largest suffix of its family with a whole
+/// number ("1024Mi" is "1Gi", "0.5" is "500m"). Exponents, and binary ones that are not whole
+/// bytes, come back as they are, and so does what is no quantity. Pure.
+std::string canonical_quantity(std::string_view text);
+
+/// Every member of a ResourceList ({"storage": "1024Mi", ...}) in canonical form.
+void canonicalize_quantities(Json& list);
+
+}  // namespace lpp::devcluster
