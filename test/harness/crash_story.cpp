@@ -86,6 +86,18 @@ Result<void> CrashStory::check_bystanders() {
   return {};
 }
 
+Result<void> CrashStory::remove_bystanders() {
+  while (!bystanders_.empty()) {
+    const Bystander bystander = std::move(bystanders_.back());
+    bystanders_.pop_back();
+    LPP_RETURN_IF_ERROR(delete_claim(bystander.claim), "bystander");
+    LPP_RETURN_IF_ERROR(audit_.wait_deleted(bystander.claim, bystander.volume), "bystander");
+  }
+  LPP_RETURN_IF_ERROR(audit_.wait_clean(), "bystanders");
+  if (!audit_.directories().empty()) return Error{.message = "directories are left over"};
+  return {};
+}
+
 Result<void> CrashStory::revive() {
   LPP_RETURN_IF_ERROR(installation_.start_daemon(), "start again");
   return installation_.wait_ready();
@@ -180,6 +192,7 @@ Result<CrashSummary> CrashStory::during_work() {
                           "case");
     }
   }
+  LPP_RETURN_IF_ERROR(remove_bystanders(), "crash story");
   return summary;
 }
 
@@ -221,7 +234,7 @@ Result<void> CrashStory::start_case(const CallPoint& point, Moment moment, Crash
 Result<CrashSummary> CrashStory::during_start() {
   CrashSummary summary;
   LPP_RETURN_IF_ERROR(revive(), "crash story");
-  if (bystanders_.empty()) LPP_RETURN_IF_ERROR(add_bystanders(), "crash story");
+  LPP_RETURN_IF_ERROR(add_bystanders(), "crash story");
   Points points;
   LPP_RETURN_IF_ERROR(start_case({}, Moment::kBefore, summary, &points), "dry run");
   for (const CallPoint& point : points) {
@@ -231,6 +244,7 @@ Result<CrashSummary> CrashStory::during_start() {
     LPP_RETURN_IF_ERROR(start_case(point, Moment::kBefore, summary), "case");
     if (!reads) LPP_RETURN_IF_ERROR(start_case(point, Moment::kAfter, summary), "case");
   }
+  LPP_RETURN_IF_ERROR(remove_bystanders(), "crash story");
   return summary;
 }
 

@@ -40,6 +40,7 @@ class CrashStory {
 
   Result<void> add_bystanders();
   Result<void> check_bystanders();
+  Result<void> remove_bystanders();
   k8s::ObjectKey new_claim_key();
   Result<void> create_claim(const k8s::ObjectKey& key);
   Result<void> delete_claim(const k8s::ObjectKey& key);

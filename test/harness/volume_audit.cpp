@@ -54,7 +54,8 @@ Result<VolumeFacts> VolumeAudit::bound_volume(const k8s::ObjectKey& key) {
   std::vector<json> mine;
   for (const json& volume : volumes) {
     const json ref = volume["spec"].value("claimRef", json::object());
-    if (ref.value("uid", "") == uid || ref.value("name", "") == key.name) mine.push_back(volume);
+    const bool same_key = ref.value("namespace", "") == key.ns && ref.value("name", "") == key.name;
+    if (ref.value("uid", "") == uid || same_key) mine.push_back(volume);
   }
   if (mine.size() != 1) {
     return not_yet(std::to_string(mine.size()) + " volumes for claim " + key.to_string());
