@@ -29,8 +29,8 @@ std::unique_ptr<config::TextSource> config_source(const Options& options,
                                                   k8s::Informer<k8s::ConfigMap>& config_map,
                                                   Clock& clock);
 
-/// The file helperPod.yaml is read from: --helper-pod-file, else the one in CONFIG_MOUNT_PATH if there
-/// is one; "" = the ConfigMap.
+/// The file helperPod.yaml is read from: --helper-pod-file, else the one in CONFIG_MOUNT_PATH if
+/// there is one; "" = the ConfigMap.
 std::string template_file(const Options& options);
 
 /// Where helperPod.yaml comes from.

@@ -264,8 +264,7 @@ TEST_CASE("the lease is named after the provisioner and lives in the daemon's na
 }
 
 TEST_CASE("timing of the leader election is not judged when it is off") {
-  CHECK(options({"start", "--leader-elect-lease-duration=1s"})
-            .leader_election.enabled == false);
+  CHECK(options({"start", "--leader-elect-lease-duration=1s"}).leader_election.enabled == false);
 }
 
 TEST_CASE("the last of a repeated flag wins") {
