@@ -1,0 +1,153 @@
+#include <doctest/doctest.h>
+
+#include "node_pod_bed.h"
+
+using namespace lpp;
+using namespace lpp::devcluster;
+using namespace lpp::devcluster::testing;
+
+TEST_CASE("an image that is not busybox shows as a pull error") {
+  LPP_NEEDS_SANDBOX();
+  PodBed bed;
+  json pod = PodBed::pod("true");
+  pod["spec"]["containers"][0]["image"] = "example.com/other:1";
+  bed.create(pod);
+  CHECK(bed.waits_for("ErrImagePull"));
+  CHECK(bed.waits_for("ImagePullBackOff"));
+  CHECK(bed.has_event("Failed", "example.com/other:1"));
+  CHECK(bed.status()["phase"] == "Pending");
+}
+
+TEST_CASE("a pod that is too late is killed and Failed as DeadlineExceeded") {
+  LPP_NEEDS_SANDBOX();
+  PodBed bed;
+  json pod = PodBed::pod("sleep 100");
+  pod["spec"]["activeDeadlineSeconds"] = 1;
+  SUBCASE("while it runs") {}
+  SUBCASE("while it cannot start") {
+    pod["spec"]["containers"][0]["image"] = "example.com/other:1";
+  }
+  bed.create(pod);
+  REQUIRE(bed.reaches("Failed"));
+  CHECK(bed.status()["reason"] == "DeadlineExceeded");
+}
+
+TEST_CASE("a deleted pod gets SIGTERM, then SIGKILL after its grace period") {
+  LPP_NEEDS_SANDBOX();
+  PodBed bed;
+  SUBCASE("it ends by itself") {
+    json pod = mounted(PodBed::pod("trap 'echo bye > /v/f; exit 0' TERM; touch /v/up; "
+                                   "while true; do sleep 0.05; done"),
+                       host_path("/t", "DirectoryOrCreate"));
+    pod["spec"]["terminationGracePeriodSeconds"] = 10;
+    bed.create(pod);
+    REQUIRE(bed.reaches("Running"));
+    const SystemClock clock;
+    const TimePoint end = clock.now() + kDeadline;
+    // The trap is set once the file is there; nothing announces that but the disk.
+    while (!std::filesystem::exists(bed.nodes->disk_root("n1") + "/t/up") && clock.now() < end) {
+      bed.clock.sleep_for(std::chrono::milliseconds(1), {});
+    }
+    REQUIRE(bed.registry.remove(bed.kPod).ok());
+    REQUIRE(bed.gone());
+    CHECK(bed.on_disk("/t/f") == "bye\n");
+  }
+  SUBCASE("it ignores the signal") {
+    json pod = PodBed::pod("trap '' TERM; while true; do sleep 1; done");
+    pod["spec"]["terminationGracePeriodSeconds"] = 1;
+    bed.create(pod);
+    REQUIRE(bed.reaches("Running"));
+    REQUIRE(bed.registry.remove(bed.kPod).ok());
+    CHECK(bed.gone());
+  }
+  SUBCASE("it never started") {
+    bed.create(mounted(PodBed::pod("true"), host_path("/none", "Directory")));
+    CHECK(bed.waits_for("ContainerCreating"));
+    REQUIRE(bed.registry.remove(bed.kPod).ok());
+    CHECK(bed.gone());
+  }
+  SUBCASE("it has finished") {
+    bed.create(PodBed::pod("true"));
+    REQUIRE(bed.reaches("Succeeded"));
+    REQUIRE(bed.registry.remove(bed.kPod).ok());
+    CHECK(bed.gone());
+  }
+  SUBCASE("a finalizer keeps the object but not the process") {
+    json pod = PodBed::pod("sleep 100");
+    pod["metadata"]["finalizers"] = {"example.com/hold"};
+    bed.create(pod);
+    REQUIRE(bed.reaches("Running"));
+    REQUIRE(bed.registry.remove(bed.kPod).ok());
+    CHECK(wait_for(bed.registry, bed.kPod, [](const json* p) {
+      return p != nullptr &&
+             array_at(*p, {"status", "containerStatuses"}).at(0).at("state").contains("terminated");
+    }));
+  }
+}
+
+TEST_CASE("a pod that comes back under the same name starts anew") {
+  LPP_NEEDS_SANDBOX();
+  PodBed bed;
+  bed.create(PodBed::pod("sleep 100"));
+  REQUIRE(bed.reaches("Running"));
+  REQUIRE(bed.registry.remove(bed.kPod, {.grace_period = std::chrono::seconds(0)}).ok());
+  bed.create(PodBed::pod("echo second"));
+  REQUIRE(bed.reaches("Succeeded"));
+  CHECK(bed.log() == "second\n");
+}
+
+TEST_CASE("a dead node starts nothing until it is back") {
+  LPP_NEEDS_SANDBOX();
+  PodBed bed(NodeFaults{.dead = true});
+  bed.create(PodBed::pod("true"));
+  bed.nodes->set_ready("n1", false);
+  CHECK(bed.status()["phase"] == "Pending");
+  CHECK_FALSE(bed.status().contains("startTime"));
+  bed.nodes->set_faults("n1", {});
+  CHECK(bed.reaches("Succeeded"));
+}
+
+TEST_CASE("tests can make a node slow, break its pulls, or evict a pod") {
+  LPP_NEEDS_SANDBOX();
+  using std::chrono::milliseconds;
+  SUBCASE("slow") {
+    PodBed bed(NodeFaults{.start_delay = milliseconds(100), .report_delay = milliseconds(100)});
+    const TimePoint begin = bed.clock.now();
+    bed.create(PodBed::pod("true"));
+    REQUIRE(bed.reaches("Succeeded"));
+    CHECK(bed.clock.now() - begin >= milliseconds(200));
+  }
+  SUBCASE("pulls") {
+    PodBed bed(NodeFaults{.fail_pulls = true});
+    bed.create(PodBed::pod("true"));
+    CHECK(bed.waits_for("ErrImagePull"));
+  }
+  SUBCASE("evict") {
+    PodBed bed;
+    bed.create(PodBed::pod("sleep 100"));
+    REQUIRE(bed.reaches("Running"));
+    bed.nodes->evict("default", "p");
+    REQUIRE(bed.reaches("Failed"));
+    CHECK(bed.status()["reason"] == "Evicted");
+  }
+}
+
+TEST_CASE("two hundred pods at once are quickly done") {
+  LPP_NEEDS_SANDBOX();
+  PodBed bed;
+  json pod =
+      mounted(PodBed::pod("mkdir -p /v/$(hostname)"), host_path("/many", "DirectoryOrCreate"));
+  const TimePoint begin = bed.clock.now();
+  for (int i = 0; i < 200; ++i) {
+    pod["metadata"]["name"] = "p" + std::to_string(i);
+    bed.create(pod);
+  }
+  for (int i = 0; i < 200; ++i) {
+    REQUIRE(wait_for(bed.registry, {"pods", "default", "p" + std::to_string(i)}, [](const json* p) {
+      return p != nullptr && text_at(*p, {"status", "phase"}) == "Succeeded";
+    }));
+  }
+  const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(bed.clock.now() - begin);
+  MESSAGE("200 pods took ", took.count(), " ms");
+  CHECK(took < std::chrono::seconds(15));
+}
