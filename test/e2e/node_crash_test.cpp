@@ -24,8 +24,8 @@ TEST_CASE("real node: a daemon killed at any API call of its work finishes every
 TEST_CASE("real node: a daemon killed at any API call of its start finishes what waits") {
   RealStory story("crash-start");
   CrashStory crash(*story.installation, "crash-start", [](const auto& text) { MESSAGE(text); });
-  const auto summary = LPP_MUST(crash.during_start());
-  CHECK(summary.kills >= 10);
+  const auto summary = LPP_MUST(crash.during_start(4));
+  CHECK(summary.kills >= 5);
 }
 
 }  // namespace

@@ -231,16 +231,18 @@ Result<void> CrashStory::start_case(const CallPoint& point, Moment moment, Crash
   return {};
 }
 
-Result<CrashSummary> CrashStory::during_start() {
+Result<CrashSummary> CrashStory::during_start(std::size_t every_nth_read) {
   CrashSummary summary;
   LPP_RETURN_IF_ERROR(revive(), "crash story");
   LPP_RETURN_IF_ERROR(add_bystanders(), "crash story");
   Points points;
   LPP_RETURN_IF_ERROR(start_case({}, Moment::kBefore, summary, &points), "dry run");
+  std::size_t reads_seen = 0;
   for (const CallPoint& point : points) {
     // Reading changes nothing: one moment is enough for it.
     const bool reads = point.kind.starts_with("list") || point.kind.starts_with("watch") ||
                        point.kind.starts_with("get");
+    if (reads && reads_seen++ % every_nth_read != 0) continue;
     LPP_RETURN_IF_ERROR(start_case(point, Moment::kBefore, summary), "case");
     if (!reads) LPP_RETURN_IF_ERROR(start_case(point, Moment::kAfter, summary), "case");
   }
