@@ -33,8 +33,8 @@ class ContractCase {
   /// A name that no other case and no earlier run has used.
   static std::string unique_name() {
     static std::atomic<int> next = 0;
-    static const std::string kRun = random_uuid().substr(0, 8);
-    return "contract-" + kRun + "-" + std::to_string(++next);
+    static const std::string run = random_uuid().substr(0, 8);
+    return "contract-" + run + "-" + std::to_string(++next);
   }
 
   nlohmann::json config_map(const std::string& name, nlohmann::json labels = nullptr) const {

@@ -4,9 +4,9 @@
 namespace lpp::testing {
 
 Kube& contract_cluster() {
-  static const std::unique_ptr<Kube> kKube =
+  static const std::unique_ptr<Kube> kube =
       LPP_MUST(Kube::from_kubeconfig(required_setting("LPP_E2E_KUBECONFIG")));
-  return *kKube;
+  return *kube;
 }
 
 }  // namespace lpp::testing

@@ -55,6 +55,7 @@ export LPP_E2E_NODE=${found[1]}
 export LPP_E2E_STATE=$state
 hollow_pid='' test_pid='' result=1
 
+# shellcheck disable=SC2317 # the trap calls it
 finish() {
   trap - EXIT INT TERM
   local pid

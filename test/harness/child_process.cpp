@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <spdlog/fmt/fmt.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -26,10 +27,10 @@ std::vector<std::string> environment(const ChildOptions& options) {
     // Read before threads that might change the environment exist; tests never change it.
     const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): see above
     if (value != nullptr && !options.env.contains(name)) {
-      env.push_back(std::string(name) + "=" + value);
+      env.push_back(fmt::format("{}={}", name, value));
     }
   }
-  for (const auto& [name, value] : options.env) env.push_back(name + "=" + value);
+  for (const auto& [name, value] : options.env) env.push_back(fmt::format("{}={}", name, value));
   return env;
 }
 
@@ -54,7 +55,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   }
   sigset_t none;
   ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  ::pthread_sigmask(SIG_SETMASK, &none, nullptr);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
   ::execve(program, argv, envp);

@@ -198,12 +198,9 @@ Result<CrashSummary> CrashStory::during_work() {
 
 Result<void> CrashStory::start_case(const CallPoint& point, Moment moment, CrashSummary& summary,
                                     Points* made) {
-  const auto old_key = new_claim_key();
-  LPP_RETURN_IF_ERROR(create_claim(old_key), "old claim");
-  VolumeFacts old_volume;
-  LPP_RETURN_IF_ERROR(check_bound_and_write(old_key, old_volume), "old claim");
   installation_.kill_daemon();
-  const auto key = new_claim_key();
+  const Waiting old = waiting_;
+  waiting_.claim = new_claim_key();
 
   KillSwitch kill(
       point.number, moment, [&](const ApiRequest& request) { return counts(point, request); },
@@ -211,22 +208,19 @@ Result<void> CrashStory::start_case(const CallPoint& point, Moment moment, Crash
   auto good = provoke(
       kill,
       [&]() -> Result<void> {
-        LPP_RETURN_IF_ERROR(create_claim(key), "claim");
-        LPP_RETURN_IF_ERROR(delete_claim(old_key), "claim");
+        LPP_RETURN_IF_ERROR(create_claim(waiting_.claim), "claim");
+        LPP_RETURN_IF_ERROR(delete_claim(old.claim), "claim");
         return installation_.start_daemon();
       },
       [&] {
-        const auto found = bed_.admin().find(k8s::kPersistentVolumes, {"", old_volume.pv});
-        return found.ok() && !found->has_value() && audit_.bound_volume(key).ok() &&
+        const auto found = bed_.admin().find(k8s::kPersistentVolumes, {"", old.volume.pv});
+        return found.ok() && !found->has_value() && audit_.bound_volume(waiting_.claim).ok() &&
                audit_.leftovers().empty();
       });
   note(kill, point, moment, summary);
   if (made != nullptr) *made = points_of(kill.kinds());
-  VolumeFacts volume;
-  if (good.ok()) good = check_bound_and_write(key, volume);
-  if (good.ok()) good = check_deleted(old_key, old_volume);
-  if (good.ok()) good = delete_claim(key);
-  if (good.ok()) good = check_deleted(key, volume);
+  if (good.ok()) good = check_bound_and_write(waiting_.claim, waiting_.volume);
+  if (good.ok()) good = check_deleted(old.claim, old.volume);
   if (!good.ok()) return explain(good.error(), kill.to_string() + " of a start");
   return {};
 }
@@ -235,6 +229,9 @@ Result<CrashSummary> CrashStory::during_start(std::size_t every_nth_read) {
   CrashSummary summary;
   LPP_RETURN_IF_ERROR(revive(), "crash story");
   LPP_RETURN_IF_ERROR(add_bystanders(), "crash story");
+  waiting_.claim = new_claim_key();
+  LPP_RETURN_IF_ERROR(create_claim(waiting_.claim), "crash story");
+  LPP_RETURN_IF_ERROR(check_bound_and_write(waiting_.claim, waiting_.volume), "crash story");
   Points points;
   LPP_RETURN_IF_ERROR(start_case({}, Moment::kBefore, summary, &points), "dry run");
   std::size_t reads_seen = 0;
@@ -246,6 +243,8 @@ Result<CrashSummary> CrashStory::during_start(std::size_t every_nth_read) {
     LPP_RETURN_IF_ERROR(start_case(point, Moment::kBefore, summary), "case");
     if (!reads) LPP_RETURN_IF_ERROR(start_case(point, Moment::kAfter, summary), "case");
   }
+  LPP_RETURN_IF_ERROR(delete_claim(waiting_.claim), "crash story");
+  LPP_RETURN_IF_ERROR(check_deleted(waiting_.claim, waiting_.volume), "crash story");
   LPP_RETURN_IF_ERROR(remove_bystanders(), "crash story");
   return summary;
 }

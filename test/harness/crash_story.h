@@ -72,6 +72,12 @@ class CrashStory {
   const std::string ns_;
   const std::function<void(std::string)> say_;
   std::vector<Bystander> bystanders_;
+  /// What the next start finds: the volume of the start before, whose claim is deleted then.
+  struct Waiting {
+    k8s::ObjectKey claim{};
+    VolumeFacts volume{};
+  };
+  Waiting waiting_;
   std::size_t claims_ = 0;
 };
 

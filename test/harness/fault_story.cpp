@@ -20,7 +20,7 @@ bool says_gone(const Decision& decision) {
 }  // namespace
 
 const std::vector<Fault>& all_faults() {
-  static const std::vector<Fault> kFaults = {
+  static const std::vector<Fault> faults = {
       {"404", Decision::reply(404)},
       {"409", Decision::reply(409)},
       {"409-exists", Decision::reply(409, "AlreadyExists")},
@@ -34,7 +34,7 @@ const std::vector<Fault>& all_faults() {
       {"hang", Decision::hang()},
       {"hang-after", Decision::hang_after()},
   };
-  return kFaults;
+  return faults;
 }
 
 FaultStory::FaultStory(Installation& installation, std::string ns)
@@ -151,7 +151,7 @@ Result<void> FaultStory::make_all() {
 }
 
 Result<void> FaultStory::check_clean() {
-  const auto clean = audit_.wait_clean();
+  auto clean = audit_.wait_clean();
   if (clean.ok()) return {};
   MutexLock lock(mutex_);
   for (const auto& [name, one] : cases_) {

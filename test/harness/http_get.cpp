@@ -70,7 +70,7 @@ int free_port() {
   auto address = loopback(0);
   socklen_t size = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  ::bind(fd, generic, size);
+  static_cast<void>(::bind(fd, generic, size));  // if it fails, so will the use of port 0
   ::getsockname(fd, generic, &size);
   ::close(fd);
   return ntohs(address.sin_port);

@@ -9,7 +9,7 @@ namespace lpp::testing {
 
 namespace {
 
-constexpr std::size_t kHeadLimit = 64 * 1024;
+constexpr std::size_t kHeadLimit = 65'536;
 
 Error malformed(const char* what) {
   return Error{.code = ErrorCode::kUnavailable, .message = std::string("bad HTTP: ") + what};
@@ -52,7 +52,7 @@ Result<bool> HttpReader::fill() {
   if (before_block_ && !stream_.has_pending()) {
     if (auto ready = before_block_(); !ready.ok()) return std::move(ready).error();
   }
-  std::array<char, 16 * 1024> piece{};
+  std::array<char, 16'384> piece{};
   LPP_ASSIGN_OR_RETURN(const auto size, stream_.read(piece.data(), piece.size()), "body");
   buffer_.append(piece.data(), size);
   return size > 0;

@@ -47,7 +47,7 @@ Result<void> Installation::write_config(const json& config) {
 
 Result<void> Installation::start_daemon(OldLease lease) {
   if (lease == OldLease::kExpire) {
-    const auto freed = bed_.admin().remove(k8s::kLeases, {kDaemonNamespace, kDaemonLease});
+    auto freed = bed_.admin().remove(k8s::kLeases, {kDaemonNamespace, kDaemonLease});
     if (!freed.ok() && !freed.error().is(ErrorCode::kNotFound)) return freed;
   }
   DaemonOptions options{.program = options_.daemon,

@@ -1,5 +1,7 @@
 #include "harness/kube.h"
 
+#include <spdlog/fmt/fmt.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -28,8 +30,8 @@ Result<void> wait_until(const std::string& what, const Condition& condition, Pat
     if (missing.empty()) return {};
     if (clock.now() >= deadline) {
       return Error{.code = ErrorCode::kTimeout,
-                   .message = what + ": not within " + std::to_string(patience.limit.count()) +
-                              " ms: " + missing};
+                   .message = fmt::format("{}: not within {} ms: {}", what, patience.limit.count(),
+                                          missing)};
     }
     clock.sleep_for(patience.interval, {});
   }
@@ -78,6 +80,7 @@ Result<std::vector<json>> Kube::list(const k8s::Resource& resource, const std::s
   LPP_ASSIGN_OR_RETURN(json answer, client_.list(resource, ns, {.label_selector = label_selector}),
                        "list");
   std::vector<json> items;
+  items.reserve(answer["items"].size());
   for (json& item : answer["items"]) items.push_back(std::move(item));
   return items;
 }
@@ -104,7 +107,7 @@ Result<void> Kube::remove(const k8s::Resource& resource, const k8s::ObjectKey& k
 
 Result<void> Kube::remove_and_wait(const k8s::Resource& resource, const k8s::ObjectKey& key,
                                    std::optional<int> grace_seconds, Patience patience) {
-  const auto removed = remove(resource, key, grace_seconds);
+  auto removed = remove(resource, key, grace_seconds);
   if (!removed.ok()) {
     if (removed.error().is(ErrorCode::kNotFound)) return {};
     return removed;
@@ -139,6 +142,7 @@ std::vector<std::string> Kube::events_about(const std::string& kind, const k8s::
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
   std::vector<std::string> texts;
+  texts.reserve(found.size());
   for (auto& [time, text] : found) texts.push_back(std::move(text));
   return texts;
 }

@@ -23,7 +23,7 @@ bool is_hop_header(std::string_view name) {
 
 void append_headers(const HttpHead& head, std::string& text) {
   for (const auto& [name, value] : head.headers) {
-    if (!is_hop_header(name)) text += name + ": " + value + "\r\n";
+    if (!is_hop_header(name)) text += fmt::format("{}: {}\r\n", name, value);
   }
 }
 

@@ -17,7 +17,8 @@ class TempDir {
     path_ = std::move(pattern);
   }
   ~TempDir() {
-    if (std::getenv("LPP_KEEP_TEMP") != nullptr) return;  // to look at the logs of a failed test
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
+    if (std::getenv("LPP_KEEP_TEMP") != nullptr) return;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }

@@ -238,7 +238,7 @@ void TlsStream::reset() {
   // Dissolving the association resets the connection but keeps the descriptor, which other threads
   // may still shut down.
   const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
-  ::connect(fd_, &nobody, sizeof nobody);
+  static_cast<void>(::connect(fd_, &nobody, sizeof nobody));
 }
 
 void TlsStream::say_goodbye() { SSL_shutdown(ssl_.get()); }

@@ -162,7 +162,7 @@ Result<void> Pods::perform(const Task& task) {
   const PodInfo& pod = task.pod;
   switch (task.step) {
     case Step::kRemove: {
-      const auto removed =
+      auto removed =
           client_.remove(k8s::kPods, pod.key, {.uid = pod.uid, .grace_period_seconds = 0});
       // A conflict means that another pod of that name is there already.
       if (!removed.ok() && !removed.error().is(ErrorCode::kConflict)) return removed;

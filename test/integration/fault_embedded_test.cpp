@@ -93,6 +93,7 @@ TEST_CASE("watches that are cut, truncated or repeat themselves lose nothing") {
         claim_object({.key = key, .selected_node = i % 2 == 0 ? "node-1" : "node-2"})));
   }
   std::vector<VolumeFacts> volumes;
+  volumes.reserve(kClaims);
   for (int i = 0; i < kClaims; ++i) {
     volumes.push_back(LPP_MUST(story.audit.wait_bound({"watches", "c" + std::to_string(i)})));
   }

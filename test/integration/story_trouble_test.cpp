@@ -28,7 +28,7 @@ TEST_CASE("a setup script that fails is told on the claim at once, and the claim
   // The helper pod's own time and the second that is promised, not the command's time limit.
   CHECK(elapsed_since(began) <= seconds(kSanitized ? 10 : 3));
   CHECK(event.starts_with("Warning "));
-  CHECK(event.find("7") != std::string::npos);
+  CHECK(event.find('7') != std::string::npos);
   CHECK(event.find("the disk is full of bees") != std::string::npos);
   restore_script(story, "setup", good);
   LPP_MUST(story.audit.wait_bound(claim));

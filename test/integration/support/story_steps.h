@@ -67,7 +67,7 @@ inline std::string change_script(StoryBed& story, const std::string& script,
                                  const std::string& line) {
   const k8s::ObjectKey key{kDaemonNamespace, "local-path-config"};
   const auto map = LPP_MUST(story.admin().get(k8s::kConfigMaps, key));
-  const std::string before = map["data"][script];
+  std::string before = map["data"][script];
   std::string after = before;
   after.insert(after.find('\n') + 1, line + "\n");
   LPP_MUST(story.admin().merge(k8s::kConfigMaps, key, {{"data", {{script, after}}}}));

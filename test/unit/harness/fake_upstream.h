@@ -1,6 +1,7 @@
 #pragma once
 
 #include <arpa/inet.h>
+#include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,7 +35,7 @@ class FakeUpstream {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address;
     auto* generic = reinterpret_cast<sockaddr*>(&address);
-    ::bind(listener_, generic, size);
+    REQUIRE(::bind(listener_, generic, size) == 0);
     ::listen(listener_, 64);
     ::getsockname(listener_, generic, &size);
     port_ = ntohs(address.sin_port);
