@@ -38,9 +38,9 @@ TEST_CASE("the first list of every kind may fail in every way") {
                        fault.decision.kind == Decision::Kind::kHangAfter;
     if (hangs) continue;  // a list has 30 s; the case below shortens nothing
     CAPTURE(fault.name);
-    StoryBed story;
     std::set<std::string> met;
     Mutex mutex;
+    StoryBed story;  // goes first: its proxy uses the others
     story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
       if (request.verb != "list") return Decision::forward();
       MutexLock lock(mutex);
@@ -61,12 +61,12 @@ TEST_CASE("the first list of every kind may fail in every way") {
 }
 
 TEST_CASE("watches that are cut, truncated or repeat themselves lose nothing") {
-  StoryBed story;
   // Each kind's first watch ends in the middle of a frame, later ones now and then between two.
   std::set<std::string> truncated;
   Mutex mutex;
   std::atomic<std::uint64_t> frames = 0;
   std::atomic<int> cuts = 0;
+  StoryBed story;  // goes first: its proxy uses the others
   story.installation->proxy().set_hooks(
       {.before =
            [&](const ApiRequest& request) {
