@@ -1,20 +1,41 @@
+#include <csignal>
 #include <stop_token>
 #include <thread>
 #include <variant>
 
 #include "app/app.h"
+#include "app/flag_table.h"
 #include "app/options.h"
 #include "app/signals.h"
+#include "app/version.h"
+#include "cli/context.h"
 
 #include <cstdio>
 
-int main(int argc, char** argv) {
-  using namespace lpp::app;  // NOLINT(google-build-using-namespace): main is all about it
+namespace {
 
+using namespace lpp::app;  // NOLINT(google-build-using-namespace): main is all about it
+
+/// A command that ends by itself: signals end it as they end any program.
+int run_command(const lpp::cli::Call& call, const char* argv0) {
+  lpp::SystemClock clock;
+  const auto commands = all_commands();
+  auto context = lpp::cli::process_context(clock, process_environment(), std::string(version()));
+  context.program = program_name(argv0);
+  context.commands = commands;
+  return lpp::cli::run(call, context);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
   const Invocation invocation = parse_command_line(argc, argv);
   if (const auto* print = std::get_if<PrintAndExit>(&invocation)) {
     std::fputs(print->text.c_str(), print->exit_code == 0 ? stdout : stderr);
     return print->exit_code;
+  }
+  if (const auto* call = std::get_if<lpp::cli::Call>(&invocation)) {
+    return run_command(*call, argv[0]);
   }
 
   block_signals();  // before any thread starts: they inherit it

@@ -1,11 +1,13 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
+
+#include "cli/command.h"
 
 namespace lpp::app {
 
@@ -57,14 +59,22 @@ struct PrintAndExit {
 };
 
 /// What to do: one alternative per command.
-using Invocation = std::variant<Options, PrintAndExit>;
+using Invocation = std::variant<Options, PrintAndExit, cli::Call>;
 
-using GetEnv = std::function<std::optional<std::string>(const std::string&)>;
+using cli::GetEnv;
 
 /// Reads the command line as behaviour rule B1.1 says: `--f v`, `--f=v` and `-f v`; a flag wins
 /// over its environment variable, that over the default; a boolean flag takes a value only by `=`.
-/// `arguments` begin after the program's name. Pure; never throws.
-Invocation parse_command_line(const std::vector<std::string>& arguments, const GetEnv& getenv);
+/// `arguments` begin after the program's name; `program` is what messages call it. Pure; never
+/// throws.
+Invocation parse_command_line(const std::vector<std::string>& arguments, const GetEnv& getenv,
+                              std::string_view program = "local-path-provisioner");
+
+/// What the user called, from argv[0]: "local-path-provisioner" or "kubectl local-path".
+std::string program_name(std::string_view argv0);
+
+/// Reads the process's environment.
+GetEnv process_environment();
 
 /// The same for main() with the process's environment.
 Invocation parse_command_line(int argc, const char* const* argv);

@@ -33,22 +33,25 @@ std::string kubeconfig_from_list(const std::string& list, std::string& tried) {
 }
 
 Result<RestConfig> find_rest_config(const RestConfigSources& sources) {
-  if (!sources.kubeconfig_flag.empty()) return load_kubeconfig(sources.kubeconfig_flag);
+  if (!sources.kubeconfig_flag.empty())
+    return load_kubeconfig(sources.kubeconfig_flag, sources.context);
   std::string tried = "--kubeconfig is not given";
   const std::string list = env_or_empty(sources, "KUBECONFIG");
   if (list.empty()) tried += "; KUBECONFIG is not set";
   if (const auto file = kubeconfig_from_list(list, tried); !file.empty()) {
-    return load_kubeconfig(file);
+    return load_kubeconfig(file, sources.context);
   }
-  auto in_cluster = load_in_cluster(sources);
-  if (in_cluster.ok()) return in_cluster;
-  tried += "; " + in_cluster.error().message;
+  if (sources.context.empty()) {  // only a kubeconfig has contexts
+    auto in_cluster = load_in_cluster(sources);
+    if (in_cluster.ok()) return in_cluster;
+    tried += "; " + in_cluster.error().message;
+  }
   const std::string home = env_or_empty(sources, "HOME");
   if (home.empty()) {
     tried += "; HOME is not set";
   } else {
     const std::string file = home + "/.kube/config";
-    if (file_exists(file)) return load_kubeconfig(file);
+    if (file_exists(file)) return load_kubeconfig(file, sources.context);
     tried += "; " + file + " does not exist";
   }
   return invalid("no configuration of a Kubernetes API server was found: " + tried);

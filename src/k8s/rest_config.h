@@ -71,6 +71,7 @@ struct RestConfig {
 /// Where configuration may come from; the environment is passed in so that tests need none.
 struct RestConfigSources {
   std::string kubeconfig_flag{};
+  std::string context{};  // of the kubeconfig file; "" = its current-context
   std::function<std::optional<std::string>(const std::string&)> getenv{};
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
 };

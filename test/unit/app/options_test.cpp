@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "app/flag_table.h"
 #include "app/version.h"
 #include "base/log.h"
 
@@ -349,16 +350,48 @@ TEST_CASE("the help names every flag with its default and its variable") {
   }
   for (const Arguments& arguments : {Arguments{"--help"}, Arguments{"-h"}, Arguments{"help"}}) {
     CHECK(text(arguments).exit_code == 0);
-    CHECK(text(arguments).text.find("start    serve claims") != std::string::npos);
+    for (const lpp::cli::Command* command : all_commands()) {
+      CAPTURE(command->name);
+      const std::string line = fmt::format("\n  {} ", command->name);
+      CHECK((text(arguments).text.find(line) != std::string::npos) == !command->hidden);
+    }
   }
 }
 
 TEST_CASE("no line of the help is wider than a terminal of 100 columns") {
-  for (const Arguments& arguments : {Arguments{"--help"}, Arguments{"start", "--help"}}) {
+  std::vector<Arguments> helps{{"--help"}};
+  for (const lpp::cli::Command* command : all_commands()) {
+    helps.push_back({"help", std::string(command->name)});
+  }
+  for (const Arguments& arguments : helps) {
+    CAPTURE(arguments.back());
     std::size_t width = 0;
     for (const char c : text(arguments).text) {
       width = c == '\n' ? 0 : width + 1;
       CHECK(width <= 100);
     }
   }
+}
+
+TEST_CASE("each command answers --help, and refuses what it does not know") {
+  for (const lpp::cli::Command* command : all_commands()) {
+    const std::string name(command->name);
+    CAPTURE(name);
+    CHECK(text({name, "--help"}).exit_code == 0);
+    CHECK(text({name, "--help"}).text == text({"help", name}).text);
+    CHECK(text({name, "--help"}).text.find("Usage:\n  local-path-provisioner " + name) !=
+          std::string::npos);
+    check_refused({name, "--helq"}, {}, "unknown flag --helq; did you mean --help?");
+  }
+}
+
+TEST_CASE("under kubectl the help speaks of kubectl local-path") {
+  CHECK(program_name("/usr/local/bin/kubectl-local_path") == "kubectl local-path");
+  CHECK(program_name("kubectl-local_path") == "kubectl local-path");
+  CHECK(program_name("/usr/bin/local-path-provisioner") == "local-path-provisioner");
+  CHECK(program_name("") == "local-path-provisioner");
+  const auto getenv = [](const std::string&) { return std::optional<std::string>(); };
+  const auto out =
+      std::get<PrintAndExit>(parse_command_line({"help", "version"}, getenv, "kubectl local-path"));
+  CHECK(out.text.find("Usage:\n  kubectl local-path version") != std::string::npos);
 }

@@ -1,4 +1,4 @@
-#include "app/flag_values.h"
+#include "cli/flag_values.h"
 
 #include <array>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 
-namespace lpp::app {
+namespace lpp::cli {
 
 namespace {
 
@@ -175,4 +175,4 @@ bool is_provisioner_name(std::string_view text) {
   return true;
 }
 
-}  // namespace lpp::app
+}  // namespace lpp::cli

@@ -1,0 +1,101 @@
+#include "cli/context.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <utility>
+
+#include "base/log.h"
+#include "config/file_source.h"
+#include "k8s/httplib_transport.h"
+
+namespace lpp::cli {
+
+namespace {
+
+constexpr std::size_t kMaxFile = 16UL * 1024 * 1024;
+
+/// Standard output or error; a reader that has gone away is no error of ours.
+void write_all(std::FILE* stream, std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stream);
+  std::fflush(stream);
+}
+
+Result<std::string> read_standard_input() {
+  std::string text;
+  std::array<char, 65536> chunk{};
+  while (true) {
+    const auto count = ::read(STDIN_FILENO, chunk.data(), chunk.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return invalid("standard input cannot be read");
+    if (count == 0) return text;
+    text.append(chunk.data(), static_cast<std::size_t>(count));
+    if (text.size() > kMaxFile) return invalid("standard input is too long");
+  }
+}
+
+int terminal_width() {
+  winsize size{};
+  if (isatty(STDOUT_FILENO) == 0 || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0) return 0;
+  return size.ws_col;
+}
+
+bool set_to_something(const std::optional<std::string>& variable) {
+  return variable && !variable->empty();
+}
+
+Result<Connection> connect(Clock& clock, const GetEnv& getenv, const std::string& version,
+                           const std::string& kubeconfig, const std::string& context) {
+  k8s::RestConfigSources sources;
+  sources.kubeconfig_flag = kubeconfig;
+  sources.getenv = getenv;
+  sources.context = context;
+  auto config = k8s::load_rest_config(sources);
+  if (!config.ok()) return std::move(config).error().wrap("no way to a cluster");
+  config->user_agent = "local-path-provisioner/" + version;
+  LPP_ASSIGN_OR_RETURN(auto transport, k8s::make_httplib_transport(*config, clock), "connect");
+  return Connection{.transport = std::move(transport),
+                    .source = config->source,
+                    .default_namespace = config->default_namespace};
+}
+
+}  // namespace
+
+Context process_context(Clock& clock, GetEnv getenv, std::string version) {
+  Context context{.clock = clock};
+  const bool wants_no_colour =
+      set_to_something(getenv("NO_COLOR")) || getenv("TERM").value_or("dumb") == "dumb";
+  context.terminal = {.colours = isatty(STDOUT_FILENO) != 0 && !wants_no_colour,
+                      .progress = isatty(STDERR_FILENO) != 0,
+                      .width = terminal_width()};
+  context.out = [](std::string_view text) { write_all(stdout, text); };
+  context.err = [](std::string_view text) { write_all(stderr, text); };
+  context.read_file = [](const std::string& file) {
+    return file == "-" ? read_standard_input() : config::read_text_file(file, kMaxFile);
+  };
+  context.connect = [&clock, getenv, version](const std::string& kubeconfig,
+                                              const std::string& name) {
+    return connect(clock, getenv, version, kubeconfig, name);
+  };
+  context.getenv = std::move(getenv);
+  context.version = std::move(version);
+  return context;
+}
+
+int run(const Call& call, Context& context) {
+  // A server that closes its connection, or a pager that is left, must not end the process.
+  std::signal(SIGPIPE, SIG_IGN);  // NOLINT(concurrency-mt-unsafe): before any thread
+  log::set_up(call.given.asked_for("debug") ? log::Level::kDebug : log::Level::kError);
+  return call.command->run(call.given, context);
+}
+
+int fail(Context& context, std::string_view command, const Error& error, int exit_code) {
+  context.err(fmt::format("{} {}: {}\n", context.program, command, error.message));
+  return exit_code;
+}
+
+}  // namespace lpp::cli

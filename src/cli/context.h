@@ -1,0 +1,58 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "cli/command.h"
+#include "k8s/rest_config.h"
+#include "k8s/transport.h"
+
+namespace lpp::cli {
+
+/// Where a command's output goes.
+struct Terminal {
+  bool colours = false;   // standard output is a terminal, and NO_COLOR is not set
+  bool progress = false;  // standard error is a terminal
+  int width = 0;          // columns of standard output; 0 = not a terminal, never shortened
+};
+
+/// A way to the API server.
+struct Connection {
+  std::unique_ptr<k8s::Transport> transport{};
+  std::string source{};             // "kubeconfig <file>, context <name>" or "in-cluster"
+  std::string default_namespace{};  // "" = unknown
+};
+
+/// Everything outside the program that a command may use, so that tests can put something else in
+/// its place. Commands run on one thread.
+struct Context {
+  std::string program{};  // as the user called it: "local-path-provisioner", "kubectl local-path"
+  std::string version{};
+  std::span<const Command* const> commands{};  // all, `start` too
+  Clock& clock;
+  Terminal terminal{};
+  GetEnv getenv{};
+  std::function<void(std::string_view)> out{};
+  std::function<void(std::string_view)> err{};
+  /// A whole file; "-" is standard input.
+  std::function<Result<std::string>(const std::string& file)> read_file{};
+  /// `kubeconfig` and `context` as the flags say; "" = not given.
+  std::function<Result<Connection>(const std::string& kubeconfig, const std::string& context)>
+      connect{};
+};
+
+/// The process's own, for main(). The clock must outlive it.
+Context process_context(Clock& clock, GetEnv getenv, std::string version);
+
+/// Runs the command, with messages of the log on standard error. Returns the exit code.
+int run(const Call& call, Context& context);
+
+/// Says on standard error why the command cannot go on.
+int fail(Context& context, std::string_view command, const Error& error, int exit_code);
+
+}  // namespace lpp::cli

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "fakes/fake_clock.h"
+#include "fakes/fake_transport.h"
+
+namespace lpp::testing {
+
+/// Runs commands without a process: collects their output; files and API server are the test's.
+struct CliBed {
+  struct Outcome {
+    int code = 0;
+    std::string out{};
+    std::string err{};
+  };
+
+  FakeClock clock{};
+  std::shared_ptr<FakeTransport> transport = std::make_shared<FakeTransport>();
+  std::map<std::string, std::string> files{};
+  std::map<std::string, std::string> environment{};
+  std::optional<Error> connect_error{};
+  std::vector<std::string> connected_with{};  // "<kubeconfig> <context>"
+  cli::Terminal terminal{};
+
+  /// The first argument is the command's name.
+  Outcome run(const std::vector<std::string>& arguments) {
+    std::vector<const cli::Command*> all;
+    for (const cli::Command& command : cli::commands()) all.push_back(&command);
+    const cli::Command* const command = cli::find_command(all, arguments.front());
+    Outcome outcome;
+    const auto given = cli::parse_flags(std::span(arguments).subspan(1), cli::all_flags(*command));
+    if (!given.ok()) return {cli::kExitUsage, "", given.error().message};
+    cli::Context context{.clock = clock};
+    context.program = "local-path-provisioner";
+    context.version = "1.2.3";
+    context.commands = all;
+    context.terminal = terminal;
+    context.getenv = [this](const std::string& name) -> std::optional<std::string> {
+      const auto it = environment.find(name);
+      return it == environment.end() ? std::nullopt : std::optional(it->second);
+    };
+    context.out = [&](std::string_view text) { outcome.out += text; };
+    context.err = [&](std::string_view text) { outcome.err += text; };
+    context.read_file = [this](const std::string& name) -> Result<std::string> {
+      const auto it = files.find(name);
+      if (it == files.end()) return Error{ErrorCode::kNotFound, name + ": no such file"};
+      return it->second;
+    };
+    context.connect = [this](const std::string& kubeconfig,
+                             const std::string& name) -> Result<cli::Connection> {
+      connected_with.push_back(kubeconfig + " " + name);
+      if (connect_error) return *connect_error;
+      return cli::Connection{.transport = std::make_unique<Borrowed>(transport),
+                             .source = "kubeconfig test, context test",
+                             .default_namespace = "default"};
+    };
+    outcome.code = command->run(*given, context);
+    return outcome;
+  }
+
+ private:
+  struct Borrowed final : k8s::Transport {
+    explicit Borrowed(std::shared_ptr<FakeTransport> other) : transport(std::move(other)) {}
+    Result<k8s::Response> round_trip(const k8s::Request& request,
+                                     const std::stop_token& stop) override {
+      return transport->round_trip(request, stop);
+    }
+    Result<k8s::Response> stream(const k8s::Request& request, const k8s::ChunkSink& sink,
+                                 const std::stop_token& stop) override {
+      return transport->stream(request, sink, stop);
+    }
+    const std::shared_ptr<FakeTransport> transport;
+  };
+};
+
+}  // namespace lpp::testing
