@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "harness/yaml_objects.h"
 
@@ -53,6 +54,7 @@ Result<void> Installation::start_daemon(OldLease lease) {
   DaemonOptions options{.program = options_.daemon,
                         .args = {"--debug", "--leader-elect", "--kubeconfig",
                                  options_.folder + "/daemon.kubeconfig", "--config", config_file()},
+                        .env = options_.env,
                         .log_file = log_file()};
   options.args.insert(options.args.end(), options_.extra_args.begin(), options_.extra_args.end());
   LPP_ASSIGN_OR_RETURN(auto daemon, DaemonProcess::start(options), "installation");
@@ -79,6 +81,12 @@ Result<void> Installation::stop_daemon() {
                      "the daemon stopped with " + ended.exit.to_string() + "\n" + log_tail()};
   }
   return {};
+}
+
+std::string Installation::log_text() const {
+  std::ostringstream text;
+  text << std::ifstream(log_file(), std::ios::binary).rdbuf();
+  return text.str();
 }
 
 std::string Installation::log_tail() const {

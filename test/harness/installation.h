@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -23,6 +24,7 @@ struct InstallationOptions {
   std::string daemon{};                   // the program
   std::string folder{};                   // exists; gets configuration, kubeconfig and logs
   std::vector<std::string> extra_args{};  // for every start
+  std::map<std::string, std::string> env{};
 };
 
 /// The daemon on a test bed, behind a fault proxy, with a configuration of its own. One thread uses
@@ -54,6 +56,8 @@ class Installation {
 
   /// The end of the daemon's log, for messages.
   std::string log_tail() const;
+  /// All that the daemon has logged, over all its starts.
+  std::string log_text() const;
 
  private:
   Installation(TestBed& bed, InstallationOptions options, std::unique_ptr<FaultProxy> proxy)

@@ -10,6 +10,7 @@
 #include "harness/embedded/embedded_bed.h"
 #include "harness/installation.h"
 #include "harness/must.h"
+#include "harness/sanitizer_report.h"
 #include "harness/temp_dir.h"
 #include "harness/volume_audit.h"
 
@@ -22,6 +23,10 @@ struct StoryBed {
         installation(LPP_MUST(Installation::create(
             *bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = daemon_args}))),
         audit(*bed) {}
+
+  ~StoryBed() { CHECK(sanitizer_report(installation->log_text()) == ""); }
+  StoryBed(const StoryBed&) = delete;
+  StoryBed& operator=(const StoryBed&) = delete;
 
   void start() {
     LPP_MUST(installation->start_daemon());

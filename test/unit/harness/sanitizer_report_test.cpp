@@ -1,0 +1,28 @@
+#include "harness/sanitizer_report.h"
+
+#include <doctest/doctest.h>
+
+namespace lpp::testing {
+namespace {
+
+TEST_CASE("the first report of any sanitizer in a log is found, with its whole line") {
+  for (const std::string line : {
+           "WARNING: ThreadSanitizer: data race (pid=7)",
+           "WARNING: ThreadSanitizer: lock-order-inversion (potential deadlock) (pid=7)",
+           "==7==ERROR: AddressSanitizer: heap-use-after-free on address 0x1",
+           "==7==ERROR: LeakSanitizer: detected memory leaks",
+           "src/a.cpp:3:5: runtime error: signed integer overflow",
+       }) {
+    CAPTURE(line);
+    CHECK(sanitizer_report(line) == line);
+    CHECK(sanitizer_report("one\n" + line + "\nERROR: AddressSanitizer: later\n") == line);
+  }
+}
+
+TEST_CASE("a log without a report of a sanitizer has none") {
+  CHECK(sanitizer_report("").empty());
+  CHECK(sanitizer_report("I became leader\nW volume=a: setup: no sanitizer here\n").empty());
+}
+
+}  // namespace
+}  // namespace lpp::testing
