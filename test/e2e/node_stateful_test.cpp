@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "disk.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -43,12 +44,6 @@ json stateful_set() {
 
 k8s::ObjectKey pod_key(int i) { return {kNamespace, "db-" + std::to_string(i)}; }
 k8s::ObjectKey claim_key(int i) { return {kNamespace, "data-db-" + std::to_string(i)}; }
-
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
 
 /// Waits until the pod is ready and is none of the old ones; returns its UID.
 std::string wait_ready(RealStory& story, const k8s::ObjectKey& key,

@@ -3,15 +3,14 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include "harness/installation.h"
 #include "harness/kinds.h"
 #include "harness/must.h"
 #include "harness/objects.h"
+#include "harness/sanitizer_report.h"
 #include "harness/volume_audit.h"
 #include "real_bed.h"
 
@@ -19,18 +18,20 @@ namespace lpp::testing {
 
 /// The daemon on the real control plane, for one test case. Its log stays in the state directory.
 struct RealStory {
-  explicit RealStory(const std::string& name)
+  explicit RealStory(const std::string& name, InstallationOptions options = {})
       : bed(LPP_MUST(RealBed::create())),
         folder(required_setting("LPP_E2E_LOGS") + "/" + name),
-        installation(make()),
+        installation(make(std::move(options))),
         audit(*bed) {}
 
   ~RealStory() {
     // RBAC: whatever the daemon tried, it was allowed to.
-    std::ostringstream log;
-    log << std::ifstream(installation->log_file()).rdbuf();
-    CHECK(log.str().find("forbidden") == std::string::npos);
+    const std::string log = installation->log_text();
+    CHECK(log.find("forbidden") == std::string::npos);
+    CHECK(sanitizer_report(log) == "");
   }
+  RealStory(const RealStory&) = delete;
+  RealStory& operator=(const RealStory&) = delete;
 
   void start() {
     LPP_MUST(installation->start_daemon());
@@ -44,10 +45,11 @@ struct RealStory {
   VolumeAudit audit;
 
  private:
-  std::unique_ptr<Installation> make() {
+  std::unique_ptr<Installation> make(InstallationOptions options) {
     std::filesystem::create_directories(folder);
-    return LPP_MUST(Installation::create(
-        *bed, {.daemon = required_setting("LPP_E2E_DAEMON"), .folder = folder}));
+    options.daemon = required_setting("LPP_E2E_DAEMON");
+    options.folder = folder;
+    return LPP_MUST(Installation::create(*bed, std::move(options)));
   }
 };
 

@@ -10,8 +10,8 @@ CLUSTER_DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # A second cluster beside the first: other ports, addresses, cgroup, node and state directory.
 LPP_E2E_INSTANCE=${LPP_E2E_INSTANCE:-0}
 case $LPP_E2E_INSTANCE in
-  [0-9]) ;;
-  *) printf 'e2e-cluster: LPP_E2E_INSTANCE=%s is not a digit\n' "$LPP_E2E_INSTANCE" >&2; exit 2 ;;
+  [0-9] | [1-9][0-9]) ;;
+  *) printf 'e2e-cluster: LPP_E2E_INSTANCE=%s is not a number from 0 to 99\n' "$LPP_E2E_INSTANCE" >&2; exit 2 ;;
 esac
 _suffix=$LPP_E2E_INSTANCE
 if [ "$_suffix" = 0 ]; then _suffix=; fi

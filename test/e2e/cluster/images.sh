@@ -2,7 +2,8 @@
 # Container images out of the machine's static busybox; sourced after env.sh. Nothing is fetched.
 
 PAUSE_IMAGE=localhost/pause:e2e
-BUSYBOX_IMAGES=(docker.io/library/busybox:latest docker.io/rancher/library-busybox:1.32.1)
+BUSYBOX_IMAGES=(docker.io/library/busybox:latest docker.io/library/busybox:stable
+  docker.io/rancher/library-busybox:1.32.1)
 
 _architecture() {
   case $(uname -m) in
