@@ -42,9 +42,11 @@ e2e: ## Run the end-to-end tests on a real control plane, and a real node where 
 	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
 	  echo 'e2e: skipped, see above'; }
 
-bench: ## Measure the daemon
-	@if [ -x test/bench/run.sh ]; then $(DEPS) build && test/bench/run.sh; \
-	else echo 'bench: there is no benchmark yet; it will be test/bench/run.sh'; fi
+bench: ## Measure the daemon against the floor, and PEER_BIN if set (BENCH_FLAGS="--full", a case, ...)
+	@$(DEPS) build bench
+	@$(CONFIGURE) release >/dev/null
+	@$(BUILD) release --target local-path-provisioner lpp-hollow-kubelet lpp-bench -- --quiet
+	@LPP_BUILD_DIR="$(CURDIR)/build/release" test/bench/run.sh $(BENCH_FLAGS)
 
 fmt: ## Bring the C++ files into the form of .clang-format
 	@$(DEPS) lint

@@ -3,7 +3,7 @@
 #
 # Installs the Debian packages of the groups that are missing; says nothing and does nothing when
 # all are there. --check only says what is missing.
-# Groups: build, lint, demo, image. (The end-to-end tests bring their own list, see
+# Groups: build, lint, demo, bench, image. (The end-to-end tests bring their own list, see
 # test/e2e/cluster/install-deps.sh.)
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be done here.
 set -euo pipefail
@@ -12,11 +12,12 @@ BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev li
   libyaml-cpp-dev nlohmann-json3-dev doctest-dev)
 LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap busybox-static)
+BENCH=(libbenchmark-dev python3 jq curl)
 IMAGE=(buildah)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 usage() {
-  say "usage: install-deps.sh [--check] build|lint|demo|image..."
+  say "usage: install-deps.sh [--check] build|lint|demo|bench|image..."
   exit 2
 }
 
@@ -28,6 +29,7 @@ for argument in "$@"; do
     build) packages+=("${BUILD[@]}") ;;
     lint) packages+=("${LINT[@]}") ;;
     demo) packages+=("${DEMO[@]}") ;;
+    bench) packages+=("${BENCH[@]}") ;;
     image) packages+=("${IMAGE[@]}") ;;
     *) usage ;;
   esac

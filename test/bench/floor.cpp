@@ -1,0 +1,242 @@
+#include "bench/floor.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+
+namespace lpp::bench {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
+constexpr const char* kSelectedNode = "volume.kubernetes.io/selected-node";
+constexpr const char* kPathNode = "local.path.provisioner/selected-node";
+constexpr const char* kLabel = "bench-floor";
+constexpr const char* kVolume = "bench-floor/volume";
+
+json part(const json& object, const char* name) { return object.value(name, json::object()); }
+
+}  // namespace
+
+/// Hands the objects of one kind to the floor.
+class Floor::Sink final : public k8s::ReflectorSink {
+ public:
+  Sink(Floor& floor, void (Floor::*seen)(const json&)) : floor_(floor), seen_(seen) {}
+
+  void list_begin() override {}
+  void list_item(const json& object) override { (floor_.*seen_)(object); }
+  void list_end() override { ++floor_.synced_; }
+  void applied(const json& object) override { (floor_.*seen_)(object); }
+  void deleted(const json&) override {}
+
+ private:
+  Floor& floor_;
+  void (Floor::*const seen_)(const json&);
+};
+
+std::set<std::string> floor_flags() {
+  return {"kubeconfig", "helper-namespace", "class", "image", "base", "real", "connections"};
+}
+
+Result<FloorOptions> floor_options(const Arguments& arguments) {
+  FloorOptions options;
+  options.helper_ns = arguments.text("helper-namespace", options.helper_ns);
+  options.storage_class = arguments.text("class", options.storage_class);
+  options.image = arguments.text("image", options.image);
+  options.base = arguments.text("base", options.base);
+  options.real_directories = arguments.text("real") == "true";
+  LPP_ASSIGN_OR_RETURN(options.connections, arguments.number("connections", options.connections),
+                       "floor");
+  if (options.connections == 0) return invalid("--connections must be at least 1");
+  return options;
+}
+
+Floor::Floor(k8s::ApiClient& client, Clock& clock, FloorOptions options)
+    : client_(client), options_(std::move(options)) {
+  const auto watch = [&](const k8s::ReflectorOptions& reflector, void (Floor::*seen)(const json&)) {
+    sinks_.push_back(std::make_unique<Sink>(*this, seen));
+    reflectors_.push_back(
+        std::make_unique<k8s::Reflector>(client_, clock, reflector, *sinks_.back()));
+  };
+  watch({.resource = k8s::kPersistentVolumeClaims}, &Floor::claim_seen);
+  watch({.resource = k8s::kPersistentVolumes}, &Floor::volume_seen);
+  watch({.resource = k8s::kPods, .ns = options_.helper_ns, .label_selector = kLabel},
+        &Floor::pod_seen);
+}
+
+Floor::~Floor() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    changed_.notify_all();
+  }
+  for (auto& thread : threads_) thread.request_stop();
+}
+
+void Floor::start() {
+  for (auto& reflector : reflectors_) {
+    threads_.emplace_back([&reflector](const std::stop_token& stop) { reflector->run(stop); });
+  }
+  for (std::size_t i = 0; i < options_.connections; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
+  }
+}
+
+bool Floor::has_synced() const { return synced_ >= reflectors_.size(); }
+
+bool Floor::first_time(const std::string& text) {
+  MutexLock lock(mutex_);
+  return done_.insert(text).second;
+}
+
+void Floor::add(Call call) {
+  MutexLock lock(mutex_);
+  calls_.push_back(std::move(call));
+  changed_.notify_one();
+}
+
+void Floor::work(const std::stop_token&) {
+  MutexLock lock(mutex_);
+  while (!stopping_) {
+    if (calls_.empty()) {
+      changed_.wait(mutex_);
+      continue;
+    }
+    const Call call = std::move(calls_.front());
+    calls_.pop_front();
+    lock.unlock();
+    if (const auto done = call(); !done.ok()) log::warn("{}", done.error().message);
+    lock.lock();
+  }
+}
+
+void Floor::claim_seen(const json& claim) {
+  const json& meta = claim.at("metadata");
+  const json spec = part(claim, "spec");
+  const std::string node = part(meta, "annotations").value(kSelectedNode, "");
+  if (spec.value("storageClassName", "") != options_.storage_class || node.empty()) return;
+  if (!spec.value("volumeName", "").empty()) return;
+  const std::string volume = "pvc-" + meta.at("uid").get<std::string>();
+  {
+    MutexLock lock(mutex_);
+    claims_[volume] = std::make_shared<const json>(claim);
+  }
+  if (first_time("create " + volume)) add([=, this] { return create_pod(false, volume, node); });
+}
+
+void Floor::volume_seen(const json& volume) {
+  const json& meta = volume.at("metadata");
+  const std::string name = meta.at("name").get<std::string>();
+  const std::string node = part(meta, "annotations").value(kPathNode, "");
+  if (part(volume, "status").value("phase", "") != "Released") return;
+  if (part(volume, "spec").value("storageClassName", "") != options_.storage_class) return;
+  if (first_time("delete " + name)) add([=, this] { return create_pod(true, name, node); });
+}
+
+void Floor::pod_seen(const json& pod) {
+  if (part(pod, "status").value("phase", "") != "Succeeded") return;
+  const json& meta = pod.at("metadata");
+  const std::string name = meta.at("name").get<std::string>();
+  const std::string volume = part(meta, "annotations").value(kVolume, "");
+  if (!first_time("end " + name)) return;
+  if (meta.at("labels").at(kLabel) == "delete") {
+    add([=, this]() -> Result<void> {
+      LPP_RETURN_IF_ERROR(client_.remove(k8s::kPersistentVolumes, {"", volume}), "volume");
+      const auto patched =
+          client_.patch(k8s::kPersistentVolumes, {"", volume}, k8s::PatchType::kMerge,
+                        {{"metadata", {{"finalizers", nullptr}}}});
+      if (!patched.ok()) return patched.error().wrap("finalizer");
+      return remove_pod(name);
+    });
+    return;
+  }
+  std::shared_ptr<const json> claim;
+  {
+    MutexLock lock(mutex_);
+    if (const auto it = claims_.find(volume); it != claims_.end()) {
+      claim = it->second;
+      claims_.erase(it);
+    }
+  }
+  if (!claim) return;
+  const std::string node = pod.at("spec").value("nodeName", "");
+  add([=, this]() -> Result<void> {
+    LPP_RETURN_IF_ERROR(create_volume(*claim, volume, node), "volume");
+    return remove_pod(name);
+  });
+}
+
+Result<void> Floor::create_pod(bool deletes, const std::string& volume, const std::string& node) {
+  const char* what = deletes ? "delete" : "create";
+  const std::string script = options_.real_directories
+                                 ? (deletes ? "rm -rf " : "mkdir -m 777 -p ") + path_of(volume)
+                                 : "true";
+  json container = {{"name", "helper-pod"},
+                    {"image", options_.image},
+                    {"imagePullPolicy", "IfNotPresent"},
+                    {"command", {"/bin/sh", "-c", script}}};
+  json spec = {{"restartPolicy", "Never"},
+               {"nodeName", node},
+               {"serviceAccountName", "local-path-provisioner-service-account"},
+               {"automountServiceAccountToken", false},
+               {"tolerations", json::array({{{"operator", "Exists"}}})}};
+  if (options_.real_directories) {
+    container["volumeMounts"] = json::array({{{"name", "data"}, {"mountPath", options_.base}}});
+    spec["volumes"] =
+        json::array({{{"name", "data"},
+                      {"hostPath", {{"path", options_.base}, {"type", "DirectoryOrCreate"}}}}});
+  }
+  spec["containers"] = json::array({container});
+  const auto made = client_.create(k8s::kPods, options_.helper_ns,
+                                   {{"apiVersion", "v1"},
+                                    {"kind", "Pod"},
+                                    {"metadata",
+                                     {{"name", std::string("floor-") + what + "-" + volume},
+                                      {"labels", {{kLabel, what}}},
+                                      {"annotations", {{kVolume, volume}}}}},
+                                    {"spec", spec}});
+  if (!made.ok()) return made.error().wrap("pod");
+  return {};
+}
+
+Result<void> Floor::create_volume(const json& claim, const std::string& volume,
+                                  const std::string& node) {
+  const json& meta = claim.at("metadata");
+  const json& spec = claim.at("spec");
+  const json term = {{"matchExpressions", json::array({{{"key", "kubernetes.io/hostname"},
+                                                        {"operator", "In"},
+                                                        {"values", json::array({node})}}})}};
+  const auto made = client_.create(
+      k8s::kPersistentVolumes, {},
+      {{"apiVersion", "v1"},
+       {"kind", "PersistentVolume"},
+       {"metadata",
+        {{"name", volume},
+         {"annotations",
+          {{"pv.kubernetes.io/provisioned-by", options_.provisioner}, {kPathNode, node}}},
+         {"finalizers", json::array({kFinalizer})}}},
+       {"spec",
+        {{"capacity", {{"storage", spec["resources"]["requests"]["storage"]}}},
+         {"accessModes", spec.at("accessModes")},
+         {"persistentVolumeReclaimPolicy", "Delete"},
+         {"storageClassName", options_.storage_class},
+         {"hostPath", {{"path", path_of(volume)}, {"type", "DirectoryOrCreate"}}},
+         {"claimRef",
+          {{"apiVersion", "v1"},
+           {"kind", "PersistentVolumeClaim"},
+           {"namespace", meta.at("namespace")},
+           {"name", meta.at("name")},
+           {"uid", meta.at("uid")},
+           {"resourceVersion", meta.at("resourceVersion")}}},
+         {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}}}}});
+  if (!made.ok()) return made.error();
+  return {};
+}
+
+Result<void> Floor::remove_pod(const std::string& name) {
+  return client_.remove(k8s::kPods, {options_.helper_ns, name}, {.grace_period_seconds = 0});
+}
+
+}  // namespace lpp::bench
