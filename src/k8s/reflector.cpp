@@ -65,7 +65,19 @@ void Reflector::run(const std::stop_token& stop) {
   }
 }
 
+void Reflector::enter_sink() {
+  const TimePoint now = clock_.now();
+  stats_.last_contact.store(now, std::memory_order_relaxed);
+  stats_.last_progress.store(now, std::memory_order_relaxed);
+  stats_.in_sink_since.store(now, std::memory_order_relaxed);
+}
+
+void Reflector::leave_sink() {
+  stats_.in_sink_since.store(TimePoint::max(), std::memory_order_relaxed);
+}
+
 Duration Reflector::step(const std::stop_token& stop) {
+  stats_.last_progress.store(clock_.now(), std::memory_order_relaxed);
   switch (state_) {
     case State::kEmpty:
     case State::kListing:
@@ -113,6 +125,7 @@ Duration Reflector::list_page(const std::stop_token& stop) {
     const Error error{.message = "the answer is not a list with a resourceVersion"};
     return report("list", error, next_backoff(error));
   }
+  enter_sink();
   if (state_ == State::kEmpty) sink_.list_begin();
   if (has_items) {
     for (json& item : *items) {
@@ -122,10 +135,12 @@ Duration Reflector::list_page(const std::stop_token& stop) {
   }
   continue_token_ = nested_text(*page, "metadata", "continue");
   if (!continue_token_.empty()) {
+    leave_sink();
     state_ = State::kListing;
     return Duration::zero();
   }
   sink_.list_end();
+  leave_sink();
   resource_version_ = version;
   paging_ = true;
   state_ = State::kListed;
@@ -221,11 +236,14 @@ bool Reflector::on_frame(std::string_view line) {
   ++frames_;
   expired_before_ = false;
   if (type != "BOOKMARK") stats_.events.fetch_add(1, std::memory_order_relaxed);
+  enter_sink();
   if (type == "ADDED" || type == "MODIFIED") {
     sink_.applied(*object);
   } else if (type == "DELETED") {
     sink_.deleted(*object);
-  } else if (type != "BOOKMARK") {
+  }
+  leave_sink();
+  if (type != "ADDED" && type != "MODIFIED" && type != "DELETED" && type != "BOOKMARK") {
     return refuse("a frame has an unknown type");
   }
   resource_version_ = std::move(version);

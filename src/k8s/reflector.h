@@ -43,6 +43,12 @@ struct ReflectorStats {
   std::atomic<std::uint64_t> watches = 0;
   std::atomic<std::uint64_t> events = 0;
   std::atomic<std::uint64_t> failures = 0;
+  /// When the server was last heard (a page, an event, a bookmark); min() = never.
+  std::atomic<TimePoint> last_contact{TimePoint::min()};
+  /// When the thread last got on, failures included; min() = it has not begun.
+  std::atomic<TimePoint> last_progress{TimePoint::min()};
+  /// Since when the thread has been in the sink with what arrived; max() = it is not.
+  std::atomic<TimePoint> in_sink_since{TimePoint::max()};
 };
 
 /// List and watch as one explicit state machine (after kube-rs' kube_runtime::watcher and
@@ -74,6 +80,10 @@ class Reflector {
   /// Handles one frame; false ends the watch.
   bool on_frame(std::string_view line);
   Duration watch_failed(const Error& error, bool from_frame, Duration lived);
+
+  /// Notes that the server was heard, and that the sink has what arrived.
+  void enter_sink();
+  void leave_sink();
 
   /// Goes back to a list that the server must answer with its newest state.
   Duration relist_consistently(const Error& error);

@@ -1,16 +1,19 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <optional>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/histogram.h"
 #include "base/strings.h"
 #include "base/sync.h"
 
@@ -24,6 +27,27 @@ struct BackoffPolicy {
   double jitter = 0.1;
 };
 
+/// What has passed through a queue, by client-go's definitions. Thread-safe; outlives the queue.
+struct WorkQueueStats {
+  static constexpr std::array<double, 12> kBounds{1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3,
+                                                  1e-2, 1e-1, 1,    10,   100,  1000};
+  std::atomic<std::uint64_t> adds = 0;
+  std::atomic<std::uint64_t> retries = 0;
+  Histogram waited{kBounds};  // from added to handed out
+  Histogram worked{kBounds};  // from handed out to done
+};
+
+/// How a queue stands.
+struct WorkQueueState {
+  std::size_t ready = 0;
+  std::size_t delayed = 0;
+  std::size_t in_work = 0;
+  Duration work_so_far{};      // of all keys in work together
+  Duration longest_work{};     // of the key that is longest in work
+  Duration longest_waiting{};  // of the key that is next
+  Duration since_last_get{};   // since a key was handed out, or the queue was made
+};
+
 /// Queue of keys with client-go's contract: fair (first come, first served), stingy (a key waiting
 /// twice is handed out once), many producers and consumers, and a key is never with two consumers
 /// at once: added while in work, it comes again after done(). Of several due times of a key only
@@ -31,7 +55,8 @@ struct BackoffPolicy {
 template <typename Key, typename Hash = std::hash<Key>>
 class WorkQueue {
  public:
-  explicit WorkQueue(Clock& clock, BackoffPolicy policy = {}) : clock_(clock), policy_(policy) {}
+  explicit WorkQueue(Clock& clock, BackoffPolicy policy = {}, WorkQueueStats* stats = nullptr)
+      : clock_(clock), policy_(policy), stats_(stats), last_get_(clock.now()) {}
 
   void add(const Key& key);
   void add_after(const Key& key, Duration delay);
@@ -52,8 +77,16 @@ class WorkQueue {
   /// Keys ready to be worked on (not delayed ones).
   std::size_t size() const;
 
+  /// For a key in work: since when it had been waiting when it was handed out.
+  TimePoint waiting_since(const Key& key) const;
+  WorkQueueState state() const;
+
  private:
   using Delayed = std::multimap<TimePoint, Key>;
+  struct InWork {
+    TimePoint added;
+    TimePoint taken;
+  };
 
   void make_ready(const Key& key) LPP_REQUIRES(mutex_);
   void make_due_keys_ready() LPP_REQUIRES(mutex_);
@@ -63,16 +96,18 @@ class WorkQueue {
 
   Clock& clock_;
   const BackoffPolicy policy_;
+  WorkQueueStats* const stats_;  // may be null
 
   mutable Mutex mutex_;
   CondVar changed_;
   bool shutdown_ LPP_GUARDED_BY(mutex_) = false;
-  // dirty_: keys that must be worked on. processing_: keys that consumers have. ready_: the order
-  // of the keys in dirty_ that are not in processing_, each once. delayed_ and due_ hold the same
-  // keys, none of which is in dirty_: being ready now is the earliest due time there is.
+  TimePoint last_get_ LPP_GUARDED_BY(mutex_);
+  // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. ready_:
+  // the order of the keys in dirty_ that are not in processing_, each once. delayed_ and due_ hold
+  // the same keys, none of which is in dirty_: being ready now is the earliest due time there is.
   std::deque<Key> ready_ LPP_GUARDED_BY(mutex_);
-  std::unordered_set<Key, Hash> dirty_ LPP_GUARDED_BY(mutex_);
-  std::unordered_set<Key, Hash> processing_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<Key, TimePoint, Hash> dirty_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<Key, InWork, Hash> processing_ LPP_GUARDED_BY(mutex_);
   Delayed delayed_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, typename Delayed::iterator, Hash> due_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, int, Hash> failures_ LPP_GUARDED_BY(mutex_);
@@ -106,6 +141,7 @@ Duration WorkQueue<Key, Hash>::add_rate_limited(const Key& key) {
     MutexLock lock(mutex_);
     exponent = failures_[key]++;
   }
+  if (stats_ != nullptr) stats_->retries.fetch_add(1, std::memory_order_relaxed);
   // Doubled step by step: a shift would overflow long before the cap.
   Duration delay = std::min(policy_.base, policy_.cap);
   for (int i = 0; i < exponent && delay < policy_.cap; ++i) {
@@ -142,8 +178,12 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
   }
   Key key = std::move(ready_.front());
   ready_.pop_front();
-  dirty_.erase(key);
-  processing_.insert(key);
+  const auto dirty = dirty_.find(key);
+  const InWork work{.added = dirty->second, .taken = clock_.now()};
+  last_get_ = work.taken;
+  dirty_.erase(dirty);
+  processing_.emplace(key, work);
+  if (stats_ != nullptr) stats_->waited.observe(work.taken - work.added);
   // This consumer no longer waits: another one takes over what is ready or the next due time.
   if (!ready_.empty() || !delayed_.empty()) changed_.notify_one();
   return key;
@@ -152,7 +192,11 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
 template <typename Key, typename Hash>
 void WorkQueue<Key, Hash>::done(const Key& key) {
   MutexLock lock(mutex_);
-  if (processing_.erase(key) == 0 || shutdown_) return;
+  const auto it = processing_.find(key);
+  if (it == processing_.end()) return;
+  if (stats_ != nullptr) stats_->worked.observe(clock_.now() - it->second.taken);
+  processing_.erase(it);
+  if (shutdown_) return;
   if (dirty_.contains(key)) {
     ready_.push_back(key);
     changed_.notify_one();
@@ -177,9 +221,34 @@ std::size_t WorkQueue<Key, Hash>::size() const {
 }
 
 template <typename Key, typename Hash>
+TimePoint WorkQueue<Key, Hash>::waiting_since(const Key& key) const {
+  MutexLock lock(mutex_);
+  const auto it = processing_.find(key);
+  return it == processing_.end() ? clock_.now() : it->second.added;
+}
+
+template <typename Key, typename Hash>
+WorkQueueState WorkQueue<Key, Hash>::state() const {
+  const TimePoint now = clock_.now();
+  MutexLock lock(mutex_);
+  WorkQueueState state{.ready = ready_.size(),
+                       .delayed = delayed_.size(),
+                       .in_work = processing_.size(),
+                       .since_last_get = now - last_get_};
+  for (const auto& [key, work] : processing_) {
+    state.work_so_far += now - work.taken;
+    state.longest_work = std::max(state.longest_work, now - work.taken);
+  }
+  if (!ready_.empty()) state.longest_waiting = now - dirty_.at(ready_.front());
+  return state;
+}
+
+template <typename Key, typename Hash>
 void WorkQueue<Key, Hash>::make_ready(const Key& key) {
   cancel_delay(key);
-  if (!dirty_.insert(key).second || processing_.contains(key)) return;
+  if (!dirty_.try_emplace(key, clock_.now()).second) return;
+  if (stats_ != nullptr) stats_->adds.fetch_add(1, std::memory_order_relaxed);
+  if (processing_.contains(key)) return;
   ready_.push_back(key);
   changed_.notify_one();
 }

@@ -437,3 +437,25 @@ TEST_CASE("running ends soon after the stop, whatever is under way") {
   CHECK(std::chrono::steady_clock::now() - asked < 2s);
   CHECK(transport.requests().size() == requests);
 }
+
+TEST_CASE("the figures tell when the server was last heard, and what the sink is busy with") {
+  ReflectorFixture f;
+  const auto& stats = f.reflector.stats();
+  CHECK(stats.last_contact.load() == TimePoint::min());
+  f.transport.on("GET", kList).reply(200, list_of("10"));
+  f.transport.on("GET", kWatch)
+      .stream({frame("BOOKMARK", "", "11"), frame("ADDED", "a", "12")})
+      .fail(ErrorCode::kUnavailable);
+  f.step();
+  CHECK(stats.last_contact.load() == f.clock.now());
+  f.clock.advance(50s);
+  f.step();
+  const TimePoint heard = f.clock.now();
+  CHECK(stats.last_contact.load() == heard);
+  CHECK(stats.events == 1);
+  f.clock.advance(20s);
+  f.step();  // no answer: nothing heard, but the thread gets on
+  CHECK(stats.last_contact.load() == heard);
+  CHECK(stats.last_progress.load() == heard + 20s);
+  CHECK(stats.in_sink_since.load() == TimePoint::max());
+}

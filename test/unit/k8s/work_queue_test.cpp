@@ -347,3 +347,35 @@ TEST_CASE("many producers and consumers: nothing is lost and no key is with two 
   CHECK(overlaps == 0);
   queue.shutdown();
 }
+
+TEST_CASE("a queue tells how long keys wait and are worked on, and what stands still") {
+  FakeClock clock;
+  WorkQueueStats stats;
+  Queue queue(clock, {.base = 10s, .cap = 100s, .jitter = 0}, &stats);
+  queue.add("a");
+  queue.add("a");  // once is enough
+  queue.add("b");
+  clock.advance(3s);
+  const auto a = queue.get();
+  REQUIRE(a == "a");
+  CHECK(queue.waiting_since("a") == clock.now() - 3s);
+  clock.advance(2s);
+  queue.add("a");  // waits until it is done
+  WorkQueueState state = queue.state();
+  CHECK(state.ready == 1);
+  CHECK(state.in_work == 1);
+  CHECK(state.longest_work == 2s);
+  CHECK(state.work_so_far == 2s);
+  CHECK(state.longest_waiting == 5s);
+  CHECK(state.since_last_get == 2s);
+  queue.add_rate_limited("c");
+  queue.done("a");
+  state = queue.state();
+  CHECK(state.ready == 2);
+  CHECK(state.in_work == 0);
+  CHECK(state.delayed == 1);
+  CHECK(stats.adds == 3);
+  CHECK(stats.retries == 1);
+  CHECK(stats.waited.snapshot().sum_seconds == 3);
+  CHECK(stats.worked.snapshot().sum_seconds == 2);
+}
