@@ -18,6 +18,37 @@ using std::chrono::seconds;
 // The acquire loop waits retry_period * [1, 1 + this) so that candidates spread (rule C8.5).
 constexpr double kAcquireJitter = 1.2;
 
+// The same failure comes with every attempt, each few seconds: it is said again only after this.
+constexpr std::chrono::minutes kSayAgain{5};
+
+/// Whether an attempt can succeed without that somebody changes something.
+bool heals_by_itself(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kForbidden:
+    case ErrorCode::kUnauthorized:
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+      return false;
+    default:
+      return true;
+  }
+}
+
+std::string_view what_to_do(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kForbidden:
+      return "grant this process's account get, create and update on leases of "
+             "coordination.k8s.io in that namespace (the Role in deploy/local-path-storage.yaml "
+             "does), or run one replica without --leader-elect";
+    case ErrorCode::kUnauthorized:
+      return "the API server does not accept this process's credentials";
+    case ErrorCode::kNotFound:
+      return "create that namespace, or name another one with --leader-elect-resource-namespace";
+    default:
+      return "the API server refuses the lease as it is; removing it may help";
+  }
+}
+
 std::string text_or_empty(const json& object, const char* name) {
   const auto it = object.find(name);
   return it != object.end() && it->is_string() ? it->get<std::string>() : std::string();
@@ -87,6 +118,16 @@ bool LeaderElector::leading() const {
 
 TimePoint LeaderElector::valid_until() const {
   return valid_until_.load(std::memory_order_acquire);
+}
+
+std::string LeaderElector::leader() const {
+  MutexLock lock(mutex_);
+  return leader_;
+}
+
+std::optional<std::string> LeaderElector::refused() const {
+  MutexLock lock(mutex_);
+  return refused_;
 }
 
 void LeaderElector::run(const std::stop_token& stop) {
@@ -168,7 +209,12 @@ LeaderElector::Attempt LeaderElector::try_acquire_or_renew(TimePoint deadline,
       valid_until_.store(TimePoint::min(), std::memory_order_release);
       return Attempt::kHeldByOther;
     }
-    if (observed_is_valid()) return Attempt::kHeldByOther;
+    if (observed_is_valid()) {
+      // A standby may well lack a right that it needs only later; reading at least works.
+      MutexLock lock(mutex_);
+      refused_.reset();
+      return Attempt::kHeldByOther;
+    }
   }
   // (e)
   return update(deadline, stop);
@@ -218,18 +264,39 @@ LeaderElector::Attempt LeaderElector::accept(const Result<json>& answer, TimePoi
     observe(*answer, sent);
     observed_->at = sent;
     valid_until_.store(sent + options_.lease_duration, std::memory_order_release);
+    said_.clear();
+    MutexLock lock(mutex_);
+    refused_.reset();
     return Attempt::kHeld;
   }
-  const Error& error = answer.error();
+  failed(answer.error(), what);
+  return Attempt::kFailed;
+}
+
+void LeaderElector::failed(const Error& error, std::string_view what) {
   const bool lost_race = error.is(ErrorCode::kConflict) || error.is(ErrorCode::kAlreadyExists);
   if (lost_race || error.is(ErrorCode::kCancelled)) {
     log::debug("lease {}/{}: {}: {}", options_.ns, options_.lease_name, what,
                log::quoted(error.message));
-  } else {
-    log::warn("lease {}/{}: {} failed: {}", options_.ns, options_.lease_name, what,
-              log::quoted(error.message));
+    return;
   }
-  return Attempt::kFailed;
+  std::string text = fmt::format("lease {}/{}: {} failed: {}", options_.ns, options_.lease_name,
+                                 what, error.message);
+  const bool heals = heals_by_itself(error);
+  if (!heals) {
+    text += ". No volume is made or removed by this process: " + std::string(what_to_do(error));
+    MutexLock lock(mutex_);
+    refused_ = text;
+  }
+  const TimePoint now = clock_.now();
+  if (text == said_ && now - said_at_ < kSayAgain) return;
+  said_ = text;
+  said_at_ = now;
+  if (heals) {
+    log::warn("{}", text);
+  } else {
+    log::error("{}", text);
+  }
 }
 
 void LeaderElector::observe(const json& lease, TimePoint at) {
@@ -245,6 +312,10 @@ void LeaderElector::observe(const json& lease, TimePoint at) {
   // A holder that does not say for how long is given as long as we would take.
   observed_->duration = seconds(
       count_or(spec, "leaseDurationSeconds", static_cast<int>(options_.lease_duration.count())));
+  {
+    MutexLock lock(mutex_);
+    leader_ = observed_->holder;
+  }
   if (observed_->holder != before && !observed_->holder.empty() && callbacks_.new_leader) {
     callbacks_.new_leader(observed_->holder);
   }

@@ -5,12 +5,14 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "base/clock.h"
+#include "base/sync.h"
 #include "k8s/api_client.h"
 #include "k8s/transport.h"
 
@@ -57,6 +59,11 @@ class LeaderElector {
   /// Until when nobody else can hold the lease, counted from before the last renewal was sent; the
   /// past when we do not hold it. Writes of leader work must be over by then.
   TimePoint valid_until() const;
+  /// Identity of the holder last seen; "" = none.
+  std::string leader() const;
+  /// Why the lease cannot be had, if that will not heal by itself (no right to it, no namespace)
+  /// and nothing has succeeded since. Says what to do.
+  std::optional<std::string> refused() const;
 
  private:
   struct Observed;
@@ -68,6 +75,7 @@ class LeaderElector {
   Attempt create(TimePoint deadline, const std::stop_token& stop);
   Attempt update(TimePoint deadline, const std::stop_token& stop);
   Attempt accept(const Result<nlohmann::json>& answer, TimePoint sent, std::string_view what);
+  void failed(const Error& error, std::string_view what);
   void observe(const nlohmann::json& lease, TimePoint at);
   bool observed_is_valid() const;
   void release();
@@ -80,7 +88,12 @@ class LeaderElector {
   const Callbacks callbacks_;
   std::atomic<bool> leading_ = false;
   std::atomic<TimePoint> valid_until_{TimePoint::min()};
+  mutable Mutex mutex_;
+  std::string leader_ LPP_GUARDED_BY(mutex_);
+  std::optional<std::string> refused_ LPP_GUARDED_BY(mutex_);
   // Used by run() only.
+  std::string said_{};  // last failure in the log, and when
+  TimePoint said_at_{};
   std::unique_ptr<Observed> observed_;  // the lease as last seen
   bool may_hold_ = false;               // a write of ours may have made us the holder
 };

@@ -394,3 +394,44 @@ TEST_CASE("a renewal that was applied without an answer is recognised as ours") 
   CHECK(f.log == "(me) start stop ");
   CHECK(last["spec"]["leaseTransitions"] == 0);
 }
+
+TEST_CASE("a refusal that does not heal is told until something succeeds; an outage is not one") {
+  ElectionFixture f;
+  int answers = 0;
+  f.server.before = [&](const Request&) -> std::optional<Result<Response>> {
+    switch (++answers) {
+      case 1:
+        return Result<Response>(Response{.status = 500});
+      case 2:
+        CHECK_FALSE(f.elector->refused());
+        return Result<Response>(Response{.status = 403});
+      case 3:
+        REQUIRE(f.elector->refused());
+        CHECK(f.elector->refused()->find("get, create and update on leases") != std::string::npos);
+        return Result<Response>(Error{.code = ErrorCode::kUnavailable});
+      case 4:
+        CHECK(f.elector->refused());
+        return std::nullopt;
+      default:
+        return std::nullopt;
+    }
+  };
+  f.on_start = [&] {
+    CHECK_FALSE(f.elector->refused());
+    CHECK(f.elector->leader() == "me");
+    f.stop.request_stop();
+  };
+  f.run();
+  CHECK(answers > 4);
+}
+
+TEST_CASE("a namespace that does not exist is a refusal with its own advice") {
+  ElectionFixture f;
+  f.server.before = [&](const Request& request) -> std::optional<Result<Response>> {
+    if (request.method == "POST") f.stop.request_stop();
+    return Result<Response>(Response{.status = 404});
+  };
+  f.run();
+  REQUIRE(f.elector->refused());
+  CHECK(f.elector->refused()->find("create that namespace") != std::string::npos);
+}
