@@ -43,6 +43,9 @@ struct Progress {
   std::string message{};
   /// False while nothing can have been done on the node yet.
   bool started = true;
+  /// With a message: the cause in one CamelCase word (Evicted, OOMKilled, ErrImagePull, Timeout …),
+  /// for counting.
+  std::string reason{};
   bool operator==(const Progress&) const = default;
 };
 

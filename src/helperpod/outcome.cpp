@@ -26,6 +26,13 @@ void append(std::string& text, std::string_view part) {
   text += part;
 }
 
+/// A word for counting; what is usual for a script that failed says nothing.
+std::string failure_reason(const k8s::Pod& pod, const std::string& container_reason) {
+  if (!pod.reason.empty()) return pod.reason;
+  if (container_reason.empty() || container_reason == "Error") return "ScriptFailed";
+  return container_reason;
+}
+
 /// The container never ran, so that it has no log.
 bool never_started(std::string_view reason) {
   return reason == "StartError" || reason == "ContainerCannotRun";
@@ -56,28 +63,37 @@ Outcome failure(const k8s::Pod& pod) {
     append(text, tail_of(container->terminated_message));
     outcome.log_wanted = trim(container->terminated_message).empty() && !never_started(reason);
   }
+  outcome.progress.reason = failure_reason(
+      pod, container == pod.containers.end() ? std::string() : container->terminated_reason);
   outcome.progress.message = "helper pod failed";
   append(outcome.progress.message, text);
   return outcome;
 }
 
-/// Why the pod does not get on, or "".
-std::string stuck_because(const k8s::Pod& pod) {
+/// Why the pod does not get on; nothing when it does.
+struct Stuck {
+  std::string reason{};
+  std::string message{};
+};
+
+Stuck stuck_because(const k8s::Pod& pod) {
   for (const auto& container : pod.containers) {
     const std::string& reason = container.waiting_reason;
     if (reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing") continue;
     std::string text = "helper pod cannot start: " + reason;
     append(text, tail_of(container.waiting_message));
-    return text;
+    return {reason, text};
   }
   for (const auto& condition : pod.conditions) {
     if (condition.type != "PodScheduled" || condition.status != "False") continue;
     std::string text = "helper pod cannot be scheduled";
     append(text, condition.reason == "Unschedulable" ? "" : condition.reason);
     append(text, tail_of(condition.message));
-    return text;
+    return {"Unschedulable", text};
   }
-  if (pod.phase == "Unknown") return "helper pod's state is unknown: its node does not report";
+  if (pod.phase == "Unknown") {
+    return {"NodeUnknown", "helper pod's state is unknown: its node does not report"};
+  }
   return {};
 }
 
@@ -86,7 +102,10 @@ std::string stuck_because(const k8s::Pod& pod) {
 Outcome observe(const k8s::Pod& pod) {
   if (pod.phase == "Succeeded") return Outcome{.progress = {Progress::State::kSucceeded, {}}};
   if (pod.phase == "Failed") return failure(pod);
-  return Outcome{.progress = {Progress::State::kRunning, stuck_because(pod)}};
+  Stuck stuck = stuck_because(pod);
+  return Outcome{.progress = {.state = Progress::State::kRunning,
+                              .message = std::move(stuck.message),
+                              .reason = std::move(stuck.reason)}};
 }
 
 }  // namespace lpp::helperpod

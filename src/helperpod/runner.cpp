@@ -219,6 +219,7 @@ Result<Progress> HelperPodRunner::progress_of(const Known& known) {
                            : cmd_timeout;
     if (clock_.now() - known.first_seen > limit) {
       progress.state = Progress::State::kFailed;
+      if (progress.reason.empty()) progress.reason = "Timeout";
       progress.message = fmt::format(
           "helper pod {} did not {} within {} s{}{}", known.key.name,
           progress.started ? "end" : "start", limit.count(),

@@ -42,6 +42,11 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
           .resource_version = claim.meta.resource_version};
 }
 
+/// "Kind" of "Kind/name".
+std::string source_kind(const k8s::PersistentVolumeClaim& claim) {
+  return claim.data_source.substr(0, claim.data_source.find('/'));
+}
+
 }  // namespace
 
 struct ClaimReconciler::Scene {
@@ -54,10 +59,12 @@ struct ClaimReconciler::Scene {
   std::string volume_name;
   std::string node_name;  // selected node, "" = none
   std::string seen;       // everything a refusal or failure can depend on
+  std::optional<TimePoint> waiting_since;
 };
 
-Action ClaimReconciler::step(const ClaimKey& key) {
+Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiting_since) {
   Scene scene;
+  scene.waiting_since = waiting_since;
   scene.volume_name = volume_name_of(key.uid);
   scene.claim = world_.claims.get(key.claim);
 
@@ -80,6 +87,7 @@ Action ClaimReconciler::step(const ClaimKey& key) {
   scene.storage_class = world_.classes.get({"", scene.claim->class_name()});
   if (!should_provision(*scene.claim, scene.storage_class.get(), world_.provisioner_name)) {
     // Bound to another volume, or no node is selected any more.
+    world_.operations.forget(Work::kProvision, scene.volume_name);
     if (scene.recorded) return undo_.step(*scene.recorded);
     const bool waits_for_a_node =
         scene.claim->volume_name.empty() && asks_for(*scene.claim, world_.provisioner_name);
@@ -91,6 +99,7 @@ Action ClaimReconciler::step(const ClaimKey& key) {
 
 Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volume_name) {
   attempts_.erase(volume_name);
+  world_.operations.forget(Work::kProvision, volume_name);
   const auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, volume_name);
   if (!recorded.ok()) return Action::retry();
   if (!*recorded) return Action::done();
@@ -102,11 +111,15 @@ Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volum
 Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentVolume& volume) {
   const std::string different = difference(volume, *scene.claim, world_.provisioner_name);
   if (!different.empty()) {
-    report(scene, "PersistentVolume " + scene.volume_name + " exists but is not the one for this " +
-                      "claim: " + different + "; remove it if nothing uses it");
+    const std::string text = "PersistentVolume " + scene.volume_name +
+                             " exists but is not the one for this claim: " + different +
+                             "; remove it if nothing uses it";
+    count_failure(scene, "VolumeExists", text);
+    report(scene, text);
     return Action::await_change(Attempts::kResync);
   }
   attempts_.erase(scene.volume_name);
+  world_.operations.forget(Work::kProvision, scene.volume_name);
   // A helper pod for another path can only be left from a cache that was behind: its directory
   // goes.
   if (scene.recorded && scene.recorded->path != volume.path) return undo_.step(*scene.recorded);
@@ -159,7 +172,8 @@ Action ClaimReconciler::provision(Scene& scene) {
   }
   if (scene.attempt.in_flight > 0) {
     const int number = std::exchange(scene.attempt.in_flight, 0);
-    return attempt_failed(scene, number, "the helper pod was removed before it ended");
+    return attempt_failed(scene, number, "the helper pod was removed before it ended",
+                          "HelperPodRemoved");
   }
   if (scene.claim->meta.deleting())
     return Action::done();  // nothing new for a claim on its way out
@@ -182,14 +196,19 @@ Action ClaimReconciler::provision(Scene& scene) {
 Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape& shape) {
   // Reaching this point with a failed attempt means that its hold is over: the next one is due.
   if (scene.attempt.number >= operation.attempt) operation.attempt = scene.attempt.number + 1;
+  if (!scene.recorded || scene.recorded->attempt != operation.attempt) {
+    world_.operations.progressed(Work::kProvision, operation, Step::kQueued, {},
+                                 scene.waiting_since);
+  }
   const auto progress = world_.executor.ensure(operation);
   if (!progress.ok()) return api_failed(scene, progress.error());
+  world_.operations.progressed(Work::kProvision, operation, step_of(*progress), progress->message);
   switch (progress->state) {
     case Progress::State::kSucceeded:
       return create_volume(scene, operation, shape);
     case Progress::State::kFailed:
       scene.attempt.in_flight = 0;
-      return attempt_failed(scene, operation.attempt, progress->message);
+      return attempt_failed(scene, operation.attempt, progress->message, progress->reason);
     case Progress::State::kRunning:
       break;
   }
@@ -202,13 +221,15 @@ Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape
   return Action::await_change(kRecheck);
 }
 
-Action ClaimReconciler::attempt_failed(Scene& scene, int number, const std::string& message) {
+Action ClaimReconciler::attempt_failed(Scene& scene, int number, const std::string& message,
+                                       std::string reason) {
   const Duration wait = attempts_.wait_after(number);
   scene.attempt.number = number;
   scene.attempt.hold_until = world_.clock.now() + wait;
   scene.attempt.seen = scene.seen;
   scene.attempt.reported.clear();
   attempts_.set(scene.volume_name, scene.attempt);
+  count_failure(scene, std::move(reason), message);
   report(scene, message);
   return Action::await_change(wait);
 }
@@ -234,6 +255,8 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
             operation.storage_class);
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioningSucceeded,
                       "Successfully provisioned volume " + scene.volume_name);
+  world_.operations.succeeded(Work::kProvision, scene.volume_name, operation.storage_class,
+                              source_kind(*scene.claim));
   Attempt made;
   made.volume_made = world_.clock.now();
   attempts_.set(scene.volume_name, made);
@@ -266,6 +289,7 @@ Action ClaimReconciler::refuse(Scene& scene, const Refusal& refusal) {
   scene.attempt.hold_until = now + wait;
   scene.attempt.seen = scene.seen;
   attempts_.set(scene.volume_name, scene.attempt);
+  count_failure(scene, refusal.node_is_the_reason ? "NodeUnusable" : "Refused", refusal.message);
   report(scene, refusal.message);
   return reschedule_now ? reschedule(scene) : Action::await_change(wait);
 }
@@ -294,6 +318,7 @@ Action ClaimReconciler::reschedule(Scene& scene) {
 
 Action ClaimReconciler::api_failed(const Scene& scene, const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Action::done();
+  count_failure(scene, reason_of(error), error.message);
   if (worth_an_event(error)) {
     report(scene, error.message);
   } else {
@@ -301,6 +326,18 @@ Action ClaimReconciler::api_failed(const Scene& scene, const Error& error) {
               error.message);
   }
   return Action::retry();
+}
+
+void ClaimReconciler::count_failure(const Scene& scene, std::string reason,
+                                    const std::string& message) {
+  world_.operations.failed({.work = Work::kProvision,
+                            .volume = scene.volume_name,
+                            .claim = scene.claim->meta.key(),
+                            .node = scene.node_name,
+                            .storage_class = scene.claim->class_name(),
+                            .source = source_kind(*scene.claim),
+                            .reason = std::move(reason),
+                            .message = message});
 }
 
 /// One Warning event and log line per distinct message and attempt.

@@ -25,7 +25,8 @@ class ClaimReconciler {
   ClaimReconciler(World& world, Attempts& attempts)
       : world_(world), attempts_(attempts), undo_(world, attempts) {}
 
-  Action step(const ClaimKey& key);
+  /// `waiting_since` is when the key came into the queue.
+  Action step(const ClaimKey& key, std::optional<TimePoint> waiting_since = {});
 
  private:
   struct Scene;  // what one step found
@@ -34,13 +35,14 @@ class ClaimReconciler {
   Action volume_exists(const Scene& scene, const k8s::PersistentVolume& volume);
   Action provision(Scene& scene);
   Action run(Scene& scene, helperpod::Operation operation, const VolumeShape& shape);
-  Action attempt_failed(Scene& scene, int number, const std::string& message);
+  Action attempt_failed(Scene& scene, int number, const std::string& message, std::string reason);
   Action create_volume(Scene& scene, const helperpod::Operation& operation,
                        const VolumeShape& shape);
   Action await_made_volume(Scene& scene);
   Action refuse(Scene& scene, const Refusal& refusal);
   Action reschedule(Scene& scene);
   Action api_failed(const Scene& scene, const Error& error);
+  void count_failure(const Scene& scene, std::string reason, const std::string& message);
   void report(const Scene& scene, const std::string& message);
 
   World& world_;

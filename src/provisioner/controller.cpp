@@ -53,9 +53,10 @@ void work(Queue& queue, const Step& step) {
 }  // namespace
 
 struct Controller::Term {
-  Term(World& world, const ControllerOptions& options)
-      : claims(world.clock, kBackoff),
-        volumes(world.clock, kBackoff),
+  Term(World& world, const ControllerOptions& options, k8s::WorkQueueStats& claim_stats,
+       k8s::WorkQueueStats& volume_stats)
+      : claims(world.clock, kBackoff, &claim_stats),
+        volumes(world.clock, kBackoff, &volume_stats),
         claim_attempts(world.clock, kBackoff, options.provisioning_retry_count),
         volume_attempts(world.clock, kBackoff, options.deletion_retry_count),
         claim_reconciler(world, claim_attempts),
@@ -63,11 +64,15 @@ struct Controller::Term {
     for (int i = 0; i < options.worker_threads; ++i) {
       workers.emplace_back([this, i] {
         set_thread_name("work-claim-" + std::to_string(i));
-        work(claims, [this](const ClaimKey& key) { return claim_reconciler.step(key); });
+        work(claims, [this](const ClaimKey& key) {
+          return claim_reconciler.step(key, claims.waiting_since(key));
+        });
       });
       workers.emplace_back([this, i] {
         set_thread_name("work-vol-" + std::to_string(i));
-        work(volumes, [this](const std::string& name) { return volume_reconciler.step(name); });
+        work(volumes, [this](const std::string& name) {
+          return volume_reconciler.step(name, volumes.waiting_since(name));
+        });
       });
     }
   }
@@ -100,7 +105,7 @@ Controller::Controller(World& world, helperpod::HelperPodRunner& runner, Informe
 Controller::~Controller() { stop_working(); }
 
 void Controller::start_working() {
-  auto term = std::make_shared<Term>(world_, options_);
+  auto term = std::make_shared<Term>(world_, options_, claim_stats_, volume_stats_);
   {
     MutexLock lock(mutex_);
     term_ = term;
@@ -122,7 +127,9 @@ void Controller::stop_working() {
     term = std::move(term_);
     term_.reset();
   }
-  if (term) term->stop();
+  if (!term) return;
+  term->stop();
+  world_.operations.forget_all();
 }
 
 void Controller::config_changed() {
@@ -141,6 +148,18 @@ void Controller::config_changed() {
 std::shared_ptr<Controller::Term> Controller::term() const {
   MutexLock lock(mutex_);
   return term_;
+}
+
+std::optional<k8s::WorkQueueState> Controller::claim_queue() const {
+  const auto term = this->term();
+  if (!term) return std::nullopt;
+  return term->claims.state();
+}
+
+std::optional<k8s::WorkQueueState> Controller::volume_queue() const {
+  const auto term = this->term();
+  if (!term) return std::nullopt;
+  return term->volumes.state();
 }
 
 void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change) {

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "base/sync.h"
 #include "helperpod/runner.h"
 #include "k8s/informer.h"
+#include "k8s/work_queue.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
@@ -43,6 +45,12 @@ class Controller {
   /// To be called when another configuration has been published.
   void config_changed();
 
+  /// For metrics and probes. The states are empty while nothing is worked on.
+  const k8s::WorkQueueStats& claim_stats() const { return claim_stats_; }
+  const k8s::WorkQueueStats& volume_stats() const { return volume_stats_; }
+  std::optional<k8s::WorkQueueState> claim_queue() const;
+  std::optional<k8s::WorkQueueState> volume_queue() const;
+
  private:
   struct Term;  // queues and workers between start_working() and stop_working()
 
@@ -57,6 +65,8 @@ class Controller {
   helperpod::HelperPodRunner& runner_;
   const Informers informers_;
   const ControllerOptions options_;
+  k8s::WorkQueueStats claim_stats_;
+  k8s::WorkQueueStats volume_stats_;
   mutable Mutex mutex_;
   std::shared_ptr<Term> term_ LPP_GUARDED_BY(mutex_);
 };

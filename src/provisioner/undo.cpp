@@ -72,6 +72,7 @@ Action Undo::go_on(const Operation& recorded) {
   if (attempt.number >= undo.attempt) undo.attempt = attempt.number + 1;
   const auto progress = world_.executor.ensure(undo);
   if (!progress.ok()) return failed(undo, progress.error());
+  world_.operations.progressed(Work::kUndo, undo, step_of(*progress), progress->message);
   switch (progress->state) {
     case Progress::State::kRunning:
       return Action::await_change(kRecheck);
@@ -84,6 +85,7 @@ Action Undo::go_on(const Operation& recorded) {
   const Duration wait = attempts_.wait_after(attempt.number);
   attempt.hold_until = world_.clock.now() + wait;
   attempts_.set(key, attempt);
+  count_failure(undo, progress->reason, progress->message);
   world_.events.event({.kind = "PersistentVolumeClaim",
                        .api_version = "v1",
                        .ns = undo.claim.ns,
@@ -108,11 +110,24 @@ Action Undo::clean_up(std::string_view volume_name, bool undo_too) {
     if (!*undone) return Action::await_change(kRecheck);
   }
   attempts_.erase("undo/" + std::string(volume_name));
+  world_.operations.succeeded(Work::kUndo, volume_name, {});
   return Action::done();
+}
+
+void Undo::count_failure(const Operation& operation, std::string reason,
+                         const std::string& message) {
+  world_.operations.failed({.work = Work::kUndo,
+                            .volume = operation.volume_name,
+                            .claim = operation.claim,
+                            .node = operation.node,
+                            .storage_class = operation.storage_class,
+                            .reason = std::move(reason),
+                            .message = message});
 }
 
 Action Undo::failed(const Operation& operation, const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Action::done();
+  count_failure(operation, reason_of(error), error.message);
   log::warn("undo of a create operation failed for now volume={} claim={}: {}",
             operation.volume_name, operation.claim.to_string(), error.message);
   return Action::retry();

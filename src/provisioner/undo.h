@@ -30,6 +30,8 @@ class Undo {
 
  private:
   Action clean_up(std::string_view volume_name, bool undo_too);
+  void count_failure(const helperpod::Operation& operation, std::string reason,
+                     const std::string& message);
   Action failed(const helperpod::Operation& operation, const Error& error);
 
   World& world_;

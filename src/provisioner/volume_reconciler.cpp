@@ -25,16 +25,17 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
 
 }  // namespace
 
-Action VolumeReconciler::step(const std::string& name) {
+Action VolumeReconciler::step(const std::string& name, std::optional<TimePoint> waiting_since) {
   const auto volume = world_.volumes.get({"", name});
   if (volume == nullptr) return volume_gone(name);
   if (!is_ours(*volume, world_.provisioner_name)) return Action::done();
   if (!wants_delete(*volume, world_.claims)) return keep(*volume);
-  return remove_directory(*volume);
+  return remove_directory(*volume, waiting_since);
 }
 
 Action VolumeReconciler::volume_gone(const std::string& name) {
   attempts_.erase(name);
+  world_.operations.forget(Work::kDelete, name);
   const auto recorded = world_.executor.recorded(helperpod::HelperAction::kDelete, name);
   if (!recorded.ok()) return Action::retry();
   // What an undo records belongs to the claim queue.
@@ -48,6 +49,7 @@ Action VolumeReconciler::volume_gone(const std::string& name) {
 /// Our finalizer is on volumes whose directory we will remove, and on no others.
 Action VolumeReconciler::keep(const k8s::PersistentVolume& volume) {
   attempts_.erase(volume.meta.name);
+  world_.operations.forget(Work::kDelete, volume.meta.name);
   const bool wanted = volume.reclaim_policy == "Delete";
   const bool present = has_finalizer(volume);
   const bool add = wanted && !present && !volume.meta.deleting() && volume.phase == "Bound";
@@ -59,7 +61,8 @@ Action VolumeReconciler::keep(const k8s::PersistentVolume& volume) {
   return Action::done();
 }
 
-Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
+Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
+                                          std::optional<TimePoint> waiting_since) {
   const auto config = world_.config.current();
   Attempt attempt = attempts_.get(volume.meta.name);
   const VolumeNode node = node_of(volume, world_.nodes);
@@ -116,8 +119,12 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   }
   if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
 
+  if (!*recorded || (*recorded)->attempt != operation.attempt) {
+    world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);
+  }
   const auto progress = world_.executor.ensure(operation);
   if (!progress.ok()) return api_failed(volume, progress.error());
+  world_.operations.progressed(Work::kDelete, operation, step_of(*progress), progress->message);
   switch (progress->state) {
     case Progress::State::kRunning:
       if (!progress->message.empty()) report(volume, progress->message);
@@ -133,6 +140,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume) {
   attempt.hold_until = world_.clock.now() + wait;
   attempt.seen = seen;
   attempts_.set(volume.meta.name, attempt);
+  count_failure(volume, progress->reason, progress->message);
   report(volume, progress->message);
   return Action::await_change(wait);
 }
@@ -143,6 +151,7 @@ Action VolumeReconciler::refuse(const k8s::PersistentVolume& volume, const std::
   attempt.hold_until = world_.clock.now() + Attempts::kResync;
   attempt.seen = seen;
   attempts_.set(volume.meta.name, attempt);
+  count_failure(volume, "Refused", message);
   report(volume, message);
   return Action::await_change(Attempts::kResync);
 }
@@ -163,6 +172,12 @@ Action VolumeReconciler::remove_volume(const k8s::PersistentVolume& volume) {
     if (!patched.ok() && !patched.error().is(ErrorCode::kNotFound)) {
       return api_failed(volume, patched.error());
     }
+  }
+  // Somebody else's finalizer may keep it: then this is repeated, but it is no other deletion.
+  if (attempts_.get(volume.meta.name).removal_seen_by != TimePoint{}) {
+    world_.operations.forget(Work::kDelete, volume.meta.name);
+  } else {
+    world_.operations.succeeded(Work::kDelete, volume.meta.name, volume.storage_class_name);
   }
   log::info("volume deleted volume={} claim={} path={}", volume.meta.name, volume.claim.to_string(),
             log::quoted(volume.path));
@@ -185,6 +200,7 @@ Result<void> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volu
 }
 
 Action VolumeReconciler::api_failed(const k8s::PersistentVolume& volume, const Error& error) {
+  if (!error.is(ErrorCode::kCancelled)) count_failure(volume, reason_of(error), error.message);
   switch (error.code) {
     case ErrorCode::kCancelled:
       return Action::done();
@@ -198,6 +214,17 @@ Action VolumeReconciler::api_failed(const k8s::PersistentVolume& volume, const E
       log::warn("volume={}: {}", volume.meta.name, error.message);
   }
   return Action::retry();
+}
+
+void VolumeReconciler::count_failure(const k8s::PersistentVolume& volume, std::string reason,
+                                     const std::string& message) {
+  world_.operations.failed({.work = Work::kDelete,
+                            .volume = volume.meta.name,
+                            .claim = volume.claim,
+                            .node = node_of(volume, world_.nodes).name,
+                            .storage_class = volume.storage_class_name,
+                            .reason = std::move(reason),
+                            .message = message});
 }
 
 /// One Warning event and log line per distinct message and attempt.

@@ -17,17 +17,21 @@ class VolumeReconciler {
   VolumeReconciler(World& world, Attempts& attempts) : world_(world), attempts_(attempts) {}
 
   /// `name` is that of a PersistentVolume that exists or existed.
-  Action step(const std::string& name);
+  /// `waiting_since` is when the name came into the queue.
+  Action step(const std::string& name, std::optional<TimePoint> waiting_since = {});
 
  private:
   Action volume_gone(const std::string& name);
   Action keep(const k8s::PersistentVolume& volume);
-  Action remove_directory(const k8s::PersistentVolume& volume);
+  Action remove_directory(const k8s::PersistentVolume& volume,
+                          std::optional<TimePoint> waiting_since);
   Action refuse(const k8s::PersistentVolume& volume, const std::string& seen,
                 const std::string& message);
   Action remove_volume(const k8s::PersistentVolume& volume);
   Result<void> patch_finalizer(const k8s::PersistentVolume& volume, bool present);
   Action api_failed(const k8s::PersistentVolume& volume, const Error& error);
+  void count_failure(const k8s::PersistentVolume& volume, std::string reason,
+                     const std::string& message);
   void report(const k8s::PersistentVolume& volume, const std::string& message);
 
   World& world_;

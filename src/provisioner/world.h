@@ -12,6 +12,7 @@
 #include "k8s/event_recorder.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
+#include "provisioner/operations.h"
 
 namespace lpp::provisioner {
 
@@ -27,10 +28,14 @@ struct World {
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::StorageClass>& classes;
   const k8s::Store<k8s::Node>& nodes;
+  Operations& operations;
 };
 
 /// A step in progress outside is looked at again after this, even if no change is seen.
 inline constexpr std::chrono::seconds kRecheck{15};
+
+/// The word by which failures of an API call are counted.
+std::string reason_of(const Error& error);
 
 /// True when the API server itself says that the node does not exist (the cache may be behind).
 /// Errors other than "not found" are passed on.

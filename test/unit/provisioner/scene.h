@@ -79,8 +79,9 @@ struct Scene {
   k8s::StoreWriter<k8s::PersistentVolume> volumes;
   k8s::StoreWriter<k8s::StorageClass> classes;
   k8s::StoreWriter<k8s::Node> nodes;
-  provisioner::World world{kProvisionerName, client, clock,   events,  executor,
-                           config,           claims, volumes, classes, nodes};
+  provisioner::Operations operations{clock};
+  provisioner::World world{kProvisionerName, client,  clock,   events, executor,  config,
+                           claims,           volumes, classes, nodes,  operations};
   provisioner::Attempts attempts{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};
 

@@ -1,0 +1,212 @@
+#include "provisioner/operations.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/strings.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+constexpr std::size_t kMaxText = 1024;
+
+std::string cut(std::string_view text) { return std::string(truncate_utf8(text, kMaxText)); }
+
+/// A reason may come from the cluster; as a label it is one plain word.
+std::string label_of(std::string_view reason) {
+  const bool plain = !reason.empty() && reason.size() <= 40 &&
+                     std::all_of(reason.begin(), reason.end(),
+                                 [](unsigned char c) { return std::isalnum(c) != 0; });
+  return plain ? std::string(reason) : "Other";
+}
+
+}  // namespace
+
+std::string_view to_string(Work work) {
+  switch (work) {
+    case Work::kProvision:
+      return "provision";
+    case Work::kDelete:
+      return "delete";
+    case Work::kUndo:
+      return "undo";
+  }
+  return "provision";
+}
+
+std::string_view to_string(Step step) {
+  switch (step) {
+    case Step::kQueued:
+      return "queued";
+    case Step::kPodStart:
+      return "pod_start";
+    case Step::kScript:
+      return "script";
+    case Step::kVolume:
+      return "volume";
+    case Step::kWaiting:
+      return "waiting";
+  }
+  return "queued";
+}
+
+Step step_of(const helperpod::Progress& progress) {
+  if (progress.state == helperpod::Progress::State::kSucceeded) return Step::kVolume;
+  return progress.started ? Step::kScript : Step::kPodStart;
+}
+
+void Operations::count_step(Work work, const Known& known, TimePoint now) {
+  if (known.step_cut || known.step == Step::kWaiting) return;
+  totals_.steps.at({std::string(to_string(work)), std::string(to_string(known.step))})
+      .observe(now - known.step_began);
+}
+
+void Operations::progressed(Work work, const helperpod::Operation& operation, Step step,
+                            std::string_view problem, std::optional<TimePoint> since) {
+  const TimePoint now = clock_.now();
+  const TimePoint began = since.value_or(now);
+  MutexLock lock(mutex_);
+  auto it = known_.find({work, operation.volume_name});
+  if (it == known_.end()) {
+    if (known_.size() >= kMaxInFlight) return;
+    const bool cut = step != Step::kQueued;
+    it = known_
+             .try_emplace(Key{work, operation.volume_name}, Known{.step = step,
+                                                                  .began = began,
+                                                                  .attempt_began = began,
+                                                                  .step_began = began,
+                                                                  .attempt_cut = cut,
+                                                                  .step_cut = cut})
+             .first;
+  }
+  Known& known = it->second;
+  if (known.attempt != operation.attempt) {
+    if (known.attempt != 0) {  // another attempt
+      known.attempt_began = known.step_began = began;
+      known.attempt_cut = known.step_cut = step != Step::kQueued;
+    }
+    known.attempt = operation.attempt;
+    known.claim = operation.claim;
+    known.node = operation.node;
+    known.step = step;
+  } else if (known.step != step) {
+    count_step(work, known, now);
+    known.step = step;
+    known.step_began = now;
+    known.step_cut = false;
+  }
+  known.problem = cut(problem);
+}
+
+void Operations::succeeded(Work work, std::string_view volume, const std::string& storage_class,
+                           const std::string& source) {
+  const TimePoint now = clock_.now();
+  std::optional<Duration> took;
+  {
+    MutexLock lock(mutex_);
+    if (const auto it = known_.find({work, std::string(volume)}); it != known_.end()) {
+      count_step(work, it->second, now);
+      if (!it->second.attempt_cut) took = now - it->second.attempt_began;
+      known_.erase(it);
+    }
+  }
+  switch (work) {
+    case Work::kProvision:
+      ++totals_.provisioned.at({storage_class, source});
+      (void)totals_.provision_failed.at({storage_class, source});  // 0 is a figure too
+      if (took) totals_.provision_duration.at({storage_class, source}).observe(*took);
+      break;
+    case Work::kDelete:
+      ++totals_.deleted.at({storage_class});
+      (void)totals_.delete_failed.at({storage_class});
+      if (took) totals_.delete_duration.at({storage_class}).observe(*took);
+      break;
+    case Work::kUndo:
+      break;
+  }
+}
+
+void Operations::failed(Failure failure) {
+  const TimePoint now = clock_.now();
+  const std::string work(to_string(failure.work));
+  ++totals_.failures.at({work, label_of(failure.reason)});
+  if (failure.work == Work::kProvision) {
+    ++totals_.provision_failed.at({failure.storage_class, failure.source});
+    (void)totals_.provisioned.at({failure.storage_class, failure.source});
+  } else if (failure.work == Work::kDelete) {
+    ++totals_.delete_failed.at({failure.storage_class});
+    (void)totals_.deleted.at({failure.storage_class});
+  }
+  failure.message = cut(failure.message);
+  MutexLock lock(mutex_);
+  Key key{failure.work, failure.volume};
+  auto it = known_.find(key);
+  if (it == known_.end() && known_.size() < kMaxInFlight) {
+    it = known_.try_emplace(std::move(key), Known{.began = now, .attempt_began = now}).first;
+    it->second.claim = failure.claim;
+    it->second.node = failure.node;
+  }
+  if (it != known_.end()) {
+    it->second.step = Step::kWaiting;
+    it->second.step_began = now;
+    it->second.problem = failure.message;
+  }
+  failures_.push_front({std::move(failure), clock_.wall_now()});
+  if (failures_.size() > kMaxFailures) failures_.pop_back();
+}
+
+void Operations::forget(Work work, std::string_view volume) {
+  MutexLock lock(mutex_);
+  if (!known_.empty()) known_.erase({work, std::string(volume)});
+}
+
+void Operations::forget_all() {
+  MutexLock lock(mutex_);
+  known_.clear();
+}
+
+std::vector<InFlight> Operations::in_flight(std::size_t limit) const {
+  const TimePoint now = clock_.now();
+  std::vector<InFlight> all;
+  {
+    MutexLock lock(mutex_);
+    all.reserve(known_.size());
+    for (const auto& [key, known] : known_) {
+      all.push_back({.work = key.work,
+                     .volume = key.volume,
+                     .claim = known.claim,
+                     .node = known.node,
+                     .attempt = known.attempt,
+                     .step = known.step,
+                     .age = now - known.began,
+                     .step_age = now - known.step_began,
+                     .problem = known.problem});
+    }
+  }
+  const std::size_t count = std::min(limit, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count), all.end(),
+                    [](const InFlight& a, const InFlight& b) { return a.age > b.age; });
+  all.resize(count);
+  return all;
+}
+
+std::map<Work, Operations::Load> Operations::load() const {
+  const TimePoint now = clock_.now();
+  std::map<Work, Load> loads{{Work::kProvision, {}}, {Work::kDelete, {}}, {Work::kUndo, {}}};
+  MutexLock lock(mutex_);
+  for (const auto& [key, known] : known_) {
+    Load& load = loads[key.work];
+    ++load.count;
+    if (known.step == Step::kWaiting) ++load.waiting;
+    load.oldest = std::max(load.oldest, now - known.began);
+  }
+  return loads;
+}
+
+std::vector<PastFailure> Operations::recent_failures() const {
+  MutexLock lock(mutex_);
+  return {failures_.begin(), failures_.end()};
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,194 @@
+#include "provisioner/operations.h"
+
+#include <doctest/doctest.h>
+
+#include "provisioner/claim_reconciler.h"
+#include "provisioner/volume_reconciler.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace std::chrono_literals;
+using helperpod::HelperAction;
+using helperpod::Operation;
+
+namespace {
+
+Operation operation(const std::string& volume, int attempt = 1) {
+  Operation out;
+  out.volume_name = volume;
+  out.claim = {"app", "data"};
+  out.node = "n1";
+  out.attempt = attempt;
+  return out;
+}
+
+/// "provision/queued 2.5s" of each step that was counted once.
+std::vector<std::string> steps(const Operations& operations) {
+  std::vector<std::string> out;
+  for (const auto* entry : operations.totals().steps.entries()) {
+    out.push_back(entry->first[0] + "/" + entry->first[1] + " " +
+                  std::to_string(static_cast<int>(entry->second.snapshot().sum_seconds)));
+  }
+  return out;
+}
+
+template <typename Value, std::size_t N>
+std::map<std::string, std::uint64_t> counts(const ByLabels<Value, N>& values) {
+  std::map<std::string, std::uint64_t> out;
+  for (const auto* entry : values.entries()) {
+    std::string labels;
+    for (const std::string& label : entry->first) labels += (labels.empty() ? "" : "/") + label;
+    out[labels] = entry->second.load();
+  }
+  return out;
+}
+
+using Counts = std::map<std::string, std::uint64_t>;
+using Lines = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("each step of an operation is timed, waiting in the queue included") {
+  FakeClock clock;
+  Operations operations(clock);
+  const TimePoint queued = clock.now();
+  clock.advance(2s);
+  operations.progressed(Work::kProvision, operation("v"), Step::kQueued, {}, queued);
+  clock.advance(1s);
+  operations.progressed(Work::kProvision, operation("v"), Step::kPodStart);
+  operations.progressed(Work::kProvision, operation("v"), Step::kPodStart, "ErrImagePull");
+  clock.advance(5s);
+  operations.progressed(Work::kProvision, operation("v"), Step::kScript);
+  auto flying = operations.in_flight(10);
+  REQUIRE(flying.size() == 1);
+  CHECK(flying[0].age == 8s);
+  CHECK(flying[0].step == Step::kScript);
+  CHECK(flying[0].step_age == 0s);
+  CHECK(flying[0].problem.empty());
+  CHECK(flying[0].claim.to_string() == "app/data");
+  clock.advance(7s);
+  operations.progressed(Work::kProvision, operation("v"), Step::kVolume);
+  clock.advance(9s);
+  operations.succeeded(Work::kProvision, "v", "fast");
+  CHECK(steps(operations) == Lines{"provision/pod_start 5", "provision/queued 3",
+                                   "provision/script 7", "provision/volume 9"});
+  CHECK(operations.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds ==
+        24);
+  CHECK(operations.in_flight(10).empty());
+}
+
+TEST_CASE("what was begun before a restart is counted but not timed") {
+  FakeClock clock;
+  Operations operations(clock);
+  operations.progressed(Work::kDelete, operation("v"), Step::kScript);
+  clock.advance(5s);
+  operations.progressed(Work::kDelete, operation("v"), Step::kVolume);
+  clock.advance(3s);
+  operations.succeeded(Work::kDelete, "v", "fast");
+  CHECK(steps(operations) == Lines{"delete/volume 3"});
+  CHECK(counts(operations.totals().deleted) == Counts{{"fast", 1}});
+  CHECK(operations.totals().delete_duration.entries().empty());
+}
+
+TEST_CASE("a failed operation waits, keeps its age and is timed from its last attempt") {
+  FakeClock clock;
+  Operations operations(clock);
+  operations.progressed(Work::kProvision, operation("v"), Step::kQueued);
+  clock.advance(10s);
+  operations.failed({.work = Work::kProvision,
+                     .volume = "v",
+                     .storage_class = "fast",
+                     .reason = "ScriptFailed",
+                     .message = "exit code 1"});
+  CHECK(operations.load().at(Work::kProvision).waiting == 1);
+  CHECK(operations.in_flight(1)[0].problem == "exit code 1");
+  clock.advance(10s);
+  operations.progressed(Work::kProvision, operation("v", 2), Step::kQueued);
+  clock.advance(1s);
+  CHECK(operations.load().at(Work::kProvision).waiting == 0);
+  CHECK(operations.load().at(Work::kProvision).oldest == 21s);
+  operations.succeeded(Work::kProvision, "v", "fast");
+  CHECK(operations.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds == 1);
+  CHECK(counts(operations.totals().provision_failed) == Counts{{"fast/", 1}});
+  CHECK(counts(operations.totals().failures) == Counts{{"provision/ScriptFailed", 1}});
+}
+
+TEST_CASE("only the newest failures and a limited number of operations are kept") {
+  FakeClock clock;
+  Operations operations(clock);
+  for (std::size_t i = 0; i < Operations::kMaxInFlight + 10; ++i) {
+    operations.failed({.volume = std::to_string(i), .message = std::string(5000, 'x')});
+  }
+  CHECK(operations.in_flight(100'000).size() == Operations::kMaxInFlight);
+  const auto failures = operations.recent_failures();
+  REQUIRE(failures.size() == Operations::kMaxFailures);
+  CHECK(failures[0].failure.volume == std::to_string(Operations::kMaxInFlight + 9));
+  CHECK(failures[0].failure.message.size() == 1024);
+  operations.forget_all();
+  CHECK(operations.in_flight(10).empty());
+}
+
+TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done or gone") {
+  Scene scene;
+  scene.put(claim("a").node("n1"));
+  ClaimReconciler reconciler(scene.world, scene.attempts);
+  const ClaimKey key{{"default", "a"}, "uid-a"};
+  (void)reconciler.step(key);
+  CHECK(scene.operations.in_flight(1).at(0).step == Step::kPodStart);
+
+  SUBCASE("success") {
+    scene.executor.succeed(HelperAction::kCreate, "pvc-uid-a");
+    scene.transport.on("POST", "/persistentvolumes").reply(201);
+    (void)reconciler.step(key);
+    CHECK(counts(scene.operations.totals().provisioned) == Counts{{"local-path/", 1}});
+    CHECK(scene.operations.recent_failures().empty());
+  }
+  SUBCASE("a failing script") {
+    scene.executor.fail(HelperAction::kCreate, "pvc-uid-a", "exit code 1");
+    (void)reconciler.step(key);
+    CHECK(scene.operations.in_flight(1).at(0).step == Step::kWaiting);
+    CHECK(scene.operations.recent_failures().at(0).failure.message == "exit code 1");
+    CHECK(scene.operations.recent_failures().at(0).failure.node == "n1");
+    // Looked at again before its time: the same failure, not another.
+    (void)reconciler.step(key);
+    CHECK(counts(scene.operations.totals().provision_failed) == Counts{{"local-path/", 1}});
+    scene.claims.erase({"default", "a"});
+    scene.transport.on("GET", "/persistentvolumes").reply(404);
+    (void)reconciler.step(key);
+    CHECK(scene.operations.in_flight(2).size() == 1);
+    CHECK(scene.operations.in_flight(1).at(0).work == Work::kUndo);
+    scene.executor.succeed(HelperAction::kDelete, "pvc-uid-a");
+    (void)reconciler.step(key);
+  }
+  SUBCASE("an API server that does not want the volume") {
+    scene.executor.succeed(HelperAction::kCreate, "pvc-uid-a");
+    scene.transport.on("POST", "/persistentvolumes").reply(403);
+    (void)reconciler.step(key);
+    CHECK(counts(scene.operations.totals().failures) == Counts{{"provision/ApiForbidden", 1}});
+    scene.put(volume("pvc-uid-a").claim("default", "a").host_path("/data/pvc-uid-a_default_a"));
+    (void)reconciler.step(key);
+  }
+  CHECK(scene.operations.in_flight(10).empty());
+}
+
+TEST_CASE("a volume that others keep from going is one deletion, however often we look") {
+  Scene scene;
+  scene.put(
+      volume("pvc-1").claim("default", "a").phase("Released").host_path("/data/pvc-1").node("n1"));
+  VolumeReconciler reconciler(scene.world, scene.attempts);
+  (void)reconciler.step("pvc-1");
+  scene.executor.succeed(HelperAction::kDelete, "pvc-1");
+  scene.transport.on("DELETE", "/persistentvolumes").always([](const auto&) {
+    return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
+  });
+  scene.transport.on("PATCH", "/persistentvolumes").always([](const auto&) {
+    return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
+  });
+  for (int i = 0; i < 3; ++i) {
+    (void)reconciler.step("pvc-1");
+    scene.clock.advance(20s);
+  }
+  CHECK(counts(scene.operations.totals().deleted) == Counts{{"local-path", 1}});
+}
