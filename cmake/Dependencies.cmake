@@ -7,3 +7,5 @@ find_package(spdlog 1.10 REQUIRED)
 pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
 # pkg-config, because its -D flags change the layout of cpp-httplib's classes.
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
+# The metrics' data model and text format; we serve them ourselves.
+pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)

@@ -1,12 +1,14 @@
 #include "app/app.h"
 
-#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <thread>
 
 #include "app/config_loader.h"
+#include "app/health_checks.h"
 #include "app/health_server.h"
+#include "app/metrics.h"
+#include "app/status_page.h"
 #include "app/version.h"
 #include "app/wiring.h"
 #include "base/clock.h"
@@ -15,6 +17,7 @@
 #include "helperpod/runner.h"
 #include "k8s/httplib_transport.h"
 #include "k8s/leader_elector.h"
+#include "k8s/metered_transport.h"
 #include "k8s/rate_limiter.h"
 #include "provisioner/controller.h"
 
@@ -44,19 +47,20 @@ Result<k8s::RestConfig> rest_config(const Options& options) {
 class App::Impl {
  public:
   Impl(const Options& options, Clock& clock, std::unique_ptr<k8s::Transport> transport,
-       std::stop_token stop)
+       std::string api_host, std::stop_token stop)
       : options_(options),
         clock_(clock),
         stop_(std::move(stop)),
-        transport_(std::move(transport)),
+        connections_(std::move(transport)),
+        transport_(*connections_, clock_),
         limiter_(options.client_throttle
                      ? std::make_unique<k8s::RateLimiter>(clock_, options.client_throttle->qps,
                                                           options.client_throttle->burst)
                      : nullptr),
-        client_(*transport_, clock_, {.stop = abort_.get_token(), .rate_limiter = limiter_.get()}),
-        fenced_(*transport_, clock_, [this] { return elector_->valid_until(); }),
+        client_(transport_, clock_, {.stop = abort_.get_token(), .rate_limiter = limiter_.get()}),
+        fenced_(transport_, clock_, [this] { return elector_->valid_until(); }),
         leader_client_(
-            options.leader_election.enabled ? static_cast<k8s::Transport&>(fenced_) : *transport_,
+            options.leader_election.enabled ? static_cast<k8s::Transport&>(fenced_) : transport_,
             clock_, {.stop = abort_.get_token(), .rate_limiter = limiter_.get()}),
         identity_(make_identity()),
         events_(client_, clock_, options.provisioner_name + "_" + identity_),
@@ -78,7 +82,7 @@ class App::Impl {
         config_({.config_map = {options.namespace_name, options.configmap_name},
                  .allow_unsafe_template = options.allow_unsafe_helper_pod_template},
                 config_source(options, config_map_, clock_),
-                template_source(options, config_map_, clock_), client_, events_),
+                template_source(options, config_map_, clock_), client_, events_, clock_),
         runner_(leader_client_, clock_, pods_.store(),
                 {.provisioner_name = options.provisioner_name,
                  .ns = options.namespace_name,
@@ -86,6 +90,7 @@ class App::Impl {
                  .config_map = options.configmap_name,
                  .helper_image = options.helper_image},
                 [this] { return current(); }),
+        operations_(clock_),
         world_{options.provisioner_name,
                leader_client_,
                clock_,
@@ -95,7 +100,8 @@ class App::Impl {
                claims_.store(),
                volumes_.store(),
                classes_.store(),
-               nodes_.store()},
+               nodes_.store(),
+               operations_},
         controller_(world_, runner_, {claims_, volumes_, classes_, nodes_, pods_},
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
@@ -110,14 +116,17 @@ class App::Impl {
                     },
                 .stopped_leading = [this] { stop_working(); },
                 .new_leader =
-                    [](const std::string& holder) { log::info("leader is {}", holder); }})) {}
+                    [](const std::string& holder) { log::info("leader is {}", holder); }})),
+        subjects_(make_subjects(std::move(api_host))),
+        metrics_(subjects_) {}
 
   Result<void> start();
   void work();
   void shut_down();
 
  private:
-  Result<void> check_ready() const;
+  Subjects make_subjects(std::string api_host) const;
+  HealthEndpoints endpoints() const;
   bool synced() const {
     return claims_.has_synced() && volumes_.has_synced() && classes_.has_synced() &&
            nodes_.has_synced() && pods_.has_synced();
@@ -131,14 +140,14 @@ class App::Impl {
   Clock& clock_;
   const std::stop_token stop_;  // the process is to end
   std::stop_source abort_;      // cuts running API calls short at the end of a shutdown
-  std::unique_ptr<k8s::Transport> transport_;
+  std::unique_ptr<k8s::Transport> connections_;
+  k8s::MeteredTransport transport_;
   std::unique_ptr<k8s::RateLimiter> limiter_;
   k8s::ApiClient client_;
   k8s::FencedTransport fenced_;
   k8s::ApiClient leader_client_;  // of everything that only the leader may do
   const std::string identity_;
   k8s::EventRecorder events_;
-  std::unique_ptr<HealthServer> health_;
   std::atomic<bool> stopping_ = false;
   k8s::Informer<k8s::ConfigMap> config_map_;
   k8s::Informer<k8s::PersistentVolumeClaim> claims_;
@@ -148,17 +157,20 @@ class App::Impl {
   k8s::Informer<k8s::Pod> pods_;
   ConfigLoader config_;
   helperpod::HelperPodRunner runner_;
+  provisioner::Operations operations_;
   provisioner::World world_;
   provisioner::Controller controller_;
   std::unique_ptr<k8s::LeaderElector> elector_;
+  const Subjects subjects_;
+  const Metrics metrics_;
+  std::unique_ptr<HealthServer> health_;
 };
 
 Result<void> App::Impl::start() {
   if (options_.leader_election.enabled) {
     LPP_RETURN_IF_ERROR(k8s::LeaderElector::validate(elector_options()), "leader election");
   }
-  auto health = HealthServer::start(options_.health_port,
-                                    {{"caches", [this] { return check_ready(); }}}, clock_);
+  auto health = HealthServer::start(options_.health_port, endpoints(), clock_);
   if (health.ok()) {
     health_ = *std::move(health);
     log::info("health server listens on port {}", health_->port());
@@ -235,21 +247,53 @@ bool App::Impl::wait_for_sync() {
   return true;
 }
 
-Result<void> App::Impl::check_ready() const {
-  if (stopping_) return Error{.code = ErrorCode::kUnavailable, .message = "stopping"};
-  const std::array<std::pair<const char*, bool>, 5> caches{{
-      {"persistentvolumeclaims", claims_.has_synced()},
-      {"persistentvolumes", volumes_.has_synced()},
-      {"storageclasses", classes_.has_synced()},
-      {"nodes", nodes_.has_synced()},
-      {"pods", pods_.has_synced()},
-  }};
-  std::string missing;
-  for (const auto& [name, has_synced] : caches) {
-    if (!has_synced) missing += (missing.empty() ? "not listed yet: " : ", ") + std::string(name);
+namespace {
+
+template <typename T>
+CacheSubject subject_of(const char* resource, const k8s::Informer<T>& informer) {
+  return {.resource = resource,
+          .stats = &informer.stats(),
+          .has_synced = [&informer] { return informer.has_synced(); },
+          .size = [&informer] { return informer.store().size(); }};
+}
+
+}  // namespace
+
+Subjects App::Impl::make_subjects(std::string api_host) const {
+  Subjects subjects{.clock = clock_,
+                    .options = options_,
+                    .identity = identity_,
+                    .api_host = std::move(api_host),
+                    .started_at = clock_.wall_now(),
+                    .requests = transport_.stats(),
+                    .controller = controller_,
+                    .operations = operations_,
+                    .helper_pods = pods_.store(),
+                    .config = config_,
+                    .elector = options_.leader_election.enabled ? elector_.get() : nullptr,
+                    .events = events_,
+                    .stopping = [this] { return stopping_.load(); }};
+  subjects.caches = {subject_of("persistentvolumeclaims", claims_),
+                     subject_of("persistentvolumes", volumes_),
+                     subject_of("storageclasses", classes_), subject_of("nodes", nodes_),
+                     subject_of("pods", pods_)};
+  if (uses_config_map(options_)) subjects.caches.push_back(subject_of("configmaps", config_map_));
+  return subjects;
+}
+
+HealthEndpoints App::Impl::endpoints() const {
+  HealthEndpoints out{.live = live_checks(subjects_), .ready = ready_checks(subjects_)};
+  if (options_.metrics) {
+    out.pages.push_back({.path = "/metrics",
+                         .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                         .render = [this] { return metrics_.render(); }});
   }
-  if (missing.empty()) return {};
-  return Error{.code = ErrorCode::kUnavailable, .message = std::move(missing)};
+  if (options_.statusz) {
+    out.pages.push_back({.path = "/statusz",
+                         .content_type = "text/html; charset=utf-8",
+                         .render = [this] { return status_page(subjects_); }});
+  }
+  return out;
 }
 
 helperpod::HelperPodRunner::Current App::Impl::current() const {
@@ -295,7 +339,8 @@ int App::run(const std::stop_token& stop) {
   auto transport = k8s::make_httplib_transport(*config, clock);
   if (!transport.ok()) return fail(transport.error());
 
-  Impl impl(options_, clock, *std::move(transport), stop);
+  Impl impl(options_, clock, *std::move(transport),
+            fmt::format("{}:{}", config->host, config->port), stop);
   const auto started = impl.start();
   if (started.ok()) impl.work();
   impl.shut_down();

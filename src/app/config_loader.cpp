@@ -16,12 +16,13 @@ constexpr std::string_view kConfigRefused = "ConfigRefused";
 
 ConfigLoader::ConfigLoader(Settings settings, std::unique_ptr<config::TextSource> config_source,
                            std::unique_ptr<config::TextSource> template_source,
-                           k8s::ApiClient& client, k8s::EventSink& events)
+                           k8s::ApiClient& client, k8s::EventSink& events, Clock& clock)
     : settings_(std::move(settings)),
       config_source_(std::move(config_source)),
       template_source_(std::move(template_source)),
       client_(client),
-      events_(events) {}
+      events_(events),
+      clock_(clock) {}
 
 ConfigLoader::~ConfigLoader() { stop(); }
 
@@ -73,7 +74,8 @@ Result<void> ConfigLoader::take_config(const Result<std::string>& text) {
   LPP_ASSIGN_OR_RETURN(auto parsed, config::parse_config(*text, config_source_->name()),
                        "configuration");
   for (const std::string& warning : parsed.warnings) log::warn("configuration: {}", warning);
-  parsed.config.generation = ++config_counts_.accepted;
+  accepted(config_counts_);
+  parsed.config.generation = config_counts_.accepted;
   config_.publish(std::make_shared<const config::Config>(std::move(parsed.config)));
   log::info("configuration loaded from {}", config_source_->name());
   if (changed_) changed_();
@@ -88,13 +90,20 @@ Result<void> ConfigLoader::take_template(const Result<std::string>& text) {
       "helper pod template");
   for (const std::string& warning : parsed.warnings) log::warn("helper pod template: {}", warning);
   template_.publish(std::make_shared<const helperpod::Template>(std::move(parsed)));
-  ++template_counts_.accepted;
+  accepted(template_counts_);
   log::info("helper pod template loaded from {}", template_source_->name());
   return {};
 }
 
+void ConfigLoader::accepted(Counts& counts) {
+  ++counts.accepted;
+  counts.accepted_at = clock_.wall_now();
+  counts.refusal.publish(nullptr);
+}
+
 void ConfigLoader::refuse(const std::string& what, const Error& error, Counts& counts) {
   ++counts.refused;
+  counts.refusal.publish(std::make_shared<const std::string>(error.message));
   log::error("{} refused, the last good one stays in force: {}", what, error.message);
   k8s::ObjectReference about{.kind = "ConfigMap",
                              .api_version = "v1",

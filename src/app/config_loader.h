@@ -1,12 +1,14 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/sync.h"
 #include "config/config.h"
 #include "config/published.h"
@@ -28,15 +30,19 @@ class ConfigLoader {
     bool allow_unsafe_template = false;
   };
 
-  /// What has happened to one of the two texts, for metrics.
+  /// What has happened to one of the two texts, for metrics and people. Thread-safe.
   struct Counts {
     std::atomic<std::uint64_t> accepted = 0;
     std::atomic<std::uint64_t> refused = 0;
+    /// When the one in force was accepted; the epoch = there is none.
+    std::atomic<std::chrono::system_clock::time_point> accepted_at{};
+    /// Why the newest text is not in force; nullptr or empty = it is.
+    config::Published<std::string> refusal{};
   };
 
   ConfigLoader(Settings settings, std::unique_ptr<config::TextSource> config_source,
                std::unique_ptr<config::TextSource> template_source, k8s::ApiClient& client,
-               k8s::EventSink& events);
+               k8s::EventSink& events, Clock& clock);
   ~ConfigLoader();
 
   /// Reads both texts. An Error says what is wrong with the first state; nothing runs then.
@@ -48,6 +54,9 @@ class ConfigLoader {
 
   const config::Published<config::Config>& config() const { return config_; }
   const config::Published<helperpod::Template>& pod_template() const { return template_; }
+  /// Where they come from, for messages.
+  const std::string& config_name() const { return config_source_->name(); }
+  const std::string& template_name() const { return template_source_->name(); }
   const Counts& config_counts() const { return config_counts_; }
   const Counts& template_counts() const { return template_counts_; }
 
@@ -57,6 +66,7 @@ class ConfigLoader {
   Result<void> start(config::TextSource& source, std::string what, Counts& counts, Take take);
   Result<void> take_config(const Result<std::string>& text);
   Result<void> take_template(const Result<std::string>& text);
+  void accepted(Counts& counts);
   void refuse(const std::string& what, const Error& error, Counts& counts);
 
   const Settings settings_;
@@ -64,6 +74,7 @@ class ConfigLoader {
   const std::unique_ptr<config::TextSource> template_source_;
   k8s::ApiClient& client_;
   k8s::EventSink& events_;
+  Clock& clock_;
   std::function<void()> changed_;
   config::Published<config::Config> config_;
   config::Published<helperpod::Template> template_;

@@ -80,11 +80,20 @@ constexpr std::array kWork = {
          .placeholder = "COUNT",
          .fallback = "15",
          .help = "retries of a failed deletion; 0 = for ever"},
+};
+
+constexpr std::array kMonitoring = {
     Flag{.name = "health-port",
          .placeholder = "PORT",
          .env = "HEALTH_PORT",
          .fallback = "8080",
-         .help = "port of /health and /ready; 0 = any free one"},
+         .help = "port of the probes, /metrics and /statusz; 0 = any free one"},
+    Flag{.name = "metrics",
+         .fallback = "true",
+         .help = "tell Prometheus what is going on, at /metrics of the health port"},
+    Flag{.name = "statusz",
+         .fallback = "true",
+         .help = "show people what is going on, at /statusz of the health port"},
 };
 
 constexpr std::array kLeaderElection = {
@@ -114,9 +123,9 @@ constexpr std::array kLeaderElection = {
 };
 
 constexpr std::array kStartGroups = {
-    FlagGroup{"Configuration", kConfiguration},    FlagGroup{"Identity", kIdentity},
-    FlagGroup{"API server", kApiServer},           FlagGroup{"Work", kWork},
-    FlagGroup{"Leader election", kLeaderElection},
+    FlagGroup{"Configuration", kConfiguration}, FlagGroup{"Identity", kIdentity},
+    FlagGroup{"API server", kApiServer},        FlagGroup{"Work", kWork},
+    FlagGroup{"Monitoring", kMonitoring},       FlagGroup{"Leader election", kLeaderElection},
 };
 
 constexpr cli::Command kStart{

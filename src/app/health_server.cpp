@@ -168,15 +168,20 @@ class Connections {
   std::set<socket_t> served_ LPP_GUARDED_BY(mutex_);
 };
 
-void answer(httplib::Response& response, int status, const std::string& text) {
+void answer(httplib::Response& response, int status, const std::string& text,
+            const std::string& content_type = "text/plain; charset=utf-8") {
   response.status = status;
-  response.set_content(text, "text/plain");
+  response.set_header("X-Content-Type-Options", "nosniff");
+  response.set_header("Cache-Control", "no-store");
+  response.set_header("Content-Security-Policy",
+                      "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'");
+  response.set_content(text, content_type.c_str());
 }
 
 /// The library's HTTP parser with our own connections and answers.
 class ProbeServer final : public httplib::Server {
  public:
-  explicit ProbeServer(std::vector<ReadinessCheck> checks) : checks_(std::move(checks)) {
+  explicit ProbeServer(HealthEndpoints endpoints) : endpoints_(std::move(endpoints)) {
     set_payload_max_length(kMaxPayloadBytes);
     // Before the library would read a body.
     set_pre_routing_handler([this](const httplib::Request& request, httplib::Response& response) {
@@ -188,37 +193,93 @@ class ProbeServer final : public httplib::Server {
   /// Reads one request and answers it. Thread-safe.
   void serve(BoundedStream& stream) {
     bool closed = false;
-    process_request(stream, /*close_connection=*/true, closed, nullptr);
+    // A compressor's memory is many times that of what it would compress here.
+    process_request(stream, /*close_connection=*/true, closed,
+                    [](httplib::Request& request) { request.headers.erase("Accept-Encoding"); });
     stream.finish();
   }
 
  private:
   void route(const httplib::Request& request, httplib::Response& response) const {
-    if (request.path == "/health") return health(request, response);
-    if (request.path == "/ready") return ready(response);
-    answer(response, 404, "not found");
+    const std::string& path = request.path;
+    if (path == "/ready") return ready(response);
+    const bool reads = request.method == "GET" || request.method == "HEAD";
+    if (path == "/health") {
+      if (reads || request.method == "OPTIONS") return health(response);
+      return refuse_method(response, "GET, HEAD, OPTIONS");
+    }
+    const auto page = std::find_if(endpoints_.pages.begin(), endpoints_.pages.end(),
+                                   [&](const HealthPage& one) { return one.path == path; });
+    const bool is_page = page != endpoints_.pages.end();
+    const bool live = path == "/livez" || path == "/healthz";
+    const bool readiness = path == "/readyz" || path == "/healthz";
+    if (!is_page && !live && !readiness) return answer(response, 404, "not found");
+    if (!reads) return refuse_method(response, "GET, HEAD");
+    if (is_page) return answer(response, 200, page->render(), page->content_type);
+    const CheckReport report = run_checks(path.substr(1), live ? &endpoints_.live : nullptr,
+                                          readiness ? &endpoints_.ready : nullptr, request.params);
+    const bool verbose = !report.ok || request.has_param("verbose");
+    answer(response, report.ok ? 200 : 500, verbose ? report.text : "ok");
   }
 
-  static void health(const httplib::Request& request, httplib::Response& response) {
-    if (request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS") {
-      return answer(response, 200, "OK");
-    }
-    response.set_header("Allow", "GET, HEAD, OPTIONS");
+  static void refuse_method(httplib::Response& response, const char* allowed) {
+    response.set_header("Allow", allowed);
     answer(response, 405, "method not allowed");
   }
 
+  void health(httplib::Response& response) const {
+    answer_first_failure(response, endpoints_.live, "health", "OK");
+  }
+
   void ready(httplib::Response& response) const {
-    for (const ReadinessCheck& check : checks_) {
+    answer_first_failure(response, endpoints_.ready, "readiness", "Ready");
+  }
+
+  static void answer_first_failure(httplib::Response& response,
+                                   const std::vector<HealthCheck>& checks, std::string_view what,
+                                   const std::string& ok) {
+    for (const HealthCheck& check : checks) {
       if (const auto result = check.check(); !result.ok()) {
         return answer(
             response, 503,
-            fmt::format("readiness check {} failed: {}", check.name, result.error().message));
+            fmt::format("{} check {} failed: {}", what, check.name, result.error().message));
       }
     }
-    answer(response, 200, "Ready");
+    answer(response, 200, ok);
   }
 
-  const std::vector<ReadinessCheck> checks_;
+  struct CheckReport {
+    bool ok = true;
+    std::string text{};
+  };
+
+  /// The lines of Kubernetes' own components, except that the reason is not withheld.
+  static CheckReport run_checks(const std::string& what, const std::vector<HealthCheck>* live,
+                                const std::vector<HealthCheck>* ready,
+                                const httplib::Params& params) {
+    std::set<std::string> excluded;
+    const auto [begin, end] = params.equal_range("exclude");
+    for (auto it = begin; it != end; ++it) excluded.insert(it->second);
+    CheckReport report{.text = "[+]ping ok\n"};
+    for (const auto* checks : {live, ready}) {
+      if (checks == nullptr) continue;
+      for (const HealthCheck& check : *checks) {
+        if (excluded.contains(check.name)) {
+          report.text += "[+]" + check.name + " excluded: ok\n";
+          continue;
+        }
+        const auto result = check.check();
+        report.ok = report.ok && result.ok();
+        report.text += result.ok()
+                           ? "[+]" + check.name + " ok\n"
+                           : "[-]" + check.name + " failed: " + result.error().message + "\n";
+      }
+    }
+    report.text += what + (report.ok ? " check passed\n" : " check failed\n");
+    return report;
+  }
+
+  const HealthEndpoints endpoints_;
 };
 
 /// A listening socket on all addresses: IPv6 and IPv4, or IPv4 alone where there is no IPv6.
@@ -265,13 +326,12 @@ int port_of(socket_t socket) {
 
 class HealthServer::Impl {
  public:
-  Impl(socket_t listener, std::vector<ReadinessCheck> checks, Clock& clock,
-       Duration connection_time)
+  Impl(socket_t listener, HealthEndpoints endpoints, Clock& clock, Duration connection_time)
       : listener_(listener),
         port_(port_of(listener)),
         clock_(clock),
         connection_time_(connection_time),
-        server_(std::move(checks)) {
+        server_(std::move(endpoints)) {
     threads_.emplace_back([this](const std::stop_token& stop) { accept_all(stop); });
     for (std::size_t i = 0; i < kThreads; ++i) threads_.emplace_back([this] { serve_all(); });
   }
@@ -336,8 +396,7 @@ class HealthServer::Impl {
 HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HealthServer::~HealthServer() = default;
 
-Result<std::unique_ptr<HealthServer>> HealthServer::start(int port,
-                                                          std::vector<ReadinessCheck> checks,
+Result<std::unique_ptr<HealthServer>> HealthServer::start(int port, HealthEndpoints endpoints,
                                                           Clock& clock, Duration connection_time) {
   const socket_t listener = listen_on(port);
   if (listener < 0) {
@@ -345,7 +404,7 @@ Result<std::unique_ptr<HealthServer>> HealthServer::start(int port,
                  .message = fmt::format("listen on port {}: {}", port,
                                         std::generic_category().message(errno))};
   }
-  auto impl = std::make_unique<Impl>(listener, std::move(checks), clock, connection_time);
+  auto impl = std::make_unique<Impl>(listener, std::move(endpoints), clock, connection_time);
   return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));
 }
 

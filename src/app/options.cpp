@@ -133,6 +133,8 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.allow_unsafe_helper_pod_template = values.boolean("allow-unsafe-helper-pod-template");
   out.client_throttle = read_client_throttle(values);
   out.health_port = values.integer("health-port", 0, 65535);
+  out.metrics = values.boolean("metrics");
+  out.statusz = values.boolean("statusz");
   out.leader_election = read_leader_election(values, out);
   for (const std::string& argument : given.words) {
     out.warnings.push_back(

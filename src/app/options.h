@@ -48,6 +48,8 @@ struct Options {
   bool allow_unsafe_helper_pod_template = false;
   std::optional<ClientThrottle> client_throttle{};  // nullopt = no limit on our side
   int health_port = 8080;                           // 0 = any free port
+  bool metrics = true;                              // /metrics on that port
+  bool statusz = true;                              // /statusz on that port
   LeaderElection leader_election{};
   std::vector<std::string> warnings{};  // accepted, but worth a log line
 };

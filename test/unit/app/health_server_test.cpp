@@ -96,18 +96,25 @@ SystemClock& system_clock() {
   return clock;
 }
 
-std::unique_ptr<HealthServer> server(std::vector<ReadinessCheck> checks = {},
-                                     Duration connection_time = 3s) {
-  auto started = HealthServer::start(0, std::move(checks), system_clock(), connection_time);
+std::unique_ptr<HealthServer> serve(HealthEndpoints endpoints) {
+  auto started = HealthServer::start(0, std::move(endpoints), system_clock());
   if (!started.ok()) FAIL(started.error().message);
   return *std::move(started);
 }
 
-ReadinessCheck passing(const std::string& name) {
+std::unique_ptr<HealthServer> server(std::vector<HealthCheck> checks = {},
+                                     Duration connection_time = 3s) {
+  auto started =
+      HealthServer::start(0, {.ready = std::move(checks)}, system_clock(), connection_time);
+  if (!started.ok()) FAIL(started.error().message);
+  return *std::move(started);
+}
+
+HealthCheck passing(const std::string& name) {
   return {.name = name, .check = [] { return Result<void>{}; }};
 }
 
-ReadinessCheck failing(const std::string& name, const std::string& why) {
+HealthCheck failing(const std::string& name, const std::string& why) {
   return {.name = name, .check = [why] { return Result<void>{invalid(why)}; }};
 }
 
@@ -158,10 +165,57 @@ TEST_CASE("ready names the first check that fails and follows its changes") {
   CHECK(ask(s->port(), "GET", "/ready").body == "readiness check lease failed: not held");
 }
 
+TEST_CASE("health says which part does not live any more") {
+  const auto s = serve({.live = {passing("informers"), failing("workers", "stuck for 301 s")}});
+  const Answer answer = ask(s->port(), "GET", "/health");
+  CHECK(answer.status == 503);
+  CHECK(answer.body == "health check workers failed: stuck for 301 s");
+  CHECK(ask(s->port(), "GET", "/ready").status == 200);
+}
+
+TEST_CASE("livez, readyz and healthz answer as Kubernetes' components do") {
+  const auto s = serve({.live = {passing("workers")},
+                        .ready = {passing("config"), failing("caches", "not listed yet: pods")}});
+  CHECK(ask(s->port(), "GET", "/livez").body == "ok");
+  CHECK(ask(s->port(), "GET", "/livez?verbose").body ==
+        "[+]ping ok\n[+]workers ok\nlivez check passed\n");
+  const Answer readyz = ask(s->port(), "GET", "/readyz");
+  CHECK(readyz.status == 500);
+  CHECK(readyz.body ==
+        "[+]ping ok\n[+]config ok\n[-]caches failed: not listed yet: pods\nreadyz check failed\n");
+  CHECK(ask(s->port(), "GET", "/readyz?exclude=caches").body == "ok");
+  CHECK(ask(s->port(), "GET", "/readyz?verbose&exclude=caches&exclude=config").body ==
+        "[+]ping ok\n[+]config excluded: ok\n[+]caches excluded: ok\nreadyz check passed\n");
+  const Answer healthz = ask(s->port(), "GET", "/healthz");
+  CHECK(healthz.status == 500);
+  CHECK(healthz.body.find("[+]workers ok\n[+]config ok\n[-]caches") != std::string::npos);
+  CHECK(ask(s->port(), "POST", "/readyz").status == 405);
+  CHECK(ask(s->port(), "HEAD", "/livez").body.empty());
+}
+
+TEST_CASE("a page is answered in full with its type, however long, and only to readers") {
+  std::string text;
+  for (int i = 0; i < 300'000; ++i) text += std::to_string(i) + "\n";
+  const auto s = serve({.pages = {{.path = "/metrics",
+                                   .content_type = "text/plain; version=0.0.4; charset=utf-8",
+                                   .render = [&] { return text; }}}});
+  const Answer answer = ask(s->port(), "GET", "/metrics", "Accept-Encoding: gzip, br\r\n\r\n");
+  CHECK(answer.status == 200);
+  CHECK((answer.body == text));
+  CHECK(answer.head.find("Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n") !=
+        std::string::npos);
+  CHECK(answer.head.find("Content-Encoding") == std::string::npos);
+  CHECK(answer.head.find("nosniff") != std::string::npos);
+  const Answer posted = ask(s->port(), "POST", "/metrics");
+  CHECK(posted.status == 405);
+  CHECK(posted.head.find("Allow: GET, HEAD") != std::string::npos);
+  CHECK(ask(s->port(), "GET", "/metrics/").status == 404);
+}
+
 TEST_CASE("a query is ignored and other paths are not found") {
   const auto s = server();
   CHECK(ask(s->port(), "GET", "/health?full=1").status == 200);
-  for (const std::string path : {"/", "/metrics", "/healthz", "/health/", "//health", "/HEALTH"}) {
+  for (const std::string path : {"/", "/metrics", "/statusz", "/health/", "//health", "/HEALTH"}) {
     CAPTURE(path);
     CHECK(ask(s->port(), "GET", path).status == 404);
   }

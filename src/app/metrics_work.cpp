@@ -1,0 +1,170 @@
+#include "app/metric_family.h"
+#include "app/metrics.h"
+
+#include <map>
+
+namespace lpp::app {
+
+namespace {
+
+using Family = MetricFamilyBuilder;
+using Families = std::vector<prometheus::MetricFamily>;
+using provisioner::Operations;
+
+/// Series of helper pods by phase and node; beyond it the node is "other".
+constexpr std::size_t kMaxPodSeries = 500;
+
+double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+/// The provision controller's own, behaviour rule A10.
+void add_controller(Families& out, const Operations::Totals& totals) {
+  constexpr std::array<const char*, 2> kClaim{"class", "source"};
+  constexpr std::array<const char*, 1> kVolume{"class"};
+  out.push_back(
+      Family::counter("controller_persistentvolumeclaim_provision_total",
+                      "Total number of persistent volumes provisioned succesfully. Broken down by "
+                      "storage class name and source of the claim.")
+          .add_all(kClaim, totals.provisioned)
+          .build());
+  out.push_back(
+      Family::counter("controller_persistentvolumeclaim_provision_failed_total",
+                      "Total number of persistent volume provision failed attempts. Broken down by "
+                      "storage class name and source of the claim.")
+          .add_all(kClaim, totals.provision_failed)
+          .build());
+  out.push_back(
+      Family::histogram("controller_persistentvolumeclaim_provision_duration_seconds",
+                        "Latency in seconds to provision persistent volumes. Failed provisioning "
+                        "attempts are ignored. Broken down by storage class name and source of the "
+                        "claim.")
+          .add_all(kClaim, totals.provision_duration)
+          .build());
+  out.push_back(Family::counter("controller_persistentvolume_delete_total",
+                                "Total number of persistent volumes deleted succesfully. Broken "
+                                "down by storage class name.")
+                    .add_all(kVolume, totals.deleted)
+                    .build());
+  out.push_back(Family::counter("controller_persistentvolume_delete_failed_total",
+                                "Total number of persistent volume delete failed attempts. Broken "
+                                "down by storage class name.")
+                    .add_all(kVolume, totals.delete_failed)
+                    .build());
+  out.push_back(Family::histogram("controller_persistentvolume_delete_duration_seconds",
+                                  "Latency in seconds to delete persistent volumes. Failed "
+                                  "deletion attempts are ignored. Broken down by storage class "
+                                  "name.")
+                    .add_all(kVolume, totals.delete_duration)
+                    .build());
+}
+
+void add_operations(Families& out, const Operations& operations) {
+  const auto& totals = operations.totals();
+  out.push_back(
+      Family::histogram("local_path_provisioner_operation_step_duration_seconds",
+                        "How long the steps of operations took: waiting to be begun (queued), "
+                        "until the helper pod's container ran (pod_start), the script, and the "
+                        "volume's object. Steps that began before this process are left out.")
+          .add_all<Histogram, 2>({"operation", "step"}, totals.steps)
+          .build());
+  out.push_back(Family::counter("local_path_provisioner_failures_total",
+                                "Attempts that failed and requests that were refused, by cause.")
+                    .add_all<Counter, 2>({"operation", "reason"}, totals.failures)
+                    .build());
+  auto count = Family::gauge("local_path_provisioner_operations",
+                             "Operations that are begun and not done, failed ones that wait for "
+                             "their next attempt included.");
+  auto waiting = Family::gauge("local_path_provisioner_operations_waiting",
+                               "Operations whose last attempt failed and whose next one is not "
+                               "due yet.");
+  auto oldest = Family::gauge("local_path_provisioner_oldest_operation_age_seconds",
+                              "Age of the oldest operation that is not done; 0 = there is none.");
+  for (const auto& [work, load] : operations.load()) {
+    const Family::Labels labels{{"operation", std::string(to_string(work))}};
+    count.add(labels, static_cast<double>(load.count));
+    waiting.add(labels, static_cast<double>(load.waiting));
+    oldest.add(labels, seconds(load.oldest));
+  }
+  out.push_back(count.build());
+  out.push_back(waiting.build());
+  out.push_back(oldest.build());
+}
+
+void add_helper_pods(Families& out, const k8s::Store<k8s::Pod>& pods) {
+  std::map<std::pair<std::string, std::string>, std::size_t> counts;
+  for (const auto& pod : pods.list()) {
+    std::pair<std::string, std::string> key{pod->phase.empty() ? "Pending" : pod->phase,
+                                            pod->node_name};
+    if (counts.size() >= kMaxPodSeries && !counts.contains(key)) key.second = "other";
+    ++counts[std::move(key)];
+  }
+  auto family = Family::gauge("local_path_provisioner_helper_pods",
+                              "Helper pods that exist, by phase and node.");
+  for (const auto& [key, count] : counts) {
+    family.add({{"phase", key.first}, {"node", key.second}}, static_cast<double>(count));
+  }
+  out.push_back(family.build());
+}
+
+struct Queue {
+  const char* name;
+  const k8s::WorkQueueStats& stats;
+  std::optional<k8s::WorkQueueState> state;
+};
+
+/// client-go's, with the provision controller's names of the queues.
+void add_queues(Families& out, const provisioner::Controller& controller) {
+  const std::array<Queue, 2> queues{
+      Queue{"claims", controller.claim_stats(), controller.claim_queue()},
+      Queue{"volumes", controller.volume_stats(), controller.volume_queue()}};
+  auto depth = Family::gauge("workqueue_depth", "Current depth of workqueue");
+  auto adds = Family::counter("workqueue_adds_total", "Total number of adds handled by workqueue");
+  auto waited =
+      Family::histogram("workqueue_queue_duration_seconds",
+                        "How long in seconds an item stays in workqueue before being requested.");
+  auto worked = Family::histogram("workqueue_work_duration_seconds",
+                                  "How long in seconds processing an item from workqueue takes.");
+  auto unfinished = Family::gauge(
+      "workqueue_unfinished_work_seconds",
+      "How many seconds of work has done that is in progress and hasn't been observed by "
+      "work_duration. Large values indicate stuck threads. One can deduce the number of stuck "
+      "threads by observing the rate at which this increases.");
+  auto longest = Family::gauge(
+      "workqueue_longest_running_processor_seconds",
+      "How many seconds has the longest running processor for workqueue been running.");
+  auto retries =
+      Family::counter("workqueue_retries_total", "Total number of retries handled by workqueue");
+  auto delayed = Family::gauge("local_path_provisioner_workqueue_delayed",
+                               "Items that are to come back into the queue at a later time.");
+  for (const Queue& queue : queues) {
+    const Family::Labels labels{{"name", queue.name}};
+    const auto state = queue.state.value_or(k8s::WorkQueueState{});
+    depth.add(labels, static_cast<double>(state.ready));
+    adds.add(labels, static_cast<double>(queue.stats.adds.load()));
+    waited.add(labels, queue.stats.waited.snapshot());
+    worked.add(labels, queue.stats.worked.snapshot());
+    unfinished.add(labels, seconds(state.work_so_far));
+    longest.add(labels, seconds(state.longest_work));
+    retries.add(labels, static_cast<double>(queue.stats.retries.load()));
+    delayed.add(labels, static_cast<double>(state.delayed));
+  }
+  for (Family* family :
+       {&depth, &adds, &waited, &worked, &unfinished, &longest, &retries, &delayed}) {
+    out.push_back(family->build());
+  }
+}
+
+}  // namespace
+
+std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects) {
+  return make_collector([&operations = subjects.operations, &pods = subjects.helper_pods,
+                         &controller = subjects.controller] {
+    Families out;
+    add_controller(out, operations.totals());
+    add_operations(out, operations);
+    add_helper_pods(out, pods);
+    add_queues(out, controller);
+    return out;
+  });
+}
+
+}  // namespace lpp::app

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "app/config_loader.h"
+#include "app/options.h"
+#include "base/clock.h"
+#include "k8s/event_recorder.h"
+#include "k8s/leader_elector.h"
+#include "k8s/metered_transport.h"
+#include "k8s/reflector.h"
+#include "provisioner/controller.h"
+#include "provisioner/operations.h"
+
+namespace lpp::app {
+
+/// A cache as monitoring sees it.
+struct CacheSubject {
+  std::string resource{};  // "persistentvolumeclaims"
+  const k8s::ReflectorStats* stats = nullptr;
+  std::function<bool()> has_synced{};
+  std::function<std::size_t()> size{};
+};
+
+/// The parts of the daemon that metrics, probes and the status page speak about. References only;
+/// everything in it is thread-safe.
+struct Subjects {
+  Clock& clock;
+  const Options& options;
+  const std::string& identity;
+  std::string api_host{};
+  std::chrono::system_clock::time_point started_at{};
+  const k8s::RequestStats& requests;
+  std::vector<CacheSubject> caches{};
+  const provisioner::Controller& controller;
+  const provisioner::Operations& operations;
+  const k8s::Store<k8s::Pod>& helper_pods;
+  const ConfigLoader& config;
+  const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work
+  const k8s::EventRecorder& events;
+  std::function<bool()> stopping{};
+};
+
+}  // namespace lpp::app

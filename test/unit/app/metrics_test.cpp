@@ -1,0 +1,195 @@
+#include "app/metrics.h"
+
+#include <doctest/doctest.h>
+#include <prometheus/metric_family.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdio>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "app/version.h"
+#include "base/strings.h"
+#include "fakes/temp_folder.h"
+#include "unit/app/subjects_fixture.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::app;      // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace std::chrono_literals;
+using provisioner::Step;
+using provisioner::Work;
+
+namespace {
+
+/// Everything has happened once, so that every metric has a series.
+struct BusyFixture : SubjectsFixture {
+  BusyFixture() {
+    REQUIRE(config.start().ok());
+    server.on("GET", "").reply(200, R"({"metadata":{}})").fail(ErrorCode::kUnavailable);
+    (void)client.get(k8s::kNodes, {"", "n1"});
+    operations.progressed(Work::kProvision, operation("pvc-1"), Step::kQueued);
+    clock.advance(2s);
+    operations.progressed(Work::kProvision, operation("pvc-1"), Step::kPodStart);
+    clock.advance(300ms);
+    operations.succeeded(Work::kProvision, "pvc-1", "local-path");
+    operations.progressed(Work::kDelete, operation("pvc-0"), Step::kQueued);
+    operations.succeeded(Work::kDelete, "pvc-0", "local-path");
+    operations.failed({.work = Work::kProvision,
+                       .volume = "pvc-2",
+                       .storage_class = "local-path",
+                       .reason = "ScriptFailed",
+                       .message = "exit code 1"});
+    operations.failed({.work = Work::kDelete,
+                       .volume = "pvc-3",
+                       .storage_class = "local-path",
+                       .reason = "x\ny"});
+    k8s::Pod pod;
+    pod.phase = "Running";
+    pod.node_name = "n1";
+    helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
+    cache_stats.lists = 3;
+    cache_stats.last_contact = clock.now() - 20s;
+  }
+  std::string text() {
+    const Subjects all = subjects();
+    return Metrics(all).render();
+  }
+};
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("metrics say what has happened, with the names that dashboards know") {
+  BusyFixture fixture;
+  const std::string text = fixture.text();
+  for (
+      const char* line : {
+          R"(controller_persistentvolumeclaim_provision_total{class="local-path",source=""} 1)",
+          R"(controller_persistentvolumeclaim_provision_failed_total{class="local-path",source=""} 1)",
+          R"(controller_persistentvolumeclaim_provision_duration_seconds_bucket{class="local-path",source="",le="1"} 0)",
+          R"(controller_persistentvolumeclaim_provision_duration_seconds_bucket{class="local-path",source="",le="2.5"} 1)",
+          R"(controller_persistentvolumeclaim_provision_duration_seconds_bucket{class="local-path",source="",le="+Inf"} 1)",
+          R"(controller_persistentvolume_delete_total{class="local-path"} 1)",
+          R"(controller_persistentvolume_delete_failed_total{class="local-path"} 1)",
+          R"(controller_persistentvolume_delete_duration_seconds_count{class="local-path"} 1)",
+          R"(local_path_provisioner_operation_step_duration_seconds_sum{operation="provision",step="queued"} 2)",
+          R"(local_path_provisioner_failures_total{operation="provision",reason="ScriptFailed"} 1)",
+          R"(local_path_provisioner_failures_total{operation="delete",reason="Other"} 1)",
+          R"(local_path_provisioner_operations{operation="provision"} 1)",
+          R"(local_path_provisioner_operations_waiting{operation="provision"} 1)",
+          R"(local_path_provisioner_helper_pods{phase="Running",node="n1"} 1)",
+          R"(workqueue_depth{name="claims"} 0)",
+          R"(workqueue_adds_total{name="volumes"} 0)",
+          R"(workqueue_queue_duration_seconds_bucket{name="claims",le="1e-08"} 0)",
+          R"(rest_client_requests_total{code="200",method="GET",host="10.0.0.1:443"} 1)",
+          R"(rest_client_request_duration_seconds_count{verb="GET",host="10.0.0.1:443"} 1)",
+          R"(reflector_lists_total{name="persistentvolumes"} 3)",
+          R"(local_path_provisioner_reflector_lag_seconds{name="persistentvolumes"} 20)",
+          R"(local_path_provisioner_cache_objects{name="persistentvolumes"} 7)",
+          R"(local_path_provisioner_config_generation 1)",
+          R"(local_path_provisioner_config_reloads_total{source="config.json",result="accepted"} 1)",
+          R"(local_path_provisioner_config_last_reload_successful{source="helperPod.yaml"} 1)",
+          R"(local_path_provisioner_active 0)",
+      }) {
+    CAPTURE(line);
+    CHECK(has_line(text, line));
+  }
+  CHECK(text.find("local_path_provisioner_build_info{version=\"" + std::string(version())) !=
+        std::string::npos);
+  // Without an election there is no lease to speak of.
+  CHECK(text.find("leader_election_master_status") == std::string::npos);
+}
+
+TEST_CASE("every metric has a type, a help and a form that Prometheus accepts") {
+  BusyFixture fixture;
+  const std::string text = fixture.text();
+  std::set<std::string> seen;
+  std::istringstream lines(text);
+  std::string name;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    if (line.starts_with("# HELP ")) {
+      name = line.substr(7, line.find(' ', 7) - 7);
+      CHECK(seen.insert(name).second);  // twice the same metric is refused by Prometheus
+      CHECK(line.size() > 7 + name.size() + 10);
+      continue;
+    }
+    if (line.starts_with("# TYPE ")) {
+      const bool counter = line.ends_with(" counter");
+      CHECK(line.starts_with("# TYPE " + name + " "));
+      CHECK(counter == name.ends_with("_total"));
+      continue;
+    }
+    CHECK(line.starts_with(name));
+    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos);
+  }
+  CHECK(seen.size() > 35);
+}
+
+TEST_CASE("promtool has nothing to say about the metrics") {
+  if (std::system("command -v promtool >/dev/null") != 0) {  // NOLINT(concurrency-mt-unsafe)
+    MESSAGE("promtool is not installed");
+    return;
+  }
+  BusyFixture fixture;
+  const TempFolder folder;
+  const std::string file = folder.path() + "/metrics";
+  std::ofstream(file) << fixture.text();
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs
+  CHECK(std::system(("promtool check metrics <" + file + " >&2").c_str()) == 0);
+}
+
+TEST_CASE("names from the cluster cannot add series without end") {
+  BusyFixture fixture;
+  for (int i = 0; i < 2000; ++i) {
+    const std::string n = std::to_string(i);
+    fixture.operations.failed({.work = Work::kProvision,
+                               .volume = "pvc-" + n,
+                               .storage_class = "class-" + n,
+                               .reason = "Reason" + n});
+    k8s::Pod pod;
+    pod.phase = "Pending";
+    pod.node_name = "node-" + n;
+    fixture.helper_pods.put({"ns", n}, std::make_shared<const k8s::Pod>(pod));
+  }
+  const std::string text = fixture.text();
+  CHECK(text.size() < 300'000);
+  CHECK(text.find(R"(helper_pods{phase="Pending",node="other"} 15)") != std::string::npos);
+  CHECK(text.find(R"(provision_failed_total{class="other",source="other"})") != std::string::npos);
+}
+
+TEST_CASE("a label's value is escaped") {
+  BusyFixture fixture;
+  fixture.operations.failed({.work = Work::kDelete, .storage_class = "a\"b\\c\nd"});
+  CHECK(fixture.text().find(R"(delete_failed_total{class="a\"b\\c\nd"} 1)") != std::string::npos);
+}
+
+TEST_CASE("the process's own figures are those of proc, whatever the program is called") {
+  const TempFolder folder;
+  std::filesystem::create_directories(folder.path() + "/self/fd");
+  for (const char* fd : {"0", "1", "2"}) std::ofstream(folder.path() + "/self/fd/" + fd) << "";
+  std::ofstream(folder.path() + "/stat") << "cpu  1 2 3\nbtime 1700000000\nprocesses 5\n";
+  std::ofstream(folder.path() + "/self/stat")
+      << "42 (a ) b) S 1 42 42 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 9 0 1000 123456 25 "
+         "18446744073709551615 0\n";
+  const auto families = process_metrics(folder.path())->Collect();
+  std::map<std::string, double> values;
+  for (const auto& family : families) {
+    values[family.name] = family.metric[0].counter.value + family.metric[0].gauge.value;
+  }
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  CHECK(values["process_cpu_seconds_total"] == 200 / ticks);
+  CHECK(values["process_start_time_seconds"] == 1'700'000'000 + 1000 / ticks);
+  CHECK(values["process_virtual_memory_bytes"] == 123456);
+  CHECK(values["process_resident_memory_bytes"] == 25 * static_cast<double>(sysconf(_SC_PAGESIZE)));
+  CHECK(values["process_max_fds"] > 0);
+  // The opened folder's own descriptor is not among the files of this one.
+  CHECK(values["process_open_fds"] == 2);
+  CHECK(process_metrics(folder.path() + "/none")->Collect().empty());
+}

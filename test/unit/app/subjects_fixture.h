@@ -1,0 +1,100 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "app/subjects.h"
+#include "fakes/builders.h"
+#include "fakes/fake_clock.h"
+#include "fakes/fake_transport.h"
+#include "helperpod/runner.h"
+
+namespace lpp::testing {
+
+/// The daemon's parts without threads or sockets, as metrics, probes and the status page see them.
+struct SubjectsFixture {
+  static constexpr const char* kConfig =
+      R"({"nodePathMap":[{"node":"DEFAULT_PATH_FOR_NON_LISTED_NODES","paths":["/data"]}]})";
+  static constexpr const char* kTemplate =
+      "apiVersion: v1\nkind: Pod\nmetadata: {name: helper}\n"
+      "spec: {containers: [{name: helper, image: busybox}]}\n";
+
+  FakeClock clock;
+  FakeTransport server;
+  k8s::MeteredTransport transport{server, clock};
+  k8s::ApiClient client{transport, clock, {}};
+  app::Options options = [] {
+    app::Options out;
+    out.provisioner_name = "rancher.io/local-path";
+    out.namespace_name = "local-path-storage";
+    out.leader_election.resource_name = "rancher.io-local-path";
+    return out;
+  }();
+  std::string identity = "host_uuid";
+  k8s::EventRecorder events{client, clock, "test"};
+  k8s::Informer<k8s::PersistentVolumeClaim> claims{
+      "pvc", client, clock, {.resource = k8s::kPersistentVolumeClaims}};
+  k8s::Informer<k8s::PersistentVolume> volumes{
+      "pv", client, clock, {.resource = k8s::kPersistentVolumes}};
+  k8s::Informer<k8s::StorageClass> classes{"sc", client, clock, {.resource = k8s::kStorageClasses}};
+  k8s::Informer<k8s::Node> nodes{"node", client, clock, {.resource = k8s::kNodes}};
+  k8s::Informer<k8s::Pod> pods{"pod", client, clock, {.resource = k8s::kPods}};
+  k8s::StoreWriter<k8s::Pod> helper_pods;
+  app::ConfigLoader config{{},
+                           config::make_inline_source("--config", kConfig),
+                           config::make_inline_source("template", kTemplate),
+                           client,
+                           events,
+                           clock};
+  helperpod::HelperPodRunner runner{
+      client, clock, helper_pods, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
+  provisioner::Operations operations{clock};
+  provisioner::World world{options.provisioner_name,
+                           client,
+                           clock,
+                           events,
+                           runner,
+                           config.config(),
+                           claims.store(),
+                           volumes.store(),
+                           classes.store(),
+                           nodes.store(),
+                           operations};
+  provisioner::Controller controller{
+      world, runner, {claims, volumes, classes, nodes, pods}, {.worker_threads = 1}};
+  bool stopping = false;
+  bool synced = true;
+  k8s::ReflectorStats cache_stats;
+
+  app::Subjects subjects() {
+    app::Subjects out{.clock = clock,
+                      .options = options,
+                      .identity = identity,
+                      .api_host = "10.0.0.1:443",
+                      .started_at = clock.wall_now(),
+                      .requests = transport.stats(),
+                      .controller = controller,
+                      .operations = operations,
+                      .helper_pods = helper_pods,
+                      .config = config,
+                      .events = events,
+                      .stopping = [this] { return stopping; }};
+    out.caches.push_back({.resource = "persistentvolumes",
+                          .stats = &cache_stats,
+                          .has_synced = [this] { return synced; },
+                          .size = [] { return std::size_t{7}; }});
+    return out;
+  }
+
+  static helperpod::Operation operation(const std::string& volume, int attempt = 1) {
+    helperpod::Operation out;
+    out.volume_name = volume;
+    out.claim = {"app", "data"};
+    out.node = "n1";
+    out.path = "/data/" + volume;
+    out.attempt = attempt;
+    return out;
+  }
+};
+
+}  // namespace lpp::testing
