@@ -9,7 +9,7 @@ namespace {
 /// Readable on a phone: there each row of a table becomes a block with the columns' names in front.
 constexpr std::string_view kStyle = R"(
 :root{color-scheme:light dark}
-body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:75rem;padding:.5rem 1rem 3rem;overflow-wrap:anywhere}
+body{font:15px/1.45 system-ui,sans-serif;margin:0 auto;max-width:75rem;padding:.5rem 1rem 3rem;overflow-wrap:break-word}
 h1{font-size:1.35rem;margin:.6rem 0}
 h2{font-size:1.05rem;margin:1.6rem 0 .4rem;border-bottom:1px solid #8886}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem .9rem;margin:0}
@@ -19,9 +19,10 @@ p{margin:.3rem 0}
 table{border-collapse:collapse;width:100%;font-size:.92rem}
 th{text-align:left;color:#777;font-weight:600;white-space:nowrap}
 th,td{padding:.25rem .8rem .25rem 0;vertical-align:top;border-bottom:1px solid #8883}
-td{white-space:pre-wrap}
+td{white-space:pre-wrap}dd{overflow-wrap:anywhere}
 @media (prefers-color-scheme:dark){.good{color:#5fce7f}.bad{color:#ff7b72}dt,th,.none{color:#999}}
 @media (max-width:45rem){
+body{overflow-wrap:anywhere}
 table,tbody,tr,td{display:block}thead{display:none}
 tr{border:1px solid #8884;border-radius:.4rem;margin:.5rem 0;padding:.3rem .6rem}
 td{border:0;padding:.1rem 0}td:empty{display:none}

@@ -21,8 +21,8 @@ constexpr std::size_t kMaxConfigRows = 200;
 std::string when(std::chrono::system_clock::time_point time,
                  std::chrono::system_clock::time_point now) {
   if (time == std::chrono::system_clock::time_point{}) return "never";
-  return format_rfc3339(time) + " (" + human(std::chrono::duration_cast<Duration>(now - time)) +
-         " ago)";
+  return fmt::format("{} ago ({})", human(std::chrono::duration_cast<Duration>(now - time)),
+                     format_rfc3339(time));
 }
 
 void add_checks(HtmlPage& page, const Subjects& subjects) {
@@ -36,6 +36,10 @@ void add_checks(HtmlPage& page, const Subjects& subjects) {
     }
   }
   if (good) page.paragraph("Alive and ready.", Mood::kGood);
+  const ConfigLoader& loader = subjects.config;
+  if (loader.config_counts().refusal.current() || loader.template_counts().refusal.current()) {
+    page.paragraph("A change of the configuration is refused, see below.", Mood::kBad);
+  }
 }
 
 std::string role(const Subjects& subjects) {
