@@ -41,13 +41,12 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
-std::string join(const std::vector<std::string>& messages, std::size_t all) {
+std::string join(const std::vector<std::string>& messages) {
   std::string text;
   for (const auto& message : messages) {
     if (!text.empty()) text += "; ";
     text += message;
   }
-  if (all > messages.size()) text += "; and " + std::to_string(all - messages.size()) + " more";
   return text;
 }
 
@@ -337,25 +336,44 @@ class Parser {
 
 }  // namespace
 
-Result<ParsedConfig> parse_config(std::string_view text, std::string_view name) {
+ConfigInspection inspect_config(std::string_view text) {
+  ConfigInspection result;
   try {
     auto parsed = parse_json_text(text);
-    if (!parsed.ok()) return std::move(parsed).error().wrap(name);
-    Parser parser;
-    ParsedConfig result{.config = parser.parse(parsed->value), .warnings = {}};
-    if (!parser.errors.empty()) {
-      return invalid(std::string(name) + ": " + join(parser.errors.kept(), parser.errors.count()));
+    if (!parsed.ok()) {
+      result.errors.push_back(parsed.error().message);
+      return result;
     }
+    Parser parser;
+    Config config = parser.parse(parsed->value);
+    result.errors = parser.errors.kept();
+    if (const std::size_t more = parser.errors.count() - result.errors.size(); more > 0) {
+      result.errors.push_back("and " + std::to_string(more) + " more");
+    }
+    if (result.errors.empty()) result.config = std::move(config);
     Messages warnings;
     for (const auto& warning : parsed->warnings) warnings.add("", warning);
     for (const auto& warning : parser.warnings.kept()) warnings.add("", warning);
-    for (const auto& warning : warnings.kept()) {
-      result.warnings.push_back(std::string(name) + ": " + warning);
-    }
-    return result;
+    result.warnings = warnings.kept();
   } catch (const std::exception& e) {
-    return invalid(std::string(name) + ": " + e.what());
+    result.config.reset();
+    result.errors.emplace_back(e.what());
   }
+  return result;
 }
+
+Result<ParsedConfig> parse_config(std::string_view text, std::string_view name) {
+  ConfigInspection inspection = inspect_config(text);
+  if (!inspection.config) return invalid(std::string(name) + ": " + join(inspection.errors));
+  ParsedConfig result{.config = *std::move(inspection.config), .warnings = {}};
+  for (const auto& warning : inspection.warnings) {
+    result.warnings.push_back(std::string(name) + ": " + warning);
+  }
+  return result;
+}
+
+std::span<const std::string_view> top_level_keys() { return kTopKeys; }
+std::span<const std::string_view> class_entry_keys() { return kClassKeys; }
+std::span<const std::string_view> node_entry_keys() { return kNodeKeys; }
 
 }  // namespace lpp::config

@@ -150,24 +150,32 @@ std::string join(const std::vector<std::string>& messages) {
   return text;
 }
 
-Result<Template> parse(std::string_view yaml, bool allow_unsafe) {
+/// The pod, with everything that was found about it. An error says that there is none to look at.
+Result<json> examine(std::string_view yaml, bool allow_unsafe, Findings& findings) {
   auto document = yaml_to_json(yaml);
   if (!document.ok()) return std::move(document).error();
   json pod = std::move(document->value);
   if (pod.is_null()) return invalid("the text is empty; a Pod is needed");
   if (!pod.is_object()) return invalid("a Pod is needed, is " + shown(pod));
 
-  Findings findings;
-  check(pod, kPodSchema, "", allow_unsafe, findings);
-  if (findings.errors.empty()) Rules(pod, allow_unsafe, findings).apply();
-  if (!findings.errors.empty()) return invalid(join(findings.errors));
-
-  Template result{std::move(pod), std::move(document->warnings)};
-  for (auto& warning : findings.warnings) {
-    if (result.warnings.size() >= kMaxReported) break;
-    result.warnings.push_back(std::move(warning));
+  findings.warnings = std::move(document->warnings);
+  Findings of_fields;
+  check(pod, kPodSchema, "", allow_unsafe, of_fields);
+  if (of_fields.errors.empty()) Rules(pod, allow_unsafe, of_fields).apply();
+  findings.errors = std::move(of_fields.errors);
+  for (auto& warning : of_fields.warnings) {
+    if (findings.warnings.size() >= kMaxReported) break;
+    findings.warnings.push_back(std::move(warning));
   }
-  return result;
+  return pod;
+}
+
+Result<Template> parse(std::string_view yaml, bool allow_unsafe) {
+  Findings findings;
+  auto pod = examine(yaml, allow_unsafe, findings);
+  if (!pod.ok()) return std::move(pod).error();
+  if (!findings.errors.empty()) return invalid(join(findings.errors));
+  return Template{*std::move(pod), std::move(findings.warnings)};
 }
 
 }  // namespace
@@ -180,6 +188,17 @@ Result<Template> parse_template(std::string_view yaml, std::string_view name, bo
     return result;
   } catch (const std::exception& e) {
     return invalid(std::string(name) + ": " + e.what());
+  }
+}
+
+TemplateInspection inspect_template(std::string_view yaml, bool allow_unsafe) {
+  try {
+    Findings findings;
+    const auto pod = examine(yaml, allow_unsafe, findings);
+    if (!pod.ok()) findings.errors.push_back(pod.error().message);
+    return {std::move(findings.errors), std::move(findings.warnings)};
+  } catch (const std::exception& e) {
+    return {{e.what()}, {}};
   }
 }
 

@@ -21,4 +21,11 @@ struct Template {
 /// `name` (file or ConfigMap) begins each message. Pure; never throws.
 Result<Template> parse_template(std::string_view yaml, std::string_view name, bool allow_unsafe);
 
+/// The same for a report: every message by itself, without a name in front.
+struct TemplateInspection {
+  std::vector<std::string> errors{};
+  std::vector<std::string> warnings{};
+};
+TemplateInspection inspect_template(std::string_view yaml, bool allow_unsafe);
+
 }  // namespace lpp::helperpod
