@@ -1,16 +1,14 @@
 #include <array>
 
 #include "cli/version_command.h"
+#include "cli/volumes_command.h"
 
 namespace lpp::cli {
 
-namespace {
-
-/// In the order of the help.
-const std::array kCommands = {kVersionCommand, kCompletionCommand};
-
-}  // namespace
-
-std::span<const Command> commands() { return kCommands; }
+std::span<const Command> commands() {
+  // Made at the first call: the commands' own files may not have been initialised before.
+  static const std::array kCommands = {kVolumesCommand, kVersionCommand, kCompletionCommand};
+  return kCommands;
+}
 
 }  // namespace lpp::cli

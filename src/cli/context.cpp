@@ -55,7 +55,7 @@ Result<Connection> connect(Clock& clock, const GetEnv& getenv, const std::string
   sources.getenv = getenv;
   sources.context = context;
   auto config = k8s::load_rest_config(sources);
-  if (!config.ok()) return std::move(config).error().wrap("no way to a cluster");
+  if (!config.ok()) return std::move(config).error();
   config->user_agent = "local-path-provisioner/" + version;
   LPP_ASSIGN_OR_RETURN(auto transport, k8s::make_httplib_transport(*config, clock), "connect");
   return Connection{.transport = std::move(transport),

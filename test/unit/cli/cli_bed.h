@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,9 +30,26 @@ struct CliBed {
   std::vector<std::string> connected_with{};  // "<kubeconfig> <context>"
   cli::Terminal terminal{};
 
+  /// Answers lists of a kind with these objects, and of what has no answer yet with none.
+  void serve(const std::string& path, const std::vector<nlohmann::json>& objects) {
+    const std::string body = nlohmann::json{{"items", objects}}.dump();
+    transport->on("GET", path).always([body](const auto&) {
+      return k8s::Response{.status = 200, .body = body, .content_type = "application/json"};
+    });
+  }
+  void serve_nothing_else() {
+    transport->on("GET", "").always([](const k8s::Request& request) {
+      const bool one = request.target.find('?') == std::string::npos;
+      return one ? k8s::Response{.status = 404, .body = "{}", .content_type = "application/json"}
+                 : k8s::Response{.status = 200,
+                                 .body = R"({"items":[]})",
+                                 .content_type = "application/json"};
+    });
+  }
+
   /// The first argument is the command's name.
   Outcome run(const std::vector<std::string>& arguments) {
-    std::vector<const cli::Command*> all;
+    std::vector<const cli::Command*> all{&start_command()};
     for (const cli::Command& command : cli::commands()) all.push_back(&command);
     const cli::Command* const command = cli::find_command(all, arguments.front());
     Outcome outcome;
@@ -65,6 +84,27 @@ struct CliBed {
   }
 
  private:
+  /// Flags of the daemon that commands read in its Deployment.
+  static const cli::Command& start_command() {
+    static constexpr std::array kFlags = {
+        cli::Flag{.name = "provisioner-name",
+                  .placeholder = "NAME",
+                  .env = "PROVISIONER_NAME",
+                  .fallback = "rancher.io/local-path"},
+        cli::Flag{.name = "namespace",
+                  .placeholder = "NAME",
+                  .env = "POD_NAMESPACE",
+                  .fallback = "local-path-storage"},
+        cli::Flag{.name = "configmap-name", .placeholder = "NAME", .fallback = "local-path-config"},
+        cli::Flag{.name = "config", .placeholder = "FILE"},
+        cli::Flag{.name = "leader-elect", .fallback = "false"},
+        cli::Flag{.name = "allow-unsafe-helper-pod-template", .fallback = "false"},
+    };
+    static constexpr std::array kGroups = {cli::FlagGroup{"Flags", kFlags}};
+    static constexpr cli::Command kStart{.name = "start", .summary = "serve", .flags = kGroups};
+    return kStart;
+  }
+
   struct Borrowed final : k8s::Transport {
     explicit Borrowed(std::shared_ptr<FakeTransport> other) : transport(std::move(other)) {}
     Result<k8s::Response> round_trip(const k8s::Request& request,

@@ -1,0 +1,207 @@
+#include "cli/cluster.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "cli/json_access.h"
+#include "config/config_parser.h"
+#include "helperpod/manifest.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kPage = 500;
+
+template <typename T>
+void put(const json& object, ClusterView& view, k8s::StoreWriter<T>& store) {
+  auto decoded = k8s::decode<T>(object);
+  if (!decoded.ok()) {
+    view.notes.push_back(fmt::format("{} {} is left out: {}", T::kResource.kind,
+                                     text(member(object, "metadata"), "name"),
+                                     decoded.error().message));
+    return;
+  }
+  const auto key = decoded->meta.key();
+  store.put(key, std::make_shared<const T>(*std::move(decoded)));
+}
+
+void add_volume(const json& object, ClusterView& view) {
+  const auto volume = k8s::decode<k8s::PersistentVolume>(object);
+  if (volume.ok() && provisioner::is_ours(*volume, view.provisioner_name)) {
+    put(object, view, view.volumes);
+  }
+}
+
+/// An optional part of the view: a failure becomes a note.
+template <typename Take>
+void optional_list(Cluster& cluster, ClusterView& view, const k8s::Resource& resource,
+                   std::string_view ns, const k8s::ListOptions& options, std::string_view missing,
+                   const Take& take) {
+  const auto objects = cluster.list(resource, ns, options);
+  if (!objects.ok()) {
+    view.notes.push_back(fmt::format("{} (so {})", objects.error().message, missing));
+    return;
+  }
+  for (const json& object : *objects) take(object);
+}
+
+void take_helper_pod(const json& object, ClusterView& view) {
+  auto pod = k8s::decode<k8s::Pod>(object);
+  if (!pod.ok()) return;
+  auto operation = helperpod::operation_of(*pod);
+  if (operation.ok()) view.helper_pods.push_back({*std::move(pod), *std::move(operation)});
+}
+
+void take_event(const json& object, ClusterView& view) {
+  EventNote note = event_note(object);
+  if (note.kind == "PersistentVolumeClaim" || note.kind == "PersistentVolume") {
+    view.events.push_back(std::move(note));
+  }
+}
+
+void load_config(Cluster& cluster, const Installation& installation, ClusterView& view) {
+  const auto found =
+      cluster.api().get(k8s::kConfigMaps, {installation.ns, installation.config_map});
+  if (!found.ok()) {
+    view.notes.push_back(fmt::format("the configuration is not known: {}", found.error().message));
+    return;
+  }
+  auto parsed = config::parse_config(text(member(*found, "data"), "config.json"), "config.json");
+  if (parsed.ok()) {
+    view.config = std::move(parsed->config);
+  } else {
+    view.notes.push_back(parsed.error().message);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Cluster>> Cluster::open(Context& context, const FlagReader& flags) {
+  LPP_ASSIGN_OR_RETURN(auto connection,
+                       context.connect(flags.text("kubeconfig"), flags.text("context")),
+                       "cannot reach a cluster");
+  return std::unique_ptr<Cluster>(new Cluster(std::move(connection), context.clock));
+}
+
+Result<std::string> Cluster::version() {
+  LPP_ASSIGN_OR_RETURN(
+      const auto response,
+      connection_.transport->round_trip({.method = "GET", .target = "/version"}, {}),
+      fmt::format("cannot reach the API server ({})", connection_.source));
+  if (response.status != 200) return k8s::error_from_response(response).wrap("GET /version");
+  const json answer = json::parse(response.body, nullptr, false);
+  return text(answer, "gitVersion");
+}
+
+Result<std::vector<json>> Cluster::list(const k8s::Resource& resource, std::string_view ns,
+                                        k8s::ListOptions options) {
+  std::vector<json> all;
+  options.limit = kPage;
+  bool restarted = false;
+  while (true) {
+    auto page = client_.list(resource, ns, options);
+    if (!page.ok() && page.error().is(ErrorCode::kExpired) && !restarted) {
+      restarted = true;  // the rest of the pages is gone: once more, from the beginning
+      all.clear();
+      options.continue_token.clear();
+      continue;
+    }
+    if (!page.ok()) return std::move(page).error().wrap(fmt::format("list {}", resource.plural));
+    if (const auto items = page->find("items"); items != page->end() && items->is_array()) {
+      for (json& item : *items) all.push_back(std::move(item));
+    }
+    options.continue_token = text(member(*page, "metadata"), "continue");
+    if (options.continue_token.empty()) return all;
+  }
+}
+
+EventNote event_note(const json& event) {
+  EventNote note;
+  note.type = text(event, "type");
+  note.reason = text(event, "reason");
+  note.message = text(event, "message");
+  note.component = text(event, "reportingComponent");
+  if (note.component.empty()) note.component = text(member(event, "source"), "component");
+  const json& about = member(event, "involvedObject");
+  note.kind = text(about, "kind");
+  note.about = {text(about, "namespace"), text(about, "name")};
+  note.uid = text(about, "uid");
+  const json& series = member(event, "series");
+  for (const json& count : {member(event, "count"), member(series, "count")}) {
+    if (count.is_number_integer()) note.count = std::max(note.count, count.get<int>());
+  }
+  for (const std::string& time :
+       {text(series, "lastObservedTime"), text(event, "lastTimestamp"), text(event, "eventTime"),
+        text(event, "firstTimestamp"), text(member(event, "metadata"), "creationTimestamp")}) {
+    if (const auto parsed = parse_rfc3339(time)) {
+      note.time = *parsed;
+      break;
+    }
+  }
+  return note;
+}
+
+void add_object(const json& object, ClusterView& view) {
+  const std::string kind = text(object, "kind");
+  if (kind == "PersistentVolumeClaim") return put(object, view, view.claims);
+  if (kind == "PersistentVolume") return add_volume(object, view);
+  if (kind == "StorageClass") return put(object, view, view.classes);
+  if (kind == "Node") {
+    view.nodes_known = true;
+    return put(object, view, view.nodes);
+  }
+}
+
+Result<void> load(Cluster& cluster, const Installation& installation, const LoadOptions& options,
+                  ClusterView& view) {
+  view.provisioner_name = installation.provisioner_name;
+  view.provisioner_namespace = installation.ns;
+  LPP_ASSIGN_OR_RETURN(const auto classes, cluster.list(k8s::kStorageClasses), "read the cluster");
+  for (const json& object : classes) put(object, view, view.classes);
+  LPP_ASSIGN_OR_RETURN(const auto claims, cluster.list(k8s::kPersistentVolumeClaims, options.ns),
+                       "read the cluster");
+  for (const json& object : claims) put(object, view, view.claims);
+  LPP_ASSIGN_OR_RETURN(const auto volumes, cluster.list(k8s::kPersistentVolumes),
+                       "read the cluster");
+  for (const json& object : volumes) add_volume(object, view);
+
+  if (options.nodes) {
+    const std::size_t before = view.notes.size();
+    optional_list(cluster, view, k8s::kNodes, "", {.metadata_only = true},
+                  "nodes that are gone are not recognised",
+                  [&](const json& object) { put(object, view, view.nodes); });
+    view.nodes_known = view.notes.size() == before;
+  }
+  if (options.helper_pods) {
+    optional_list(cluster, view, k8s::kPods, installation.ns,
+                  {.label_selector = helperpod::label_selector(installation.provisioner_name)},
+                  "operations in progress are not shown",
+                  [&](const json& object) { take_helper_pod(object, view); });
+  }
+  if (options.events) {
+    const auto take = [&](const json& object) { take_event(object, view); };
+    const k8s::ListOptions warnings{.field_selector = "type=Warning"};
+    constexpr std::string_view kMissing = "reasons may be missing";
+    optional_list(cluster, view, k8s::kEvents, options.ns, warnings, kMissing, take);
+    // Events about volumes stand in the namespace "default".
+    if (!options.ns.empty() && options.ns != "default") {
+      optional_list(cluster, view, k8s::kEvents, "default", warnings, kMissing, take);
+    }
+    std::stable_sort(view.events.begin(), view.events.end(),
+                     [](const auto& a, const auto& b) { return a.time > b.time; });
+  }
+  if (options.waiting_pods) {
+    optional_list(cluster, view, k8s::kPods, options.ns, {.field_selector = "status.phase=Pending"},
+                  "pods that wait for a claim are not known",
+                  [&](const json& object) { view.waiting_pods.push_back(object); });
+  }
+  if (options.config) load_config(cluster, installation, view);
+  return {};
+}
+
+}  // namespace lpp::cli

@@ -1,0 +1,133 @@
+#pragma once
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/context.h"
+#include "cli/flag_reader.h"
+#include "cli/text.h"
+#include "config/config.h"
+#include "helperpod/operation.h"
+#include "k8s/api_client.h"
+#include "k8s/objects.h"
+#include "k8s/store.h"
+
+namespace lpp::cli {
+
+/// Flags of all commands that look at a cluster.
+std::span<const Flag> connection_flags();
+std::span<const Flag> installation_flags();
+
+/// How the daemon is installed: from its Deployment, the flags, or the defaults.
+struct Installation {
+  std::string provisioner_name{};
+  std::string ns{};
+  std::string config_map{};
+  std::string service_account{};  // the daemon runs as
+  bool allow_unsafe_template = false;
+  std::string config_flag{};  // --config of the daemon, as it stands there
+  std::string deployment{};   // "" = none was found
+  std::string image{};
+  int replicas = 0;
+  int ready = 0;
+};
+
+/// An open connection, and lists over it. One thread.
+class Cluster {
+ public:
+  /// Errors say what was tried.
+  static Result<std::unique_ptr<Cluster>> open(Context& context, const FlagReader& flags);
+
+  const std::string& source() const { return connection_.source; }
+  const std::string& default_namespace() const { return connection_.default_namespace; }
+  k8s::ApiClient& api() { return client_; }
+  k8s::Transport& transport() { return *connection_.transport; }
+
+  /// The server's version, e.g. "v1.31.0": whether it can be reached, whoever asks.
+  Result<std::string> version();
+
+  /// Every object of a kind, page by page. Errors name the kind.
+  Result<std::vector<nlohmann::json>> list(const k8s::Resource& resource, std::string_view ns = {},
+                                           k8s::ListOptions options = {});
+
+ private:
+  Cluster(Connection connection, Clock& clock)
+      : connection_(std::move(connection)), client_(*connection_.transport, clock, {}) {}
+
+  Connection connection_;
+  k8s::ApiClient client_;
+};
+
+inline constexpr k8s::Resource kDeployments{"apps", "v1", "deployments", "Deployment", true};
+inline constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
+
+/// Every Deployment that runs this program's `start`, in the order of their names.
+std::vector<Installation> installations(const std::vector<nlohmann::json>& deployments,
+                                        const Context& context);
+
+/// Name of the container of a pod's spec that runs `start`; "" = none does.
+std::string daemon_container(const nlohmann::json& pod_spec);
+
+/// The installation that the flags mean: of the Deployments found the one that fits them, with what
+/// is not known filled in from flags and defaults. Deployments that may not be listed count as
+/// none.
+Installation find_installation(Cluster& cluster, const Context& context, const FlagReader& flags);
+Installation choose_installation(const std::vector<Installation>& found, const FlagReader& flags);
+
+/// An Event, as far as it is shown.
+struct EventNote {
+  std::string type{};
+  std::string reason{};
+  std::string message{};
+  std::string component{};
+  std::string kind{};  // of the object it is about
+  k8s::ObjectKey about{};
+  std::string uid{};
+  WallTime time{};  // of the last time
+  int count = 1;
+};
+EventNote event_note(const nlohmann::json& event);
+
+struct HelperPod {
+  k8s::Pod pod{};
+  helperpod::Operation operation{};
+};
+
+/// What commands know of a cluster. Filled by load() or from manifests; read by pure functions.
+struct ClusterView {
+  std::string provisioner_name{};
+  std::string provisioner_namespace{};
+  k8s::StoreWriter<k8s::PersistentVolumeClaim> claims{};
+  k8s::StoreWriter<k8s::PersistentVolume> volumes{};  // of this provisioner
+  k8s::StoreWriter<k8s::StorageClass> classes{};
+  k8s::StoreWriter<k8s::Node> nodes{};
+  bool nodes_known = false;
+  std::vector<HelperPod> helper_pods{};
+  std::vector<EventNote> events{};             // about claims and volumes, newest first
+  std::vector<nlohmann::json> waiting_pods{};  // Pending, with the claims that they use
+  std::optional<config::Config> config{};
+  /// What could not be read, and what is therefore missing.
+  std::vector<std::string> notes{};
+};
+
+/// What load() is to read besides claims, volumes and classes, which it must be able to read.
+struct LoadOptions {
+  std::string ns{};  // of the claims; "" = all
+  bool helper_pods = true;
+  bool events = true;
+  bool nodes = true;
+  bool waiting_pods = true;
+  bool config = false;
+};
+Result<void> load(Cluster& cluster, const Installation& installation, const LoadOptions& options,
+                  ClusterView& view);
+
+/// Puts objects of any kind into the view; what is of no use there is left out. Unreadable ones are
+/// noted.
+void add_object(const nlohmann::json& object, ClusterView& view);
+
+}  // namespace lpp::cli

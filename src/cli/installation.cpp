@@ -1,0 +1,166 @@
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "cli/cluster.h"
+#include "cli/json_access.h"
+
+namespace lpp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kProgram = "local-path-provisioner";
+
+std::vector<std::string> texts(const json& list) {
+  std::vector<std::string> out;
+  for (const json& item : list) {
+    if (item.is_string()) out.push_back(item.get<std::string>());
+  }
+  return out;
+}
+
+/// The words after `start`; nullopt when the container does not run the daemon.
+std::optional<std::vector<std::string>> daemon_arguments(const json& container) {
+  std::vector<std::string> words = texts(member(container, "command"));
+  const std::vector<std::string> args = texts(member(container, "args"));
+  words.insert(words.end(), args.begin(), args.end());
+  const bool ours = (!words.empty() && words.front().ends_with(kProgram)) ||
+                    text(container, "image").find(kProgram) != std::string::npos;
+  const auto start = std::find(words.begin(), words.end(), "start");
+  if (!ours || (start == words.end() && !words.empty())) return std::nullopt;
+  if (start == words.end()) return std::vector<std::string>();
+  return std::vector<std::string>(start + 1, words.end());
+}
+
+std::map<std::string, std::string> environment(const json& container, const std::string& ns) {
+  std::map<std::string, std::string> out;
+  for (const json& entry : member(container, "env")) {
+    const json& from = member(entry, "valueFrom");
+    if (text(member(from, "fieldRef"), "fieldPath") == "metadata.namespace") {
+      out[text(entry, "name")] = ns;
+    } else if (from.is_null()) {
+      out[text(entry, "name")] = text(entry, "value");
+    }
+  }
+  return out;
+}
+
+std::optional<Installation> installation(const json& deployment, const json& container,
+                                         const Command& start) {
+  auto arguments = daemon_arguments(container);
+  if (!arguments) return std::nullopt;
+  const json& meta = member(deployment, "metadata");
+  const json& spec = member(deployment, "spec");
+  const json& pod = member(member(spec, "template"), "spec");
+  const std::string ns = text(meta, "namespace").empty() ? "default" : text(meta, "namespace");
+
+  const auto groups = all_flags(start);
+  const auto given = parse_flags(*arguments, groups);
+  const auto variables = environment(container, ns);
+  const GetEnv getenv = [&](const std::string& name) -> std::optional<std::string> {
+    const auto it = variables.find(name);
+    return it == variables.end() ? std::nullopt : std::optional(it->second);
+  };
+  const Given nothing;
+  FlagReader flags(given.ok() ? *given : nothing, getenv, groups);
+  Installation out;
+  out.provisioner_name = flags.text("provisioner-name");
+  out.ns = flags.text("namespace");
+  out.config_map = flags.text("configmap-name");
+  out.config_flag = flags.text("config");
+  out.allow_unsafe_template = flags.boolean("allow-unsafe-helper-pod-template");
+  out.service_account = text(pod, "serviceAccountName");
+  if (out.service_account.empty()) out.service_account = "default";
+  out.deployment = ns + "/" + text(meta, "name");
+  out.image = text(container, "image");
+  out.replicas = number(spec, "replicas", 1);
+  out.ready = number(member(deployment, "status"), "readyReplicas", 0);
+  return out;
+}
+
+constexpr std::array kConnection = {
+    Flag{.name = "kubeconfig",
+         .placeholder = "FILE",
+         .fallback_note = "first file of $KUBECONFIG, in-cluster, ~/.kube/config",
+         .help = "how to reach the API server"},
+    Flag{.name = "context", .placeholder = "NAME", .help = "context of the kubeconfig file"},
+};
+
+constexpr std::array kInstallation = {
+    Flag{.name = "provisioner-name",
+         .placeholder = "NAME",
+         .env = "PROVISIONER_NAME",
+         .fallback = "rancher.io/local-path",
+         .fallback_note = "of the Deployment found in the cluster, else rancher.io/local-path",
+         .help = "the provisioner, as its StorageClasses call it"},
+    Flag{.name = "provisioner-namespace",
+         .placeholder = "NAME",
+         .fallback = "local-path-storage",
+         .fallback_note = "of the Deployment found in the cluster, else local-path-storage",
+         .help = "namespace of the daemon, its ConfigMap and the helper pods"},
+    Flag{.name = "configmap-name",
+         .placeholder = "NAME",
+         .fallback = "local-path-config",
+         .fallback_note = "of the Deployment found in the cluster, else local-path-config",
+         .help = "ConfigMap with the configuration"},
+};
+
+}  // namespace
+
+std::span<const Flag> connection_flags() { return kConnection; }
+std::span<const Flag> installation_flags() { return kInstallation; }
+
+std::vector<Installation> installations(const std::vector<json>& deployments,
+                                        const Context& context) {
+  std::vector<Installation> out;
+  const Command* const start = find_command(context.commands, "start");
+  if (start == nullptr) return out;
+  for (const json& deployment : deployments) {
+    const json& pod = member(member(member(deployment, "spec"), "template"), "spec");
+    for (const json& container : member(pod, "containers")) {
+      if (auto found = installation(deployment, container, *start)) {
+        out.push_back(*std::move(found));
+        break;
+      }
+    }
+  }
+  std::sort(out.begin(), out.end(),
+            [](const auto& a, const auto& b) { return a.deployment < b.deployment; });
+  return out;
+}
+
+std::string daemon_container(const json& pod_spec) {
+  for (const json& container : member(pod_spec, "containers")) {
+    if (daemon_arguments(container)) return text(container, "name");
+  }
+  return {};
+}
+
+Installation choose_installation(const std::vector<Installation>& found, const FlagReader& flags) {
+  const auto fits = [&](const Installation& one) {
+    return (!flags.given("provisioner-name") ||
+            one.provisioner_name == flags.text("provisioner-name")) &&
+           (!flags.given("provisioner-namespace") || one.ns == flags.text("provisioner-namespace"));
+  };
+  const auto it = std::find_if(found.begin(), found.end(), fits);
+  Installation out = it != found.end() ? *it : Installation{};
+  const auto fill = [&](std::string& value, std::string_view flag) {
+    if (value.empty() || flags.given(flag)) value = flags.text(flag);
+  };
+  fill(out.provisioner_name, "provisioner-name");
+  fill(out.ns, "provisioner-namespace");
+  fill(out.config_map, "configmap-name");
+  if (out.service_account.empty()) out.service_account = "local-path-provisioner-service-account";
+  return out;
+}
+
+Installation find_installation(Cluster& cluster, const Context& context, const FlagReader& flags) {
+  const auto deployments = cluster.list(kDeployments);
+  const auto found =
+      deployments.ok() ? installations(*deployments, context) : std::vector<Installation>();
+  return choose_installation(found, flags);
+}
+
+}  // namespace lpp::cli

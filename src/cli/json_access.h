@@ -1,0 +1,27 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+/// Reads objects of the API as they come, where no type of k8s/objects.h holds the field. What is
+/// absent or of another type reads as nothing. Pure.
+namespace lpp::cli {
+
+inline const nlohmann::json& member(const nlohmann::json& object, const char* name) {
+  static const nlohmann::json kNothing;
+  if (!object.is_object()) return kNothing;
+  const auto it = object.find(name);
+  return it == object.end() ? kNothing : *it;
+}
+
+inline std::string text(const nlohmann::json& object, const char* name) {
+  const nlohmann::json& value = member(object, name);
+  return value.is_string() ? value.get<std::string>() : std::string();
+}
+
+inline int number(const nlohmann::json& object, const char* name, int fallback) {
+  const nlohmann::json& value = member(object, name);
+  return value.is_number_integer() ? value.get<int>() : fallback;
+}
+
+}  // namespace lpp::cli

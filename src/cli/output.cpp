@@ -1,0 +1,80 @@
+#include "cli/output.h"
+
+#include <nlohmann/json.hpp>
+
+#include "helperpod/yaml_scalar.h"
+
+namespace lpp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+std::string quoted(const json& text) {
+  return text.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// A scalar; text is quoted, as in JSON, wherever a reader could take it for something else.
+std::string scalar(const json& value) {
+  if (!value.is_string()) return quoted(value);
+  const auto& text = value.get_ref<const std::string&>();
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-";
+  const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos &&
+                     text.front() != '-' && text.front() != '.';
+  if (!plain) return quoted(value);
+  const auto typed = helperpod::plain_scalar(text);
+  return typed && typed->is_string() ? text : quoted(value);
+}
+
+void append(std::string& out, const json& value, std::size_t indent);
+
+/// What follows "key:" or "-".
+void append_value(std::string& out, const json& value, std::size_t indent, bool in_list) {
+  if (value.is_structured() && !value.empty()) {
+    if (in_list && value.is_object()) {  // the first member stands beside the dash
+      std::string block;
+      append(block, value, indent);
+      out += " " + block.substr(indent);
+      return;
+    }
+    out += '\n';
+    append(out, value, indent);
+    return;
+  }
+  out +=
+      value.is_structured() ? (value.is_array() ? " []\n" : " {}\n") : " " + scalar(value) + "\n";
+}
+
+void append(std::string& out, const json& value, std::size_t indent) {
+  if (value.is_object()) {
+    for (const auto& [key, member] : value.items()) {
+      out.append(indent, ' ').append(scalar(json(key))).append(":");
+      append_value(out, member, member.is_array() ? indent : indent + 2, false);
+    }
+  } else {
+    for (const json& item : value) {
+      out.append(indent, ' ').append("-");
+      append_value(out, item, indent + 2, true);
+    }
+  }
+}
+
+}  // namespace
+
+std::string to_json_text(const json& value) {
+  return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string to_yaml_text(const json& value) {
+  if (!value.is_structured() || value.empty()) return quoted(value) + "\n";
+  std::string out;
+  append(out, value, 0);
+  return out;
+}
+
+std::string machine_text(const json& value, std::string_view format) {
+  return format == "yaml" ? to_yaml_text(value) : to_json_text(value);
+}
+
+}  // namespace lpp::cli

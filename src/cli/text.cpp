@@ -1,0 +1,206 @@
+#include "cli/text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <ctime>
+
+#include "base/log.h"
+
+namespace lpp::cli {
+
+namespace {
+
+constexpr std::size_t kGap = 3;
+
+/// A number of exactly `width` digits at `at`; -1 when there is none.
+int number_at(std::string_view text, std::size_t at, std::size_t width) {
+  if (at + width > text.size()) return -1;
+  int value = -1;
+  const char* const end = text.data() + at + width;
+  const auto result = std::from_chars(text.data() + at, end, value);
+  return result.ec == std::errc{} && result.ptr == end ? value : -1;
+}
+
+std::string_view code(Colour colour) {
+  switch (colour) {
+    case Colour::kNone:
+      return "";
+    case Colour::kRed:
+      return "\x1b[31m";
+    case Colour::kGreen:
+      return "\x1b[32m";
+    case Colour::kYellow:
+      return "\x1b[33m";
+    case Colour::kBold:
+      return "\x1b[1m";
+  }
+  return "";
+}
+
+bool continues_a_character(char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; }
+
+/// The first characters of a text that fit into so many columns, with "…" for the rest.
+std::string shortened(const std::string& text, std::size_t width) {
+  if (columns_of(text) <= width) return text;
+  std::size_t end = 0;
+  for (std::size_t columns = 0; end < text.size(); ++end) {
+    if (!continues_a_character(text[end]) && ++columns == width) break;
+  }
+  return text.substr(0, end) + "…";
+}
+
+/// Words, broken so that no line is longer than `width` (0 = no limit) unless a word is.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> lines(1);
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(' '), text.size());
+    const std::string_view word = text.substr(0, end);
+    const bool fits = width == 0 || columns_of(lines.back()) + 1 + columns_of(word) <= width;
+    if (lines.back().empty() || fits) {
+      if (!lines.back().empty()) lines.back() += ' ';
+      lines.back() += word;
+    } else {
+      lines.emplace_back(word);
+    }
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return lines;
+}
+
+}  // namespace
+
+std::optional<WallTime> parse_rfc3339(std::string_view text) {
+  std::tm parts{};
+  parts.tm_year = number_at(text, 0, 4) - 1900;
+  parts.tm_mon = number_at(text, 5, 2) - 1;
+  parts.tm_mday = number_at(text, 8, 2);
+  parts.tm_hour = number_at(text, 11, 2);
+  parts.tm_min = number_at(text, 14, 2);
+  parts.tm_sec = number_at(text, 17, 2);
+  const bool separated = text.size() >= 20 && text[4] == '-' && text[7] == '-' &&
+                         (text[10] == 'T' || text[10] == ' ') && text[13] == ':' && text[16] == ':';
+  if (!separated || parts.tm_year < 0 || parts.tm_mon < 0 || parts.tm_mon > 11 ||
+      parts.tm_mday < 1 || parts.tm_mday > 31 || parts.tm_hour < 0 || parts.tm_hour > 23 ||
+      parts.tm_min < 0 || parts.tm_min > 59 || parts.tm_sec < 0 || parts.tm_sec > 60) {
+    return std::nullopt;
+  }
+  std::size_t end = 19;
+  std::chrono::nanoseconds fraction{0};
+  if (text[end] == '.') {
+    std::int64_t scale = 100'000'000;
+    for (++end; end < text.size() && text[end] >= '0' && text[end] <= '9'; ++end, scale /= 10) {
+      fraction += std::chrono::nanoseconds(scale * (text[end] - '0'));
+    }
+  }
+  if (text.substr(end) != "Z") return std::nullopt;
+  return std::chrono::system_clock::from_time_t(timegm(&parts)) +
+         std::chrono::duration_cast<WallTime::duration>(fraction);
+}
+
+std::string age_text(Duration age) {
+  const auto s =
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::seconds>(age).count());
+  const auto m = s / 60;
+  const auto h = m / 60;
+  const auto d = h / 24;
+  const auto pair = [](std::int64_t a, char a_unit, std::int64_t b, char b_unit) {
+    return b == 0 ? fmt::format("{}{}", a, a_unit) : fmt::format("{}{}{}{}", a, a_unit, b, b_unit);
+  };
+  if (s < 120) return fmt::format("{}s", s);
+  if (m < 10) return pair(m, 'm', s % 60, 's');
+  if (h < 3) return fmt::format("{}m", m);
+  if (h < 8) return pair(h, 'h', m % 60, 'm');
+  if (h < 48) return fmt::format("{}h", h);
+  if (d < 8) return pair(d, 'd', h % 24, 'h');
+  if (d < 2 * 365) return fmt::format("{}d", d);
+  return pair(d / 365, 'y', d % 365, 'd');
+}
+
+std::string age_of(std::string_view rfc3339, WallTime now) {
+  const auto time = parse_rfc3339(rfc3339);
+  return time ? age_text(std::chrono::duration_cast<Duration>(now - *time)) : "<unknown>";
+}
+
+std::string coloured(const Terminal& terminal, Colour colour, std::string_view text) {
+  if (!terminal.colours || colour == Colour::kNone) return std::string(text);
+  return std::string(code(colour)).append(text).append("\x1b[0m");
+}
+
+std::string one_line(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool control = static_cast<unsigned char>(c) < ' ' || c == 0x7f;
+    if (!control) {
+      out += c;
+    } else if (!out.empty() && out.back() != ' ') {
+      out += ' ';
+    }
+  }
+  while (!out.empty() && out.back() == ' ') out.pop_back();
+  return out;
+}
+
+std::string counted(std::size_t number, std::string_view what) {
+  const std::string_view ending = number == 1 ? "" : what.ends_with('s') ? "es" : "s";
+  return fmt::format("{} {}{}", number, what, ending);
+}
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return !continues_a_character(c); }));
+}
+
+std::string table(const Terminal& terminal, const std::vector<std::string>& headings,
+                  const std::vector<std::vector<Cell>>& rows, bool whole) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i + 1 < headings.size(); ++i) {
+    std::size_t width = columns_of(headings[i]);
+    for (const auto& row : rows) width = std::max(width, columns_of(row[i].text));
+    widths.push_back(width + kGap);
+  }
+  std::size_t used = 0;
+  for (const std::size_t width : widths) used += width;
+  const auto columns = static_cast<std::size_t>(terminal.width);
+  constexpr std::size_t kLeast = 20;  // shorter would say nothing
+  const std::size_t room = whole || terminal.width == 0
+                               ? std::string::npos
+                               : (columns > used + kLeast ? columns - used : kLeast);
+  std::string out;
+  const auto line = [&](std::size_t count, const auto& cell) {
+    std::string text;
+    for (std::size_t i = 0; i < count; ++i) {
+      const Cell next = cell(i);
+      const std::string shown = i + 1 == count ? shortened(next.text, room) : next.text;
+      text += coloured(terminal, next.colour, shown);
+      if (i + 1 < count) text.append(widths[i] - columns_of(shown), ' ');
+    }
+    while (text.ends_with(' ')) text.pop_back();
+    out += text + '\n';
+  };
+  line(headings.size(), [&](std::size_t i) { return Cell{headings[i], Colour::kBold}; });
+  for (const auto& row : rows) {
+    line(headings.size(), [&](std::size_t i) { return row[i]; });
+  }
+  return out;
+}
+
+std::string details(const Terminal& terminal,
+                    const std::vector<std::pair<std::string, Cell>>& lines) {
+  std::size_t indent = 0;
+  for (const auto& [name, value] : lines) indent = std::max(indent, name.size() + 1 + kGap);
+  const auto columns = static_cast<std::size_t>(terminal.width);
+  const std::size_t room = columns > indent + 30 ? columns - indent : 0;
+  std::string out;
+  for (const auto& [name, value] : lines) {
+    std::string start = name.empty() ? "" : name + ":";
+    for (const std::string& text : wrapped(value.text, room)) {
+      start.append(indent - start.size(), ' ');
+      out += start + coloured(terminal, value.colour, text) + '\n';
+      start.clear();
+    }
+  }
+  return out;
+}
+
+}  // namespace lpp::cli

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/clock.h"
+#include "cli/context.h"
+
+/// Forms of output that commands share. Pure functions.
+namespace lpp::cli {
+
+using WallTime = std::chrono::system_clock::time_point;
+
+/// An API time such as "2026-05-28T20:26:40Z", with or without a fraction; nullopt for anything
+/// else.
+std::optional<WallTime> parse_rfc3339(std::string_view text);
+
+/// "37s", "5m30s", "3h12m", "9d": as kubectl shows an age. Less than nothing is "0s".
+std::string age_text(Duration age);
+
+/// The age of an object; "<unknown>" when the time cannot be read.
+std::string age_of(std::string_view rfc3339, WallTime now);
+
+enum class Colour { kNone, kRed, kGreen, kYellow, kBold };
+
+/// The text in that colour when the terminal shows colours.
+std::string coloured(const Terminal& terminal, Colour colour, std::string_view text);
+
+/// Without line breaks and control characters, which would spoil a table or a terminal.
+std::string one_line(std::string_view text);
+
+/// "1 node", "2 nodes"; names that end in "s" get "es".
+std::string counted(std::size_t number, std::string_view what);
+
+/// Columns of a terminal that the text takes: UTF-8 characters.
+std::size_t columns_of(std::string_view text);
+
+struct Cell {
+  std::string text{};
+  Colour colour = Colour::kNone;
+};
+
+/// Lines of cells under headings, as kubectl prints them: three blanks between columns; the last
+/// column is shortened to the terminal's width unless `whole`.
+std::string table(const Terminal& terminal, const std::vector<std::string>& headings,
+                  const std::vector<std::vector<Cell>>& rows, bool whole = false);
+
+/// "Name:   value" lines, values below one another, broken at the terminal's width.
+std::string details(const Terminal& terminal,
+                    const std::vector<std::pair<std::string, Cell>>& lines);
+
+}  // namespace lpp::cli

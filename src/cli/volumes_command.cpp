@@ -1,0 +1,252 @@
+#include "cli/volumes_command.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "cli/cluster.h"
+#include "cli/flag_reader.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "cli/text.h"
+#include "cli/volume_rows.h"
+
+namespace lpp::cli {
+
+namespace {
+
+constexpr std::string_view kName = "volumes";
+constexpr std::size_t kShownEvents = 5;
+
+constexpr std::array kFlags = {
+    Flag{.name = "namespace",
+         .short_name = 'n',
+         .placeholder = "NAME",
+         .fallback_note = "of the kubeconfig's context",
+         .help = "show the claims of this namespace"},
+    Flag{.name = "all-namespaces",
+         .short_name = 'A',
+         .fallback = "false",
+         .help = "show the claims of all namespaces"},
+    Flag{.name = "output",
+         .short_name = 'o',
+         .placeholder = "FORMAT",
+         .fallback_note = "a table; all about the claims that are named",
+         .help = "form of the output",
+         .choices = "wide|json|yaml|name"},
+};
+
+std::span<const FlagGroup> groups() {
+  static const std::array kGroups = {FlagGroup{"Flags", kFlags},
+                                     FlagGroup{"Cluster", connection_flags()},
+                                     FlagGroup{"Installation", installation_flags()}};
+  return kGroups;
+}
+
+Colour colour_of(const VolumeRow& row) {
+  if (row.problem) return Colour::kRed;
+  if (row.phase == "Bound") return Colour::kGreen;
+  return row.phase == "Released" || row.phase == "Pending" || row.phase == "Terminating"
+             ? Colour::kYellow
+             : Colour::kNone;
+}
+
+std::string or_dash(const std::string& text) { return text.empty() ? "-" : one_line(text); }
+
+std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
+                     bool all_namespaces, bool wide) {
+  std::vector<std::string> headings;
+  if (all_namespaces) headings.emplace_back("NAMESPACE");
+  for (const char* name : {"CLAIM", "NODE", "PATH", "SIZE", "PHASE", "AGE"}) {
+    headings.emplace_back(name);
+  }
+  if (wide) {
+    for (const char* name : {"VOLUME", "CLASS", "RECLAIM", "HELPER POD"}) {
+      headings.emplace_back(name);
+    }
+  }
+  headings.emplace_back("PENDING");
+  std::vector<std::vector<Cell>> cells;
+  for (const VolumeRow& row : rows) {
+    std::vector<Cell> line;
+    if (all_namespaces) line.push_back({or_dash(row.claim.ns)});
+    line.push_back({or_dash(row.claim.name)});
+    line.push_back({row.shared ? "(any)" : or_dash(row.node)});
+    line.push_back({or_dash(row.path)});
+    line.push_back({or_dash(row.size)});
+    line.push_back({or_dash(row.phase), colour_of(row)});
+    line.push_back({age_of(row.created, context.clock.wall_now())});
+    if (wide) {
+      line.push_back({or_dash(row.volume)});
+      line.push_back({or_dash(row.storage_class)});
+      line.push_back({or_dash(row.reclaim_policy)});
+      line.push_back({or_dash(row.helper_pod)});
+    }
+    line.push_back({or_dash(row.why)});
+    cells.push_back(std::move(line));
+  }
+  return table(context.terminal, headings, cells, wide);
+}
+
+std::string details_of(const VolumeRow& row, const ClusterView& view, const Context& context) {
+  const WallTime now = context.clock.wall_now();
+  std::vector<std::pair<std::string, Cell>> lines;
+  const auto add = [&](const char* name, const std::string& text, Colour colour = Colour::kNone) {
+    if (!text.empty()) lines.push_back({name, {one_line(text), colour}});
+  };
+  add("Claim", row.claim.to_string(), Colour::kBold);
+  add("Phase", row.phase + ", " + age_of(row.created, now) + " old", colour_of(row));
+  add("Pending", row.why, row.problem ? Colour::kRed : Colour::kNone);
+  add("Next", row.next);
+  add("Class", row.storage_class);
+  add("Size", row.size);
+  add("Node", row.shared ? "any: the filesystem is shared" : row.node);
+  add("Path", row.path);
+  add("Volume", row.volume);
+  add("Reclaim policy", row.reclaim_policy);
+  if (!row.helper_pod.empty()) {
+    add("Helper pod",
+        fmt::format("{} ({}, attempt {})", row.helper_pod, row.operation, row.attempt));
+  }
+  std::size_t shown = 0;
+  for (const EventNote& note : view.events) {
+    const bool about = (!row.claim_uid.empty() && note.uid == row.claim_uid) ||
+                       (!row.volume.empty() && note.about.name == row.volume);
+    if (!about || shown == kShownEvents) continue;
+    const std::string age = age_text(std::chrono::duration_cast<Duration>(now - note.time));
+    const std::string count = note.count > 1 ? fmt::format(" ({} times)", note.count) : "";
+    lines.push_back(
+        {shown++ == 0 ? "Warnings" : "",
+         {one_line(fmt::format("{} ago{}: {}: {}", age, count, note.reason, note.message))}});
+  }
+  return details(context.terminal, lines);
+}
+
+std::string names_of(const std::vector<VolumeRow>& rows) {
+  std::string out;
+  for (const VolumeRow& row : rows) {
+    out += row.volume.empty() ? "persistentvolumeclaim/" + row.claim.name + "\n"
+                              : "persistentvolume/" + row.volume + "\n";
+  }
+  return out;
+}
+
+/// "ns/name" or "name" in the namespace asked for; a volume's name is accepted too.
+bool is_named(const VolumeRow& row, const std::string& word) {
+  return row.claim.name == word || row.claim.to_string() == word ||
+         (!row.volume.empty() && row.volume == word);
+}
+
+/// Why there is no row for this name.
+Error not_ours(const std::string& word, const std::string& ns, const ClusterView& view) {
+  const std::string where = ns.empty() ? "" : " in namespace " + ns;
+  for (const auto& claim : view.claims.list()) {
+    const auto key = claim->meta.key();
+    if (word != key.to_string() && (word != key.name || key.ns != ns)) continue;
+    const std::string name = claim->class_name();
+    const auto storage_class = view.classes.get({"", name});
+    std::string why = fmt::format("its StorageClass \"{}\" does not exist", name);
+    if (name.empty()) {
+      why = "it names no StorageClass, and there was no default class";
+    } else if (storage_class != nullptr) {
+      why = fmt::format("its StorageClass {} belongs to provisioner {}", name,
+                        storage_class->provisioner);
+    }
+    if (!claim->volume_name.empty()) {
+      why = fmt::format("it is bound to volume {}, which another provisioner made",
+                        claim->volume_name);
+    }
+    return Error{ErrorCode::kNotFound, fmt::format("claim {} is not served by provisioner {}: {}",
+                                                   key.to_string(), view.provisioner_name, why)};
+  }
+  return Error{ErrorCode::kNotFound, fmt::format("no claim or volume {} of provisioner {}{}",
+                                                 log::quoted(word), view.provisioner_name, where)};
+}
+
+int run_volumes(const Given& given, Context& context) {
+  FlagReader flags(given, context.getenv, groups());
+  const std::string format = flags.choice("output");
+  const bool named = !given.words.empty();
+  bool everywhere = flags.boolean("all-namespaces");
+  if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
+
+  auto cluster = Cluster::open(context, flags);
+  if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
+  std::string ns =
+      flags.given("namespace") ? flags.text("namespace") : (*cluster)->default_namespace();
+  if (ns.empty()) ns = "default";
+  // Names with a namespace in them may lie anywhere.
+  for (const std::string& word : given.words) {
+    everywhere = everywhere || word.find('/') != std::string::npos;
+  }
+
+  ClusterView view;
+  {
+    Progress progress(context, "looking for the provisioner");
+    const Installation installation = find_installation(**cluster, context, flags);
+    progress.now("reading volumes");
+    LoadOptions options{.ns = everywhere ? "" : ns};
+    if (auto loaded = load(**cluster, installation, options, view); !loaded.ok()) {
+      return fail(context, kName, loaded.error(), kExitProblem);
+    }
+  }
+  for (const std::string& note : view.notes) context.err("note: " + one_line(note) + "\n");
+
+  std::vector<VolumeRow> rows = volume_rows(view);
+  std::erase_if(rows, [&](const VolumeRow& row) {
+    if (!everywhere && row.claim.ns != ns) return true;
+    return named && std::none_of(given.words.begin(), given.words.end(),
+                                 [&](const auto& word) { return is_named(row, word); });
+  });
+  for (const std::string& word : given.words) {
+    if (std::any_of(rows.begin(), rows.end(),
+                    [&](const VolumeRow& row) { return is_named(row, word); })) {
+      continue;
+    }
+    return fail(context, kName, not_ours(word, everywhere ? "" : ns, view), kExitProblem);
+  }
+
+  if (format == "json" || format == "yaml") {
+    nlohmann::json items = nlohmann::json::array();
+    for (const VolumeRow& row : rows) items.push_back(to_json(row));
+    context.out(machine_text({{"provisioner", view.provisioner_name}, {"items", items}}, format));
+  } else if (format == "name") {
+    context.out(names_of(rows));
+  } else if (rows.empty()) {
+    context.err(everywhere
+                    ? fmt::format("No volumes of provisioner {}.\n", view.provisioner_name)
+                    : fmt::format("No volumes of provisioner {} in namespace {}; -A shows all "
+                                  "namespaces.\n",
+                                  view.provisioner_name, ns));
+  } else if (named && format.empty()) {
+    std::string out;
+    for (const VolumeRow& row : rows) {
+      out += (out.empty() ? "" : "\n") + details_of(row, view, context);
+    }
+    context.out(out);
+  } else {
+    context.out(table_of(rows, context, everywhere, format == "wide"));
+  }
+  return kExitOk;
+}
+
+}  // namespace
+
+const Command kVolumesCommand{
+    .name = "volumes",
+    .summary = "list volumes, and why a claim is Pending",
+    .arguments = "[[NAMESPACE/]CLAIM...]",
+    .text =
+        "List the volumes of this provisioner and the claims that wait for one: where each\n"
+        "directory is, and what is pending and why. With names: all about these claims.\n"
+        "\n"
+        "Examples:\n"
+        "  local-path-provisioner volumes -A\n"
+        "  local-path-provisioner volumes -n web data   # why is this claim Pending?\n"
+        "  local-path-provisioner volumes -A -o json\n",
+    .flags = groups(),
+    .run = run_volumes,
+};
+
+}  // namespace lpp::cli

@@ -1,0 +1,117 @@
+#include "cli/text.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/output.h"
+#include "helperpod/yaml_to_json.h"
+
+using namespace lpp::cli;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+
+TEST_CASE("API times are read with and without a fraction, and nothing else is") {
+  const auto time = parse_rfc3339("2026-05-28T20:26:40Z");
+  REQUIRE(time.has_value());
+  CHECK(lpp::format_rfc3339(*time) == "2026-05-28T20:26:40Z");
+  CHECK(*parse_rfc3339("2026-05-28T20:26:40.500000Z") - *time == 500ms);
+  for (const char* bad :
+       {"", "2026", "2026-05-28", "2026-05-28T20:26:40", "2026-05-28T20:26:40+02:00",
+        "2026-13-28T20:26:40Z", "2026-05-28T24:26:40Z", "xxxx-05-28T20:26:40Z",
+        "2026-05-28T20:26:40Zx", "2026-05-28T20:26:40.x"}) {
+    CAPTURE(bad);
+    CHECK_FALSE(parse_rfc3339(bad).has_value());
+  }
+}
+
+TEST_CASE("ages are shown as kubectl shows them") {
+  CHECK(age_text(-5s) == "0s");
+  CHECK(age_text(119s) == "119s");
+  CHECK(age_text(120s) == "2m");
+  CHECK(age_text(330s) == "5m30s");
+  CHECK(age_text(100min) == "100m");
+  CHECK(age_text(3h + 12min) == "3h12m");
+  CHECK(age_text(47h) == "47h");
+  CHECK(age_text(48h) == "2d");
+  CHECK(age_text(51h) == "2d3h");
+  CHECK(age_text(24h * 400) == "400d");
+  CHECK(age_text(24h * 800) == "2y70d");
+  CHECK(age_of("yesterday", {}) == "<unknown>");
+}
+
+TEST_CASE("a table has aligned columns and nothing behind the last one") {
+  const std::string out =
+      table({}, {"A", "LONGER", "C"}, {{{"1"}, {"2"}, {"3"}}, {{"wide-é"}, {"-"}, {"x y"}}});
+  CHECK(out ==
+        "A        LONGER   C\n"
+        "1        2        3\n"
+        "wide-é   -        x y\n");
+}
+
+TEST_CASE("on a terminal the last column is shortened, unless it is wanted whole") {
+  const Terminal terminal{.width = 30};
+  const std::string text = "éééé5678901234567890123456789";
+  const std::vector<std::vector<Cell>> rows{{{"1"}, {text}}};
+  CHECK(table(terminal, {"A", "B"}, rows) == "A   B\n1   éééé567890123456789012345…\n");
+  CHECK(table(terminal, {"A", "B"}, rows, true).find(text) != std::string::npos);
+}
+
+TEST_CASE("colours are there only where they are wanted") {
+  CHECK(coloured({}, Colour::kRed, "x") == "x");
+  CHECK(coloured({.colours = true}, Colour::kRed, "x") == "\x1b[31mx\x1b[0m");
+  CHECK(coloured({.colours = true}, Colour::kNone, "x") == "x");
+  // Colours do not count as columns.
+  CHECK(table({.colours = true}, {"A", "B"}, {{{"1", Colour::kGreen}, {"2"}}}) ==
+        "\x1b[1mA\x1b[0m   \x1b[1mB\x1b[0m\n\x1b[32m1\x1b[0m   2\n");
+}
+
+TEST_CASE("details are broken at the terminal's width, values below one another") {
+  const std::vector<std::pair<std::string, Cell>> lines{
+      {"Name", {"x"}}, {"Longer name", {"one two three four five six seven"}}, {"", {"more"}}};
+  CHECK(details({}, lines) ==
+        "Name:          x\n"
+        "Longer name:   one two three four five six seven\n"
+        "               more\n");
+  CHECK(details({.width = 50}, lines) ==
+        "Name:          x\n"
+        "Longer name:   one two three four five six seven\n"
+        "               more\n");
+  CHECK(details({.width = 46}, lines) ==
+        "Name:          x\n"
+        "Longer name:   one two three four five six\n"
+        "               seven\n"
+        "               more\n");
+}
+
+TEST_CASE("counts agree with their nouns") {
+  CHECK(counted(1, "node") == "1 node");
+  CHECK(counted(0, "node") == "0 nodes");
+  CHECK(counted(2, "StorageClass") == "2 StorageClasses");
+}
+
+TEST_CASE("text of others cannot move the cursor or break a table") {
+  CHECK(one_line("a\nb\r\n\x1b[31mc\t\td\n") == "a b [31mc d");
+}
+
+TEST_CASE("YAML output is read back as the same value") {
+  const nlohmann::json value{
+      {"plain", "pvc-1_default/x.y"},
+      {"looks like a bool", "yes"},
+      {"looks like a number", "0x10"},
+      {"time", "2026-05-28T20:26:40Z"},
+      {"date", "2026-05-28"},
+      {"dash", "-"},
+      {"empty", ""},
+      {"line", "a\nb: c # d"},
+      {"number", 5},
+      {"truth", false},
+      {"nothing", nullptr},
+      {"list", {1, {{"a", "b"}, {"c", {"d"}}}, nlohmann::json::array({"x"}), "y"}},
+      {"no list", nlohmann::json::array()},
+      {"no map", nlohmann::json::object()},
+  };
+  const auto read = lpp::helperpod::yaml_to_json(to_yaml_text(value));
+  REQUIRE(read.ok());
+  CHECK(read->value == value);
+  CHECK(to_yaml_text({{"a", {{{"b", 1}, {"c", 2}}}}}) == "a:\n- b: 1\n  c: 2\n");
+}
