@@ -1,5 +1,6 @@
 #include <array>
 
+#include "cli/explain_path.h"
 #include "cli/version_command.h"
 #include "cli/volumes_command.h"
 
@@ -7,7 +8,8 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array kCommands = {kVolumesCommand, kVersionCommand, kCompletionCommand};
+  static const std::array kCommands = {kVolumesCommand, kExplainPathCommand, kVersionCommand,
+                                       kCompletionCommand};
   return kCommands;
 }
 
