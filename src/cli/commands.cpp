@@ -1,6 +1,8 @@
 #include <array>
 
+#include "cli/check.h"
 #include "cli/explain_path.h"
+#include "cli/reference.h"
 #include "cli/version_command.h"
 #include "cli/volumes_command.h"
 
@@ -8,8 +10,8 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array kCommands = {kVolumesCommand, kExplainPathCommand, kVersionCommand,
-                                       kCompletionCommand};
+  static const std::array kCommands = {kVolumesCommand, kExplainPathCommand, kCheckCommand,
+                                       kVersionCommand, kCompletionCommand,  kReferenceCommand};
   return kCommands;
 }
 

@@ -1,0 +1,235 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "cli/check.h"
+#include "cli/json_access.h"
+#include "cli/manifests.h"
+#include "cli/volume_rows.h"
+
+namespace lpp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr k8s::Resource kSubjectReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
+                                        "SubjectAccessReview", false};
+constexpr k8s::Resource kSelfReviews{"authorization.k8s.io", "v1", "selfsubjectaccessreviews",
+                                     "SelfSubjectAccessReview", false};
+
+/// Whether a ServiceAccount has a right; asked by whoever runs the command.
+Result<bool> has_right(Cluster& cluster, const Installation& installation, const Right& right) {
+  const auto parts = split(right.resource, '/');
+  json attributes{{"verb", right.verb}, {"group", right.group}, {"resource", parts[0]}};
+  if (parts.size() > 1) attributes["subresource"] = parts[1];
+  if (right.in_namespace) attributes["namespace"] = installation.ns;
+  json spec{{"resourceAttributes", std::move(attributes)}};
+  const bool self = cluster.source() == "in-cluster";  // then it is the daemon's own account
+  const k8s::Resource& resource = self ? kSelfReviews : kSubjectReviews;
+  if (!self) {
+    spec["user"] =
+        fmt::format("system:serviceaccount:{}:{}", installation.ns, installation.service_account);
+    spec["groups"] = {"system:serviceaccounts", "system:serviceaccounts:" + installation.ns,
+                      "system:authenticated"};
+  }
+  const json review{
+      {"apiVersion", resource.api_version()}, {"kind", resource.kind}, {"spec", std::move(spec)}};
+  LPP_ASSIGN_OR_RETURN(const auto answer, cluster.api().create(resource, "", review),
+                       "ask for the daemon's rights");
+  return member(member(answer, "status"), "allowed") == true;
+}
+
+std::string resource_name(const Right& right) {
+  return right.group.empty() ? std::string(right.resource)
+                             : fmt::format("{}.{}", right.resource, right.group);
+}
+
+void check_rights(Cluster& cluster, const Installation& installation, Findings& findings) {
+  const std::string place =
+      fmt::format("ServiceAccount {}/{}", installation.ns, installation.service_account);
+  // One finding for the verbs of a resource that are missing for the same reason.
+  std::map<std::pair<std::string, bool>, std::vector<const Right*>> missing;
+  const auto rights = needed_rights();
+  for (const Right& right : rights) {
+    const auto allowed = has_right(cluster, installation, right);
+    if (!allowed.ok()) {
+      findings.warning(place, "rights are not checked: " + allowed.error().message,
+                       "run it as an administrator, who may create subjectaccessreviews");
+      return;
+    }
+    if (!*allowed) missing[{resource_name(right), right.in_namespace}].push_back(&right);
+  }
+  findings.checked.push_back(counted(rights.size(), "right"));
+  for (const auto& [what, list] : missing) {
+    std::string verbs;
+    std::string_view otherwise = list.front()->otherwise;
+    for (const Right* right : list) {
+      verbs += (verbs.empty() ? "" : ", ") + std::string(right->verb);
+      if (right->otherwise.empty()) otherwise = {};
+    }
+    Finding finding{.problem = otherwise.empty(),
+                    .place = place,
+                    .message = fmt::format("may not {} {}{}", verbs, what.first,
+                                           what.second ? " in namespace " + installation.ns : ""),
+                    .fix = "apply the Role and ClusterRole of deploy/local-path-storage.yaml"};
+    if (!otherwise.empty()) finding.message += fmt::format("; {}", otherwise);
+    findings.all.push_back(std::move(finding));
+  }
+}
+
+void check_installation(const std::vector<Installation>& found, const Installation& chosen,
+                        Findings& findings) {
+  std::string others;
+  for (const Installation& one : found) {
+    if (one.provisioner_name != chosen.provisioner_name || one.replicas == 0) continue;
+    others += (others.empty() ? "" : ", ") + one.deployment;
+  }
+  if (others.find(", ") != std::string::npos) {
+    findings.problem("Deployments " + others,
+                     fmt::format("all serve provisioner {}: each claim is worked on twice",
+                                 chosen.provisioner_name),
+                     "keep one (K3s brings its own: start it with --disable local-storage)");
+  }
+  if (chosen.deployment.empty()) {
+    findings.warning("cluster",
+                     fmt::format("no Deployment runs provisioner {}", chosen.provisioner_name),
+                     "install it: docs/install.md");
+    return;
+  }
+  findings.checked.push_back("Deployment " + chosen.deployment);
+  if (chosen.replicas > 0 && chosen.ready == 0) {
+    findings.problem(
+        "Deployment " + chosen.deployment, "no replica is ready",
+        fmt::format("kubectl -n {} describe pods; kubectl -n {} logs deployment/{}", chosen.ns,
+                    chosen.ns, chosen.deployment.substr(chosen.deployment.find('/') + 1)));
+  }
+}
+
+/// Something that could not be read: told, but no reason to stop.
+void not_checked(const std::string& what, const Error& error, Findings& findings) {
+  findings.warning(what, "not checked: " + error.message);
+}
+
+void check_stuck(Cluster& cluster, const Installation& installation, Findings& findings) {
+  ClusterView view;
+  if (auto loaded = load(cluster, installation, {}, view); !loaded.ok()) {
+    return not_checked("volumes", loaded.error(), findings);
+  }
+  const auto rows = volume_rows(view);
+  findings.checked.push_back(counted(rows.size(), "volume"));
+  for (const VolumeRow& row : rows) {
+    if (!row.problem) continue;
+    const std::string name = row.claim.name.empty() ? row.volume : row.claim.to_string();
+    findings.warning(fmt::format("volume {} ({})", name, row.phase), one_line(row.why), row.next);
+  }
+}
+
+/// The configuration in force: of the ConfigMap, unless the daemon was given the text itself.
+std::optional<config::Config> check_own_config(Cluster& cluster, const Installation& installation,
+                                               Findings& findings) {
+  std::optional<config::Config> config;
+  const std::string place =
+      fmt::format("ConfigMap {}/{}", installation.ns, installation.config_map);
+  const auto found =
+      cluster.api().get(k8s::kConfigMaps, {installation.ns, installation.config_map});
+  if (found.ok()) {
+    check_config_map(*found, place, installation.allow_unsafe_template, config, findings);
+  } else if (found.error().is(ErrorCode::kNotFound) && !installation.deployment.empty()) {
+    findings.problem(place, "does not exist", "apply it, or name the right one: --configmap-name");
+  } else {
+    not_checked(place, found.error(), findings);
+  }
+  const bool is_text = installation.config_flag.find('{') != std::string::npos;
+  if (!is_text) return config;
+  return check_config(fmt::format("Deployment {}: --config", installation.deployment),
+                      installation.config_flag, findings);
+}
+
+}  // namespace
+
+std::vector<Right> needed_rights() {
+  std::vector<Right> out;
+  const auto add = [&](std::string_view group, std::string_view resource,
+                       std::initializer_list<std::string_view> verbs, bool in_namespace,
+                       std::string_view otherwise = {}) {
+    for (const std::string_view verb : verbs) {
+      out.push_back({group, resource, verb, in_namespace, otherwise});
+    }
+  };
+  add("", "pods", {"get", "list", "watch", "create", "delete"}, true);
+  add("", "pods/log", {"get"}, true, "the output of a script that fails is not reported");
+  add("", "configmaps", {"get", "list", "watch"}, true);
+  add("coordination.k8s.io", "leases", {"get", "create", "update"}, true,
+      "--leader-elect does not work");
+  add("", "nodes", {"get", "list", "watch"}, false);
+  add("storage.k8s.io", "storageclasses", {"get", "list", "watch"}, false);
+  add("", "persistentvolumeclaims", {"get", "list", "watch"}, false);
+  add("", "persistentvolumeclaims", {"patch"}, false,
+      "a claim on a node without a path is not given back to the scheduler");
+  add("", "persistentvolumes", {"get", "list", "watch", "create", "patch", "delete"}, false);
+  add("", "events", {"create", "patch"}, false, "nothing is reported to users");
+  return out;
+}
+
+void check_cluster(Cluster& cluster, const Context& context, const FlagReader& flags,
+                   const FileChecks& files, Findings& findings) {
+  std::vector<Installation> found;
+  if (const auto deployments = cluster.list(kDeployments); deployments.ok()) {
+    found = installations(*deployments, context);
+  } else {
+    not_checked("Deployments", deployments.error(), findings);
+  }
+  const Installation installation = choose_installation(found, flags);
+  check_installation(found, installation, findings);
+
+  const std::string ns_place = "Namespace " + installation.ns;
+  if (const auto ns = cluster.api().get(kNamespaces, {"", installation.ns}); ns.ok()) {
+    findings.checked.push_back(ns_place);
+    check_namespace(*ns, ns_place, findings);
+    check_rights(cluster, installation, findings);
+  } else if (ns.error().is(ErrorCode::kNotFound)) {
+    findings.warning(ns_place, "does not exist",
+                     "install the provisioner (docs/install.md), or name its namespace with "
+                     "--provisioner-namespace");
+  } else {
+    not_checked(ns_place, ns.error(), findings);
+  }
+
+  std::optional<config::Config> config = files.config;
+  if (!files.has_config) config = check_own_config(cluster, installation, findings);
+  const config::Config* const known = config ? &*config : nullptr;
+
+  std::vector<std::string> classes;
+  if (const auto all = cluster.list(k8s::kStorageClasses); all.ok()) {
+    for (const json& one : *all) {
+      if (text(one, "provisioner") != installation.provisioner_name) continue;
+      classes.push_back(text(member(one, "metadata"), "name"));
+      json object = one;
+      object["kind"] = "StorageClass";
+      check_class(object, kind_and_name(object), known, findings);
+    }
+    findings.checked.push_back(counted(classes.size(), "StorageClass"));
+    if (classes.empty()) {
+      findings.warning(
+          "cluster",
+          fmt::format("no StorageClass names provisioner {}", installation.provisioner_name),
+          "apply one, as in deploy/local-path-storage.yaml");
+    }
+  } else {
+    not_checked("StorageClasses", all.error(), findings);
+  }
+
+  if (const auto all = cluster.list(k8s::kNodes, "", {.metadata_only = true}); all.ok()) {
+    std::set<std::string> nodes;
+    for (const json& node : *all) nodes.insert(text(member(node, "metadata"), "name"));
+    findings.checked.push_back(counted(nodes.size(), "node"));
+    if (known != nullptr) check_nodes(*known, nodes, classes, "config.json", findings);
+  } else {
+    not_checked("nodes", all.error(), findings);
+  }
+  check_stuck(cluster, installation, findings);
+}
+
+}  // namespace lpp::cli
