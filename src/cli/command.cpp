@@ -63,8 +63,12 @@ std::string program_help(std::span<const Command* const> all, std::string_view p
   line("help", "show this help, or that of a command");
   out +=
       "\nExamples:\n"
-      "  local-path-provisioner start --config /etc/config/config.json\n"
-      "  local-path-provisioner --debug start --kubeconfig ~/.kube/config\n";
+      "  local-path-provisioner start --config /etc/config/config.json\n";
+  for (const std::string_view example :
+       {"volumes -A", "volumes -n web data   # why is this claim Pending?",
+        "history --since 12h   # what did it do last night?"}) {
+    out.append("  ").append(program).append(" ").append(example) += '\n';
+  }
   append_group(out, kGlobalGroup);
   return out;
 }

@@ -2,6 +2,7 @@
 
 #include "cli/check.h"
 #include "cli/explain_path.h"
+#include "cli/history.h"
 #include "cli/reference.h"
 #include "cli/version_command.h"
 #include "cli/volumes_command.h"
@@ -10,8 +11,9 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array kCommands = {kVolumesCommand, kExplainPathCommand, kCheckCommand,
-                                       kVersionCommand, kCompletionCommand,  kReferenceCommand};
+  static const std::array kCommands = {kVolumesCommand,  kHistoryCommand, kExplainPathCommand,
+                                       kCheckCommand,    kVersionCommand, kCompletionCommand,
+                                       kReferenceCommand};
   return kCommands;
 }
 

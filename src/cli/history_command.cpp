@@ -1,0 +1,175 @@
+#include <algorithm>
+#include <array>
+
+#include "base/log.h"
+#include "base/strings.h"
+#include "cli/history.h"
+#include "cli/json_access.h"
+#include "cli/output.h"
+#include "cli/progress.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kName = "history";
+constexpr int kMaxLog = 8 * 1024 * 1024;  // bytes of one pod's log
+
+constexpr std::array kFlags = {
+    Flag{.name = "since",
+         .placeholder = "DURATION",
+         .fallback = "24h",
+         .help = "how far back, like 90m or 12h"},
+    Flag{.name = "output",
+         .short_name = 'o',
+         .placeholder = "FORMAT",
+         .help = "form of the output",
+         .choices = "json|yaml"},
+};
+
+std::span<const FlagGroup> groups() {
+  static const std::array kGroups = {FlagGroup{"Flags", kFlags},
+                                     FlagGroup{"Cluster", connection_flags()},
+                                     FlagGroup{"Installation", installation_flags()}};
+  return kGroups;
+}
+
+/// The log of one container; of the one before its last restart if there was one.
+Result<std::string> read_log(Cluster& cluster, const k8s::ObjectKey& pod,
+                             const std::string& container, std::chrono::seconds since,
+                             bool previous) {
+  k8s::Request request{
+      .method = "GET",
+      .target = fmt::format("{}?container={}&sinceSeconds={}&limitBytes={}{}",
+                            k8s::object_path(k8s::kPods, pod, "log"), percent_encode(container),
+                            since.count(), kMaxLog, previous ? "&previous=true" : "")};
+  request.accept = "*/*";
+  request.timeout = std::chrono::seconds(30);
+  auto response = cluster.transport().round_trip(request, {});
+  if (!response.ok()) return std::move(response).error();
+  if (response->status != 200) return k8s::error_from_response(*response);
+  return std::move(response->body);
+}
+
+void read_logs(Cluster& cluster, const Installation& installation, std::chrono::seconds since,
+               HistorySources& sources, std::vector<std::string>& notes) {
+  const auto pods = cluster.list(k8s::kPods, installation.ns);
+  if (!pods.ok()) {
+    notes.push_back(fmt::format("{} (so its logs are not read)", pods.error().message));
+    return;
+  }
+  std::size_t read = 0;
+  for (const json& pod : *pods) {
+    const json& meta = member(pod, "metadata");
+    const k8s::ObjectKey key{installation.ns, text(meta, "name")};
+    const std::string container = daemon_container(member(pod, "spec"));
+    if (container.empty()) continue;
+    int restarts = 0;
+    for (const json& status : member(member(pod, "status"), "containerStatuses")) {
+      if (text(status, "name") == container) restarts = number(status, "restartCount", 0);
+    }
+    for (const bool previous : {true, false}) {
+      if (previous && restarts == 0) continue;
+      const auto log = read_log(cluster, key, container, since, previous);
+      if (!log.ok()) {
+        notes.push_back(fmt::format("log of pod {}: {}", key.to_string(), log.error().message));
+        continue;
+      }
+      ++read;
+      for (const std::string_view line : split(*log, '\n')) {
+        if (auto entry = log_entry(line)) sources.log.push_back(*std::move(entry));
+      }
+    }
+  }
+  if (read == 0) {
+    notes.push_back(
+        fmt::format("no pod of the provisioner was found in namespace {}: only Events "
+                    "(kept for an hour by default) and volumes are shown",
+                    installation.ns));
+  }
+}
+
+Colour colour_of(const HistoryEntry& entry) {
+  if (entry.level == "error") return Colour::kRed;
+  return entry.level == "warning" ? Colour::kYellow : Colour::kNone;
+}
+
+int run_history(const Given& given, Context& context) {
+  FlagReader flags(given, context.getenv, groups());
+  const std::string format = flags.choice("output");
+  const auto since = std::chrono::ceil<std::chrono::seconds>(flags.duration("since"));
+  if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
+  const auto cluster = Cluster::open(context, flags);
+  if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
+
+  HistorySources sources;
+  std::vector<std::string> notes;
+  {
+    Progress progress(context, "looking for the provisioner");
+    const Installation installation = find_installation(**cluster, context, flags);
+    sources.provisioner_name = installation.provisioner_name;
+    progress.now("reading volumes and Events");
+    const auto volumes = (*cluster)->list(k8s::kPersistentVolumes);
+    if (!volumes.ok()) return fail(context, kName, volumes.error(), kExitProblem);
+    for (const json& object : *volumes) {
+      auto volume = k8s::decode<k8s::PersistentVolume>(object);
+      if (volume.ok() && provisioner::is_ours(*volume, installation.provisioner_name)) {
+        sources.volumes.push_back(*std::move(volume));
+      }
+    }
+    if (const auto events = (*cluster)->list(k8s::kEvents); events.ok()) {
+      for (const json& event : *events) sources.events.push_back(event_note(event));
+    } else {
+      notes.push_back(events.error().message);
+    }
+    progress.now("reading the provisioner's logs");
+    read_logs(**cluster, installation, since, sources, notes);
+  }
+  for (const std::string& note : notes) context.err("note: " + one_line(note) + "\n");
+
+  const auto entries = history(sources, context.clock.wall_now() - since);
+  if (!format.empty()) {
+    json items = json::array();
+    for (const HistoryEntry& entry : entries) {
+      items.push_back({{"time", format_rfc3339(entry.time)},
+                       {"level", entry.level},
+                       {"source", entry.source},
+                       {"message", entry.message}});
+    }
+    context.out(machine_text({{"items", std::move(items)}}, format));
+    return kExitOk;
+  }
+  if (entries.empty()) {
+    context.err(fmt::format("Nothing in the last {}.\n", age_text(since)));
+    return kExitOk;
+  }
+  std::vector<std::vector<Cell>> rows;
+  for (const HistoryEntry& entry : entries) {
+    rows.push_back(
+        {{format_rfc3339(entry.time)}, {entry.level, colour_of(entry)}, {one_line(entry.message)}});
+  }
+  context.out(table(context.terminal, {"TIME", "LEVEL", "WHAT"}, rows, true));
+  return kExitOk;
+}
+
+}  // namespace
+
+const Command kHistoryCommand{
+    .name = "history",
+    .summary = "tell what the provisioner did, and what failed",
+    .text =
+        "Tell what the provisioner did and what failed, oldest first: from the logs of its pods "
+        "as\n"
+        "far as they reach back, before that from its Events and the volumes that exist.\n"
+        "\n"
+        "Examples:\n"
+        "  local-path-provisioner history --since 12h   # what did it do last night?\n"
+        "  local-path-provisioner history --since 1h -o json\n",
+    .flags = groups(),
+    .run = run_history,
+};
+
+}  // namespace lpp::cli

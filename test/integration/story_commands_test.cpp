@@ -1,0 +1,138 @@
+// The commands besides start, as a user calls them: the program itself, against the embedded
+// cluster.
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "harness/child_process.h"
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+struct Output {
+  int code = -1;
+  std::string text{};  // standard output and error
+};
+
+/// Runs a command with the administrator's kubeconfig, unless another one is given.
+Output run(StoryBed& story, std::vector<std::string> args, std::string kubeconfig = {}) {
+  if (kubeconfig.empty()) kubeconfig = story.bed->cluster().kubeconfig();
+  const TempDir folder;
+  const std::string log = folder.path() + "/out";
+  const auto child = LPP_MUST(ChildProcess::start({.program = LPP_DAEMON,
+                                                   .args = std::move(args),
+                                                   .env = {{"KUBECONFIG", kubeconfig}},
+                                                   .log_file = log}));
+  const auto ended = child->wait(std::chrono::seconds(kSanitized ? 60 : 20));
+  REQUIRE(ended.has_value());
+  return {ended->code, text_of_file(log)};
+}
+
+bool has(const Output& output, const std::string& part) {
+  CAPTURE(output.text);
+  const bool found = output.text.find(part) != std::string::npos;
+  CHECK(found);
+  return found;
+}
+
+TEST_CASE("volumes answers why a claim is Pending, and shows where a bound one is") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const std::string good = change_script(story, "setup", "echo 'no bees here' >&2; exit 7");
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "data"}, .selected_node = "node-1"})));
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "idle"}})));
+  wait_for_event(story, {"app", "data"}, "ProvisioningFailed", "no bees here");
+
+  const Output why = run(story, {"volumes", "-n", "app", "data"});
+  CHECK(why.code == 0);
+  has(why, "Claim:");
+  has(why, "exit code 7");
+  has(why, "no bees here");
+  has(why, "node-1");
+  has(run(story, {"volumes", "-n", "app"}), "waits for the first pod that uses it");
+  has(run(story, {"volumes", "app/none"}), "no claim or volume app/none");
+  CHECK(run(story, {"volumes", "app/none"}).code == 1);
+
+  restore_script(story, "setup", good);
+  const auto volume = LPP_MUST(story.audit.wait_bound({"app", "data"}));
+  const Output all = run(story, {"volumes", "-A", "-o", "json"});
+  CHECK(all.code == 0);
+  const auto items = nlohmann::json::parse(all.text)["items"];
+  REQUIRE(items.size() == 2);
+  CHECK(items[0]["claim"] == "data");
+  CHECK(items[0]["phase"] == "Bound");
+  CHECK(items[0]["node"] == "node-1");
+  CHECK(items[0]["volume"] == volume.pv);
+  CHECK(items[0]["problem"] == false);
+}
+
+TEST_CASE("explain-path says beforehand which path the claim then gets") {
+  StoryBed story;
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "data"}})));
+  const Output before = run(story, {"explain-path", "app/data", "--node", "node-2", "--config",
+                                    story.installation->config_file(), "-o", "json"});
+  CHECK(before.code == 0);
+  const std::string path = nlohmann::json::parse(before.text)["answers"][0]["path"];
+  story.start();
+  LPP_MUST(story.admin().merge(
+      k8s::kPersistentVolumeClaims, {"app", "data"},
+      {{"metadata",
+        {{"annotations",
+          {{"volume.kubernetes.io/selected-node", "node-2"},
+           {"volume.kubernetes.io/storage-provisioner", "rancher.io/local-path"}}}}}}));
+  const auto volume = LPP_MUST(story.audit.wait_bound({"app", "data"}));
+  const auto object = LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", volume.pv}));
+  CHECK(object["spec"]["hostPath"]["path"] == path);
+  has(run(story, {"explain-path", "app/data"}), "already, at " + path);
+  const Output none = run(story, {"explain-path", "app/none"});
+  CHECK(none.code == 1);
+  has(none, "there is no claim app/none");
+}
+
+TEST_CASE("check finds the manifest's cluster sound, and what cannot work in it") {
+  StoryBed story;
+  story.start();
+  // The test's daemon is a process: the cluster has no Deployment.
+  const Output good = run(story, {"check"});
+  CHECK(good.code == 0);
+  has(good, "no Deployment runs provisioner rancher.io/local-path");
+  has(good, "0 problems, 1 warning");
+  LPP_MUST(story.admin().apply(class_object({.name = "bad", .binding_mode = "Immediate"})));
+  LPP_MUST(story.admin().merge(
+      {"", "v1", "namespaces", "Namespace", false}, {"", kDaemonNamespace},
+      {{"metadata", {{"labels", {{"pod-security.kubernetes.io/enforce", "baseline"}}}}}}));
+  const Output bad = run(story, {"check", "-o", "json"});
+  CHECK(bad.code == 1);
+  const auto report = nlohmann::json::parse(bad.text);
+  CHECK(report["problems"] == 2);
+  CHECK(report["ok"] == false);
+}
+
+TEST_CASE("without a cluster, or the rights, each command says why and ends with 1") {
+  StoryBed story;
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"volumes"}, {"check"}, {"explain-path", "a/b"}}) {
+    CAPTURE(args.front());
+    const Output none = run(story, args, "/nowhere/kubeconfig");
+    CHECK(none.code == 1);
+    has(none, "local-path-provisioner " + args.front() + ": cannot reach a cluster: ");
+    has(none, "/nowhere/kubeconfig does not exist");
+  }
+  story.bed->cluster().faults().add(
+      devcluster::on("list persistentvolumes").reply(403, "Forbidden"));
+  for (const std::vector<std::string>& args :
+       {std::vector<std::string>{"volumes"}, {"explain-path", "a/b"}}) {
+    const Output refused = run(story, args);
+    CHECK(refused.code == 1);
+    has(refused, "list persistentvolumes: ");
+  }
+  const Output partly = run(story, {"check"});
+  has(partly, "list persistentvolumes: ");
+}
+
+}  // namespace
+}  // namespace lpp::testing

@@ -1,0 +1,111 @@
+#include "cli/history.h"
+
+#include <doctest/doctest.h>
+
+#include "cli_bed.h"
+#include "fakes/builders.h"
+
+using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+
+TEST_CASE("lines of the log are read as text and as JSON; anything else is left out") {
+  const auto text = log_entry("2026-11-20T09:15:16.123Z warning claim=a/b volume=pvc-1: no disk\n");
+  REQUIRE(text.has_value());
+  CHECK(text->level == "warning");
+  CHECK(text->message == "claim=a/b volume=pvc-1: no disk");
+  CHECK(lpp::format_rfc3339(text->time) == "2026-11-20T09:15:16Z");
+  const auto json = log_entry(
+      R"({"time":"2026-11-20T09:15:16.123Z","level":"warn","msg":"no disk","volume":"pvc-1"})");
+  REQUIRE(json.has_value());
+  CHECK(json->level == "warning");
+  CHECK(json->message == "no disk volume=pvc-1");
+  for (const char* line : {"", "panic", "2026 info x", "{", "{}", "a b c", "[1]"}) {
+    CAPTURE(line);
+    CHECK_FALSE(log_entry(line).has_value());
+  }
+}
+
+TEST_CASE("what is told are volumes that come and go, and everything that went wrong") {
+  const auto told = [](const std::string& rest) {
+    return worth_telling(*log_entry("2026-11-20T09:15:16.123Z " + rest));
+  };
+  CHECK(told("info volume provisioned volume=pvc-1 claim=a/b"));
+  CHECK(told("info volume deleted volume=pvc-1"));
+  CHECK(told("warning lease is lost"));
+  CHECK(told("error step failed"));
+  CHECK_FALSE(told("info helper pod created pod=x volume=pvc-1"));
+  CHECK_FALSE(told("info caches have synced"));
+  CHECK_FALSE(told("debug step volume=pvc-1"));
+}
+
+TEST_CASE("the log goes before Events, and Events before volumes, each as far as it reaches") {
+  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  HistorySources sources;
+  sources.provisioner_name = kProvisionerName;
+  sources.log = {*log_entry("2026-11-20T11:00:00.000Z info started volume=pvc-0"),
+                 *log_entry("2026-11-20T11:30:00.000Z warning volume=pvc-3: busy")};
+  const auto event = [](WallTime time, const std::string& reason, const std::string& component) {
+    return EventNote{.type = "Warning",
+                     .reason = reason,
+                     .message = "no",
+                     .component = component,
+                     .kind = "PersistentVolumeClaim",
+                     .about = {"web", "data"},
+                     .time = time,
+                     .count = 2};
+  };
+  const std::string ours = std::string(kProvisionerName) + "_host_1";
+  sources.events = {event(now - 90min, "ProvisioningFailed", ours),
+                    event(now - 91min, "Provisioning", ours),
+                    event(now - 92min, "FailedMount", "kubelet"),
+                    event(now - 40min, "ProvisioningFailed", ours)};  // the log has it
+  sources.volumes = {volume("pvc-1").created("2026-11-20T10:00:00Z").claim("web", "data").build(),
+                     volume("pvc-2").created("2026-11-19T10:00:00Z").build(),   // too long ago
+                     volume("pvc-4").created("2026-11-20T11:10:00Z").build()};  // the log has it
+  std::vector<std::string> told;
+  for (const auto& entry : history(sources, now - 12h)) {
+    told.push_back(lpp::format_rfc3339(entry.time).substr(11, 5) + " " + entry.source + " " +
+                   entry.message);
+  }
+  CHECK(told ==
+        std::vector<std::string>{"10:00 volume volume provisioned volume=pvc-1 claim=web/data "
+                                 "path=/opt/local-path-provisioner/pvc-1",
+                                 "10:30 event ProvisioningFailed: no (2 times) claim=web/data",
+                                 "11:00 log started volume=pvc-0", "11:30 log volume=pvc-3: busy"});
+}
+
+TEST_CASE("history reads the logs of the provisioner's pods, also from before a restart") {
+  CliBed bed;
+  const std::string now = lpp::format_rfc3339(bed.clock.wall_now() - 10min);
+  const std::string stamp = now.substr(0, 19) + ".000Z ";
+  bed.transport->on("GET", "previous=true").reply(200, stamp + "warning lease is lost\n");
+  bed.transport->on("GET", "/pods/daemon/log?container=c&sinceSeconds=3600")
+      .reply(200, stamp + "info volume deleted volume=pvc-1\n" + stamp + "info ready\n");
+  bed.serve("/local-path-storage/pods?",
+            {pod("daemon")
+                 .set("/spec/containers",
+                      {{{"name", "c"}, {"command", {"local-path-provisioner", "start"}}}})
+                 .set("/status/containerStatuses", {{{"name", "c"}, {"restartCount", 1}}})
+                 .json(),
+             pod("helper").set("/spec/containers", {{{"name", "h"}, {"image", "x"}}}).json()});
+  bed.serve_nothing_else();
+  const auto outcome = bed.run({"history", "--since", "1h"});
+  CHECK(outcome.err.empty());
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out == "TIME                   LEVEL     WHAT\n" + now +
+                           "   warning   lease is lost\n" + now +
+                           "   info      volume deleted volume=pvc-1\n");
+  CHECK(bed.run({"history", "--since", "-1h"}).code == 2);
+  CHECK(bed.run({"history", "--since", "soon"}).code == 2);
+}
+
+TEST_CASE("without a pod of the provisioner, history says what it is made from") {
+  CliBed bed;
+  bed.serve_nothing_else();
+  const auto outcome = bed.run({"history"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.empty());
+  CHECK(outcome.err.find("only Events (kept for an hour by default)") != std::string::npos);
+  CHECK(outcome.err.find("Nothing in the last 24h.") != std::string::npos);
+}
