@@ -1,0 +1,42 @@
+// The docs must say what the program does.
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "app/flag_table.h"
+#include "cli/context.h"
+
+namespace {
+
+constexpr std::string_view kBegin = "<!-- reference: begin -->\n";
+constexpr std::string_view kEnd = "<!-- reference: end -->";
+
+std::string configure_page() {
+  const std::string here = __FILE__;
+  std::ifstream in(here.substr(0, here.rfind("test/unit/")) + "docs/configure.md");
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+}  // namespace
+
+TEST_CASE("docs/configure.md holds the reference that the program prints") {
+  const auto all = lpp::app::all_commands();
+  lpp::SystemClock clock;
+  lpp::cli::Context context{.clock = clock};
+  context.commands = all;
+  std::string printed;
+  context.out = [&](std::string_view text) { printed += text; };
+  REQUIRE(lpp::cli::find_command(all, "reference")->run({}, context) == 0);
+
+  const std::string page = configure_page();
+  const auto begin = page.find(kBegin);
+  const auto end = page.find(kEnd);
+  REQUIRE(begin != std::string::npos);
+  REQUIRE(end != std::string::npos);
+  const std::string held = page.substr(begin + kBegin.size(), end - begin - kBegin.size());
+  CHECK_MESSAGE(held == printed, "run scripts/update-docs.sh");
+}
