@@ -8,8 +8,8 @@
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be done here.
 set -euo pipefail
 
-BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev libssl-dev libspdlog-dev
-  libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev doctest-dev)
+BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev libssl-dev libfmt-dev
+  libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev doctest-dev)
 LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)

@@ -1,4 +1,7 @@
+#include <malloc.h>
+
 #include <csignal>
+#include <cstdio>
 #include <stop_token>
 #include <thread>
 #include <variant>
@@ -9,8 +12,6 @@
 #include "app/signals.h"
 #include "app/version.h"
 #include "cli/context.h"
-
-#include <cstdio>
 
 namespace {
 
@@ -38,6 +39,8 @@ int main(int argc, char** argv) {
     return run_command(*call, argv[0]);
   }
 
+  // Few threads work at the same time: more arenas would only hold on to more memory.
+  mallopt(M_ARENA_MAX, 2);
   block_signals();  // before any thread starts: they inherit it
   App app(std::get<Options>(invocation));
   std::stop_source stop;

@@ -1,6 +1,6 @@
 #include "harness/kube.h"
 
-#include <spdlog/fmt/fmt.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>

@@ -1,7 +1,7 @@
 #include "harness/proxy_connection.h"
 
+#include <fmt/format.h>
 #include <poll.h>
-#include <spdlog/fmt/fmt.h>
 
 #include <array>
 #include <nlohmann/json.hpp>
