@@ -46,33 +46,49 @@ std::string lease_name(std::string_view provisioner_name) {
 
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name) {
   return [name = std::move(provisioner_name)](k8s::PersistentVolume& volume) {
+    if (!provisioner::is_ours(volume, name)) return false;
     volume.meta.labels.clear();
-    volume.meta.generate_name.clear();
-    if (provisioner::is_ours(volume, name)) return;
-    k8s::PersistentVolume kept;
-    kept.meta.name = std::move(volume.meta.name);
-    kept.meta.uid = std::move(volume.meta.uid);
-    kept.meta.resource_version = std::move(volume.meta.resource_version);
-    volume = std::move(kept);
+    volume.meta.generate_name = {};
+    volume.meta.creation_timestamp = {};
+    return true;
   };
 }
 
-void trim_claim(k8s::PersistentVolumeClaim& claim) {
-  claim.meta.finalizers.clear();
-  if (claim.volume_name.empty()) return;  // patterns may ask for any label or annotation
-  // Bound: only what ties it to its volume is still of interest.
-  claim.meta.labels.clear();
-  keep_only(claim.meta.annotations, kClaimAnnotations);
-  claim.access_modes.clear();
-  claim.storage_request.clear();
+k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name) {
+  return [name = std::move(provisioner_name)](k8s::PersistentVolumeClaim& claim) {
+    claim.meta.finalizers = {};
+    const bool bound = !claim.volume_name.empty();
+    const bool ours = provisioner::asks_for(claim, name);
+    if (ours && !bound) return true;  // patterns may ask for any label or annotation
+    // Only what ties it to its volume is still of interest.
+    k8s::PersistentVolumeClaim kept;
+    kept.meta.name = std::move(claim.meta.name);
+    kept.meta.ns = std::move(claim.meta.ns);
+    kept.meta.uid = std::move(claim.meta.uid);
+    kept.meta.resource_version = std::move(claim.meta.resource_version);
+    kept.volume_name = std::move(claim.volume_name);
+    if (ours) {
+      kept.meta.deletion_timestamp = std::move(claim.meta.deletion_timestamp);
+      kept.meta.annotations = std::move(claim.meta.annotations);
+      keep_only(kept.meta.annotations, kClaimAnnotations);
+      kept.storage_class_name = std::move(claim.storage_class_name);
+      kept.phase = std::move(claim.phase);
+    }
+    claim = std::move(kept);
+    return true;
+  };
 }
 
-void trim_node(k8s::Node& node) {
+bool trim_node(k8s::Node& node) {
   node.meta.annotations.clear();
-  node.meta.finalizers.clear();
+  node.meta.finalizers = {};
+  return true;
 }
 
-void trim_pod(k8s::Pod& pod) { pod.meta.labels.clear(); }
+bool trim_pod(k8s::Pod& pod) {
+  pod.meta.labels.clear();
+  return true;
+}
 
 std::unique_ptr<config::TextSource> config_source(const Options& options,
                                                   k8s::Informer<k8s::ConfigMap>& config_map,

@@ -20,9 +20,9 @@ std::string lease_name(std::string_view provisioner_name);
 /// What arrives and is not used is dropped, so that memory does not grow with other people's
 /// objects: of volumes of other provisioners only the identity is kept.
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name);
-void trim_claim(k8s::PersistentVolumeClaim& claim);
-void trim_node(k8s::Node& node);
-void trim_pod(k8s::Pod& pod);
+k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name);
+bool trim_node(k8s::Node& node);
+bool trim_pod(k8s::Pod& pod);
 
 /// Where config.json comes from: --config as a file or as text, else the ConfigMap.
 std::unique_ptr<config::TextSource> config_source(const Options& options,

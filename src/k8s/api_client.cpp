@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "k8s/json_reader.h"
 #include "k8s/line_splitter.h"
 #include "k8s/rate_limiter.h"
 
@@ -23,7 +24,7 @@ constexpr std::chrono::seconds kWatchIdleMargin{5};
 
 constexpr std::string_view kMetadataList =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-constexpr std::string_view kMetadataWatch =
+constexpr std::string_view kMetadataObject =
     "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 
 bool succeeded(const Response& response) { return response.status >= 200 && response.status < 300; }
@@ -58,15 +59,18 @@ Request write_request(std::string method, std::string target, const json& body,
                  .content_type = std::move(content_type)};
 }
 
+Error not_json(std::string_view method, std::string_view target, const Response& response) {
+  return Error{.code = ErrorCode::kInternal,
+               .message = fmt::format("{} {}: the answer is not a JSON object: {}", method, target,
+                                      log::quoted(truncate_utf8(response.body, 100))),
+               .http_status = response.status};
+}
+
 Result<json> parse_object(const Request& request, const Result<Response>& result) {
   if (!result.ok()) return result.error();
-  json object = json::parse(result->body, nullptr, /*allow_exceptions=*/false);
+  json object = read_json(result->body);
   if (object.is_object()) return object;
-  return Error{
-      .code = ErrorCode::kInternal,
-      .message = fmt::format("{} {}: the answer is not a JSON object: {}", request.method,
-                             request.target, log::quoted(truncate_utf8(result->body, 100))),
-      .http_status = result->status};
+  return not_json(request.method, request.target, *result);
 }
 
 std::string_view content_type_of(PatchType type) {
@@ -138,8 +142,8 @@ Result<json> ApiClient::get(const Resource& resource, const ObjectKey& key) {
   return parse_object(request, call(request, options_.call_timeout));
 }
 
-Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
-                             const ListOptions& options) {
+Result<Response> ApiClient::list_page(const Resource& resource, std::string_view ns,
+                                      const ListOptions& options) {
   Query query;
   query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
   if (options.limit > 0) query.add("limit", std::to_string(options.limit));
@@ -148,12 +152,48 @@ Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
   if (options.continue_token.empty()) query.add("resourceVersion", options.resource_version);
   Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
   if (options.metadata_only) request.accept = kMetadataList;
-  return parse_object(request,
-                      call(request, std::max(options_.call_timeout, options_.list_timeout)));
+  return call(std::move(request), std::max(options_.call_timeout, options_.list_timeout));
 }
 
-Result<json> ApiClient::create(const Resource& resource, std::string_view ns, const json& object) {
-  const Request request = write_request("POST", collection_path(resource, ns), object);
+Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
+                             const ListOptions& options) {
+  const auto answer = list_page(resource, ns, options);
+  if (!answer.ok()) return answer.error();
+  json list = read_json(answer->body);
+  if (list.is_object()) return list;
+  return not_json("list", resource.plural, *answer);
+}
+
+Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view ns,
+                                      const ListOptions& options,
+                                      const std::function<void(const json&)>& on_item) {
+  const auto answer = list_page(resource, ns, options);
+  if (!answer.ok()) return answer.error();
+  const json list = read_list(answer->body, on_item);
+  if (!list.is_object()) return not_json("list", resource.plural, *answer);
+  const auto items = list.find("items");
+  const auto meta = list.find("metadata");
+  ListPage page;
+  if (meta != list.end() && meta->is_object()) {
+    const auto text = [&meta](const char* name) {
+      const auto it = meta->find(name);
+      return it != meta->end() && it->is_string() ? it->get<std::string>() : std::string();
+    };
+    page = {.resource_version = text("resourceVersion"), .continue_token = text("continue")};
+  }
+  const bool has_items = items != list.end() && !items->is_null();
+  // Without a version there is nothing to watch from, and "0" would be another kind of watch.
+  if (page.resource_version.empty() || page.resource_version == "0" ||
+      (has_items && !items->is_array())) {
+    return Error{.message = "the answer is not a list with a resourceVersion"};
+  }
+  return page;
+}
+
+Result<json> ApiClient::create(const Resource& resource, std::string_view ns, const json& object,
+                               Answer answer) {
+  Request request = write_request("POST", collection_path(resource, ns), object);
+  if (answer == Answer::kMetadata) request.accept = kMetadataObject;
   return parse_object(request, call(request, options_.call_timeout));
 }
 
@@ -164,15 +204,17 @@ Result<json> ApiClient::update(const Resource& resource, const ObjectKey& key, c
 }
 
 Result<json> ApiClient::patch(const Resource& resource, const ObjectKey& key, PatchType type,
-                              const json& patch, std::string_view subresource) {
-  const Request request = write_request("PATCH", object_path(resource, key, subresource), patch,
-                                        std::string(content_type_of(type)));
+                              const json& patch, std::string_view subresource, Answer answer) {
+  Request request = write_request("PATCH", object_path(resource, key, subresource), patch,
+                                  std::string(content_type_of(type)));
+  if (answer == Answer::kMetadata) request.accept = kMetadataObject;
   return parse_object(request, call(request, options_.call_timeout));
 }
 
 Result<void> ApiClient::remove(const Resource& resource, const ObjectKey& key,
                                const DeleteOptions& options) {
   Request request{.method = "DELETE", .target = object_path(resource, key)};
+  request.accept = kMetadataObject;  // nobody looks at the answer: a short one will do
   json preconditions = json::object();
   if (!options.uid.empty()) preconditions["uid"] = options.uid;
   if (!options.resource_version.empty()) {
@@ -218,7 +260,7 @@ Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,
       .add("labelSelector", options.label_selector)
       .add("fieldSelector", options.field_selector);
   Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
-  if (options.metadata_only) request.accept = kMetadataWatch;
+  if (options.metadata_only) request.accept = kMetadataObject;
   request.timeout = options_.call_timeout;
   request.idle_timeout = options.timeout + kWatchIdleMargin;
 

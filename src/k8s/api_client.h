@@ -43,7 +43,18 @@ struct DeleteOptions {
 
 enum class PatchType { kMerge, kStrategicMerge, kJson };
 
+/// What a write is answered with. kMetadata asks the server for a PartialObjectMetadata, which
+/// spares both sides most of the bytes; a server may send the whole object all the same.
+enum class Answer { kObject, kMetadata };
+
+/// What a page of a list says beside its items.
+struct ListPage {
+  std::string resource_version{};
+  std::string continue_token{};  // "" = the last page
+};
+
 /// Typed verbs of the Kubernetes API over a Transport. Thread-safe; owns nothing it is given.
+/// Objects that are returned have no metadata.managedFields.
 /// Every call has a deadline (10 s, lists 30 s, retries included) and every failure is an Error
 /// whose code says what to do; a Status body's reason, message and Retry-After are kept in it.
 /// Retries: 429 and 5xx that carry Retry-After are repeated for any verb while the deadline allows;
@@ -69,12 +80,18 @@ class ApiClient {
   Result<nlohmann::json> get(const Resource& resource, const ObjectKey& key);
   Result<nlohmann::json> list(const Resource& resource, std::string_view ns,
                               const ListOptions& options);
+  /// One page of a list; its items go to `on_item` one by one while the answer is read, and no more
+  /// than one is held. After an Error that came in the middle some have been delivered.
+  Result<ListPage> list_each(const Resource& resource, std::string_view ns,
+                             const ListOptions& options,
+                             const std::function<void(const nlohmann::json&)>& on_item);
   Result<nlohmann::json> create(const Resource& resource, std::string_view ns,
-                                const nlohmann::json& object);
+                                const nlohmann::json& object, Answer answer = Answer::kObject);
   Result<nlohmann::json> update(const Resource& resource, const ObjectKey& key,
                                 const nlohmann::json& object, std::string_view subresource = {});
   Result<nlohmann::json> patch(const Resource& resource, const ObjectKey& key, PatchType type,
-                               const nlohmann::json& patch, std::string_view subresource = {});
+                               const nlohmann::json& patch, std::string_view subresource = {},
+                               Answer answer = Answer::kObject);
   Result<void> remove(const Resource& resource, const ObjectKey& key,
                       const DeleteOptions& options = {});
 
@@ -89,6 +106,8 @@ class ApiClient {
                      const std::stop_token& stop);
 
  private:
+  Result<Response> list_page(const Resource& resource, std::string_view ns,
+                             const ListOptions& options);
   /// A 2xx answer, or the Error of the last try.
   Result<Response> call(Request request, std::chrono::milliseconds timeout);
 

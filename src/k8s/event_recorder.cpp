@@ -164,8 +164,8 @@ class EventRecorder::Impl {
   /// tries, a create whose answer was lost cannot store the Event twice.
   Result<void> send(EventWrite& write, std::optional<ObjectKey>& created_as) {
     if (write.of) {
-      const auto patched =
-          client_.patch(kEvents, *write.of, PatchType::kStrategicMerge, event_patch(write.event));
+      const auto patched = client_.patch(kEvents, *write.of, PatchType::kStrategicMerge,
+                                         event_patch(write.event), {}, Answer::kMetadata);
       if (patched.ok()) return {};
       if (!patched.error().is(ErrorCode::kNotFound)) return patched.error();
       write.of.reset();  // Events expire: make a new one that goes on counting
@@ -173,7 +173,8 @@ class EventRecorder::Impl {
     const bool repeated = created_as.has_value();
     if (!repeated) created_as = new_key(write.event);
     const auto created =
-        client_.create(kEvents, created_as->ns, event_object(write.event, *created_as, component_));
+        client_.create(kEvents, created_as->ns, event_object(write.event, *created_as, component_),
+                       Answer::kMetadata);
     if (!created.ok() && !(repeated && created.error().is(ErrorCode::kAlreadyExists))) {
       return created.error();
     }

@@ -72,7 +72,8 @@ void Informer<T>::join() {
 }
 
 template <typename T>
-std::shared_ptr<const T> Informer<T>::decode_trimmed(const json& object, const ObjectKey& key) {
+typename Informer<T>::Arrival Informer<T>::decode_trimmed(const json& object,
+                                                          const ObjectKey& key) {
   auto decoded = decode<T>(object);
   if (!decoded.ok()) {
     if (unreadable_.size() >= kMaxUnreadable) unreadable_.clear();
@@ -80,11 +81,11 @@ std::shared_ptr<const T> Informer<T>::decode_trimmed(const json& object, const O
       log::warn("informer {}: object {} is skipped: {}", name_, log::quoted(key.to_string()),
                 log::quoted(decoded.error().message));
     }
-    return nullptr;
+    return {.object = nullptr, .readable = false};
   }
   unreadable_.erase(key);
-  if (trim_) trim_(*decoded);
-  return std::make_shared<const T>(*std::move(decoded));
+  if (trim_ && !trim_(*decoded)) return {};
+  return {.object = std::make_shared<const T>(*std::move(decoded))};
 }
 
 template <typename T>
@@ -107,10 +108,10 @@ void Informer<T>::list_item(const json& object) {
     incoming_.insert_or_assign(identity.key, std::move(known));
     return;
   }
-  auto decoded = decode_trimmed(object, identity.key);
-  if (decoded) {
-    incoming_.insert_or_assign(identity.key, std::move(decoded));
-  } else if (known && known->meta.uid == identity.uid) {
+  auto now = decode_trimmed(object, identity.key);
+  if (now.object) {
+    incoming_.insert_or_assign(identity.key, std::move(now.object));
+  } else if (!now.readable && known && known->meta.uid == identity.uid) {
     incoming_.insert_or_assign(identity.key, std::move(known));
   }
 }
@@ -140,9 +141,9 @@ void Informer<T>::applied(const json& object) {
     return;
   }
   auto now = decode_trimmed(object, identity.key);
-  if (!now) return;
-  auto before = store_.put(identity.key, now);
-  emit(std::move(before), std::move(now));
+  if (!now.readable) return;
+  auto before = now.object ? store_.put(identity.key, now.object) : store_.erase(identity.key);
+  if (before || now.object) emit(std::move(before), std::move(now.object));
 }
 
 template <typename T>
@@ -151,7 +152,9 @@ void Informer<T>::deleted(const json& object) {
   auto before = store_.erase(identity.key);
   // The frame holds the object's last state, which may be newer than ours.
   if (before) {
-    if (auto last = decode_trimmed(object, identity.key)) before = std::move(last);
+    if (auto last = decode_trimmed(object, identity.key); last.object) {
+      before = std::move(last.object);
+    }
   }
   unreadable_.erase(identity.key);
   if (!before) return;

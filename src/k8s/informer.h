@@ -40,8 +40,9 @@ class Informer final : private ReflectorSink {
  public:
   using Handler = std::function<void(const Change<T>&)>;
   /// Called on arrival, before the object is stored: drops what is not needed, but keeps name,
-  /// namespace, UID and resourceVersion. Optional.
-  using Trim = std::function<void(T&)>;
+  /// namespace, UID and resourceVersion. False: the object is of no interest at all and is treated
+  /// as one that does not exist. Optional.
+  using Trim = std::function<bool(T&)>;
 
   /// `name` names the thread ("inf-" + name) and the log lines. The client and clock must outlive
   /// it.
@@ -68,8 +69,12 @@ class Informer final : private ReflectorSink {
   void applied(const nlohmann::json& object) override;
   void deleted(const nlohmann::json& object) override;
 
-  /// Decodes and trims; nothing when the object is unreadable, which is logged once per key.
-  std::shared_ptr<const T> decode_trimmed(const nlohmann::json& object, const ObjectKey& key);
+  struct Arrival {
+    std::shared_ptr<const T> object;  // nullptr: of no interest, or unreadable
+    bool readable = true;
+  };
+  /// Decodes and trims. An unreadable object is logged once per key.
+  Arrival decode_trimmed(const nlohmann::json& object, const ObjectKey& key);
   void emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const;
 
   const std::string name_;

@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "k8s/json_reader.h"
 
 namespace lpp::k8s {
 
@@ -88,7 +89,7 @@ Duration Reflector::step(const std::stop_token& stop) {
   return Duration::zero();
 }
 
-Result<json> Reflector::request_page(const std::stop_token& stop) {
+Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
   ListOptions options{.label_selector = options_.label_selector,
                       .field_selector = options_.field_selector,
                       .continue_token = continue_token_,
@@ -105,43 +106,31 @@ Result<json> Reflector::request_page(const std::stop_token& stop) {
   const std::stop_callback on_client_stop(client_.options().stop, forward);
   ApiClient::Options client_options = client_.options();
   client_options.stop = either.get_token();
-  return client_.with(std::move(client_options)).list(options_.resource, options_.ns, options);
+  return client_.with(std::move(client_options))
+      .list_each(options_.resource, options_.ns, options, [this](const json& item) {
+        enter_sink();
+        sink_.list_item(item);
+        leave_sink();
+      });
 }
 
 Duration Reflector::list_page(const std::stop_token& stop) {
   if (state_ == State::kEmpty) {
     continue_token_.clear();
     stats_.lists.fetch_add(1, std::memory_order_relaxed);
+    sink_.list_begin();
   }
-  auto page = request_page(stop);
+  const auto page = request_page(stop);
   if (!page.ok()) return list_failed(page.error());
-
-  const std::string version = nested_text(*page, "metadata", "resourceVersion");
-  auto items = page->find("items");
-  const bool has_items = items != page->end() && !items->is_null();
-  // Without a version there is nothing to watch from, and "0" would be another kind of watch.
-  if (version.empty() || version == "0" || (has_items && !items->is_array())) {
-    state_ = State::kEmpty;
-    const Error error{.message = "the answer is not a list with a resourceVersion"};
-    return report("list", error, next_backoff(error));
-  }
-  enter_sink();
-  if (state_ == State::kEmpty) sink_.list_begin();
-  if (has_items) {
-    for (json& item : *items) {
-      sink_.list_item(item);
-      item = nullptr;  // gives its memory back while the list is still being taken in
-    }
-  }
-  continue_token_ = nested_text(*page, "metadata", "continue");
+  continue_token_ = page->continue_token;
   if (!continue_token_.empty()) {
-    leave_sink();
     state_ = State::kListing;
     return Duration::zero();
   }
+  enter_sink();
   sink_.list_end();
   leave_sink();
-  resource_version_ = version;
+  resource_version_ = page->resource_version;
   paging_ = true;
   state_ = State::kListed;
   return Duration::zero();
@@ -214,7 +203,7 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
 
 bool Reflector::on_frame(std::string_view line) {
   if (trim(line).empty()) return true;
-  const json frame = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const json frame = read_json(line);
   const auto refuse = [&](std::string_view why) {
     frame_error_ = bad_frame(why, line);
     return false;

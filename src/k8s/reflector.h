@@ -73,7 +73,8 @@ class Reflector {
 
  private:
   Duration list_page(const std::stop_token& stop);
-  Result<nlohmann::json> request_page(const std::stop_token& stop);
+  /// Delivers the items of the next page.
+  Result<ListPage> request_page(const std::stop_token& stop);
   Duration list_failed(const Error& error);
 
   Duration watch(const std::stop_token& stop);

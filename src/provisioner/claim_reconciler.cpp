@@ -237,7 +237,8 @@ Action ClaimReconciler::attempt_failed(Scene& scene, int number, const std::stri
 Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
                                       const VolumeShape& shape) {
   const auto manifest = make_volume(operation, shape, *scene.claim, *scene.storage_class);
-  const auto created = world_.client.create(k8s::kPersistentVolumes, {}, manifest);
+  const auto created =
+      world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kMetadata);
   if (!created.ok() && created.error().is(ErrorCode::kAlreadyExists)) {
     const auto found = world_.client.get(k8s::kPersistentVolumes, {"", scene.volume_name});
     if (!found.ok()) return api_failed(scene, found.error().wrap("read existing volume"));
@@ -301,8 +302,9 @@ Action ClaimReconciler::reschedule(Scene& scene) {
                               {{"uid", scene.claim->meta.uid},
                                {"resourceVersion", scene.claim->meta.resource_version},
                                {"annotations", {{kSelectedNode, nullptr}}}}}};
-  const auto patched = world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
-                                           k8s::PatchType::kMerge, patch);
+  const auto patched =
+      world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
+                          k8s::PatchType::kMerge, patch, {}, k8s::Answer::kMetadata);
   if (!patched.ok()) {
     return api_failed(scene, patched.error().wrap("remove the selected node from the claim"));
   }

@@ -193,8 +193,9 @@ Result<void> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volu
   nlohmann::json patch{{"metadata", {{"uid", volume.meta.uid}}}};
   const char* const list = present ? "finalizers" : "$deleteFromPrimitiveList/finalizers";
   patch["metadata"][list] = nlohmann::json::array({kFinalizer});
-  const auto patched = world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
-                                           k8s::PatchType::kStrategicMerge, patch);
+  const auto patched =
+      world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
+                          k8s::PatchType::kStrategicMerge, patch, {}, k8s::Answer::kMetadata);
   if (!patched.ok()) return patched.error().wrap("patch the volume's finalizers");
   return {};
 }

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+namespace lpp::k8s {
+
+/// Reading what the API server sends, without holding more of it than is looked at: the fields
+/// "managedFields", which nobody here reads and which are a third of an object, are skipped while
+/// reading. Free functions without state; they never throw.
+
+/// A JSON text as a value; discarded (is_discarded()) when it is not JSON or nested too deeply.
+nlohmann::json read_json(std::string_view text);
+
+/// Reads a list. Each element of "items" goes to `on_item` as soon as it is complete and is then
+/// dropped; the list without its items is returned, discarded when the text is not JSON (some
+/// items may have been delivered by then). "items" that is not an array stays in the result.
+nlohmann::json read_list(std::string_view text,
+                         const std::function<void(const nlohmann::json&)>& on_item);
+
+}  // namespace lpp::k8s
