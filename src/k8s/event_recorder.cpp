@@ -22,7 +22,10 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxQueued = 1000;
+constexpr std::size_t kMaxQueued = 4000;
+// Normal Events in a burst of work compete with the work itself: after so many they are spread out.
+constexpr double kNormalBurst = 50;
+constexpr double kNormalPerSecond = 20;
 // Behaviour rule C7.4.
 constexpr int kMaxTries = 12;
 constexpr Duration kRetryInterval = std::chrono::seconds(10);
@@ -39,6 +42,10 @@ bool is_valid_name(std::string_view name) {
     }
   }
   return true;
+}
+
+std::string object_identity(const ObjectReference& about) {
+  return fmt::format("{}/{}/{}/{}", about.kind, about.ns, about.name, about.uid);
 }
 
 /// True when no answer came, so that the same request may succeed later.
@@ -99,9 +106,20 @@ class EventRecorder::Impl {
         it->second->last = report.last;
         return;
       }
-      if (queue_.size() < kMaxQueued && !finished_) {
-        const auto it = queue_.insert(queue_.end(), std::move(report));
+      const bool normal = report.type == EventType::kNormal;
+      std::string object = normal ? object_identity(report.about) : std::string();
+      if (const auto it = normal_of_.find(object); normal && it != normal_of_.end()) {
+        // Still unsent when the next one comes: what happened last is what people ask for.
+        waiting_.erase(it->second->identity());
+        *it->second = std::move(report);
+        waiting_.emplace(std::move(identity), it->second);
+        return;
+      }
+      if (warnings_.size() + normals_.size() < kMaxQueued && !finished_) {
+        auto& queue = normal ? normals_ : warnings_;
+        const auto it = queue.insert(queue.end(), std::move(report));
         waiting_.emplace(std::move(identity), it);
+        if (normal) normal_of_.emplace(std::move(object), it);
         overflowed_ = false;
         changed_.notify_all();
       } else {
@@ -129,12 +147,38 @@ class EventRecorder::Impl {
 
   std::optional<EventReport> next() {
     MutexLock lock(mutex_);
-    while (queue_.empty() && !stopping_) clock_.wait_until(changed_, mutex_, TimePoint::max());
-    if (queue_.empty() || cancel_.stop_requested()) return std::nullopt;
-    EventReport report = std::move(queue_.front());
-    queue_.pop_front();
+    while (true) {
+      if (cancel_.stop_requested()) return std::nullopt;
+      if (!warnings_.empty()) return pop(warnings_);
+      if (!normals_.empty() && (stopping_ || take_token())) {
+        normal_of_.erase(object_identity(normals_.front().about));
+        return pop(normals_);
+      }
+      if (stopping_) return std::nullopt;
+      clock_.wait_until(changed_, mutex_, normals_.empty() ? TimePoint::max() : next_token());
+    }
+  }
+
+  EventReport pop(std::list<EventReport>& queue) LPP_REQUIRES(mutex_) {
+    EventReport report = std::move(queue.front());
+    queue.pop_front();
     waiting_.erase(report.identity());
     return report;
+  }
+
+  bool take_token() LPP_REQUIRES(mutex_) {
+    const TimePoint now = clock_.now();
+    const std::chrono::duration<double> passed = now - refilled_;
+    tokens_ = std::min(kNormalBurst, tokens_ + passed.count() * kNormalPerSecond);
+    refilled_ = now;
+    if (tokens_ < 1) return false;
+    tokens_ -= 1;
+    return true;
+  }
+
+  TimePoint next_token() const LPP_REQUIRES(mutex_) {
+    const std::chrono::duration<double> missing((1 - tokens_) / kNormalPerSecond);
+    return refilled_ + std::chrono::ceil<Duration>(missing);
   }
 
   /// Sends one Event, again and again while no answer comes. Later ones wait meanwhile: they would
@@ -214,9 +258,13 @@ class EventRecorder::Impl {
   }
 
   void drop_queue() LPP_REQUIRES(mutex_) {
-    for (const EventReport& report : queue_) count_dropped(report.count);
-    queue_.clear();
+    for (const auto* queue : {&warnings_, &normals_}) {
+      for (const EventReport& report : *queue) count_dropped(report.count);
+    }
+    warnings_.clear();
+    normals_.clear();
     waiting_.clear();
+    normal_of_.clear();
     finished_ = true;
   }
 
@@ -238,8 +286,13 @@ class EventRecorder::Impl {
   bool stopping_ LPP_GUARDED_BY(mutex_) = false;
   bool finished_ LPP_GUARDED_BY(mutex_) = false;  // nothing is taken from the queue any more
   bool overflowed_ LPP_GUARDED_BY(mutex_) = false;
-  std::list<EventReport> queue_ LPP_GUARDED_BY(mutex_);
-  std::unordered_map<std::string, std::list<EventReport>::iterator> waiting_ LPP_GUARDED_BY(mutex_);
+  std::list<EventReport> warnings_ LPP_GUARDED_BY(mutex_);
+  std::list<EventReport> normals_ LPP_GUARDED_BY(mutex_);
+  using Places = std::unordered_map<std::string, std::list<EventReport>::iterator>;
+  Places waiting_ LPP_GUARDED_BY(mutex_);    // by identity, in either queue
+  Places normal_of_ LPP_GUARDED_BY(mutex_);  // by object, in normals_
+  double tokens_ LPP_GUARDED_BY(mutex_) = kNormalBurst;
+  TimePoint refilled_ LPP_GUARDED_BY(mutex_) = clock_.now();
 
   // Used by the thread only.
   EventCorrelator correlator_;

@@ -32,7 +32,9 @@ class EventSink {
 
 /// Sends Events to the API server from its own thread, with client-go's rules (behaviour rule C7):
 /// repeated Events become a count, many similar ones one combined Event, a flood per object is
-/// dropped. The queue is bounded; what does not fit is dropped and counted.
+/// dropped. Warnings go first. Normal Events are sent at once while there are few; in a burst of
+/// work, 20 per second, and one that still waits is replaced by the next one about the same object.
+/// The queue is bounded; what does not fit is dropped and counted.
 class EventRecorder final : public EventSink {
  public:
   /// `component` is source.component and reportingComponent. Client and clock must outlive it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -108,20 +109,26 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
   client_options.stop = either.get_token();
   return client_.with(std::move(client_options))
       .list_each(options_.resource, options_.ns, options, [this](const json& item) {
+        begin_once();
         enter_sink();
         sink_.list_item(item);
         leave_sink();
       });
 }
 
+void Reflector::begin_once() {
+  if (!std::exchange(begun_, true)) sink_.list_begin();
+}
+
 Duration Reflector::list_page(const std::stop_token& stop) {
   if (state_ == State::kEmpty) {
     continue_token_.clear();
+    begun_ = false;
     stats_.lists.fetch_add(1, std::memory_order_relaxed);
-    sink_.list_begin();
   }
   const auto page = request_page(stop);
   if (!page.ok()) return list_failed(page.error());
+  begin_once();
   continue_token_ = page->continue_token;
   if (!continue_token_.empty()) {
     state_ = State::kListing;

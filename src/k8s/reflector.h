@@ -75,6 +75,7 @@ class Reflector {
   Duration list_page(const std::stop_token& stop);
   /// Delivers the items of the next page.
   Result<ListPage> request_page(const std::stop_token& stop);
+  void begin_once();
   Duration list_failed(const Error& error);
 
   Duration watch(const std::stop_token& stop);
@@ -100,6 +101,7 @@ class Reflector {
   State state_ = State::kEmpty;
   std::string resource_version_ = "0";  // of the next list or watch
   std::string continue_token_;          // of the next page; set in kListing only
+  bool begun_ = false;                  // the sink knows of the list in progress
   bool paging_ = true;                  // false after an expired continue token: one full list
   bool expired_before_ = false;         // a 410 since the last good watch: the next one waits
   std::uint64_t frames_ = 0;            // in the current watch

@@ -29,6 +29,17 @@ class Store {
     return all;
   }
 
+  /// Any object for which `matches(const T&)` holds, or nullptr. `matches` runs under the store's
+  /// lock: it looks at the object and at nothing else.
+  template <typename Matches>
+  std::shared_ptr<const T> find_if(const Matches& matches) const {
+    MutexLock lock(mutex_);
+    for (const auto& [key, object] : objects_) {
+      if (matches(*object)) return object;
+    }
+    return nullptr;
+  }
+
   std::size_t size() const {
     MutexLock lock(mutex_);
     return objects_.size();

@@ -108,14 +108,13 @@ VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::No
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, std::string_view node, std::string_view path,
     std::string_view except) {
-  for (auto& volume : volumes.list()) {
-    if (volume->path.empty() || volume->meta.name == except) continue;
-    if (!overlaps(volume->path, path)) continue;
-    const std::string* other = find(volume->meta.annotations, kVolumeSelectedNode);
-    const bool other_known = other != nullptr && !other->empty() && !volume->node_affinity.empty();
-    if (node.empty() || !other_known || *other == node) return volume;
-  }
-  return nullptr;
+  return volumes.find_if([&](const k8s::PersistentVolume& volume) {
+    if (volume.path.empty() || volume.meta.name == except) return false;
+    if (!overlaps(volume.path, path)) return false;
+    const std::string* other = find(volume.meta.annotations, kVolumeSelectedNode);
+    const bool other_known = other != nullptr && !other->empty() && !volume.node_affinity.empty();
+    return node.empty() || !other_known || *other == node;
+  });
 }
 
 std::string base_path_of(std::string_view path, const config::Config& config) {

@@ -402,12 +402,47 @@ TEST_CASE("tries are bounded and spaced, and later events follow") {
 
 TEST_CASE("a full queue drops and counts, and never blocks") {
   Fixture f;
-  for (int i = 0; i < 1200; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  for (int i = 0; i < 4200; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
   CHECK(f.recorder.dropped() == 200);
   f.start_with_working_server();
-  CHECK(f.transport.wait_for_requests(1000));
+  CHECK(f.transport.wait_for_requests(4000));
   f.recorder.stop(5s);
-  CHECK(f.transport.requests().size() == 1000);
+  CHECK(f.transport.requests().size() == 4000);
+}
+
+TEST_CASE("normal events in a burst are spread out, and warnings overtake them") {
+  Fixture f;
+  for (int i = 0; i < 100; ++i) {
+    f.send("m", claim_reference("n" + std::to_string(i)), EventType::kNormal);
+  }
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(50));
+  f.send("m", claim_reference("w"));
+  REQUIRE(f.transport.wait_for_requests(51));
+  CHECK(json::parse(f.request(50).body)["type"] == "Warning");
+  f.clock.advance(1s);
+  REQUIRE(f.transport.wait_for_requests(71));
+  f.clock.advance(49ms);  // a token takes 50 ms
+  f.recorder.stop(1h);    // without a pace
+  CHECK(f.transport.requests().size() == 101);
+  CHECK(f.recorder.dropped() == 0);
+}
+
+TEST_CASE("a normal event that still waits is replaced by the next one about the object") {
+  Fixture f;
+  f.send("begins", claim_reference(), EventType::kNormal, "Provisioning");
+  f.send("begins", claim_reference("other"), EventType::kNormal, "Provisioning");
+  f.send("failed", claim_reference());
+  f.send("done", claim_reference(), EventType::kNormal, "ProvisioningSucceeded");
+  f.start_with_working_server();
+  f.recorder.stop(1h);
+  std::vector<std::string> sent;
+  for (const Request& request : f.transport.requests()) {
+    const auto event = json::parse(request.body);
+    sent.push_back(event["involvedObject"]["name"].get<std::string>() + " " +
+                   event["message"].get<std::string>());
+  }
+  CHECK(sent == std::vector<std::string>{"data failed", "data done", "other begins"});
 }
 
 TEST_CASE("stop sends what is queued") {
@@ -437,8 +472,8 @@ TEST_CASE("stop does not wait longer than its limit, whatever the server does") 
   SUBCASE("between two tries") {
     script.fail(ErrorCode::kUnavailable).fail(ErrorCode::kUnavailable);
   }
-  recorder.event(claim_reference(), EventType::kNormal, "R", "1");
-  recorder.event(claim_reference(), EventType::kNormal, "R", "2");
+  recorder.event(claim_reference(), EventType::kWarning, "R", "1");
+  recorder.event(claim_reference(), EventType::kWarning, "R", "2");
   recorder.start();
   REQUIRE(transport.wait_for_requests(1));
   const auto asked = std::chrono::steady_clock::now();

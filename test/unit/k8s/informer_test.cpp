@@ -231,7 +231,10 @@ TEST_CASE("null and foreign items in a list are skipped") {
 }
 
 TEST_CASE("objects are trimmed before they are stored") {
-  Fixture f([](PersistentVolumeClaim& c) { c.meta.annotations.clear(); });
+  Fixture f([](PersistentVolumeClaim& c) {
+    c.meta.annotations.clear();
+    return true;
+  });
   f.lists().reply(200, list_of("10", {claim("a").json()}));
   f.watches.stream_and_hang({frame("ADDED", claim("b").json())});
   f.informer.start();
@@ -239,6 +242,23 @@ TEST_CASE("objects are trimmed before they are stored") {
   CHECK(f.get("a")->meta.annotations.empty());
   CHECK(f.get("b")->meta.annotations.empty());
   CHECK(f.get("b")->storage_request == "1Gi");
+}
+
+TEST_CASE("an object of no interest is as one that does not exist, and may become of interest") {
+  Fixture f([](PersistentVolumeClaim& c) { return c.storage_request == "1Gi"; });
+  const auto big = [](const char* name, const char* version) {
+    json object = versioned(name, version).json();
+    object["spec"]["resources"]["requests"]["storage"] = "2Gi";
+    return object;
+  };
+  f.lists().reply(200, list_of("10", {versioned("a", "1").json(), big("b", "2")}));
+  f.watches.stream_and_hang({frame("ADDED", big("c", "11")), frame("DELETED", big("c", "12")),
+                             frame("MODIFIED", big("a", "13")),
+                             frame("MODIFIED", versioned("b", "14").json())});
+  f.informer.start();
+  REQUIRE(f.wait_for({"+a@1", "-a@1", "+b@14"}));
+  CHECK(f.informer.store().size() == 1);
+  CHECK(f.not_in_store == 0);
 }
 
 TEST_CASE("an informer stops quickly, from every state, started or not") {
