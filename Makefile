@@ -29,9 +29,13 @@ demo: ## Watch a claim become a directory and go again, on a cluster in one proc
 	@$(BUILD) dev --target local-path-provisioner lpp-demo -- --quiet
 	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
 
-test: ## Run the unit and integration tests
+test: ## Run the unit and integration tests, and those of the chart where Go can be had
 	@$(DEPS) build demo
 	@scripts/run-tests.sh dev
+	@test/chart/run.sh || { \
+	  code=$$?; \
+	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
+	  echo 'chart: skipped, see above'; }
 
 e2e: ## Run the end-to-end tests on a real control plane, and a real node where the machine can
 	@$(DEPS) build

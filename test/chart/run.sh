@@ -54,4 +54,16 @@ check_go
 export CGO_ENABLED=0
 fetch_modules
 # Go builds what changed only; -count=1 because it does not know which files the tests read.
-go test -mod=readonly -count=1 . "${flags[@]}" || exit 1
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+result=0
+go test -mod=readonly -count=1 -v . "${flags[@]}" >"$log" 2>&1 || result=1
+if [ $result != 0 ]; then cat "$log" >&2; fi
+# Tests and their cases; one that never came to its end, as when the build failed, counts too.
+awk -v result=$result '
+  $1 == "---" && $2 == "PASS:" { passed++ }
+  $1 == "---" && $2 == "FAIL:" { failed++ }
+  $1 == "---" && $2 == "SKIP:" { skipped++ }
+  END { if (result != 0 && failed == 0) failed = 1
+        printf "chart: %d passed, %d failed, %d skipped\n", passed, failed, skipped }' "$log"
+exit $result

@@ -156,3 +156,13 @@ func TestNoClassPromisesExpansion(t *testing.T) {
 		}
 	}
 }
+
+func TestTheNetworkPolicyIsThatOfDeploy(t *testing.T) {
+	want := named(t, documents(t, map[string]string{
+		"raw": readFile(t, "../../../deploy/network-policy.yaml")}), "NetworkPolicy")
+	values := parse(t, "networkPolicy: {enabled: true}")
+	got := named(t, documents(t, render(t, values)), "NetworkPolicy")
+	for _, field := range []string{"policyTypes", "ingress"} {
+		same(t, "spec."+field, at(got, "spec", field), at(want, "spec", field))
+	}
+}
