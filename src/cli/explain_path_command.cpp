@@ -191,7 +191,8 @@ std::string to_text(const Question& question, const std::vector<PathAnswer>& ans
                       {refused ? "none: " + one_line(answer.refusal) : answer.path,
                        refused ? Colour::kRed : Colour::kNone}});
     }
-    return details(terminal, lines) + "\n" + table(terminal, {"NODE", "PATH"}, rows, true);
+    return details(terminal, lines) + "\n" +
+           table(terminal, {"NODE", "PATH"}, rows, {.whole = true});
   }
   const PathAnswer& answer = answers.front();
   if (!answer.node.empty()) {

@@ -151,7 +151,7 @@ int run_history(const Given& given, Context& context) {
     rows.push_back(
         {{format_rfc3339(entry.time)}, {entry.level, colour_of(entry)}, {one_line(entry.message)}});
   }
-  context.out(table(context.terminal, {"TIME", "LEVEL", "WHAT"}, rows, true));
+  context.out(table(context.terminal, {"TIME", "LEVEL", "WHAT"}, rows, {.whole = true}));
   return kExitOk;
 }
 

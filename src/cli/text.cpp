@@ -50,6 +50,19 @@ std::string shortened(const std::string& text, std::size_t width) {
   return text.substr(0, end) + "…";
 }
 
+/// The first and last characters of a text, with "…" between them, in so many columns.
+std::string without_middle(const std::string& text, std::size_t width) {
+  const std::size_t columns = columns_of(text);
+  if (columns <= width) return text;
+  const std::string start = shortened(text, width / 2);
+  std::size_t at = text.size();
+  for (std::size_t kept = 0; kept < width - width / 2; ++kept) {
+    do --at;
+    while (continues_a_character(text[at]));
+  }
+  return start + text.substr(at);
+}
+
 /// Words, broken so that no line is longer than `width` (0 = no limit) unless a word is.
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> lines(1);
@@ -152,20 +165,34 @@ std::size_t columns_of(std::string_view text) {
 }
 
 std::string table(const Terminal& terminal, const std::vector<std::string>& headings,
-                  const std::vector<std::vector<Cell>>& rows, bool whole) {
-  std::vector<std::size_t> widths;
-  for (std::size_t i = 0; i + 1 < headings.size(); ++i) {
-    std::size_t width = columns_of(headings[i]);
-    for (const auto& row : rows) width = std::max(width, columns_of(row[i].text));
-    widths.push_back(width + kGap);
-  }
-  std::size_t used = 0;
-  for (const std::size_t width : widths) used += width;
+                  std::vector<std::vector<Cell>> rows, const Fit& fit) {
+  constexpr std::size_t kLeast = 20;  // less of a column would say nothing
+  const bool bounded = terminal.width > 0 && !fit.whole;
   const auto columns = static_cast<std::size_t>(terminal.width);
-  constexpr std::size_t kLeast = 20;  // shorter would say nothing
-  const std::size_t room = whole || terminal.width == 0
-                               ? std::string::npos
-                               : (columns > used + kLeast ? columns - used : kLeast);
+  std::vector<std::size_t> widths;
+  std::size_t used = 0;
+  const auto measure = [&] {
+    widths.clear();
+    used = 0;
+    for (std::size_t i = 0; i + 1 < headings.size(); ++i) {
+      std::size_t width = columns_of(headings[i]);
+      for (const auto& row : rows) width = std::max(width, columns_of(row[i].text));
+      widths.push_back(width + kGap);
+      used += widths.back();
+    }
+  };
+  measure();
+  if (bounded && fit.middle < widths.size() && used + 2 * kLeast > columns) {
+    const std::size_t others = used - widths[fit.middle];
+    const std::size_t left =
+        columns > others + 2 * kLeast + kGap ? columns - others - 2 * kLeast - kGap : 0;
+    for (auto& row : rows) {
+      row[fit.middle].text = without_middle(row[fit.middle].text, std::max(kLeast, left));
+    }
+    measure();
+  }
+  const std::size_t room =
+      !bounded ? std::string::npos : (columns > used + kLeast ? columns - used : kLeast);
   std::string out;
   const auto line = [&](std::size_t count, const auto& cell) {
     std::string text;

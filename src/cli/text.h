@@ -43,10 +43,16 @@ struct Cell {
   Colour colour = Colour::kNone;
 };
 
+/// How a table is made to fit the terminal's width.
+struct Fit {
+  bool whole = false;                      // it is not: nothing is shortened
+  std::size_t middle = std::string::npos;  // column that loses its middle first
+};
+
 /// Lines of cells under headings, as kubectl prints them: three blanks between columns; the last
-/// column is shortened to the terminal's width unless `whole`.
+/// column is shortened to the terminal's width.
 std::string table(const Terminal& terminal, const std::vector<std::string>& headings,
-                  const std::vector<std::vector<Cell>>& rows, bool whole = false);
+                  std::vector<std::vector<Cell>> rows, const Fit& fit = {});
 
 /// "Name:   value" lines, values below one another, broken at the terminal's width.
 std::string details(const Terminal& terminal,

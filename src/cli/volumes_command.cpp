@@ -86,7 +86,8 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
     line.push_back({or_dash(row.why)});
     cells.push_back(std::move(line));
   }
-  return table(context.terminal, headings, cells, wide);
+  return table(context.terminal, headings, cells,
+               {.whole = wide, .middle = all_namespaces ? 3UL : 2UL});
 }
 
 std::string details_of(const VolumeRow& row, const ClusterView& view, const Context& context) {

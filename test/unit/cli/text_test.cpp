@@ -53,7 +53,19 @@ TEST_CASE("on a terminal the last column is shortened, unless it is wanted whole
   const std::string text = "éééé5678901234567890123456789";
   const std::vector<std::vector<Cell>> rows{{{"1"}, {text}}};
   CHECK(table(terminal, {"A", "B"}, rows) == "A   B\n1   éééé567890123456789012345…\n");
-  CHECK(table(terminal, {"A", "B"}, rows, true).find(text) != std::string::npos);
+  CHECK(table(terminal, {"A", "B"}, rows, {.whole = true}).find(text) != std::string::npos);
+}
+
+TEST_CASE("a column that may lose its middle does so before the last one is cut to nothing") {
+  const Terminal terminal{.width = 60};
+  const std::string path = "/opt/local-path-provisioner/pvc-0123456789_default_dáta";
+  const std::vector<std::vector<Cell>> rows{{{path}, {"Bound"}, {"a reason of some length"}}};
+  CHECK(table(terminal, {"PATH", "PHASE", "WHY"}, rows, {.middle = 0}) ==
+        "PATH                   PHASE   WHY\n"
+        "/opt/loca…fault_dáta   Bound   a reason of some length\n");
+  const std::string whole = table(terminal, {"PATH", "PHASE", "WHY"}, rows, {true, 0});
+  CHECK(whole.find(path) != std::string::npos);
+  CHECK(table({}, {"PATH", "PHASE", "WHY"}, rows, {.middle = 0}) == whole);
 }
 
 TEST_CASE("colours are there only where they are wanted") {
