@@ -1,5 +1,5 @@
-# The image holds the daemon, the shared libraries it needs and nothing else: no shell, no package
-# manager. `make image` builds it with docker or buildah.
+# The image holds the program, the shared libraries it needs, an SBOM and nothing else: no shell, no
+# package manager. `make image` builds it with docker or buildah.
 ARG BASE=debian:12-slim
 
 FROM ${BASE} AS build
@@ -8,7 +8,14 @@ WORKDIR /src
 COPY scripts/install-deps.sh scripts/
 RUN scripts/install-deps.sh build
 COPY . .
-RUN make build && scripts/collect-runtime.sh build/release/src/local-path-provisioner /rootfs
+ARG VERSION=unknown
+ARG SOURCE_DATE_EPOCH=0
+RUN make build && \
+    scripts/collect-runtime.sh build/release/src/local-path-provisioner /rootfs && \
+    mkdir -p /rootfs/usr/share/sbom && \
+    scripts/sbom.sh build/release/src/local-path-provisioner "$VERSION" \
+      >/rootfs/usr/share/sbom/local-path-provisioner.spdx.json && \
+    find /rootfs -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
 FROM scratch
 ARG VERSION=unknown

@@ -9,7 +9,7 @@ CONFIGURE := cmake --log-level=WARNING --preset
 BUILD := cmake --build --preset
 DAEMON := src/local-path-provisioner
 
-.PHONY: help build demo test e2e bench fmt lint image asan tsan tsa clean
+.PHONY: help build demo test e2e bench fmt lint image chart asan tsan tsa clean
 
 help: ## Show this list
 	@printf 'make TARGET\n\n'
@@ -60,8 +60,11 @@ lint: ## Check form, rules, shell scripts, clang-tidy and clang's thread-safety 
 	@$(DEPS) build lint
 	@scripts/lint.sh
 
-image: ## Build the container image with docker or buildah (IMAGE=name:tag)
-	@scripts/image.sh
+image: ## Build the container image with docker or buildah (IMAGE=name:tag, BASE=local without a registry)
+	@IMAGE="$(IMAGE)" BASE="$(BASE)" PLATFORM="$(PLATFORM)" scripts/image.sh
+
+chart: ## Pack the Helm chart: build/local-path-provisioner-<version>.tgz
+	@scripts/chart.sh
 
 asan: ## Run the tests under the address, leak and undefined-behaviour sanitizers
 	@$(DEPS) build demo

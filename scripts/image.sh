@@ -1,21 +1,45 @@
 #!/usr/bin/env bash
 # image.sh: builds the container image $IMAGE (default: local-path-provisioner:v<version>) with
 # docker if its daemon answers, else with buildah, which is installed if need be.
+#
+#   BASE=IMAGE          build environment instead of debian:12-slim; "local" = made here by debootstrap,
+#                       for machines that reach a Debian mirror but no registry (buildah, root)
+#   PLATFORM=linux/arm64   another architecture, if this machine can run its programs (binfmt)
+#
+# The same sources, base image and packages give the same image: times are those of the last commit.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 version=$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' CMakeLists.txt)
 image=${IMAGE:-local-path-provisioner:v$version}
+revision=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
+SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
+export SOURCE_DATE_EPOCH
 
-if command -v docker >/dev/null && docker info >/dev/null 2>&1; then
+arguments=(-t "$image" --build-arg "VERSION=$version" --build-arg "REVISION=$revision"
+  --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH")
+if [ -n "${PLATFORM:-}" ]; then arguments+=(--platform "$PLATFORM"); fi
+
+if [ "${BASE:-}" != local ] && command -v docker >/dev/null && docker info >/dev/null 2>&1; then
   build=(docker build)
 elif command -v buildah >/dev/null || scripts/install-deps.sh image && command -v buildah >/dev/null; then
-  build=(buildah build)
+  # chroot: works in containers and virtual machines too, where namespaces are not to be had.
+  build=(buildah build --layers --isolation "${BUILDAH_ISOLATION:-chroot}"
+    --timestamp "$SOURCE_DATE_EPOCH")
 else
   echo 'image: neither a running docker nor buildah is here; install one of them' >&2
   exit 3
 fi
+if [ "${BASE:-}" = local ]; then
+  BASE=localhost/local-path-provisioner-base:bookworm
+  scripts/base-image.sh "$BASE"
+fi
+if [ -n "${BASE:-}" ]; then arguments+=(--build-arg "BASE=$BASE"); fi
 
-"${build[@]}" -t "$image" --build-arg VERSION="$version" \
-  --build-arg REVISION="$(git rev-parse --short HEAD 2>/dev/null || echo unknown)" .
+"${build[@]}" "${arguments[@]}" . || {
+  if [ -z "${BASE:-}" ]; then
+    echo 'image: where debian:12-slim cannot be pulled: make image BASE=local' >&2
+  fi
+  exit 1
+}
 echo "built: $image"

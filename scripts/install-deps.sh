@@ -13,7 +13,7 @@ BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev li
 LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)
-IMAGE=(buildah)
+IMAGE=(buildah debootstrap)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 usage() {

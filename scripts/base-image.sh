@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# base-image.sh NAME: makes a minimal Debian 12 image NAME for buildah, by debootstrap, for machines
+# that reach a Debian mirror but no registry of images. Root is needed. An image that is there is kept.
+# Settings of apt (mirror, proxy, certificates) are those of this machine, during the build only: the
+# base is no part of the final image.
+set -euo pipefail
+
+if [ $# != 1 ]; then
+  echo 'usage: base-image.sh NAME' >&2
+  exit 2
+fi
+name=$1
+if buildah inspect --type image "$name" >/dev/null 2>&1; then exit 0; fi
+if [ "$(id -u)" != 0 ]; then
+  echo 'base-image: needs root' >&2
+  exit 3
+fi
+"$(dirname "$0")/install-deps.sh" image
+
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+mirror=${MIRROR:-http://deb.debian.org/debian}
+debootstrap --variant=minbase --include=ca-certificates bookworm "$root/base" "$mirror" >"$root/log" 2>&1 || {
+  tail -n 5 "$root/log" >&2
+  exit 1
+}
+cp -r /etc/apt/apt.conf.d/. "$root/base/etc/apt/apt.conf.d/"
+if [ -d /usr/local/share/ca-certificates ]; then
+  cp -r /usr/local/share/ca-certificates/. "$root/base/usr/local/share/ca-certificates/"
+  chroot "$root/base" update-ca-certificates >/dev/null 2>&1
+fi
+container=$(buildah from scratch)
+buildah add -q "$container" "$root/base" / >/dev/null
+buildah commit -q "$container" "$name" >/dev/null
+buildah rm "$container" >/dev/null
+echo "base-image: made $name" >&2
