@@ -67,6 +67,13 @@ TEST_CASE("volumes answers why a claim is Pending, and shows where a bound one i
   CHECK(items[0]["node"] == "node-1");
   CHECK(items[0]["volume"] == volume.pv);
   CHECK(items[0]["problem"] == false);
+
+  wait_for_event(story, {"app", "data"}, "ProvisioningSucceeded");
+  const Output told = run(story, {"history", "--since", "1h"});
+  CHECK(told.code == 0);
+  has(told, "no bees here");
+  has(told, "Successfully provisioned volume " + volume.pv);
+  has(told, "no pod of the provisioner was found");  // the test's daemon is a process
 }
 
 TEST_CASE("explain-path says beforehand which path the claim then gets") {
