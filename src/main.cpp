@@ -50,7 +50,7 @@ int main(int argc, char** argv) {
     exit_code = app.run(stop.get_token());
     ended.request_stop();
   });
-  wait_for_signal(ended.get_token());
+  wait_for_signal(ended.get_token(), [&app] { app.toggle_debug_log(); });
   stop.request_stop();
   runner.join();
   return exit_code;

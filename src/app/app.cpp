@@ -320,8 +320,20 @@ k8s::LeaderElectorOptions App::Impl::elector_options() const {
 App::App(Options options) : options_(std::move(options)) {}
 App::~App() = default;
 
+void App::toggle_debug_log() const {
+  const log::Level usual =
+      options_.log_level == log::Level::kDebug ? log::Level::kInfo : options_.log_level;
+  if (log::level() != log::Level::kDebug) {
+    log::set_level(log::Level::kDebug);
+    log::info("each step is logged until the next SIGUSR2");
+  } else {
+    log::info("not every step is logged any more");
+    log::set_level(usual);
+  }
+}
+
 int App::run(const std::stop_token& stop) {
-  log::set_up(options_.debug ? log::Level::kDebug : log::Level::kInfo);
+  log::set_up(options_.log_level, options_.log_format);
   log::info("local-path-provisioner {} provisioner={} namespace={}", version(),
             options_.provisioner_name, options_.namespace_name);
   for (const std::string& warning : options_.warnings) log::warn("{}", warning);

@@ -19,6 +19,9 @@ class App {
   /// Starts everything, works until the stop token is triggered, and shuts down within 12 s.
   int run(const std::stop_token& stop);
 
+  /// Switches between what --log-level says and debug (or, if that is debug, info).
+  void toggle_debug_log() const;
+
  private:
   class Impl;
   const Options options_;

@@ -83,6 +83,17 @@ constexpr std::array kWork = {
 };
 
 constexpr std::array kMonitoring = {
+    Flag{.name = "log-level",
+         .placeholder = "LEVEL",
+         .fallback = "info",
+         .help = "what is logged: error (you must act), warn (it is tried again), info (volumes "
+                 "come and go), debug (each step); SIGUSR2 switches debug on and off",
+         .choices = "debug|info|warn|error"},
+    Flag{.name = "log-format",
+         .placeholder = "FORMAT",
+         .fallback = "text",
+         .help = "how it is written",
+         .choices = "text|json"},
     Flag{.name = "health-port",
          .placeholder = "PORT",
          .env = "HEALTH_PORT",

@@ -108,6 +108,13 @@ std::optional<ClientThrottle> read_client_throttle(FlagReader& values) {
   return out;
 }
 
+log::Level log_level(std::string_view name) {
+  if (name == "debug") return log::Level::kDebug;
+  if (name == "warn") return log::Level::kWarn;
+  if (name == "error") return log::Level::kError;
+  return log::Level::kInfo;
+}
+
 Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   constexpr int kMax = std::numeric_limits<int>::max();
   constexpr int kMaxWorkers = 1000;
@@ -115,6 +122,8 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   FlagReader values(given, getenv, groups);
   Options out;
   out.debug = values.boolean("debug");
+  out.log_level = out.debug ? log::Level::kDebug : log_level(values.choice("log-level"));
+  out.log_format = values.choice("log-format") == "json" ? log::Format::kJson : log::Format::kText;
   out.config = values.text("config");
   out.provisioner_name = values.checked_text(
       "provisioner-name", cli::is_provisioner_name,

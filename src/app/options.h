@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/log.h"
 #include "cli/command.h"
 
 namespace lpp::app {
@@ -33,6 +34,8 @@ struct LeaderElection {
 /// value.
 struct Options {
   bool debug = false;
+  log::Level log_level = log::Level::kInfo;  // kDebug with --debug
+  log::Format log_format = log::Format::kText;
   std::string config{};  // file if it ends in .json, else JSON text; "" = the ConfigMap's key
   std::string provisioner_name{};
   std::string namespace_name{};

@@ -23,7 +23,7 @@ bool hang_up_is_ignored() {
 sigset_t awaited() {
   sigset_t set;
   sigemptyset(&set);
-  for (const int signal : {SIGINT, SIGTERM, kWake}) sigaddset(&set, signal);
+  for (const int signal : {SIGINT, SIGTERM, SIGUSR2, kWake}) sigaddset(&set, signal);
   if (!hang_up_is_ignored()) sigaddset(&set, SIGHUP);
   return set;
 }
@@ -32,6 +32,7 @@ void exit_on_next_signal() {
   set_thread_name("signals");
   sigset_t set = awaited();
   sigdelset(&set, kWake);
+  sigdelset(&set, SIGUSR2);
   int signal = 0;
   while (sigwait(&set, &signal) != 0) {
   }
@@ -46,7 +47,7 @@ void block_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
-int wait_for_signal(const std::stop_token& stop) {
+int wait_for_signal(const std::stop_token& stop, const std::function<void()>& on_usr2) {
   const sigset_t set = awaited();
   const pthread_t self = pthread_self();
   const std::stop_callback wake(stop, [self] { pthread_kill(self, kWake); });
@@ -55,6 +56,10 @@ int wait_for_signal(const std::stop_token& stop) {
     if (sigwait(&set, &signal) != 0) continue;
     if (signal == kWake) {
       if (stop.stop_requested()) return 0;
+      continue;
+    }
+    if (signal == SIGUSR2) {
+      if (on_usr2) on_usr2();
       continue;
     }
     std::thread(exit_on_next_signal).detach();

@@ -5,14 +5,15 @@
 
 namespace lpp::app {
 
-/// Keeps SIGINT, SIGTERM and SIGHUP (unless it is ignored, as under nohup) from interrupting any
-/// thread, and ignores SIGPIPE (a peer that closes its connection must not end the process). First
-/// in main, before any thread is started: threads inherit it.
+/// Keeps SIGINT, SIGTERM, SIGUSR2 and SIGHUP (unless it is ignored, as under nohup) from
+/// interrupting any thread, and ignores SIGPIPE (a peer that closes its connection must not end the
+/// process). First in main, before any thread is started: threads inherit it.
 void block_signals();
 
 /// Waits on the calling thread for SIGINT, SIGTERM or SIGHUP, then starts a thread that ends the
 /// process at once (exit code 1) when another one comes, and returns the signal's number. Also
-/// returns, with 0, when `stop` is triggered. Needs block_signals(). Call it once.
-int wait_for_signal(const std::stop_token& stop = {});
+/// returns, with 0, when `stop` is triggered. Meanwhile `on_usr2` is called here for each SIGUSR2;
+/// later ones are ignored. Needs block_signals(). Call it once.
+int wait_for_signal(const std::stop_token& stop = {}, const std::function<void()>& on_usr2 = {});
 
 }  // namespace lpp::app

@@ -104,6 +104,13 @@ std::string_view truncate_utf8(std::string_view text, std::size_t limit) {
   return text.substr(0, limit);
 }
 
+std::string first_line(std::string_view text) {
+  text = trim(text);
+  const auto end = text.find('\n');
+  if (end == std::string_view::npos) return std::string(text);
+  return std::string(trim(text.substr(0, end))) + " ...";
+}
+
 void set_thread_name(const std::string& name) {
   pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
 }

@@ -30,6 +30,9 @@ std::size_t random_below(std::size_t n);
 /// `text` cut to at most `limit` bytes without splitting a UTF-8 sequence.
 std::string_view truncate_utf8(std::string_view text, std::size_t limit);
 
+/// The text up to its first line break, with " ..." when there is more than white space behind it.
+std::string first_line(std::string_view text);
+
 /// Names the calling thread for ps, top and gdb (15 bytes are kept).
 void set_thread_name(const std::string& name);
 

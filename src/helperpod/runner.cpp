@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/strings.h"
 #include "helperpod/outcome.h"
 #include "k8s/objects.h"
 
@@ -18,6 +19,7 @@ constexpr std::chrono::hours kLeastDeleteDeadline{1};
 constexpr std::chrono::seconds kDeadlineMargin{30};
 constexpr int kLogLines = 10;
 constexpr int kLogBytes = 2048;
+constexpr std::size_t kMaxOutputLine = 500;
 
 std::string index_key(HelperAction action, std::string_view volume_name) {
   return std::string(to_string(action)) + "/" + std::string(volume_name);
@@ -44,6 +46,13 @@ bool has_started(const k8s::Pod& pod) {
   });
 }
 
+/// What the script said, line by line and marked as such. It is bounded: kLogLines and kLogBytes.
+void log_output(std::string_view text) {
+  for (const std::string_view line : split(trim(text), '\n')) {
+    log::warn("helper pod output | {}", truncate_utf8(trim(line), kMaxOutputLine));
+  }
+}
+
 }  // namespace
 
 HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
@@ -61,8 +70,9 @@ std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& c
   }
   auto operation = operation_of(change.object());
   if (!operation.ok()) {
-    log::warn("helper pod {} is labelled as ours but is not usable: {}",
-              change.object().meta.key().to_string(), operation.error().message);
+    const std::string pod_name = change.object().meta.key().to_string();
+    const log::Scope fields({{"pod", pod_name}});
+    log::warn("a helper pod is labelled as ours but is not usable: {}", operation.error().message);
     return std::nullopt;
   }
   if (change.after) {
@@ -165,9 +175,10 @@ Result<Progress> HelperPodRunner::create(const Operation& operation) {
     return created.error().wrap("create helper pod " + key.to_string());
   }
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*created), "created helper pod");
-  log::info("helper pod created pod={} volume={} claim={} node={} path={} attempt={}",
-            key.to_string(), operation.volume_name, operation.claim.to_string(), operation.node,
-            log::quoted(operation.path), operation.attempt);
+  const std::string pod_name = key.to_string();
+  const log::Scope fields({{"pod", pod_name}, {"node", operation.node}, {"path", operation.path}});
+  log::info("helper pod created to {} the directory, attempt {}", to_string(operation.action),
+            operation.attempt);
   remember(
       Known{.key = key, .uid = pod.meta.uid, .operation = operation, .first_seen = clock_.now()});
   return Progress{.started = false};
@@ -236,11 +247,13 @@ std::string HelperPodRunner::failure_text(const Known& known, const k8s::Pod& po
   std::string message = outcome.progress.message;
   if (outcome.log_wanted) {
     const auto text = client_.pod_log(known.key, outcome.container, kLogLines, kLogBytes);
-    if (text.ok() && !text->empty()) message += ": " + *text;
-    if (!text.ok()) {
-      log::warn("log of helper pod {} cannot be read: {}", known.key.to_string(),
-                text.error().message);
+    const std::string pod_name = known.key.to_string();
+    const log::Scope fields({{"pod", pod_name}, {"node", known.operation.node}});
+    if (text.ok() && !text->empty()) {
+      message += ": " + *text;
+      log_output(*text);
     }
+    if (!text.ok()) log::warn("log of the helper pod cannot be read: {}", text.error().message);
   }
   MutexLock lock(mutex_);
   if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) {
@@ -274,8 +287,9 @@ Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grac
     forget(known.uid);
     return {};
   }
-  log::debug("helper pod removed pod={} volume={}", known.key.to_string(),
-             known.operation.volume_name);
+  const std::string pod_name = known.key.to_string();
+  const log::Scope fields({{"pod", pod_name}, {"volume", known.operation.volume_name}});
+  log::debug("helper pod removed");
   MutexLock lock(mutex_);
   if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) it->second.removing = true;
   return {};

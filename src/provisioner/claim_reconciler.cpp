@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_rules.h"
@@ -67,6 +68,10 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
   scene.waiting_since = waiting_since;
   scene.volume_name = volume_name_of(key.uid);
   scene.claim = world_.claims.get(key.claim);
+  if (scene.claim != nullptr) scene.node_name = selected_node(*scene.claim);
+  const std::string claim_name = key.claim.to_string();
+  const log::Scope fields(
+      {{"volume", scene.volume_name}, {"claim", claim_name}, {"node", scene.node_name}});
 
   // An undo once begun is finished first, whatever has happened to the claim since.
   const auto undo = undo_.begun(scene.volume_name);
@@ -103,8 +108,7 @@ Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volum
   const auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, volume_name);
   if (!recorded.ok()) return Action::retry();
   if (!*recorded) return Action::done();
-  log::debug("claim is gone claim={} uid={} volume={}", key.claim.to_string(), key.uid,
-             volume_name);
+  log::debug("claim {} is gone, what was begun for it is taken back", key.uid);
   return undo_.step(**recorded);
 }
 
@@ -131,7 +135,6 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
 Action ClaimReconciler::provision(Scene& scene) {
   scene.config = world_.config.current();
   scene.attempt = attempts_.get(scene.volume_name);
-  scene.node_name = selected_node(*scene.claim);
   if (!scene.node_name.empty()) scene.node = world_.nodes.get({"", scene.node_name});
   scene.seen = fmt::format("{}/{}/{}/{}", scene.claim->meta.resource_version,
                            scene.storage_class ? scene.storage_class->meta.resource_version : "",
@@ -251,9 +254,8 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
                       created.error().wrap("Error creating provisioned PV object for claim " +
                                            scene.claim->meta.key().to_string()));
   }
-  log::info("volume provisioned volume={} claim={} node={} path={} class={}", scene.volume_name,
-            scene.claim->meta.key().to_string(), operation.node, log::quoted(operation.path),
-            operation.storage_class);
+  const log::Scope fields({{"path", operation.path}, {"class", operation.storage_class}});
+  log::info("volume provisioned");
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioningSucceeded,
                       "Successfully provisioned volume " + scene.volume_name);
   world_.operations.succeeded(Work::kProvision, scene.volume_name, operation.storage_class,
@@ -313,8 +315,7 @@ Action ClaimReconciler::reschedule(Scene& scene) {
   scene.attempt.reschedule_at =
       world_.clock.now() + attempts_.wait_after(scene.attempt.reschedules);
   attempts_.set(scene.volume_name, scene.attempt);
-  log::info("claim is to be scheduled again claim={} node={}", scene.claim->meta.key().to_string(),
-            scene.node_name);
+  log::info("the selected node cannot serve: the scheduler is asked for another one");
   return Action::done();
 }
 
@@ -324,8 +325,7 @@ Action ClaimReconciler::api_failed(const Scene& scene, const Error& error) {
   if (worth_an_event(error)) {
     report(scene, error.message);
   } else {
-    log::warn("claim={} volume={}: {}", scene.claim->meta.key().to_string(), scene.volume_name,
-              error.message);
+    log::warn("tried again soon: {}", error.message);
   }
   return Action::retry();
 }
@@ -349,8 +349,7 @@ void ClaimReconciler::report(const Scene& scene, const std::string& message) {
                            scene.claim->class_name() + "\": " + message;
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kWarning, kProvisioningFailed,
                       text);
-  log::warn("claim={} volume={} node={}: {}", scene.claim->meta.key().to_string(),
-            scene.volume_name, selected_node(*scene.claim), text);
+  log::warn("{}", first_line(text));
 }
 
 }  // namespace lpp::provisioner

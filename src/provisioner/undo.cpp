@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/strings.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_rules.h"
@@ -43,8 +44,8 @@ Action Undo::step(const Operation& created, bool at_once) {
     return failed(created, volume.error());
   }
   if (const auto other = overlapping_volume(world_.volumes, created.node, created.path, {})) {
-    log::warn("directory left in place: it overlaps another volume volume={} path={} other={}",
-              created.volume_name, log::quoted(created.path), other->meta.name);
+    const log::Scope fields({{"path", created.path}, {"other", other->meta.name}});
+    log::warn("directory left in place: it overlaps another volume");
     return clean_up(created.volume_name, false);
   }
   Operation undo = created;
@@ -53,9 +54,8 @@ Action Undo::step(const Operation& created, bool at_once) {
   undo.user.clear();
   undo.group.clear();
   undo.perm.clear();
-  log::info(
-      "removing the directory of a volume that will not come to be volume={} claim={} path={}",
-      created.volume_name, created.claim.to_string(), log::quoted(created.path));
+  const log::Scope fields({{"node", created.node}, {"path", created.path}});
+  log::info("removing the directory of a volume that will not come to be");
   return go_on(undo);
 }
 
@@ -94,8 +94,9 @@ Action Undo::go_on(const Operation& recorded) {
                       k8s::EventType::kWarning, kProvisioningCleanupFailed,
                       "Error cleaning provisioned volume for claim " + undo.claim.to_string() +
                           ": " + progress->message);
-  log::warn("directory cannot be removed yet volume={} node={} path={} attempt={}: {}",
-            undo.volume_name, undo.node, log::quoted(undo.path), undo.attempt, progress->message);
+  const log::Scope fields({{"node", undo.node}, {"path", undo.path}});
+  log::warn("directory cannot be removed yet, attempt {}: {}", undo.attempt,
+            first_line(progress->message));
   return Action::await_change(wait);
 }
 
@@ -128,8 +129,8 @@ void Undo::count_failure(const Operation& operation, std::string reason,
 Action Undo::failed(const Operation& operation, const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Action::done();
   count_failure(operation, reason_of(error), error.message);
-  log::warn("undo of a create operation failed for now volume={} claim={}: {}",
-            operation.volume_name, operation.claim.to_string(), error.message);
+  const log::Scope fields({{"node", operation.node}, {"path", operation.path}});
+  log::warn("taking back a create operation is tried again soon: {}", error.message);
   return Action::retry();
 }
 

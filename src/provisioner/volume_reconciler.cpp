@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/undo.h"
@@ -27,6 +28,8 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
 
 Action VolumeReconciler::step(const std::string& name, std::optional<TimePoint> waiting_since) {
   const auto volume = world_.volumes.get({"", name});
+  const std::string claim_name = volume == nullptr ? std::string() : volume->claim.to_string();
+  const log::Scope fields({{"volume", name}, {"claim", claim_name}});
   if (volume == nullptr) return volume_gone(name);
   if (!is_ours(*volume, world_.provisioner_name)) return Action::done();
   if (!wants_delete(*volume, world_.claims)) return keep(*volume);
@@ -57,7 +60,7 @@ Action VolumeReconciler::keep(const k8s::PersistentVolume& volume) {
   if (!add && !take_away) return Action::done();
   const auto patched = patch_finalizer(volume, add);
   if (!patched.ok()) return api_failed(volume, patched.error());
-  log::debug("finalizer {} volume={}", add ? "added" : "removed", volume.meta.name);
+  log::debug("finalizer {}", add ? "added" : "removed");
   return Action::done();
 }
 
@@ -66,6 +69,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
   const auto config = world_.config.current();
   Attempt attempt = attempts_.get(volume.meta.name);
   const VolumeNode node = node_of(volume, world_.nodes);
+  const log::Scope fields({{"node", node.name}});
   const std::string seen =
       fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, config->generation);
   if (const auto left = attempts_.held(attempt, seen)) return Action::await_change(*left);
@@ -84,7 +88,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
                              " does not exist any more: its directory " + volume.path +
                              " cannot be removed, the volume is let go";
     world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeNodeGone, text);
-    log::warn("volume={} {}", volume.meta.name, text);
+    log::warn("{}", text);
     return remove_volume(volume);
   }
   if (const auto removable = check_removable(volume.path, *config); !removable.ok()) {
@@ -179,8 +183,8 @@ Action VolumeReconciler::remove_volume(const k8s::PersistentVolume& volume) {
   } else {
     world_.operations.succeeded(Work::kDelete, volume.meta.name, volume.storage_class_name);
   }
-  log::info("volume deleted volume={} claim={} path={}", volume.meta.name, volume.claim.to_string(),
-            log::quoted(volume.path));
+  const log::Scope fields({{"path", volume.path}});
+  log::info("volume deleted");
   Attempt removed;
   removed.removal_seen_by = world_.clock.now() + kRecheck;
   attempts_.set(volume.meta.name, removed);
@@ -212,7 +216,7 @@ Action VolumeReconciler::api_failed(const k8s::PersistentVolume& volume, const E
       report(volume, error.message);
       break;
     default:
-      log::warn("volume={}: {}", volume.meta.name, error.message);
+      log::warn("tried again soon: {}", error.message);
   }
   return Action::retry();
 }
@@ -233,7 +237,7 @@ void VolumeReconciler::report(const k8s::PersistentVolume& volume, const std::st
   if (!attempts_.worth_saying(volume.meta.name, message)) return;
   const std::string text = "failed to delete volume " + volume.meta.name + ": " + message;
   world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeFailedDelete, text);
-  log::warn("volume={} claim={}: {}", volume.meta.name, volume.claim.to_string(), text);
+  log::warn("{}", first_line(text));
 }
 
 }  // namespace lpp::provisioner

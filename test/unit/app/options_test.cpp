@@ -162,6 +162,7 @@ TEST_CASE("debug is accepted before and after the command, and from its variable
   CHECK(options({"--debug", "start"}).debug);
   CHECK(options({"-d", "start"}).debug);
   CHECK(options({"start", "-d"}).debug);
+  CHECK(options({"--debug", "start", "--log-level=error"}).log_level == lpp::log::Level::kDebug);
   CHECK(options({"start"}, {{"RANCHER_DEBUG", "1"}}).debug);
   CHECK_FALSE(options({"start", "--debug=false"}, {{"RANCHER_DEBUG", "1"}}).debug);
   CHECK_FALSE(options({"--debug", "start", "--debug=false"}).debug);
@@ -394,4 +395,23 @@ TEST_CASE("under kubectl the help speaks of kubectl local-path") {
   const auto out =
       std::get<PrintAndExit>(parse_command_line({"help", "version"}, getenv, "kubectl local-path"));
   CHECK(out.text.find("Usage:\n  kubectl local-path version") != std::string::npos);
+}
+
+TEST_CASE("the log's level and form are chosen by flag") {
+  CHECK(options({"start"}).log_level == lpp::log::Level::kInfo);
+  CHECK(options({"start"}).log_format == lpp::log::Format::kText);
+  CHECK(options({"start", "--log-level", "debug"}).log_level == lpp::log::Level::kDebug);
+  CHECK(options({"start", "--log-level", "warn"}).log_level == lpp::log::Level::kWarn);
+  CHECK(options({"start", "--log-level=error"}).log_level == lpp::log::Level::kError);
+  CHECK(options({"start", "--log-format=json"}).log_format == lpp::log::Format::kJson);
+  check_refused({"start", "--log-level=loud"}, {},
+                "--log-level=loud: expected one of debug|info|warn|error");
+  check_refused({"start", "--log-format=xml"}, {}, "--log-format=xml: expected one of text|json");
+}
+
+TEST_CASE("metrics and the status page can be switched off") {
+  CHECK(options({"start"}).metrics);
+  CHECK(options({"start"}).statusz);
+  CHECK_FALSE(options({"start", "--metrics=false"}).metrics);
+  CHECK_FALSE(options({"start", "--statusz=false"}).statusz);
 }

@@ -90,3 +90,18 @@ TEST_CASE("a closed pipe does not end the process") {
           return write(ends[1], "x", 1) == -1 && errno == EPIPE ? 0 : 99;
         }) == 0);
 }
+
+TEST_CASE("SIGUSR2 is reported and does not end the wait, and never ends the process") {
+  CHECK(in_child([] {
+          block_signals();
+          int reported = 0;
+          const auto on_usr2 = [&] {
+            if (++reported == 2) kill(getpid(), SIGTERM);
+            if (reported == 1) kill(getpid(), SIGUSR2);
+          };
+          kill(getpid(), SIGUSR2);
+          if (wait_for_signal({}, on_usr2) != SIGTERM) return 98;
+          kill(getpid(), SIGUSR2);  // while it is shutting down
+          return reported == 2 ? 0 : 99;
+        }) == 0);
+}

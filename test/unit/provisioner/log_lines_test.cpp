@@ -1,0 +1,66 @@
+// What the log says of claims and volumes.
+
+#include <doctest/doctest.h>
+
+#include "fakes/captured_log.h"
+#include "provisioner/claim_reconciler.h"
+#include "provisioner/volume_reconciler.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using helperpod::HelperAction;
+
+namespace {
+
+void check_fields(const std::vector<std::string>& lines, const std::vector<std::string>& fields) {
+  CHECK_FALSE(lines.empty());
+  for (const std::string& line : lines) {
+    for (const std::string& field : fields) {
+      CAPTURE(line);
+      CAPTURE(field);
+      CHECK(line.find(" " + field) != std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every line about a claim names volume, claim and node") {
+  Scene scene;
+  scene.put(claim("a").node("n1"));
+  ClaimReconciler reconciler(scene.world, scene.attempts);
+  const ClaimKey key{{"default", "a"}, "uid-a"};
+  (void)reconciler.step(key);
+  CapturedLog captured;
+  SUBCASE("success") {
+    scene.executor.succeed(HelperAction::kCreate, "pvc-uid-a");
+    scene.transport.on("POST", "/persistentvolumes").reply(201);
+  }
+  SUBCASE("a failing script, of whose output the log shows the first line here") {
+    scene.executor.fail(HelperAction::kCreate, "pvc-uid-a", "exit code 1: one\ntwo");
+  }
+  SUBCASE("an error that heals") {
+    scene.executor.error = Error{.code = ErrorCode::kUnavailable, .message = "cut"};
+  }
+  SUBCASE("an error that does not") {
+    scene.executor.error = Error{.code = ErrorCode::kForbidden, .message = "no"};
+  }
+  (void)reconciler.step(key);
+  const auto lines = captured.take();
+  check_fields(lines, {"volume=pvc-uid-a", "claim=default/a", "node=n1"});
+  for (const std::string& line : lines) CHECK(line.find("two") == std::string::npos);
+}
+
+TEST_CASE("every line about a volume names volume, claim and node") {
+  Scene scene;
+  scene.put(volume("pvc-1").claim("default", "a").released().host_path("/data/pvc-1").node("n1"));
+  VolumeReconciler reconciler(scene.world, scene.attempts);
+  CapturedLog captured;
+  scene.executor.fail(HelperAction::kDelete, "pvc-1", "exit code 1");
+  (void)reconciler.step("pvc-1");
+  scene.executor.fail(HelperAction::kDelete, "pvc-1", "exit code 1");
+  (void)reconciler.step("pvc-1");
+  check_fields(captured.take(), {"volume=pvc-1", "claim=default/a", "node=n1"});
+}
