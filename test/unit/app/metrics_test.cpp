@@ -13,7 +13,7 @@
 #include "app/version.h"
 #include "base/strings.h"
 #include "fakes/temp_folder.h"
-#include "unit/app/subjects_fixture.h"
+#include "unit/app/busy_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::app;      // NOLINT(google-build-using-namespace)
@@ -23,41 +23,6 @@ using provisioner::Step;
 using provisioner::Work;
 
 namespace {
-
-/// Everything has happened once, so that every metric has a series.
-struct BusyFixture : SubjectsFixture {
-  BusyFixture() {
-    REQUIRE(config.start().ok());
-    server.on("GET", "").reply(200, R"({"metadata":{}})").fail(ErrorCode::kUnavailable);
-    (void)client.get(k8s::kNodes, {"", "n1"});
-    operations.progressed(Work::kProvision, operation("pvc-1"), Step::kQueued);
-    clock.advance(2s);
-    operations.progressed(Work::kProvision, operation("pvc-1"), Step::kPodStart);
-    clock.advance(300ms);
-    operations.succeeded(Work::kProvision, "pvc-1", "local-path");
-    operations.progressed(Work::kDelete, operation("pvc-0"), Step::kQueued);
-    operations.succeeded(Work::kDelete, "pvc-0", "local-path");
-    operations.failed({.work = Work::kProvision,
-                       .volume = "pvc-2",
-                       .storage_class = "local-path",
-                       .reason = "ScriptFailed",
-                       .message = "exit code 1"});
-    operations.failed({.work = Work::kDelete,
-                       .volume = "pvc-3",
-                       .storage_class = "local-path",
-                       .reason = "x\ny"});
-    k8s::Pod pod;
-    pod.phase = "Running";
-    pod.node_name = "n1";
-    helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
-    cache_stats.lists = 3;
-    cache_stats.last_contact = clock.now() - 20s;
-  }
-  std::string text() {
-    const Subjects all = subjects();
-    return Metrics(all).render();
-  }
-};
 
 bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include "app/metrics.h"
+#include "unit/app/subjects_fixture.h"
+
+namespace lpp::testing {
+
+/// Everything has happened once, so that every metric has a series.
+struct BusyFixture : SubjectsFixture {
+  BusyFixture() {
+    REQUIRE(config.start().ok());
+    server.on("GET", "").reply(200, R"({"metadata":{}})").fail(ErrorCode::kUnavailable);
+    (void)client.get(k8s::kNodes, {"", "n1"});
+    operations.progressed(provisioner::Work::kProvision, operation("pvc-1"),
+                          provisioner::Step::kQueued);
+    clock.advance(std::chrono::seconds(2));
+    operations.progressed(provisioner::Work::kProvision, operation("pvc-1"),
+                          provisioner::Step::kPodStart);
+    clock.advance(std::chrono::milliseconds(300));
+    operations.succeeded(provisioner::Work::kProvision, "pvc-1", "local-path");
+    operations.progressed(provisioner::Work::kDelete, operation("pvc-0"),
+                          provisioner::Step::kQueued);
+    operations.succeeded(provisioner::Work::kDelete, "pvc-0", "local-path");
+    operations.failed({.work = provisioner::Work::kProvision,
+                       .volume = "pvc-2",
+                       .storage_class = "local-path",
+                       .reason = "ScriptFailed",
+                       .message = "exit code 1"});
+    operations.failed({.work = provisioner::Work::kDelete,
+                       .volume = "pvc-3",
+                       .storage_class = "local-path",
+                       .reason = "x\ny"});
+    k8s::Pod pod;
+    pod.phase = "Running";
+    pod.node_name = "n1";
+    helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
+    cache_stats.lists = 3;
+    cache_stats.last_contact = clock.now() - std::chrono::seconds(20);
+  }
+  std::string text() {
+    const app::Subjects all = subjects();
+    return app::Metrics(all).render();
+  }
+};
+
+}  // namespace lpp::testing

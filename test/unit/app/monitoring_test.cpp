@@ -1,0 +1,114 @@
+// What stands in docs/ and deploy/monitoring/ about metrics must be true.
+
+#include <doctest/doctest.h>
+
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <sstream>
+
+#include "app/metrics.h"
+#include "unit/app/busy_fixture.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::app;      // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+using Names = std::set<std::string>;
+
+std::string file(const std::string& name) {
+  const std::string here = __FILE__;
+  std::ifstream in(here.substr(0, here.rfind("test/unit/")) + name);
+  REQUIRE(in.good());
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+Names matches(const std::string& text, const std::string& pattern) {
+  const std::regex regex(pattern);
+  Names out;
+  for (std::sregex_iterator it(text.begin(), text.end(), regex), end; it != end; ++it) {
+    out.insert((*it)[1]);
+  }
+  return out;
+}
+
+Names exported() {
+  BusyFixture fixture;
+  k8s::LeaderElector elector(fixture.client, fixture.clock,
+                             {.ns = "ns", .lease_name = "lease", .identity = "me"},
+                             {.started_leading = [] {}, .stopped_leading = [] {}});
+  Subjects subjects = fixture.subjects();
+  subjects.elector = &elector;
+  return matches(Metrics(subjects).render(), "# TYPE ([a-z_]+) ");
+}
+
+/// Metrics named in a query, without a histogram's suffix.
+Names queried(const std::string& query) {
+  Names out;
+  for (std::string name :
+       matches(query,
+               "\\b((?:local_path_provisioner|controller|workqueue|rest_client|reflector|"
+               "leader_election|process)_[a-z_]+)")) {
+    for (const std::string suffix : {"_bucket", "_sum", "_count"}) {
+      if (name.ends_with(suffix)) name.resize(name.size() - suffix.size());
+    }
+    out.insert(name);
+  }
+  return out;
+}
+
+Names missing(const Names& wanted, const Names& there) {
+  Names out;
+  for (const std::string& name : wanted) {
+    if (!there.contains(name)) out.insert(name);
+  }
+  return out;
+}
+
+}  // namespace
+
+TEST_CASE("docs/metrics.md lists the metrics that there are, and no others") {
+  CHECK(matches(file("docs/metrics.md"), "\\| `([a-z_]+)` \\|") == exported());
+}
+
+TEST_CASE("the dashboard asks for metrics that there are") {
+  const auto dashboard = nlohmann::json::parse(file("deploy/monitoring/dashboard.json"));
+  Names asked;
+  std::size_t panels = 0;
+  for (const auto& panel : dashboard["panels"]) {
+    if (panel["type"] == "row") continue;
+    ++panels;
+    CAPTURE(panel["title"].get<std::string>());
+    REQUIRE_FALSE(panel["targets"].empty());
+    for (const auto& target : panel["targets"]) {
+      const Names names = queried(target["expr"]);
+      CHECK_FALSE(names.empty());
+      asked.insert(names.begin(), names.end());
+    }
+  }
+  CHECK(panels > 15);
+  CHECK(missing(asked, exported()) == Names{});
+}
+
+TEST_CASE("the alerts ask for metrics that there are, and each has its section in the runbook") {
+  const std::string rules = file("deploy/monitoring/prometheusrule.yaml");
+  CHECK(missing(queried(rules), exported()) == Names{});
+  const Names alerts = matches(rules, "alert: ([A-Za-z]+)");
+  CHECK(alerts.size() >= 10);
+  CHECK(matches(file("docs/runbook.md"), "\n## ([A-Za-z]+)\n") == alerts);
+  for (const std::string& alert : alerts) {
+    CAPTURE(alert);
+    std::string anchor;
+    for (const char c : alert) anchor += static_cast<char>(std::tolower(c));
+    CHECK(rules.find("runbook_url: docs/runbook.md#" + anchor + "\n") != std::string::npos);
+    // Raised by a test, and not by the healthy pair.
+    const std::string tests = file("test/monitoring/rules_test.yaml");
+    CHECK(tests.find("alertname: " + alert + ", exp_alerts: []") != std::string::npos);
+    CHECK(tests.find("alertname: " + alert + "\n") != std::string::npos);
+  }
+}
