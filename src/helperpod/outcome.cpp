@@ -60,7 +60,8 @@ Outcome failure(const k8s::Pod& pod) {
     const std::string& reason = container->terminated_reason;
     if (!reason.empty() && reason != "Error") how += " (" + reason + ")";
     append(text, how);
-    append(text, tail_of(container->terminated_message));
+    outcome.output = tail_of(container->terminated_message);
+    append(text, outcome.output);
     outcome.log_wanted = trim(container->terminated_message).empty() && !never_started(reason);
   }
   outcome.progress.reason = failure_reason(

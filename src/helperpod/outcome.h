@@ -16,6 +16,8 @@ struct Outcome {
   bool log_wanted = false;
   /// Name of the container whose log that is.
   std::string container{};
+  /// For kFailed: the end of what the container said (its termination message), if it left any.
+  std::string output{};
 };
 
 /// Succeeded; or failed: with reason (Evicted, DeadlineExceeded, OOMKilled, exit code and

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/log.h"
 #include "base/paths.h"
@@ -46,9 +47,12 @@ bool has_started(const k8s::Pod& pod) {
   });
 }
 
-/// What the script said, line by line and marked as such. It is bounded: kLogLines and kLogBytes.
+/// The last lines of what the script said, marked as such.
 void log_output(std::string_view text) {
-  for (const std::string_view line : split(trim(text), '\n')) {
+  if (trim(text).empty()) return;
+  const auto lines = split(trim(text), '\n');
+  const std::size_t count = std::min<std::size_t>(lines.size(), kLogLines);
+  for (const std::string_view line : std::span(lines).last(count)) {
     log::warn("helper pod output | {}", truncate_utf8(trim(line), kMaxOutputLine));
   }
 }
@@ -245,10 +249,11 @@ std::string HelperPodRunner::failure_text(const Known& known, const k8s::Pod& po
   if (!known.failure_message.empty()) return known.failure_message;
   const Outcome outcome = helperpod::observe(pod);
   std::string message = outcome.progress.message;
+  const std::string pod_name = known.key.to_string();
+  const log::Scope fields({{"pod", pod_name}, {"node", known.operation.node}});
+  log_output(outcome.output);
   if (outcome.log_wanted) {
     const auto text = client_.pod_log(known.key, outcome.container, kLogLines, kLogBytes);
-    const std::string pod_name = known.key.to_string();
-    const log::Scope fields({{"pod", pod_name}, {"node", known.operation.node}});
     if (text.ok() && !text->empty()) {
       message += ": " + *text;
       log_output(*text);

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "fakes/builders.h"
+#include "fakes/captured_log.h"
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 
@@ -243,6 +244,35 @@ TEST_CASE("a failed pod is reported with the tail of its log, which is fetched o
     logs.reply(500);
     CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kFailed);
   }
+}
+
+TEST_CASE("what a failed script said is in the log once, line by line, marked and bounded") {
+  RunnerScene scene;
+  scene.accept_posts();
+  (void)scene.runner.ensure(create_operation());
+  std::string said;
+  for (int i = 1; i <= 30; ++i) said += "line " + std::to_string(i) + "\n";
+  bool in_status = false;
+  SUBCASE("in the pod's status") { in_status = true; }
+  SUBCASE("in the container's log") {}
+  json terminated = {{"exitCode", 3}, {"reason", "Error"}};
+  if (in_status) {
+    terminated["message"] = said;
+  } else {
+    scene.transport.on("GET", "/log").reply(200, said + "\x1b[2Jevil", "text/plain");
+  }
+  scene.show(scene.with_state(scene.posted(), "Failed", {{"terminated", terminated}}));
+  CapturedLog captured;
+  (void)scene.runner.ensure(create_operation());
+  (void)scene.runner.ensure(create_operation());
+  std::vector<std::string> lines;
+  for (const std::string& line : captured.take()) {
+    if (line.starts_with("warning helper pod output | ")) lines.push_back(line);
+  }
+  REQUIRE(lines.size() == 10);
+  CHECK(lines[9].starts_with(in_status ? "warning helper pod output | line 30 pod="
+                                       : "warning helper pod output | \\x1b[2Jevil pod="));
+  for (const std::string& line : lines) CHECK(line.find(" node=n1") != std::string::npos);
 }
 
 TEST_CASE("a pod that never starts, or never ends, is late at some point") {
