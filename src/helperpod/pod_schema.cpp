@@ -86,35 +86,43 @@ constexpr std::array kMountFields{Field{"name", &kText}, Field{"mountPath", &kTe
 constexpr Schema kMount{Kind::kObject, kMountFields};
 constexpr Schema kMounts{Kind::kList, {}, &kMount};
 
-constexpr std::array kContainerFields{
-    Field{"args", &kAnything, Rule::kReplaced},
-    Field{"command", &kAnything, Rule::kReplaced},
-    Field{"env", &kEnvList},
-    Field{"envFrom", &kAnything, Rule::kRefuse},
-    Field{"image", &kText},
-    Field{"imagePullPolicy", &kText},
-    Field{"lifecycle", &kAnything, Rule::kRefuse},
-    Field{"livenessProbe", &kAnything, Rule::kRefuse},
-    Field{"name", &kText},
-    Field{"ports", &kPorts},
-    Field{"readinessProbe", &kAnything, Rule::kRefuse},
-    Field{"resizePolicy", &kAnything},
-    Field{"resources", &kResources},
-    Field{"restartPolicy", &kText, Rule::kRefuse},
-    Field{"restartPolicyRules", &kAnything, Rule::kRefuse},
-    Field{"securityContext", &kContainerSecurity},
-    Field{"startupProbe", &kAnything, Rule::kRefuse},
-    Field{"stdin", &kFlag},
-    Field{"stdinOnce", &kFlag},
-    Field{"terminationMessagePath", &kText},
-    Field{"terminationMessagePolicy", &kText},
-    Field{"tty", &kFlag},
-    Field{"volumeDevices", &kAnything, Rule::kRefuse},
-    Field{"volumeMounts", &kMounts, Rule::kRefuse},
-    Field{"workingDir", &kText},
-};
-constexpr Schema kContainer{Kind::kObject, kContainerFields};
-constexpr Schema kContainers{Kind::kList, {}, &kContainer};
+constexpr auto container_fields(Rule command) {
+  return std::array{
+      Field{"args", &kAnything, command},
+      Field{"command", &kAnything, command},
+      Field{"env", &kEnvList},
+      Field{"envFrom", &kAnything, Rule::kRefuse},
+      Field{"image", &kText},
+      Field{"imagePullPolicy", &kText},
+      Field{"lifecycle", &kAnything, Rule::kRefuse},
+      Field{"livenessProbe", &kAnything, Rule::kRefuse},
+      Field{"name", &kText},
+      Field{"ports", &kPorts},
+      Field{"readinessProbe", &kAnything, Rule::kRefuse},
+      Field{"resizePolicy", &kAnything},
+      Field{"resources", &kResources},
+      Field{"restartPolicy", &kText, Rule::kRefuse},
+      Field{"restartPolicyRules", &kAnything, Rule::kRefuse},
+      Field{"securityContext", &kContainerSecurity},
+      Field{"startupProbe", &kAnything, Rule::kRefuse},
+      Field{"stdin", &kFlag},
+      Field{"stdinOnce", &kFlag},
+      Field{"terminationMessagePath", &kText},
+      Field{"terminationMessagePolicy", &kText},
+      Field{"tty", &kFlag},
+      Field{"volumeDevices", &kAnything, Rule::kRefuse},
+      Field{"volumeMounts", &kMounts, Rule::kRefuse},
+      Field{"workingDir", &kText},
+  };
+}
+
+/// The provisioner says what the first container does; others are only for unsafe templates.
+constexpr auto kFirstContainerFields = container_fields(Rule::kReplaced);
+constexpr auto kOtherContainerFields = container_fields(Rule::kAllow);
+constexpr Schema kFirstContainer{Kind::kObject, kFirstContainerFields};
+constexpr Schema kOtherContainer{Kind::kObject, kOtherContainerFields};
+constexpr Schema kContainers{Kind::kList, {}, &kFirstContainer, &kOtherContainer};
+constexpr Schema kInitContainers{Kind::kList, {}, &kOtherContainer};
 
 constexpr std::array kTolerationFields{
     Field{"effect", &kText}, Field{"key", &kText}, Field{"operator", &kText},
@@ -145,7 +153,7 @@ constexpr std::array kSpecFields{
     Field{"hostname", &kText},
     Field{"hostnameOverride", &kText},
     Field{"imagePullSecrets", &kNamedList},
-    Field{"initContainers", &kContainers, Rule::kRefuse},
+    Field{"initContainers", &kInitContainers, Rule::kRefuse},
     Field{"nodeName", &kText, Rule::kRefuse},
     Field{"nodeSelector", &kTextMap},
     Field{"os", &kNamed},

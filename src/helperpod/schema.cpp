@@ -84,7 +84,7 @@ class Checker {
       if (value[i].is_null()) {
         error(place, "must not be null");
       } else {
-        visit(value[i], *schema.item, place);
+        visit(value[i], i > 0 && schema.others != nullptr ? *schema.others : *schema.item, place);
       }
     }
   }
@@ -141,8 +141,8 @@ class Checker {
       refuse("set " + place + " to 0");
       return false;
     }
-    const bool nothing = (member.is_structured() && member.empty()) || member == false ||
-                         member == "" || member == 0;
+    if (member == false) return true;  // said on purpose: allowPrivilegeEscalation is true unset
+    const bool nothing = (member.is_structured() && member.empty()) || member == "" || member == 0;
     if (!nothing) refuse("set " + place + (member == true ? " to true" : ""));
     return false;
   }

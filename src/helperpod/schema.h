@@ -41,6 +41,7 @@ struct Schema {
   Kind kind = Kind::kAny;
   std::span<const Field> fields{};  // kObject
   const Schema* item = nullptr;     // kList
+  const Schema* others = nullptr;   // kList: items after the first, when they differ
 };
 
 /// What a check found. Messages begin with the field's path, e.g. "spec.containers[0].image".

@@ -255,7 +255,7 @@ TEST_CASE("a refused field is refused however its name and value are written") {
   CHECK(contains(error_of(pod_with("securityContext: {runAsUser: -0}")), "must not set"));
 }
 
-TEST_CASE("a refused field that says nothing is left out") {
+TEST_CASE("a refused field that says nothing is left out, one that says no stays") {
   const auto loaded = load(R"(
 spec:
   hostNetwork: false
@@ -267,12 +267,15 @@ spec:
   - volumeMounts: []
     envFrom:
     lifecycle: {}
-    securityContext: {privileged: false, capabilities: {add: []}}
+    securityContext: {privileged: false, allowPrivilegeEscalation: false, capabilities: {add: []}}
 )");
   CHECK(loaded.warnings.empty());
-  CHECK(loaded.pod["spec"].size() == 1);
-  CHECK(loaded.pod["spec"]["containers"][0] ==
-        json::parse(R"({"name": "helper-pod", "securityContext": {"capabilities": {}}})"));
+  CHECK(loaded.pod["spec"].size() == 2);
+  CHECK(loaded.pod["spec"]["hostNetwork"] == false);
+  // Without it the container could gain privileges: the default is true.
+  CHECK(loaded.pod["spec"]["containers"][0] == json::parse(R"({"name": "helper-pod",
+    "securityContext": {"allowPrivilegeEscalation": false, "privileged": false,
+                        "capabilities": {}}})"));
 }
 
 TEST_CASE("field names match without regard to case, the exact spelling first") {
