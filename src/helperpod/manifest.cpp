@@ -24,6 +24,9 @@ constexpr const char* kScriptVolume = "script";
 constexpr std::string_view kScriptDir = "/script";
 /// Where the data volume is mounted when its own path is taken by the scripts.
 constexpr std::string_view kDataDir = "/local-path-data";
+/// Where the base folder is shown once more, and the name of that volume.
+constexpr std::string_view kBaseDir = "/local-path-base";
+constexpr const char* kBaseVolume = "local-path-base";
 
 /// Longest pod name; what the name looks like beyond it is nobody's contract.
 constexpr std::size_t kMaxPodName = 128;
@@ -45,15 +48,14 @@ std::string literal(std::string_view text) {
   return escaped;
 }
 
-/// The node's folder that the helper pod sees, without a trailing slash, and where the volume's
-/// directory is below it.
+/// The volume's directory in parts.
 struct Folder {
-  std::string mounted;
-  std::string rest;  // begins with a slash
+  std::string parent;       // without a trailing slash
+  std::string name;         // of the directory in it
+  std::string base{};       // set where there are folders between the base path and the directory
+  std::string from_base{};  // then: the way from the base path to the directory
 };
 
-/// The directory's parent; for a delete below nested folders the whole base path, so that folders
-/// which become empty can go too.
 Result<Folder> folder_of(const Operation& operation) {
   const std::string& path = operation.path;
   const auto slash = path.rfind('/');
@@ -61,12 +63,14 @@ Result<Folder> folder_of(const Operation& operation) {
     return invalid("invalid path \"" + path + "\" for volume " + operation.volume_name +
                    ": it needs an absolute parent folder and a name below it");
   }
-  std::string mounted = path.substr(0, slash);
-  if (operation.action == HelperAction::kDelete && !operation.base_path.empty() &&
-      strictly_below(mounted, operation.base_path)) {
-    mounted = operation.base_path;
+  Folder folder{.parent = path.substr(0, slash), .name = path.substr(slash + 1)};
+  const std::string& base = operation.base_path;
+  if (!base.empty() && strictly_below(folder.parent, base) &&
+      !is_at_or_below(folder.parent, kBaseDir)) {
+    folder.base = base;
+    folder.from_base = path.substr(base.size() + 1);
   }
-  return Folder{mounted, path.substr(mounted.size())};
+  return folder;
 }
 
 /// The member of that kind, made (or made anew) if it is absent or of another kind.
@@ -145,9 +149,21 @@ Result<std::string> add_data(json& spec, json& container, const std::string& fol
   return hidden ? mount_path : folder;
 }
 
+/// Shows the base folder once more where folders lie between it and the volume's directory: the
+/// kubelet follows links on the way to a hostPath volume, and what it mounts cannot be removed from
+/// inside the pod. From the base folder scripts can do both right.
+void add_base(json& spec, json& container, const Folder& folder) {
+  list(spec, "volumes")
+      .push_back({{"name", kBaseVolume},
+                  {"hostPath", {{"path", folder.base + "/"}, {"type", "DirectoryOrCreate"}}}});
+  list(container, "volumeMounts").push_back({{"name", kBaseVolume}, {"mountPath", kBaseDir}});
+  json& env = list(container, "env");
+  set_env(env, "VOL_BASE_DIR", kBaseDir);
+  set_env(env, "VOL_SUB_DIR", folder.from_base);
+}
+
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
-              const Folder& folder, const std::string& seen_at) {
-  const std::string directory = seen_at + folder.rest;
+              const std::string& directory) {
   const bool create = operation.action == HelperAction::kCreate;
   const std::string size = std::to_string(operation.size_bytes);
   if (const auto& command = script_command(operation.action, settings); !command.empty()) {
@@ -165,10 +181,6 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
-  // Set only where there are folders between the base path and the volume's directory.
-  if (folder.mounted == operation.base_path && folder.rest.rfind('/') != 0) {
-    set_env(env, "VOL_BASE_DIR", seen_at);
-  }
 }
 
 std::string provisioner_label(std::string_view provisioner_name) {
@@ -215,9 +227,9 @@ Result<json> build(const Template& pod_template, const Operation& operation,
   }
 
   add_scripts(spec, container, settings);
-  LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, folder.mounted),
-                       "data");
-  set_work(container, operation, settings, folder, seen_at);
+  LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, folder.parent), "data");
+  set_work(container, operation, settings, seen_at + "/" + folder.name);
+  if (!folder.base.empty()) add_base(spec, container, folder);
 
   // A template's nodeName never sends the work to another node than the volume's.
   if (!operation.node.empty()) spec["nodeName"] = operation.node;

@@ -108,12 +108,12 @@ class Rules {
     }
   }
 
-  /// The provisioner adds the volumes "data" and "script": nothing may be in their way.
+  /// The provisioner adds volumes: nothing may be in their way.
   void added_volumes(const json& spec, const json& container) {
     if (spec.contains("volumes")) {
       for (std::size_t i = 0; i < spec["volumes"].size(); ++i) {
         const std::string name = spec["volumes"][i].value("name", "");
-        if (name != "data" && name != "script") continue;
+        if (name != "data" && name != "script" && name != "local-path-base") continue;
         error("spec.volumes[" + std::to_string(i) + "].name: \"" + name +
               "\" is the name of a volume that the provisioner adds");
       }
@@ -126,6 +126,9 @@ class Rules {
       while (path.size() > 1 && path.back() == '/') path.pop_back();
       if (path == "/script" && mount.value("name", "") != "script") {
         error(place + ".mountPath: /script is where the provisioner mounts its scripts");
+      }
+      if (path == "/local-path-base") {
+        error(place + ".mountPath: /local-path-base is where the provisioner mounts base folders");
       }
       if (mount.value("name", "") == "data" && (path.size() < 2 || path.front() != '/')) {
         error(place + ".mountPath must be absolute and not the root folder, is " + shown(path));

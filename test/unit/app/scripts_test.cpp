@@ -103,6 +103,12 @@ class Scripts {
   Scripts& operator=(const Scripts&) = delete;
 
   fs::path base() const { return root_ / "base"; }
+  /// What the helper pod of a volume below folders of a path pattern gets besides: the base folder,
+  /// mounted a second time.
+  Environment way_to(const fs::path& dir) const {
+    return {{"VOL_BASE_DIR", base().string()},
+            {"VOL_SUB_DIR", dir.lexically_relative(base()).string()}};
+  }
 
   Run setup(const std::string& dir, const Environment& more = {}) const {
     return script("setup", dir, "create", more);
@@ -155,13 +161,31 @@ TEST_CASE("setup makes a directory that every user may use, whatever the umask")
   umask(before);
 }
 
-TEST_CASE("setup closes a base folder that is still empty and leaves any other as it is") {
+TEST_CASE("setup closes a base folder that has just been made and leaves any other as it is") {
   FOR_EACH_SHELL(scripts) {
+    fs::create_directory(scripts.base() / "lost+found");  // a disk of its own
     CHECK(scripts.setup(scripts.base() / "v1").exit_code == 0);
     CHECK(mode_of(scripts.base()) == 0700);
     fs::permissions(scripts.base(), fs::perms(0755));
     CHECK(scripts.setup(scripts.base() / "v2").exit_code == 0);
     CHECK(mode_of(scripts.base()) == 0755);
+  }
+}
+
+TEST_CASE("below folders of a path pattern setup closes the base folder and none of the others") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path first = scripts.base() / "ns" / "claim" / "one";
+    fs::create_directories(first.parent_path());  // by the kubelet
+    CHECK(scripts.setup(first, scripts.way_to(first)).exit_code == 0);
+    CHECK(mode_of(scripts.base()) == 0700);
+    CHECK(mode_of(first.parent_path()) == 0755);
+    CHECK(mode_of(first) == 0777);
+    fs::permissions(scripts.base(), fs::perms(0755));
+    const fs::path second = scripts.base() / "ns" / "other" / "two";
+    CHECK(scripts.setup(second, scripts.way_to(second)).exit_code == 0);
+    CHECK(mode_of(scripts.base()) == 0755);
+    CHECK(mode_of(second.parent_path()) == 0755);
+    CHECK(mode_of(second) == 0777);
   }
 }
 
@@ -175,15 +199,21 @@ TEST_CASE("setup applies permissions and may be run again") {
   }
 }
 
-TEST_CASE("setup leaves mode and content of a directory that was there") {
+TEST_CASE("setup sets the mode of a directory that was there, and leaves its content") {
   FOR_EACH_SHELL(scripts) {
     const fs::path dir = scripts.base() / "v1";
-    fs::create_directory(dir);
-    fs::permissions(dir, fs::perms(0700));
-    std::ofstream(dir / "data") << "kept";
-    CHECK(scripts.setup(dir).exit_code == 0);
-    CHECK(mode_of(dir) == 0700);
-    CHECK(fs::exists(dir / "data"));
+    for (const auto& [asked, mode] : {std::pair{"", 0777U}, {"0750", 0750U}, {"01777", 01777U}}) {
+      for (const unsigned before : {0000U, 0700U, 0755U, 0777U, 02770U}) {
+        fs::create_directories(dir);
+        fs::permissions(dir, fs::perms(before));
+        std::ofstream(dir / "data") << "kept";
+        fs::permissions(dir / "data", fs::perms(0600));
+        CHECK(scripts.setup(dir, {{"VOL_PERM", asked}}).exit_code == 0);
+        CHECK(mode_of(dir) == mode);
+        CHECK(mode_of(dir / "data") == 0600);
+        fs::remove_all(dir);
+      }
+    }
   }
 }
 
@@ -215,6 +245,56 @@ TEST_CASE("setup fails with a reason when an owner or mode cannot be applied") {
       CHECK(result.exit_code != 0);
       CHECK_FALSE(result.output.empty());
     }
+  }
+}
+
+TEST_CASE("neither script goes through a symbolic link on the way to the directory") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path outside = scripts.base().parent_path() / "outside";
+    fs::create_directories(outside / "claim");
+    fs::permissions(outside, fs::perms(0700));
+    std::ofstream(outside / "claim" / "data") << "kept";
+    // An earlier volume of the claim's owner left a link where the way of the next one leads. The
+    // kubelet follows it for the folder that it shows as VOL_DIR's parent.
+    for (const fs::path& link : {scripts.base() / "ns", scripts.base() / "team" / "ns"}) {
+      fs::create_directories(link.parent_path());
+      fs::create_directory_symlink(outside, link);
+      for (const fs::path& dir : {link / "claim", link / "claim" / "one", link / "new" / "one"}) {
+        CAPTURE(dir);
+        for (const Run& result : {scripts.setup(dir, scripts.way_to(dir)),
+                                  scripts.teardown(dir, scripts.way_to(dir))}) {
+          CHECK(result.exit_code == 1);
+          CHECK(result.output.find("symbolic link") != std::string::npos);
+        }
+      }
+      CHECK(fs::is_symlink(link));
+      fs::remove(link);
+    }
+    CHECK(mode_of(outside) == 0700);
+    CHECK(fs::exists(outside / "claim" / "data"));
+    CHECK_FALSE(fs::exists(outside / "claim" / "one"));
+    CHECK_FALSE(fs::exists(outside / "new"));
+  }
+}
+
+TEST_CASE("links inside a volume lead neither script out of it") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path other = scripts.base() / "other";
+    fs::create_directory(other);
+    std::ofstream(other / "data") << "kept";
+    fs::permissions(other / "data", fs::perms(0600));
+    const fs::path dir = scripts.base() / "v1";
+    fs::create_directory(dir);
+    fs::create_directory_symlink(other, dir / "link");
+    fs::create_symlink(other / "data", dir / "file");
+    fs::create_directory_symlink("/", dir / "root");
+    CHECK(scripts.setup(dir, {{"VOL_PERM", "0777"}, {"VOL_USER", "1234"}}).exit_code ==
+          (geteuid() == 0 ? 0 : 1));
+    CHECK(mode_of(other / "data") == 0600);
+    CHECK(owner_of(other / "data").first == geteuid());
+    CHECK(scripts.teardown(dir).exit_code == 0);
+    CHECK_FALSE(fs::exists(dir));
+    CHECK(fs::exists(other / "data"));
   }
 }
 
@@ -275,19 +355,22 @@ TEST_CASE("teardown removes the directory with its content and nothing beside it
 
 TEST_CASE("teardown removes the folders that became empty, up to the base folder and never it") {
   FOR_EACH_SHELL(scripts) {
-    const Environment base = {{"VOL_BASE_DIR", scripts.base().string()}};
     const fs::path dir = scripts.base() / "ns" / "claim" / "one";
     const fs::path other = scripts.base() / "ns" / "other" / "two";
     fs::create_directories(dir);
     fs::create_directories(other);
-    CHECK(scripts.teardown(dir, base).exit_code == 0);
+    CHECK(scripts.teardown(dir, scripts.way_to(dir)).exit_code == 0);
     CHECK_FALSE(fs::exists(dir.parent_path()));
     CHECK(fs::exists(other));
     // Killed after the directory was gone: the next run goes on with the folders.
     fs::remove(other);
-    CHECK(scripts.teardown(other, base).exit_code == 0);
+    CHECK(scripts.teardown(other, scripts.way_to(other)).exit_code == 0);
     CHECK_FALSE(fs::exists(scripts.base() / "ns"));
     CHECK(fs::exists(scripts.base()));
+    // Or after a part of the folders was gone.
+    fs::create_directory(scripts.base() / "ns");
+    CHECK(scripts.teardown(dir, scripts.way_to(dir)).exit_code == 0);
+    CHECK(fs::is_empty(scripts.base()));
     // Without the base folder's name nothing above the directory is touched.
     fs::create_directories(dir);
     CHECK(scripts.teardown(dir).exit_code == 0);

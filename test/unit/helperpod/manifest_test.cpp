@@ -163,27 +163,32 @@ TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mo
   CHECK(env_of(pod, "VOL_PERM").empty());
 }
 
-TEST_CASE("a delete below nested folders sees the base folder, so that empty ones can go") {
+TEST_CASE("below folders of a path pattern the base folder is shown once more") {
   Operation operation = create();
   operation.path = "/opt/lp/ns/claim/one";
-  CHECK(env_of(build(load(kSimple), operation, settings()), "VOL_DIR") == "/opt/lp/ns/claim/one");
-  const auto mounted = [&] {
+  const auto mounted = [&](const char* volume_name) {
     const json pod = build(load(kSimple), operation, settings());
     for (const json& volume : pod["spec"]["volumes"]) {
-      if (volume["name"] == "data") return volume["hostPath"]["path"].get<std::string>();
+      if (volume["name"] == volume_name) return volume["hostPath"]["path"].get<std::string>();
     }
     return std::string();
   };
-  CHECK(mounted() == "/opt/lp/ns/claim/");
-  operation.action = HelperAction::kDelete;
-  CHECK(mounted() == "/opt/lp/");
-  const json pod = build(load(kSimple), operation, settings());
-  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
-  CHECK(env_of(pod, "VOL_BASE_DIR") == "/opt/lp");
+  for (const auto action : {HelperAction::kCreate, HelperAction::kDelete}) {
+    operation.action = action;
+    const json pod = build(load(kSimple), operation, settings());
+    CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
+    CHECK(env_of(pod, "VOL_BASE_DIR") == "/local-path-base");
+    CHECK(env_of(pod, "VOL_SUB_DIR") == "ns/claim/one");
+    CHECK(mounted("data") == "/opt/lp/ns/claim/");
+    CHECK(mounted("local-path-base") == "/opt/lp/");
+  }
   operation.base_path.clear();  // not in the configuration any more
-  CHECK(mounted() == "/opt/lp/ns/claim/");
+  CHECK(mounted("local-path-base").empty());
   operation.base_path = "/opt/lp/ns/claim";  // nothing in between
-  CHECK(mounted() == "/opt/lp/ns/claim/");
+  CHECK(mounted("local-path-base").empty());
+  operation.base_path = "/local-path-base";  // hidden by itself
+  operation.path = "/local-path-base/ns/one";
+  CHECK(mounted("local-path-base").empty());
 }
 
 TEST_CASE("a template without the optional fields gets the defaults") {
@@ -310,7 +315,7 @@ spec:
     - {name: tools, mountPath: /tools}
     - {name: data, mountPath: /mnt/data/}
     - {name: script, mountPath: /elsewhere}
-  - {name: sidecar, image: x}
+  - {name: sidecar, image: x, command: [side], args: [car]}
 )",
                                  true);
   const json pod = build(pod_template, create(), settings());
@@ -323,7 +328,8 @@ spec:
   CHECK(pod["spec"]["volumes"][2]["hostPath"]["path"] == "/opt/lp/");
   CHECK(pod["spec"]["serviceAccountName"] == "local-path-provisioner-service-account");
   CHECK_FALSE(pod["spec"].contains("serviceAccount"));
-  CHECK(pod["spec"]["containers"][1] == as_json(R"({"name": "sidecar", "image": "x"})"));
+  CHECK(pod["spec"]["containers"][1] ==
+        as_json(R"({"name": "sidecar", "image": "x", "command": ["side"], "args": ["car"]})"));
 }
 
 TEST_CASE("a mount of the template in the way of the data is an error") {
