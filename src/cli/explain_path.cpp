@@ -114,8 +114,8 @@ PathAnswer explain_path(const k8s::PersistentVolumeClaim& claim,
   explain_patterns(storage_class, operation, answer);
   explain_shape(std::get<provisioner::VolumeShape>(shape), answer);
   answer.path = operation.path;
-  if (const auto other = provisioner::overlapping_volume(volumes, operation.node, operation.path,
-                                                         operation.volume_name)) {
+  if (const auto other = provisioner::overlapping_volume(
+          volumes, operation, storage_class.provisioner, operation.volume_name)) {
     return refuse(fmt::format("path {} overlaps the directory {} of volume {}", operation.path,
                               other->path, other->meta.name));
   }

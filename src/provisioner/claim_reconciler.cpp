@@ -34,6 +34,14 @@ bool worth_an_event(const Error& error) {
   }
 }
 
+/// What of a node a decision can depend on. Its resource version changes with every heartbeat.
+std::string seen_of(const k8s::Node& node) {
+  std::string seen = node.meta.uid;
+  for (const auto& [key, value] : node.meta.labels)
+    seen.append("/").append(key).append("=").append(value);
+  return seen;
+}
+
 k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
   return {.kind = "PersistentVolumeClaim",
           .api_version = "v1",
@@ -138,7 +146,7 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (!scene.node_name.empty()) scene.node = world_.nodes.get({"", scene.node_name});
   scene.seen = fmt::format("{}/{}/{}/{}", scene.claim->meta.resource_version,
                            scene.storage_class ? scene.storage_class->meta.resource_version : "",
-                           scene.node ? scene.node->meta.uid : "", scene.config->generation);
+                           scene.node ? seen_of(*scene.node) : "", scene.config->generation);
 
   if (scene.attempt.volume_made) return await_made_volume(scene);
   if (const auto left = attempts_.held(scene.attempt, scene.seen)) {
@@ -185,10 +193,12 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (const auto* refusal = std::get_if<Refusal>(&planned)) return refuse(scene, *refusal);
   Operation& operation = std::get<Operation>(planned);
   operation.attempt = scene.attempt.number + 1;
-  if (const auto other =
-          overlapping_volume(world_.volumes, operation.node, operation.path, scene.volume_name)) {
-    return refuse(scene, {.message = "path " + operation.path + " overlaps the directory " +
-                                     other->path + " of volume " + other->meta.name});
+  if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
+                                            scene.volume_name)) {
+    // It may be on its way out: the volume of a claim that was made again under its name, say.
+    report(scene, "path " + operation.path + " overlaps the directory " + other->path +
+                      " of volume " + other->meta.name);
+    return Action::await_change(kRecheck);
   }
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioning,
                       "External provisioner is provisioning volume for claim \"" +

@@ -182,6 +182,10 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
   if (!term) return;
   const k8s::PersistentVolume& volume = change.object();
   term->volumes.add(volume.meta.name);
+  // A claim that was made again under its name may wait for the directory of the one before.
+  if (!change.after) {
+    if (const auto claim = world_.claims.get(volume.claim)) on_claim({nullptr, claim});
+  }
   // The claim's step is interested in the volume's coming and going.
   if ((!change.before || !change.after) && !volume.claim_uid.empty()) {
     term->claims.add({volume.claim, volume.claim_uid});

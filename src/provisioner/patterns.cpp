@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <vector>
 
 #include "base/paths.h"
 #include "base/strings.h"
@@ -56,6 +58,29 @@ bool is_mode(std::string_view text) {
   return text.size() <= 4;
 }
 
+/// As Go's filepath.Join(base, text) below the base, without it; nothing when the way leads to the
+/// base itself or anywhere above it.
+std::optional<std::string> cleaned_below(std::string_view text) {
+  std::vector<std::string_view> kept;
+  for (const std::string_view part : split(text, '/')) {
+    if (part.empty() || part == ".") continue;
+    if (part != "..") {
+      kept.push_back(part);
+    } else if (kept.empty()) {
+      return std::nullopt;
+    } else {
+      kept.pop_back();
+    }
+  }
+  std::string folder;
+  for (const std::string_view part : kept) {
+    if (!folder.empty()) folder += '/';
+    folder += part;
+  }
+  if (folder.empty()) return std::nullopt;
+  return folder;
+}
+
 std::variant<std::string, Refusal> folder_from(std::string rendered, bool unsafe_allowed,
                                                const k8s::PersistentVolumeClaim& claim) {
   const auto refuse = [&](std::string_view why) {
@@ -63,7 +88,11 @@ std::variant<std::string, Refusal> folder_from(std::string rendered, bool unsafe
   };
   std::string folder = rendered;
   if (folder.ends_with('/')) folder.pop_back();
-  if (unsafe_allowed && folder.starts_with('/')) folder.erase(0, 1);
+  if (unsafe_allowed) {
+    auto cleaned = cleaned_below(folder);
+    if (!cleaned) return refuse("which leads to or above the base path");
+    folder = *std::move(cleaned);
+  }
   for (const std::string_view component : split(folder, '/')) {
     if (component.empty()) return refuse("which has an empty component");
     if (component == "." || component == "..") {

@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/strings.h"
+#include "helperpod/names.h"
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
@@ -131,6 +132,12 @@ std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& 
 
   VolumeShape shape;
   shape.source = std::get<k8s::VolumeSource>(source);
+  shape.mount_options = storage_class.mount_options;
+  if (shape.source == k8s::VolumeSource::kHostPath && !shape.mount_options.empty()) {
+    return refuse("StorageClass \"" + class_name +
+                  "\" has mountOptions, which hostPath volumes do not support: remove them, or "
+                  "use volume type local");
+  }
   if (paths->shared()) {
     if (shape.source == k8s::VolumeSource::kLocal) {
       return refuse(
@@ -145,6 +152,10 @@ std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& 
   }
   const std::string* key = find(storage_class.parameters, kNodeAffinityKeyParameter);
   shape.affinity_key = key == nullptr || key->empty() ? std::string(kHostnameLabel) : *key;
+  if (!helperpod::is_qualified_name(shape.affinity_key)) {
+    return refuse("nodeAffinityKey \"" + shape.affinity_key + "\" of StorageClass \"" + class_name +
+                  "\" cannot be the key of a label");
+  }
   const std::string* value = find(node->meta.labels, shape.affinity_key);
   shape.affinity_value = value == nullptr ? node->meta.name : *value;
   if (shape.affinity_value.size() > kMaxLabelValue) {

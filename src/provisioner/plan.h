@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "config/config.h"
 #include "helperpod/operation.h"
@@ -24,6 +25,7 @@ struct VolumeShape {
   bool has_affinity = true;  // false on a shared filesystem
   std::string affinity_key{};
   std::string affinity_value{};
+  std::vector<std::string> mount_options{};
 };
 
 /// Whether the claim asks this provisioner for a volume now (behaviour rule A3). Claims that are

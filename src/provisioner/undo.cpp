@@ -43,7 +43,7 @@ Action Undo::step(const Operation& created, bool at_once) {
   } else if (!volume.error().is(ErrorCode::kNotFound)) {
     return failed(created, volume.error());
   }
-  if (const auto other = overlapping_volume(world_.volumes, created.node, created.path, {})) {
+  if (const auto other = overlapping_volume(world_.volumes, created, world_.provisioner_name, {})) {
     const log::Scope fields({{"path", created.path}, {"other", other->meta.name}});
     log::warn("directory left in place: it overlaps another volume");
     return clean_up(created.volume_name, false);

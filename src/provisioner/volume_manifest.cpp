@@ -31,6 +31,7 @@ nlohmann::json make_volume(const helperpod::Operation& operation, const VolumeSh
   } else {
     spec["hostPath"] = {{"path", operation.path}, {"type", "DirectoryOrCreate"}};
   }
+  if (!shape.mount_options.empty()) spec["mountOptions"] = shape.mount_options;
   if (shape.has_affinity) {
     const json expression{{"key", shape.affinity_key},
                           {"operator", "In"},

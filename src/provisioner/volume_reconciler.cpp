@@ -68,7 +68,11 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
                                           std::optional<TimePoint> waiting_since) {
   const auto config = world_.config.current();
   Attempt attempt = attempts_.get(volume.meta.name);
-  const VolumeNode node = node_of(volume, world_.nodes);
+  VolumeNode node = node_of(volume, world_.nodes);
+  // Any node will do; the one where the volume was made may be down.
+  if (volume.node_affinity.empty() && is_on_shared_filesystem(volume.path, *config)) {
+    node = {.kind = VolumeNode::Kind::kAny};
+  }
   const log::Scope fields({{"node", node.name}});
   const std::string seen =
       fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, config->generation);
@@ -94,13 +98,6 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
   if (const auto removable = check_removable(volume.path, *config); !removable.ok()) {
     return refuse(volume, seen, removable.error().message);
   }
-  if (const auto other =
-          overlapping_volume(world_.volumes, node.name, volume.path, volume.meta.name)) {
-    return refuse(volume, seen,
-                  "refusing to remove path " + volume.path + ": it overlaps the directory " +
-                      other->path + " of volume " + other->meta.name);
-  }
-
   Operation operation;
   operation.action = helperpod::HelperAction::kDelete;
   operation.volume_name = volume.meta.name;
@@ -122,6 +119,12 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
     operation.base_path = (*recorded)->base_path;  // the configuration may have changed since
   }
   if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
+  if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
+                                            volume.meta.name)) {
+    report(volume, "refusing to remove path " + volume.path + ": it overlaps the directory " +
+                       other->path + " of volume " + other->meta.name);
+    return Action::await_change(kRecheck);
+  }
 
   if (!*recorded || (*recorded)->attempt != operation.attempt) {
     world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);

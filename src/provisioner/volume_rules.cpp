@@ -106,14 +106,18 @@ VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::No
 }
 
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
-    const k8s::Store<k8s::PersistentVolume>& volumes, std::string_view node, std::string_view path,
-    std::string_view except) {
+    const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
+    std::string_view provisioner_name, std::string_view except) {
   return volumes.find_if([&](const k8s::PersistentVolume& volume) {
     if (volume.path.empty() || volume.meta.name == except) return false;
-    if (!overlaps(volume.path, path)) return false;
+    if (!overlaps(volume.path, operation.path)) return false;
+    const bool shows_the_base = !operation.base_path.empty() &&
+                                is_at_or_below(operation.base_path, volume.path) &&
+                                !is_ours(volume, provisioner_name);
+    if (shows_the_base) return false;
     const std::string* other = find(volume.meta.annotations, kVolumeSelectedNode);
     const bool other_known = other != nullptr && !other->empty() && !volume.node_affinity.empty();
-    return node.empty() || !other_known || *other == node;
+    return operation.node.empty() || !other_known || *other == operation.node;
   });
 }
 
@@ -123,6 +127,14 @@ std::string base_path_of(std::string_view path, const config::Config& config) {
     if (strictly_below(path, base) && base.size() > longest.size()) longest = base;
   });
   return longest;
+}
+
+bool is_on_shared_filesystem(std::string_view path, const config::Config& config) {
+  const auto below = [&](const config::PathConfig& paths) {
+    return paths.shared() && strictly_below(path, paths.shared_file_system_path);
+  };
+  return below(config.paths) || std::any_of(config.classes.begin(), config.classes.end(),
+                                            [&](const auto& entry) { return below(entry.second); });
 }
 
 Result<void> check_removable(std::string_view path, const config::Config& config) {

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "config/config.h"
+#include "helperpod/operation.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
 
@@ -36,15 +37,19 @@ struct VolumeNode {
 /// label (matchFields included), never today's configuration.
 VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::Node>& nodes);
 
-/// Another volume of ours, not of name `except`, whose directory on the same node is, contains or
-/// lies inside `path`; nullptr when there is none. `node` "" means every node.
+/// Another volume, not of name `except`, whose directory on the same node is, contains or lies
+/// inside the operation's; nullptr when there is none. No node means every node. A volume that is
+/// not ours and shows a whole base path (for backups, say) does not count.
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
-    const k8s::Store<k8s::PersistentVolume>& volumes, std::string_view node, std::string_view path,
-    std::string_view except);
+    const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
+    std::string_view provisioner_name, std::string_view except);
 
 /// The configured base path that `path` lies below, the longest if there are several; "" when it is
 /// not in the configuration (any more).
 std::string base_path_of(std::string_view path, const config::Config& config);
+
+/// Whether `path` lies below a base path that today's configuration says all nodes share.
+bool is_on_shared_filesystem(std::string_view path, const config::Config& config);
 
 /// kInvalid with the reason when the directory at `path` must not be removed: not a clean absolute
 /// path, a configured base or something around one, or a part of the system.

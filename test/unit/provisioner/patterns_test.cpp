@@ -74,8 +74,15 @@ TEST_CASE("a class may opt out of the claim's own folder, but not out of the bas
   };
   CHECK(folder(with("shared/{{.PVC.Name}}", "true")) == "shared/data");
   CHECK(folder(with("/shared", "1")) == "shared");
-  CHECK(refusal(with("../x", "true")).find("component \"..\"") != std::string::npos);
-  CHECK(refusal(with("a/../../x", "true")).find("component \"..\"") != std::string::npos);
+  // As written in clusters that opted out: cleaned like a path, and never at or above the base.
+  CHECK(folder(with("/opt/../{{.PVC.Namespace}}_{{.PVC.Name}}/../etc/", "true")) == "etc");
+  CHECK(folder(with("a//b/./c/../d", "T")) == "a/b/d");
+  for (const char* pattern : {"../x", "a/../../x", "..", ".", "/", "a/..", "/../x", "a/../.."}) {
+    CAPTURE(pattern);
+    CHECK(refusal(with(pattern, "true")).find("leads to or above the base path") !=
+          std::string::npos);
+  }
+  CHECK(refusal(with("a\nb", "true")).find("control character") != std::string::npos);
   CHECK(refusal(with("shared", "yes")).find("must begin with") != std::string::npos);
   CHECK(folder(render(storage_class()
                           .parameter("pathPattern", "shared")

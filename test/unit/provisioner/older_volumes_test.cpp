@@ -1,0 +1,220 @@
+// Volumes as every version of the provisioner wrote them, and what becomes of their directories.
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "provisioner/volume_reconciler.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using helperpod::HelperAction;
+
+namespace {
+
+constexpr const char* kName = "pvc-uid-a";
+constexpr const char* kNodeOf = "local.path.provisioner/selected-node";
+
+/// Released, as v0.0.37 wrote it but for where it is.
+VolumeBuilder base() {
+  return volume(kName)
+      .claim("default", "a")
+      .released()
+      .host_path("/data/pvc-uid-a_default_a")
+      .finalizer("kubernetes.io/pv-protection");
+}
+
+nlohmann::json affinity(const char* list, const char* key, const std::vector<std::string>& values) {
+  const nlohmann::json requirement{{"key", key}, {"operator", "In"}, {"values", values}};
+  nlohmann::json term;
+  term[list] = nlohmann::json::array({requirement});
+  return {{"required", {{"nodeSelectorTerms", nlohmann::json::array({term})}}}};
+}
+
+VolumeBuilder on(const char* list, const char* key, const std::vector<std::string>& values) {
+  return base().set("/spec/nodeAffinity", affinity(list, key, values));
+}
+
+struct Row {
+  const char* what;
+  VolumeBuilder made;
+  const char* node;  // where the directory is removed; "" = anywhere
+  const char* path = "/data/pvc-uid-a_default_a";
+  std::function<void(Scene&)> around = [](Scene&) {};
+};
+
+void only_shared(Scene& scene) {
+  config::Config config;
+  config.paths.shared_file_system_path = "/mnt/nfs";
+  scene.use(std::move(config));
+}
+
+void only_other_class(Scene& scene) {
+  config::Config config;
+  config.classes["other"].node_path_map["n9"] = {"/elsewhere"};
+  scene.use(std::move(config));
+}
+
+std::vector<Row> rows() {
+  const auto hostname = [](const char* value) {
+    return on("matchExpressions", "kubernetes.io/hostname", {value});
+  };
+  const auto nfs = [] { return base().host_path("/mnt/nfs/pvc-uid-a_default_a"); };
+  return {
+      {"v0.0.37, hostPath", hostname("n1").annotation(kNodeOf, "n1"), "n1"},
+      {"v0.0.37, local",
+       hostname("n1").annotation(kNodeOf, "n1").local("/data/pvc-uid-a_default_a"), "n1"},
+      {"hostname without the annotation", hostname("n2"), "n2"},
+      {"hostname that is not the node's name", hostname("host-3"), "n3"},
+      {"hostname that is another node's name", hostname("n3").annotation(kNodeOf, "n1"), "n1"},
+      {"custom affinity key", on("matchExpressions", "example.com/stable", {"s3"}), "n3"},
+      {"custom affinity key, node made anew under another name",
+       on("matchExpressions", "example.com/stable", {"s3"}).annotation(kNodeOf, "gone"), "n3"},
+      {"custom affinity key, label missing at that time",
+       on("matchExpressions", "example.com/other", {"n3"}).annotation(kNodeOf, "n3"), "n3"},
+      {"v0.0.29, by field", on("matchFields", "metadata.name", {"n2"}), "n2"},
+      {"v0.0.29, by field, with the annotation",
+       on("matchFields", "metadata.name", {"n2"}).annotation(kNodeOf, "n2"), "n2"},
+      {"hostname of several values", on("matchExpressions", "kubernetes.io/hostname", {"x", "n2"}),
+       "n2"},
+      {"shared filesystem, bound at once", nfs().annotation(kNodeOf, ""), "",
+       "/mnt/nfs/pvc-uid-a_default_a", only_shared},
+      {"shared filesystem, made on a node", nfs().annotation(kNodeOf, "n1"), "",
+       "/mnt/nfs/pvc-uid-a_default_a", only_shared},
+      {"shared filesystem, node gone", nfs().annotation(kNodeOf, "gone"), "",
+       "/mnt/nfs/pvc-uid-a_default_a", only_shared},
+      {"shared filesystem that is not configured any more", nfs().annotation(kNodeOf, ""), "",
+       "/mnt/nfs/pvc-uid-a_default_a"},
+      {"a node's path after a switch to a shared filesystem",
+       hostname("n1").annotation(kNodeOf, "n1"), "n1", "/data/pvc-uid-a_default_a", only_shared},
+      {"path not in the configuration", hostname("n1").host_path("/old/disk/v"), "n1",
+       "/old/disk/v"},
+      {"class not in the configuration", hostname("n1"), "n1", "/data/pvc-uid-a_default_a",
+       only_other_class},
+      {"class deleted", hostname("n1").storage_class("gone"), "n1"},
+      {"class without a name", hostname("n1").unset("/spec", "storageClassName"), "n1"},
+      {"folders of a path pattern", hostname("n1").host_path("/data/default/a/x"), "n1",
+       "/data/default/a/x"},
+      {"a path pattern without the volume's name, from before v0.0.30",
+       hostname("n1").host_path("/data/any-name"), "n1", "/data/any-name"},
+      {"made by another version of ours, with our finalizer",
+       hostname("n1").finalizer("external-provisioner.volume.kubernetes.io/finalizer"), "n1"},
+      {"migrated to us",
+       hostname("n1")
+           .no_annotation("pv.kubernetes.io/provisioned-by")
+           .annotation("pv.kubernetes.io/migrated-to", kProvisionerName),
+       "n1"},
+      {"volume mode not set", hostname("n1").unset("/spec", "volumeMode"), "n1"},
+      {"size of a quantity that is odd", hostname("n1").capacity("1500m"), "n1"},
+  };
+}
+
+struct OldScene : Scene {
+  OldScene() {
+    put(node("n3").label("kubernetes.io/hostname", "host-3").label("example.com/stable", "s3"));
+  }
+  provisioner::Action step() { return reconciler.step(kName); }
+  VolumeReconciler reconciler{world, attempts};
+};
+
+}  // namespace
+
+TEST_CASE("the directory of a volume of any older version is removed where it is") {
+  for (const Row& row : rows()) {
+    CAPTURE(row.what);
+    OldScene scene;
+    row.around(scene);
+    scene.put(row.made);
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    REQUIRE(scene.executor.ensured.size() == 1);
+    const auto& operation = scene.executor.ensured[0];
+    CHECK(operation.action == HelperAction::kDelete);
+    CHECK(operation.node == row.node);
+    CHECK(operation.path == row.path);
+    CHECK(operation.volume_mode == "Filesystem");
+    CHECK(scene.events.lines.empty());
+
+    scene.executor.succeed(HelperAction::kDelete, kName);
+    scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a").reply(200);
+    scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a").reply(200);
+    (void)scene.step();
+    CHECK(scene.transport.count("DELETE", "/persistentvolumes/pvc-uid-a") == 1);
+    CHECK(scene.events.lines.empty());
+  }
+}
+
+TEST_CASE("a volume of any older version whose node is gone is let go, and that is said") {
+  for (const auto& [what, made] : std::initializer_list<std::pair<const char*, VolumeBuilder>>{
+           {"hostname", on("matchExpressions", "kubernetes.io/hostname", {"gone"})},
+           {"custom key", on("matchExpressions", "example.com/stable", {"gone"})},
+           {"field", on("matchFields", "metadata.name", {"gone"})},
+           {"with the annotation", on("matchExpressions", "kubernetes.io/hostname", {"gone"})
+                                       .annotation(kNodeOf, "gone")}}) {
+    CAPTURE(what);
+    OldScene scene;
+    scene.put(made);
+    scene.transport.on("GET", "/nodes/gone").reply(404);
+    scene.transport.on("DELETE", "/persistentvolumes/").reply(200);
+    (void)scene.step();
+    CHECK(scene.executor.ensured.empty());
+    REQUIRE(scene.events.lines.size() == 1);
+    CHECK(scene.events.lines[0].find("Warning VolumeNodeGone") != std::string::npos);
+    CHECK(scene.events.lines[0].find("gone") != std::string::npos);
+    CHECK(scene.transport.count("DELETE", "/persistentvolumes/") == 1);
+  }
+}
+
+TEST_CASE("Retain keeps the data of a volume of any older version") {
+  for (const Row& row : rows()) {
+    CAPTURE(row.what);
+    OldScene scene;
+    row.around(scene);
+    VolumeBuilder kept = row.made;
+    kept.reclaim_policy("Retain").unset("/metadata", "finalizers");
+    for (const char* phase : {"Bound", "Released", "Available", "Failed"}) {
+      scene.put(kept.phase(phase));
+      CHECK(scene.step() == provisioner::Action::done());
+    }
+    scene.put(kept.phase("Released").deleting());
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.transport.requests().empty());
+  }
+}
+
+TEST_CASE("a volume of an older version that cannot be removed safely says why and stays") {
+  for (const auto& [made, says] : std::initializer_list<std::pair<VolumeBuilder, const char*>>{
+           {base().unset("/spec", "hostPath"), "neither hostPath.path nor local.path"},
+           {base().host_path("/data"), "directly under the root"},
+           {base().host_path("/data/../x"), "relative component"},
+           {base().host_path("/etc/x"), "system directory"},
+           {base().host_path("relative/x"), "is not absolute"}}) {
+    OldScene scene;
+    scene.put(VolumeBuilder(made).node("n1"));
+    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    REQUIRE(scene.events.lines.size() == 1);
+    CHECK_MESSAGE(scene.events.lines[0].find(says) != std::string::npos, scene.events.lines[0]);
+    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.transport.requests().empty());
+  }
+}
+
+TEST_CASE("a volume of somebody else that shows a whole base path is in nobody's way") {
+  OldScene scene;
+  const auto backup =
+      volume("backup").host_path("/data").no_annotation("pv.kubernetes.io/provisioned-by");
+  scene.put(backup);
+  scene.put(base().node("n1"));
+  (void)scene.step();
+  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.events.lines.empty());
+  // Inside the base path it is.
+  OldScene inside;
+  inside.put(VolumeBuilder(backup).host_path("/data/pvc-uid-a_default_a/part"));
+  inside.put(base().node("n1"));
+  CHECK(inside.step() == provisioner::Action::await_change(kRecheck));
+  CHECK(inside.executor.ensured.empty());
+  CHECK(inside.events.lines.size() == 1);
+}
