@@ -293,7 +293,11 @@ class Evaluator {
   /// There are no functions among the values: "call" can only fail.
   static Result<Value> no_call(Words words, const std::vector<Value>& arguments) {
     if (!arguments[0].valid()) return invalid("call of nil");
-    const std::string name = words.empty() ? arguments[0].text : to_string(*words[0]);
+    const Kind kind = arguments[0].kind;
+    const std::string piped = kind == Kind::kString || kind == Kind::kUid
+                                  ? arguments[0].text
+                                  : "<" + std::string(type_name(kind)) + " Value>";
+    const std::string name = words.empty() ? piped : to_string(*words[0]);
     return invalid("non-function " + name + " of type " +
                    std::string(type_name(arguments[0].kind)));
   }

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -97,7 +99,13 @@ std::optional<double> floating(std::string_view text) {
   }
   double value = 0;
   const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, format);
-  if (error != std::errc{} || stop != rest.data() + rest.size()) return std::nullopt;
+  if (stop != rest.data() + rest.size()) return std::nullopt;
+  if (error == std::errc::result_out_of_range) {
+    // Too large is an error; too small is what it rounds to, which only strtod says.
+    const double rounded = std::strtod(digits.c_str(), nullptr);
+    return std::isinf(rounded) ? std::nullopt : std::optional<double>(rounded);
+  }
+  if (error != std::errc{}) return std::nullopt;
   return negative ? -value : value;
 }
 
