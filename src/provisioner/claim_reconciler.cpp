@@ -196,19 +196,22 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
                                             scene.volume_name)) {
     // It may be on its way out: the volume of a claim that was made again under its name, say.
-    report(scene, "path " + operation.path + " overlaps the directory " + other->path +
-                      " of volume " + other->meta.name);
+    const std::string text = "path " + operation.path + " overlaps the directory " + other->path +
+                             " of volume " + other->meta.name;
+    count_failure(scene, "PathTaken", text);
+    report(scene, text);
     return Action::await_change(kRecheck);
   }
-  world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioning,
-                      "External provisioner is provisioning volume for claim \"" +
-                          scene.claim->meta.key().to_string() + "\"");
+  announce(scene);
   return run(scene, std::move(operation), std::get<VolumeShape>(shape));
 }
 
 Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape& shape) {
   // Reaching this point with a failed attempt means that its hold is over: the next one is due.
-  if (scene.attempt.number >= operation.attempt) operation.attempt = scene.attempt.number + 1;
+  if (scene.attempt.number >= operation.attempt) {
+    operation.attempt = scene.attempt.number + 1;
+    announce(scene);
+  }
   if (!scene.recorded || scene.recorded->attempt != operation.attempt) {
     world_.operations.progressed(Work::kProvision, operation, Step::kQueued, {},
                                  scene.waiting_since);
@@ -338,6 +341,13 @@ Action ClaimReconciler::api_failed(const Scene& scene, const Error& error) {
     log::warn("tried again soon: {}", error.message);
   }
   return Action::retry();
+}
+
+/// Once for each attempt.
+void ClaimReconciler::announce(const Scene& scene) {
+  world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioning,
+                      "External provisioner is provisioning volume for claim \"" +
+                          scene.claim->meta.key().to_string() + "\"");
 }
 
 void ClaimReconciler::count_failure(const Scene& scene, std::string reason,

@@ -42,6 +42,7 @@ class ClaimReconciler {
   Action refuse(Scene& scene, const Refusal& refusal);
   Action reschedule(Scene& scene);
   Action api_failed(const Scene& scene, const Error& error);
+  void announce(const Scene& scene);
   void count_failure(const Scene& scene, std::string reason, const std::string& message);
   void report(const Scene& scene, const std::string& message);
 

@@ -121,8 +121,11 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
   if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
   if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
                                             volume.meta.name)) {
-    report(volume, "refusing to remove path " + volume.path + ": it overlaps the directory " +
-                       other->path + " of volume " + other->meta.name);
+    const std::string text = "refusing to remove path " + volume.path +
+                             ": it overlaps the directory " + other->path + " of volume " +
+                             other->meta.name;
+    count_failure(volume, "PathTaken", text);
+    report(volume, text);
     return Action::await_change(kRecheck);
   }
 

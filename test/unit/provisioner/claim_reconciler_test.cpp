@@ -168,7 +168,7 @@ TEST_CASE("a failed helper pod is reported at once and tried again after a growi
   CHECK(scene.executor.ensured.back().path == kPath);
   scene.executor.fail(HelperAction::kCreate, kVolume, "helper pod failed: exit code 1: no space");
   CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(2)));
-  CHECK(scene.events.lines.size() == 3);  // Provisioning, and one failure each
+  CHECK(scene.events.lines.size() == 4);  // Provisioning and a failure for each attempt
 
   SUBCASE("after a restart the record says which attempt it was") {
     Attempts fresh(scene.clock, {.base = std::chrono::seconds(1), .jitter = 0}, 15);
