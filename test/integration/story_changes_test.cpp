@@ -1,0 +1,53 @@
+// What was refused is tried again as soon as its cause is gone, not at the next resync.
+
+#include <doctest/doctest.h>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+constexpr const char* kRefused = "ProvisioningFailed";
+
+TEST_CASE("a refused claim gets its volume as soon as class, configuration or path allow it") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const auto wants = [&](const std::string& name, const std::string& storage_class) {
+    const k8s::ObjectKey key{"app", name};
+    LPP_MUST(story.admin().create(
+        claim_object({.key = key, .storage_class = storage_class, .selected_node = "node-1"})));
+    return key;
+  };
+
+  SUBCASE("its class is made") {
+    LPP_MUST(
+        story.admin().create(class_object({.name = "wrong", .parameters = {{"volumeType", "x"}}})));
+    const auto key = wants("data", "wrong");
+    wait_for_event(story, key, kRefused, "not a recognised volume type");
+    LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", "wrong"}));
+    wait_for_event(story, key, kRefused, "storageClass \"wrong\" not found");
+    LPP_MUST(story.admin().create(class_object({.name = "wrong"})));
+    LPP_MUST(story.audit.wait_bound(key));
+  }
+  SUBCASE("its folder is free") {
+    LPP_MUST(story.admin().create(
+        class_object({.name = "named",
+                      .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                     {"nodePath", "/opt/local-path-provisioner"}}})));
+    const auto key = wants("data", "named");
+    const auto first = LPP_MUST(story.audit.wait_bound(key));
+    // The old volume cannot go yet.
+    const std::string before = change_script(story, "teardown", "exit 7");
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key));
+    wants("data", "named");
+    wait_for_event(story, key, kRefused, "overlaps");
+    restore_script(story, "teardown", before);
+    const auto second = LPP_MUST(story.audit.wait_bound(key));
+    CHECK(first.path == second.path);
+    CHECK(first.pv != second.pv);
+  }
+}
+
+}  // namespace
+}  // namespace lpp::testing
