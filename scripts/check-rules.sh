@@ -45,4 +45,14 @@ done
 for file in $(list_files '*.h'); do
   if ! grep -q '^#pragma once$' "$file"; then finding "$file: no #pragma once"; fi
 done
+
+# docs/compatibility.md names a test case for each rule. Names may be split over lines in the source.
+while IFS='|' read -r _ _ file name _; do
+  file=$(tr -d '` ' <<<"$file")
+  case $file in test/*) ;; *) continue ;; esac
+  name=$(sed 's/^ *//; s/ *$//' <<<"$name")
+  if ! tr '\n' ' ' <"$file" 2>/dev/null | sed 's/" *"//g' | grep -qF "\"$name\")"; then
+    finding "docs/compatibility.md: no test case \"$name\" in $file"
+  fi
+done <docs/compatibility.md
 exit $found
