@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "k8s/json_reader.h"
 #include "k8s/resource.h"
 #include "k8s/transport.h"
 
@@ -25,6 +26,7 @@ struct ListOptions {
   std::string continue_token{};    // when set, resource_version is not sent
   std::string resource_version{};  // "" = consistent read, "0" = any cached state
   bool metadata_only = false;      // items are PartialObjectMetadata
+  Detail detail = Detail::kAll;    // of the items
 };
 
 struct WatchOptions {

@@ -1,5 +1,7 @@
 #include "k8s/json_reader.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -11,15 +13,18 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kSkippedField = "managedFields";
+constexpr std::string_view kManagedFields = "managedFields";
+constexpr std::array<std::string_view, 4> kContainerFields{"containers", "initContainers",
+                                                           "tolerations", "volumes"};
 /// Far more than any Kubernetes object has; values are built and destroyed recursively.
 constexpr std::size_t kMaxDepth = 1000;
 
-/// Builds values from the parser's events. Below a skipped field nothing is built.
+/// Builds values from the parser's events; nothing is built of a field that is skipped.
 class Builder final : public nlohmann::json_sax<json> {
  public:
   /// With `on_item` the elements of the outermost object's "items" are delivered and not kept.
-  explicit Builder(const std::function<void(const json&)>* on_item) : on_item_(on_item) {}
+  Builder(const std::function<void(const json&)>* on_item, Detail detail)
+      : on_item_(on_item), detail_(detail) {}
 
   json take(bool complete) { return complete ? std::move(root_) : json(json::value_t::discarded); }
 
@@ -48,14 +53,27 @@ class Builder final : public nlohmann::json_sax<json> {
   }
 
  private:
+  /// The objects in which fields are skipped.
+  enum class Part { kOther, kMetadata, kSpec };
   struct Open {
     json* value;
-    bool is_metadata;
+    Part part;
   };
 
   /// Only in an object's metadata: elsewhere the name may be a user's own, of a label perhaps.
   bool skips_this() const {
-    return !open_.empty() && open_.back().is_metadata && key_ == kSkippedField;
+    if (open_.empty()) return false;
+    switch (open_.back().part) {
+      case Part::kMetadata:
+        return key_ == kManagedFields;
+      case Part::kSpec:
+        return detail_ == Detail::kNoContainers &&
+               std::find(kContainerFields.begin(), kContainerFields.end(), key_) !=
+                   kContainerFields.end();
+      case Part::kOther:
+        break;
+    }
+    return false;
   }
 
   /// True when the value that begins or has ended is an element of the delivered list.
@@ -79,15 +97,18 @@ class Builder final : public nlohmann::json_sax<json> {
     }
     if (is_item()) {
       item_ = json(type);
-      open_.push_back({&item_, false});
+      open_.push_back({&item_, Part::kOther});
       return true;
     }
     const bool in_object = !open_.empty() && open_.back().value->is_object();
     if (open_.size() == 1 && in_object && type == json::value_t::array) {
       in_items_ = key_ == "items";
     }
-    const bool is_metadata = in_object && type == json::value_t::object && key_ == "metadata";
-    open_.push_back({place(json(type)), is_metadata});
+    Part part = Part::kOther;
+    if (in_object && type == json::value_t::object) {
+      part = key_ == "metadata" ? Part::kMetadata : key_ == "spec" ? Part::kSpec : Part::kOther;
+    }
+    open_.push_back({place(json(type)), part});
     return open_.size() < kMaxDepth;
   }
 
@@ -116,7 +137,8 @@ class Builder final : public nlohmann::json_sax<json> {
     return &(parent[key_] = std::move(value));
   }
 
-  const std::function<void(const json&)>* on_item_;
+  const std::function<void(const json&)>* const on_item_;
+  const Detail detail_;
   json root_;
   json item_;                 // the element of the delivered list that is being read
   std::vector<Open> open_;    // the containers around the parser's place; a parent never moves
@@ -125,18 +147,19 @@ class Builder final : public nlohmann::json_sax<json> {
   bool in_items_ = false;
 };
 
-json read(std::string_view text, const std::function<void(const json&)>* on_item) {
-  Builder builder(on_item);
+json read(std::string_view text, const std::function<void(const json&)>* on_item, Detail detail) {
+  Builder builder(on_item, detail);
   const bool complete = json::sax_parse(text.begin(), text.end(), &builder);
   return builder.take(complete);
 }
 
 }  // namespace
 
-json read_json(std::string_view text) { return read(text, nullptr); }
+json read_json(std::string_view text, Detail detail) { return read(text, nullptr, detail); }
 
-json read_list(std::string_view text, const std::function<void(const json&)>& on_item) {
-  return read(text, &on_item);
+json read_list(std::string_view text, const std::function<void(const json&)>& on_item,
+               Detail detail) {
+  return read(text, &on_item, detail);
 }
 
 }  // namespace lpp::k8s

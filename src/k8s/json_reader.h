@@ -10,13 +10,18 @@ namespace lpp::k8s {
 /// "managedFields", which nobody here reads and which are a third of an object, are skipped while
 /// reading. Free functions without state; they never throw.
 
+/// kNoContainers: neither are the fields of "spec" that say what a pod is made of, the largest part
+/// of it.
+enum class Detail { kAll, kNoContainers };
+
 /// A JSON text as a value; discarded (is_discarded()) when it is not JSON or nested too deeply.
-nlohmann::json read_json(std::string_view text);
+nlohmann::json read_json(std::string_view text, Detail detail = Detail::kAll);
 
 /// Reads a list. Each element of "items" goes to `on_item` as soon as it is complete and is then
 /// dropped; the list without its items is returned, discarded when the text is not JSON (some
 /// items may have been delivered by then). "items" that is not an array stays in the result.
 nlohmann::json read_list(std::string_view text,
-                         const std::function<void(const nlohmann::json&)>& on_item);
+                         const std::function<void(const nlohmann::json&)>& on_item,
+                         Detail detail = Detail::kAll);
 
 }  // namespace lpp::k8s

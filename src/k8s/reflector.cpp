@@ -95,7 +95,8 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
                       .field_selector = options_.field_selector,
                       .continue_token = continue_token_,
                       .resource_version = resource_version_,
-                      .metadata_only = options_.metadata_only};
+                      .metadata_only = options_.metadata_only,
+                      .detail = options_.detail};
   // "Not older than" a version is answered from the server's cache, in one piece (rule C3.2).
   const bool not_older_than = !resource_version_.empty() && resource_version_ != "0";
   if (paging_ && !not_older_than) options.limit = options_.page_size;
@@ -210,7 +211,7 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
 
 bool Reflector::on_frame(std::string_view line) {
   if (trim(line).empty()) return true;
-  const json frame = read_json(line);
+  const json frame = read_json(line, options_.detail);
   const auto refuse = [&](std::string_view why) {
     frame_error_ = bad_frame(why, line);
     return false;

@@ -22,6 +22,7 @@ struct ReflectorOptions {
   std::string field_selector{};
   bool metadata_only = false;
   int page_size = 250;
+  Detail detail = Detail::kAll;
 };
 
 /// Receives a reflector's protocol: (list_begin list_item* list_end) and then any number of applied

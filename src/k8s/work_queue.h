@@ -89,6 +89,8 @@ class WorkQueue {
   };
 
   void make_ready(const Key& key) LPP_REQUIRES(mutex_);
+  /// Lets one consumer that waits look again.
+  void wake() LPP_REQUIRES(mutex_) { (idle_ > 0 ? changed_ : due_changed_).notify_one(); }
   void make_due_keys_ready() LPP_REQUIRES(mutex_);
   /// True when the key will come later than `due`, or not at all.
   bool improves(const Key& key, TimePoint due) const LPP_REQUIRES(mutex_);
@@ -99,7 +101,12 @@ class WorkQueue {
   WorkQueueStats* const stats_;  // may be null
 
   mutable Mutex mutex_;
+  // Of the consumers that wait one waits for the next due time (timed_, due_changed_), so that the
+  // others sleep until there is a key (idle_, changed_).
   CondVar changed_;
+  CondVar due_changed_;
+  int idle_ LPP_GUARDED_BY(mutex_) = 0;
+  bool timed_ LPP_GUARDED_BY(mutex_) = false;
   bool shutdown_ LPP_GUARDED_BY(mutex_) = false;
   TimePoint last_get_ LPP_GUARDED_BY(mutex_);
   // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. ready_:
@@ -131,7 +138,7 @@ void WorkQueue<Key, Hash>::add_after(const Key& key, Duration delay) {
   const auto it = delayed_.emplace(due, key);
   due_.emplace(key, it);
   // Somebody has to wait for the new earliest time.
-  if (it == delayed_.begin()) changed_.notify_one();
+  if (it == delayed_.begin()) (timed_ ? due_changed_ : changed_).notify_one();
 }
 
 template <typename Key, typename Hash>
@@ -173,8 +180,15 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
     if (shutdown_) return std::nullopt;
     make_due_keys_ready();
     if (!ready_.empty()) break;
-    clock_.wait_until(changed_, mutex_,
-                      delayed_.empty() ? TimePoint::max() : delayed_.begin()->first);
+    if (timed_ || delayed_.empty()) {
+      ++idle_;
+      clock_.wait_until(changed_, mutex_, TimePoint::max());
+      --idle_;
+    } else {
+      timed_ = true;
+      clock_.wait_until(due_changed_, mutex_, delayed_.begin()->first);
+      timed_ = false;
+    }
   }
   Key key = std::move(ready_.front());
   ready_.pop_front();
@@ -185,7 +199,11 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
   processing_.emplace(key, work);
   if (stats_ != nullptr) stats_->waited.observe(work.taken - work.added);
   // This consumer no longer waits: another one takes over what is ready or the next due time.
-  if (!ready_.empty() || !delayed_.empty()) changed_.notify_one();
+  if (!ready_.empty()) {
+    wake();
+  } else if (!timed_ && !delayed_.empty()) {
+    changed_.notify_one();
+  }
   return key;
 }
 
@@ -199,7 +217,7 @@ void WorkQueue<Key, Hash>::done(const Key& key) {
   if (shutdown_) return;
   if (dirty_.contains(key)) {
     ready_.push_back(key);
-    changed_.notify_one();
+    wake();
   }
 }
 
@@ -212,6 +230,7 @@ void WorkQueue<Key, Hash>::shutdown() {
   delayed_.clear();
   due_.clear();
   changed_.notify_all();
+  due_changed_.notify_all();
 }
 
 template <typename Key, typename Hash>
@@ -250,7 +269,7 @@ void WorkQueue<Key, Hash>::make_ready(const Key& key) {
   if (stats_ != nullptr) stats_->adds.fetch_add(1, std::memory_order_relaxed);
   if (processing_.contains(key)) return;
   ready_.push_back(key);
-  changed_.notify_one();
+  wake();
 }
 
 template <typename Key, typename Hash>

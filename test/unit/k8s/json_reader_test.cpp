@@ -56,6 +56,17 @@ TEST_CASE("read_json refuses what is not JSON, cut short, or nested without end"
   CHECK(read_json(deep).is_discarded());
 }
 
+TEST_CASE("what a pod is made of is skipped when nobody looks at it") {
+  const std::string pod =
+      R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n","volumes":[{}],"containers":[{"volumes":1}],)"
+      R"("tolerations":[],"initContainers":null},"status":{"containers":[1]}})";
+  const auto expected = json::parse(
+      R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n"},"status":{"containers":[1]}})");
+  CHECK(read_json(pod) == json::parse(pod));
+  CHECK(read_json(pod, Detail::kNoContainers) == expected);
+  CHECK(read_json(R"({"object":)" + pod + "}", Detail::kNoContainers)["object"] == expected);
+}
+
 TEST_CASE("read_list hands over each item and keeps the rest of the list") {
   const auto list = read(
       R"({"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"items":[)"
