@@ -666,6 +666,7 @@ func patterns() []pattern {
 		{text: "{{urlquery 1 nil}}", refused: true},
 		{text: "{{or nil | html}}", refused: true},
 		{text: "{{$é := 1}}{{$é}}", refused: true},
+		{text: "{{range $i, $é := .PVC.Finalizers}}{{$i}}{{end}}", refused: true},
 		{text: "{{range $x, $y := .PVC.Finalizers}}{{end}}{{with .PVC.CreationTimestamp.Time}}{{.}}{{end}}", refused: true},
 		{text: "{{eq .PVC.CreationTimestamp .PVC.CreationTimestamp}}", refused: true},
 		{text: "{{or nil}}", refused: true},

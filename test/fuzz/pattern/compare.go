@@ -75,7 +75,7 @@ func kindOf(text string) string {
 	return text
 }
 
-var notASCII = regexp.MustCompile(`[^\x00-\x7f]`)
+var notASCII = regexp.MustCompile(`[^\x00-\x7f]|\\[uU][0-9a-f]{4}`)
 
 // compare returns the kind of the difference, and what it is; nothing when there is none.
 func compare(theirs goAnswer, ourOutput, ourError string) (string, string) {
