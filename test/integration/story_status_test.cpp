@@ -62,6 +62,8 @@ TEST_CASE("metrics, status page and log follow a volume that is made, fails and 
   wait_for_line(story, R"(local_path_provisioner_operations{operation="provision"} 0)");
   wait_for_line(story, R"(local_path_provisioner_operations{operation="delete"} 0)");
   story.installation->daemon().signal(SIGUSR2);
+  wait_for_log(story, "not every step is logged any more");  // it was started with --debug
+  story.installation->daemon().signal(SIGUSR2);
   wait_for_log(story, "each step is logged");
   LPP_MUST(story.installation->stop_daemon());
 
