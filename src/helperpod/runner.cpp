@@ -57,6 +57,22 @@ void log_output(std::string_view text) {
   }
 }
 
+/// Helper pods of rancher/local-path-provisioner have the names of ours, no labels, and these.
+bool is_of_former_program(const nlohmann::json& pod) {
+  const auto labels = pod["metadata"].value("labels", nlohmann::json::object());
+  if (labels.contains(kProvisionerLabel)) return false;
+  const nlohmann::json none = nlohmann::json::array();
+  const nlohmann::json spec = pod.value("spec", nlohmann::json::object());
+  const auto& volumes = spec.value("volumes", none);
+  const bool has_data = std::any_of(volumes.begin(), volumes.end(), [](const auto& volume) {
+    return volume.value("name", "") == "data" && volume.contains("hostPath");
+  });
+  const auto& containers = spec.value("containers", none);
+  if (!has_data || containers.empty()) return false;
+  const auto& args = containers[0].value("args", none);
+  return args.size() >= 2 && args[0] == "-p";
+}
+
 }  // namespace
 
 HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
@@ -189,7 +205,8 @@ Result<Progress> HelperPodRunner::create(const Operation& operation) {
 }
 
 /// The cache did not show it, but a pod of our name exists: created before a restart or by a call
-/// whose answer was lost, left from an older attempt, or not ours at all.
+/// whose answer was lost, left from an older attempt or by the program before us, or not ours at
+/// all.
 Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
                                                      const Operation& operation) {
   const auto found = client_.get(k8s::kPods, key);
@@ -199,6 +216,18 @@ Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
   }
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
   auto theirs = operation_of(pod);
+  if (!theirs.ok() && is_of_former_program(*found)) {
+    // What it did is not known, so it is never taken for a success; the work is done again.
+    if (!pod.meta.deleting()) {
+      const auto removed = client_.remove(k8s::kPods, key, {.uid = pod.meta.uid});
+      if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) {
+        return removed.error().wrap("remove helper pod " + key.to_string());
+      }
+    }
+    return Error{.code = ErrorCode::kUnavailable,
+                 .message = "helper pod " + key.to_string() +
+                            " was left by another program and is being removed first"};
+  }
   if (!theirs.ok() || theirs->action != operation.action ||
       theirs->volume_name != operation.volume_name) {
     return Error{.code = ErrorCode::kConflict,

@@ -95,7 +95,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
     log::warn("{}", text);
     return remove_volume(volume);
   }
-  if (const auto removable = check_removable(volume.path, *config); !removable.ok()) {
+  if (const auto removable = check_removable(volume, *config); !removable.ok()) {
     return refuse(volume, seen, removable.error().message);
   }
   Operation operation;

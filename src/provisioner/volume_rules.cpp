@@ -59,6 +59,14 @@ void for_each_base(const config::Config& config, const Visit& visit) {
   for (const auto& [name, paths] : config.classes) visit_paths(paths);
 }
 
+/// The paths of all versions do unless a class allowed unsafe patterns: a folder's name holds the
+/// volume's, or <namespace>/<claim> is on the way.
+bool names_its_volume(const k8s::PersistentVolume& volume) {
+  if (volume.path.find(volume.meta.name) != std::string::npos) return true;
+  const std::string claim = "/" + volume.claim.to_string() + "/";
+  return (volume.path + "/").find(claim) != std::string::npos;
+}
+
 }  // namespace
 
 bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_name) {
@@ -137,20 +145,27 @@ bool is_on_shared_filesystem(std::string_view path, const config::Config& config
                                             [&](const auto& entry) { return below(entry.second); });
 }
 
-Result<void> check_removable(std::string_view path, const config::Config& config) {
+Result<void> check_removable(const k8s::PersistentVolume& volume, const config::Config& config) {
+  const std::string& path = volume.path;
   LPP_RETURN_IF_ERROR(check_volume_path(path), "refusing to remove");
   std::string in_the_way;
   for_each_base(config, [&](const std::string& base) {
     if (is_at_or_below(base, path)) in_the_way = base;
   });
   if (!in_the_way.empty()) {
-    return invalid("refusing to remove path \"" + std::string(path) +
+    return invalid("refusing to remove path \"" + path +
                    "\": it is or contains the configured base path " + in_the_way);
   }
-  // The configuration may have changed since the volume was made: then only the system is out of
-  // bounds.
   if (!base_path_of(path, config).empty()) return {};
+  // The configuration may have changed since the volume was made. Then its path must look like one,
+  // for anybody who may create volumes can make one that points anywhere.
   LPP_RETURN_IF_ERROR(check_not_a_system_path(path), "refusing to remove");
+  if (!names_its_volume(volume)) {
+    return invalid(
+        "refusing to remove path \"" + path +
+        "\": it is below none of the configured base paths and names neither the volume " +
+        "nor its claim; configure its base path again, or remove it by hand");
+  }
   return {};
 }
 

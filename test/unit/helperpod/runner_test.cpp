@@ -168,6 +168,25 @@ TEST_CASE("a pod of the same name that the cache does not show is recognised or 
     CHECK(progress.error().message.find("was not made by this provisioner") != std::string::npos);
     CHECK(scene.transport.count("DELETE", "") == 0);
   }
+  SUBCASE("left by the program before us") {
+    nlohmann::json left = pod(kPodName).ns("lps").json();
+    left["spec"]["volumes"] =
+        nlohmann::json::array({{{"name", "data"}, {"hostPath", {{"path", "/elsewhere/"}}}}});
+    left["spec"]["containers"] = nlohmann::json::array(
+        {{{"name", "helper-pod"}, {"args", {"-p", "/elsewhere/pvc-1_default_a", "-s", "1"}}}});
+    bool deleting = false;
+    SUBCASE("still there") {}
+    SUBCASE("going already") {
+      left["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+      deleting = true;
+    }
+    reads.reply(200, left.dump());
+    scene.transport.on("DELETE", kPodName).reply(200);
+    const auto progress = scene.runner.ensure(create_operation());
+    REQUIRE_FALSE(progress.ok());
+    CHECK(progress.error().is(ErrorCode::kUnavailable));
+    CHECK(scene.transport.count("DELETE", "") == (deleting ? 0 : 1));
+  }
   SUBCASE("gone again") {
     reads.reply(404);
     CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);

@@ -226,6 +226,9 @@ TEST_CASE("a path that could take more than the volume with it is refused, once,
     path = "/data/deep";
     again = kRecheck;
   }
+  SUBCASE("below no base, and anybody's") { path = "/home/somebody/data"; }
+  SUBCASE("below no base, and called almost like the claim") { path = "/old/default/ab"; }
+  SUBCASE("below no base, and called like the claim alone") { path = "/old/defaults/a"; }
   config::Config config;
   config.paths.node_path_map["n1"] = {"/data", "/opt/base", "/opt/around/base"};
   scene.use(std::move(config));
@@ -250,7 +253,15 @@ TEST_CASE("a path that could take more than the volume with it is refused, once,
 
 TEST_CASE("a volume outside of today's configuration can still be deleted") {
   VolumeScene scene;
-  SUBCASE("its base is no longer configured") { scene.put(released().host_path("/old/base/v")); }
+  SUBCASE("its base is no longer configured, and a folder is called after the volume") {
+    scene.put(released().host_path("/old/base/" + std::string(kName) + "_default_a"));
+  }
+  SUBCASE("its base is no longer configured, and folders are called after the claim") {
+    scene.put(released().host_path("/old/base/default/a/deep"));
+  }
+  SUBCASE("its base is no longer configured, and its directory is the claim's folder") {
+    scene.put(released().host_path("/old/base/default/a"));
+  }
   SUBCASE("its class is gone") { scene.put(released().storage_class("gone")); }
   SUBCASE("the same path on another node is no obstacle") {
     scene.put(volume("other")
@@ -260,8 +271,27 @@ TEST_CASE("a volume outside of today's configuration can still be deleted") {
                   .annotation("local.path.provisioner/selected-node", "n2"));
     scene.put(released());
   }
+  SUBCASE("another provisioner's volume around it is no obstacle") {
+    scene.put(volume("disk").host_path("/").annotation("pv.kubernetes.io/provisioned-by",
+                                                       "example.com/static"));
+    scene.put(released());
+  }
   CHECK(scene.step() == Action::await_change(kRecheck));
   CHECK(scene.executor.ensured.size() == 1);
+}
+
+TEST_CASE(
+    "another provisioner's volume in the directory, or inside it, keeps it from being removed") {
+  VolumeScene scene;
+  std::string path = kPath;
+  SUBCASE("the same") {}
+  SUBCASE("inside") { path += "/inside"; }
+  scene.put(volume("static").host_path(path).annotation("pv.kubernetes.io/provisioned-by",
+                                                        "example.com/static"));
+  scene.put(released());
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.has_event("overlaps the directory " + path + " of volume static"));
+  CHECK(scene.executor.ensured.empty());
 }
 
 TEST_CASE("a teardown that fails is reported at once and repeated after a growing wait") {
