@@ -26,6 +26,23 @@ void Example::put(const std::string& path, const std::string& instead) {
   data_["config.json"] = text;
 }
 
+void Example::put_image(const std::string& image) {
+  std::string text = data_["helperPod.yaml"];
+  const auto at = text.find("image: ");
+  REQUIRE(at != std::string::npos);
+  const auto end = text.find('\n', at);
+  data_["helperPod.yaml"] = text.replace(at, end - at, "image: " + image);
+}
+
+void Example::put_tools(const std::string& functions) {
+  for (const char* script : {"setup", "teardown"}) {
+    std::string text = data_[script];
+    const auto end_of_first_line = text.find('\n');
+    REQUIRE(end_of_first_line != std::string::npos);
+    data_[script] = text.insert(end_of_first_line + 1, functions);
+  }
+}
+
 json Example::config() const {
   return json::parse(data_["config.json"].get_ref<const std::string&>());
 }

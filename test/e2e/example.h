@@ -17,6 +17,11 @@ class Example {
   /// Puts a path of the test in the place of one in the example; it must be there.
   void put(const std::string& path, const std::string& instead);
 
+  /// Gives the helper pod another image.
+  void put_image(const std::string& image);
+  /// Puts shell functions in front of both scripts.
+  void put_tools(const std::string& functions);
+
   /// The configuration, for the daemon's file.
   nlohmann::json config() const;
   /// What else the ConfigMap holds: scripts and template of the helper pod.

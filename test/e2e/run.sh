@@ -4,7 +4,8 @@
 # Starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler (cluster/README.md) and a
 # real node, applies deploy/local-path-storage.yaml, and runs the daemon as a process that has a
 # token of the manifest's ServiceAccount and nothing more. Where the machine cannot run a node, a
-# hollow kubelet takes its place and the tests that need directories are left out. Everything is
+# hollow kubelet takes its place and the tests that need directories are left out. Without arguments
+# the API server is also asked about the examples and the chart (../chart/dry-run.sh). Everything is
 # taken down at the end; after a failure the logs are kept.
 #
 #   LPP_BUILD_DIR            CMake's build directory (build/dev)
@@ -21,6 +22,7 @@ build=${LPP_BUILD_DIR:-$root/build/dev}
 program=$build/test/e2e/e2e_test
 daemon=$build/src/local-path-provisioner
 hollow=$build/test/hollow/lpp-hollow-kubelet
+helper=$build/test/e2e/volume-helper
 
 say() { printf 'e2e: %s\n' "$*" >&2; }
 
@@ -87,7 +89,15 @@ kubectl=("$state/bin/kubectl" --kubeconfig "$state/admin.kubeconfig")
 selection=()
 "$here/cluster/node.sh" up
 case $? in
-  0) selection=("--source-file-exclude=*hollow_*") ;;
+  0)
+    selection=("--source-file-exclude=*hollow_*")
+    # The image of examples/distroless, which is not built with sanitizers.
+    if [ -x "$helper" ]; then
+      "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
+    else
+      selection+=("--test-case-exclude=*distroless*")
+    fi
+    ;;
   3)
     if [ "${CI:-}" = true ]; then
       say "a real node cannot be had here, see above; in CI that is a failure"
@@ -103,6 +113,14 @@ case $? in
     ;;
   *) cannot 1 ;;
 esac
+
+# Would the API server take the examples and what the chart renders? Asked before anything is there.
+dry=0
+if [ $# = 0 ]; then
+  "${kubectl[@]}" create namespace local-path-storage >/dev/null || exit 1
+  KUBECONFIG=$state/admin.kubeconfig LPP_KUBECTL=$state/bin/kubectl \
+    "$root/test/chart/dry-run.sh" || dry=1
+fi
 
 # The whole manifest must be accepted; the Deployment gives way to the process under test.
 "${kubectl[@]}" apply -f "$root/deploy/local-path-storage.yaml" >"$state/log/apply.log" 2>&1 ||
@@ -123,6 +141,6 @@ test_pid=$!
 wait "$test_pid"
 result=$?
 test_pid=
-[ "$result" = 0 ] || result=1
+[ "$result" = 0 ] && [ "$dry" = 0 ] || result=1
 totals "$state/log/e2e.log"
 exit "$result"

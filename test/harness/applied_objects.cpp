@@ -46,19 +46,32 @@ Result<AppliedObjects> AppliedObjects::in_namespace(TestBed& bed, const std::str
                           },
                           bed.patience()),
                       "namespace");
-  return AppliedObjects(bed, ns);
+  // An earlier story that failed may have left some.
+  AppliedObjects made(bed, ns);
+  LPP_RETURN_IF_ERROR(made.remove_pods(), ns);
+  LPP_RETURN_IF_ERROR(made.remove_claims(), ns);
+  LPP_RETURN_IF_ERROR(wait_until(
+                          "no claim is left in " + ns,
+                          [&]() -> std::string {
+                            const auto claims = bed.admin().list(k8s::kPersistentVolumeClaims, ns);
+                            if (!claims.ok()) return claims.error().message;
+                            return claims->empty() ? "" : std::to_string(claims->size());
+                          },
+                          bed.patience()),
+                      "namespace");
+  return made;
 }
 
 AppliedObjects::AppliedObjects(AppliedObjects&& other) noexcept
     : bed_(std::exchange(other.bed_, nullptr)),
       ns_(std::move(other.ns_)),
-      classes_(std::move(other.classes_)) {}
+      of_cluster_(std::move(other.of_cluster_)) {}
 
 AppliedObjects::~AppliedObjects() {
   if (bed_ == nullptr) return;
   (void)remove_pods();
   (void)remove_claims();
-  for (const auto& name : classes_) (void)bed_->admin().remove(k8s::kStorageClasses, name);
+  for (const auto& [resource, name] : of_cluster_) (void)bed_->admin().remove(*resource, name);
 }
 
 Result<void> AppliedObjects::apply(json object) {
@@ -66,8 +79,8 @@ Result<void> AppliedObjects::apply(json object) {
   if (resource->namespaced) object["metadata"]["namespace"] = ns_;
   if (resource->kind == "Pod") end_quickly(object["spec"]);
   if (resource->kind == "Deployment") end_quickly(object["spec"]["template"]["spec"]);
-  if (resource->plural == k8s::kStorageClasses.plural) {
-    classes_.push_back({"", object["metadata"].value("name", "")});
+  if (!resource->namespaced) {
+    of_cluster_.emplace_back(resource, k8s::ObjectKey{"", object["metadata"].value("name", "")});
   }
   return bed_->admin().apply(object);
 }

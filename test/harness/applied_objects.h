@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.h"
@@ -14,7 +15,7 @@ namespace lpp::testing {
 /// next one. One thread.
 class AppliedObjects {
  public:
-  /// Makes the namespace and waits until pods can be created in it.
+  /// Makes the namespace, or empties it, and waits until pods can be created in it.
   static Result<AppliedObjects> in_namespace(TestBed& bed, const std::string& ns);
   ~AppliedObjects();
   AppliedObjects(AppliedObjects&& other) noexcept;
@@ -48,7 +49,7 @@ class AppliedObjects {
 
   TestBed* bed_;
   std::string ns_;
-  std::vector<k8s::ObjectKey> classes_;
+  std::vector<std::pair<const k8s::Resource*, k8s::ObjectKey>> of_cluster_;
 };
 
 /// Waits for an event about an object whose text has all these parts, and returns the text. The

@@ -59,3 +59,19 @@ SH
   tar -C "$work" -cf "$1" manifest.json busybox.json pause.json layer.tar
   rm -rf "$work"
 }
+
+# make_program_image OUT_TAR NAME PROGRAM    An image with nothing in it but a static program, as "FROM
+# scratch" makes it. NAME is a full name.
+make_program_image() {
+  local work layer
+  work=$(mktemp -d "$LPP_E2E_STATE/image.XXXXXX")
+  tar -C "$(dirname "$3")" --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" \
+    "$(basename "$3")"
+  layer=$(sha256sum "$work/layer.tar" | cut -d ' ' -f 1)
+  _image_config "$(jq -n --arg program "/$(basename "$3")" '[$program]')" "$layer" \
+    >"$work/config.json"
+  jq -n --arg name "$2" '[{Config: "config.json", Layers: ["layer.tar"], RepoTags: [$name]}]' \
+    >"$work/manifest.json"
+  tar -C "$work" -cf "$1" manifest.json config.json layer.tar
+  rm -rf "$work"
+}

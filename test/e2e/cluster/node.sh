@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # node.sh check    Say whether this machine can run a real node.
 # node.sh up       Start containerd and a kubelet, and wait until pods can be scheduled to the node.
+# node.sh image NAME PROGRAM    Give the node an image that holds nothing but a static program.
 # node.sh down     Stop them and remove every trace: processes, mounts, cgroups, interfaces.
 #
 # Exit: 0 done, 1 failed, 2 usage, 3 this machine cannot run a node (says why).
@@ -137,6 +138,20 @@ untaint() {
 
 ctrd() { ctr --address "$SOCKET" --namespace k8s.io "$@"; }
 
+import_images() { # TAR SNAPSHOTTER
+  ctrd images import --snapshotter "$2" "$1" >>"$LOG/import.log" 2>&1 ||
+    die "the images cannot be imported, see $LOG/import.log"
+}
+
+image() { # NAME PROGRAM
+  alive containerd || die "there is no node; run node.sh up first"
+  [ -x "$2" ] || die "$2 is not a program"
+  if ldd "$2" >/dev/null 2>&1; then die "$2 is not static"; fi
+  make_program_image "$NODE/program.tar" "$1" "$2"
+  import_images "$NODE/program.tar" "$(snapshotter)"
+  rm -f "$NODE/program.tar"
+}
+
 stop_when_failed() {
   local code=$?
   if [ "$code" != 0 ]; then
@@ -170,8 +185,7 @@ up() {
   make_images "$NODE/images.tar"
   start containerd containerd --config "$NODE/containerd.toml" --log-level info
   wait_until 20 "containerd" containerd ctrd version
-  ctrd images import --snapshotter "$kind" "$NODE/images.tar" >"$LOG/import.log" 2>&1 ||
-    die "the images cannot be imported, see $LOG/import.log"
+  import_images "$NODE/images.tar" "$kind"
   port_free "$NODE_IP:$PORT_KUBELET" || die "port $PORT_KUBELET is taken; set LPP_E2E_PORT_BASE"
   start kubelet "$BIN/kubelet" \
     --config "$NODE/kubelet.yaml" --kubeconfig "$NODE/kubelet.kubeconfig" \
@@ -234,9 +248,13 @@ down() {
 case ${1:-} in
   check) check ;;
   up) up ;;
+  image)
+    [ $# = 3 ] || { say "usage: node.sh image NAME PROGRAM"; exit 2; }
+    image "$2" "$3"
+    ;;
   down)
     [ "$(id -u)" = 0 ] || { [ ! -e "$NODE" ] || cannot "a node needs root"; exit 0; }
     down
     ;;
-  *) say "usage: node.sh check|up|down"; exit 2 ;;
+  *) say "usage: node.sh check|up|image|down"; exit 2 ;;
 esac
