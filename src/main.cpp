@@ -40,8 +40,8 @@ int main(int argc, char** argv) {
   }
 
   // Few threads work at the same time: more arenas would only hold on to more memory.
-  mallopt(M_ARENA_MAX, 2);
-  block_signals();  // before any thread starts: they inherit it
+  mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): no thread yet
+  block_signals();          // before any thread starts: they inherit it
   App app(std::get<Options>(invocation));
   std::stop_source stop;
   std::stop_source ended;

@@ -40,10 +40,10 @@ constexpr std::array kFlags = {
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array kGroups = {FlagGroup{"Flags", kFlags}, FlagGroup{"Files", kFiles},
-                                     FlagGroup{"Cluster", connection_flags()},
-                                     FlagGroup{"Installation", installation_flags()}};
-  return kGroups;
+  static const std::array all = {FlagGroup{"Flags", kFlags}, FlagGroup{"Files", kFiles},
+                                 FlagGroup{"Cluster", connection_flags()},
+                                 FlagGroup{"Installation", installation_flags()}};
+  return all;
 }
 
 /// A ConfigMap that is meant for us: by its name, or because it holds both texts.

@@ -194,13 +194,13 @@ void check_config_map(const json& config_map, const std::string& place, bool all
   const json& data = member(config_map, "data");
   const auto has = [&](const char* key) { return member(data, key).is_string(); };
   if (has("config.json")) {
-    findings.checked.push_back("config.json");
+    findings.checked.emplace_back("config.json");
     config = check_config(place + " config.json", text(data, "config.json"), findings);
   } else {
     findings.problem(place, "has no key config.json", "add it, or start the daemon with --config");
   }
   if (has("helperPod.yaml")) {
-    findings.checked.push_back("helperPod.yaml");
+    findings.checked.emplace_back("helperPod.yaml");
     check_template(place + " helperPod.yaml", text(data, "helperPod.yaml"), allow_unsafe, findings);
   } else {
     findings.problem(place, "has no key helperPod.yaml",

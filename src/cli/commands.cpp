@@ -11,10 +11,10 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array kCommands = {kVolumesCommand,  kHistoryCommand, kExplainPathCommand,
-                                       kCheckCommand,    kVersionCommand, kCompletionCommand,
-                                       kReferenceCommand};
-  return kCommands;
+  static const std::array all = {kVolumesCommand,  kHistoryCommand, kExplainPathCommand,
+                                 kCheckCommand,    kVersionCommand, kCompletionCommand,
+                                 kReferenceCommand};
+  return all;
 }
 
 }  // namespace lpp::cli

@@ -47,10 +47,10 @@ constexpr std::array kFiles = {
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array kGroups = {
+  static const std::array all = {
       FlagGroup{"Flags", kFlags}, FlagGroup{"From files, without a cluster", kFiles},
       FlagGroup{"Cluster", connection_flags()}, FlagGroup{"Installation", installation_flags()}};
-  return kGroups;
+  return all;
 }
 
 /// Text of a ConfigMap's key if the object is one that holds it.

@@ -31,10 +31,10 @@ constexpr std::array kFlags = {
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array kGroups = {FlagGroup{"Flags", kFlags},
-                                     FlagGroup{"Cluster", connection_flags()},
-                                     FlagGroup{"Installation", installation_flags()}};
-  return kGroups;
+  static const std::array all = {FlagGroup{"Flags", kFlags},
+                                 FlagGroup{"Cluster", connection_flags()},
+                                 FlagGroup{"Installation", installation_flags()}};
+  return all;
 }
 
 /// The log of one container; of the one before its last restart if there was one.
@@ -147,6 +147,7 @@ int run_history(const Given& given, Context& context) {
     return kExitOk;
   }
   std::vector<std::vector<Cell>> rows;
+  rows.reserve(entries.size());
   for (const HistoryEntry& entry : entries) {
     rows.push_back(
         {{format_rfc3339(entry.time)}, {entry.level, colour_of(entry)}, {one_line(entry.message)}});

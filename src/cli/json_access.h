@@ -8,10 +8,10 @@
 namespace lpp::cli {
 
 inline const nlohmann::json& member(const nlohmann::json& object, const char* name) {
-  static const nlohmann::json kNothing;
-  if (!object.is_object()) return kNothing;
+  static const nlohmann::json nothing;
+  if (!object.is_object()) return nothing;
   const auto it = object.find(name);
-  return it == object.end() ? kNothing : *it;
+  return it == object.end() ? nothing : *it;
 }
 
 inline std::string text(const nlohmann::json& object, const char* name) {

@@ -38,10 +38,10 @@ constexpr std::array kFlags = {
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array kGroups = {FlagGroup{"Flags", kFlags},
-                                     FlagGroup{"Cluster", connection_flags()},
-                                     FlagGroup{"Installation", installation_flags()}};
-  return kGroups;
+  static const std::array all = {FlagGroup{"Flags", kFlags},
+                                 FlagGroup{"Cluster", connection_flags()},
+                                 FlagGroup{"Installation", installation_flags()}};
+  return all;
 }
 
 Colour colour_of(const VolumeRow& row) {
