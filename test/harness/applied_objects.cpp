@@ -159,7 +159,7 @@ Result<void> AppliedObjects::remove_claims() {
   LPP_ASSIGN_OR_RETURN(const auto claims, bed_->admin().list(k8s::kPersistentVolumeClaims, ns_),
                        "remove claims");
   for (const json& claim : claims) {
-    const auto removed =
+    auto removed =
         bed_->admin().remove(k8s::kPersistentVolumeClaims, key(claim["metadata"]["name"]));
     if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) return removed;
   }
