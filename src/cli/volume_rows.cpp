@@ -299,7 +299,8 @@ std::vector<VolumeRow> volume_rows(const ClusterView& view) {
     if (shown.insert(helper.operation.volume_name).second) rows.push_back(undo_row(helper));
   }
   std::sort(rows.begin(), rows.end(), [](const VolumeRow& a, const VolumeRow& b) {
-    return std::tie(a.claim, a.created, a.volume) < std::tie(b.claim, b.created, b.volume);
+    return std::tie(a.claim.ns, a.claim.name, a.created, a.volume) <
+           std::tie(b.claim.ns, b.claim.name, b.created, b.volume);
   });
   return rows;
 }
