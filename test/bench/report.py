@@ -208,4 +208,5 @@ def main():
             print("## %s\n\n%s" % (title, text))
 
 
-main()
+if __name__ == "__main__":
+    main()
