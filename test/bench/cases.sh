@@ -148,7 +148,7 @@ storm() { # CASE KIND REPEAT    the API server is restarted under the provisione
     --audit-user "$AUDIT_USER" --process "daemon=$(pid_of provisioner)" >"$out" &
   sampler=$!
   sleep 0.5
-  stop kube-apiserver 20
+  stop kube-apiserver 1 quietly # it would wait for those who watch
   "$CLUSTER/up.sh" 2>/dev/null
   wait "$sampler"
   record "$1" "$2" "$3" <"$out"
