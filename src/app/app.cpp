@@ -318,7 +318,9 @@ k8s::LeaderElectorOptions App::Impl::elector_options() const {
           .retry_period = election.retry_period};
 }
 
-App::App(Options options) : options_(std::move(options)) {}
+App::App(Options options) : options_(std::move(options)) {
+  log::set_up(options_.log_level, options_.log_format);
+}
 App::~App() = default;
 
 void App::toggle_debug_log() const {
@@ -334,7 +336,6 @@ void App::toggle_debug_log() const {
 }
 
 int App::run(const std::stop_token& stop) {
-  log::set_up(options_.log_level, options_.log_format);
   log::info("local-path-provisioner {} provisioner={} namespace={}", version(),
             options_.provisioner_name, options_.namespace_name);
   for (const std::string& warning : options_.warnings) log::warn("{}", warning);

@@ -11,6 +11,7 @@ namespace lpp::app {
 /// failed.
 class App {
  public:
+  /// Sets up the process's log, before any thread may write to it.
   explicit App(Options options);
   ~App();
   App(const App&) = delete;

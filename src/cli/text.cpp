@@ -126,7 +126,7 @@ std::string age_text(Duration age) {
   if (h < 8) return pair(h, 'h', m % 60, 'm');
   if (h < 48) return fmt::format("{}h", h);
   if (d < 8) return pair(d, 'd', h % 24, 'h');
-  if (d < 2 * 365) return fmt::format("{}d", d);
+  if (d < std::int64_t{2} * 365) return fmt::format("{}d", d);
   return pair(d / 365, 'y', d % 365, 'd');
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/strings.h"
+
 namespace lpp::testing {
 
 std::string sanitizer_report(std::string_view log) {
@@ -10,11 +12,19 @@ std::string sanitizer_report(std::string_view log) {
   // "ERROR: LeakSanitizer: detected", and of the undefined-behaviour one "x.cpp:1:2: runtime
   // error:".
   constexpr std::array<std::string_view, 2> kMarks = {"Sanitizer: ", ": runtime error: "};
-  std::size_t first = std::string_view::npos;
-  for (const auto mark : kMarks) first = std::min(first, log.find(mark));
-  if (first == std::string_view::npos) return "";
-  const auto begin = log.rfind('\n', first) + 1;  // 0 when there is no line before
-  return std::string(log.substr(begin, log.find('\n', first) - begin));
+  // A process that is told to end at once leaves its threads; the last line only counts reports.
+  constexpr std::array<std::string_view, 2> kHarmless = {"Sanitizer: thread leak",
+                                                         "Sanitizer: reported "};
+  for (const std::string_view line : split(log, '\n')) {
+    const auto has = [line](std::string_view text) {
+      return line.find(text) != std::string_view::npos;
+    };
+    if (std::any_of(kMarks.begin(), kMarks.end(), has) &&
+        std::none_of(kHarmless.begin(), kHarmless.end(), has)) {
+      return std::string(line);
+    }
+  }
+  return "";
 }
 
 }  // namespace lpp::testing

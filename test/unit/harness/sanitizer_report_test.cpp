@@ -20,6 +20,9 @@ TEST_CASE("the first report of any sanitizer in a log is found, with its whole l
 }
 
 TEST_CASE("a log without a report of a sanitizer has none") {
+  CHECK(sanitizer_report("WARNING: ThreadSanitizer: thread leak (pid=1)\nSUMMARY: ThreadSanitizer: "
+                         "thread leak\nThreadSanitizer: reported 1 warnings\n")
+            .empty());
   CHECK(sanitizer_report("").empty());
   CHECK(sanitizer_report("I became leader\nW volume=a: setup: no sanitizer here\n").empty());
 }
