@@ -19,7 +19,13 @@ fi
 
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-mirror=${MIRROR:-http://deb.debian.org/debian}
+# shellcheck disable=SC2016 # apt-get's own placeholders
+targets=$(apt-get indextargets --format '$(CODENAME) $(REPO_URI)' 'Created-By: Packages')
+mirror=${MIRROR:-$(awk '$1 == "bookworm" { print $2; exit }' <<<"$targets")}
+if [ -z "$mirror" ]; then
+  echo 'base-image: apt knows no mirror of bookworm: set MIRROR to the URL of one' >&2
+  exit 3
+fi
 debootstrap --variant=minbase --include=ca-certificates bookworm "$root/base" "$mirror" >"$root/log" 2>&1 || {
   tail -n 5 "$root/log" >&2
   exit 1
