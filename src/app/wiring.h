@@ -18,7 +18,8 @@ std::string make_identity();
 std::string lease_name(std::string_view provisioner_name);
 
 /// What arrives and is not used is dropped, so that memory does not grow with other people's
-/// objects: of volumes of other provisioners only the identity is kept.
+/// objects: volumes of other provisioners are not kept at all, and of claims that are bound or not
+/// ours only what ties them to a volume.
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name);
 k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name);
 bool trim_node(k8s::Node& node);

@@ -172,15 +172,8 @@ Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view
   const json list = read_list(answer->body, on_item, options.detail);
   if (!list.is_object()) return not_json("list", resource.plural, *answer);
   const auto items = list.find("items");
-  const auto meta = list.find("metadata");
-  ListPage page;
-  if (meta != list.end() && meta->is_object()) {
-    const auto text = [&meta](const char* name) {
-      const auto it = meta->find(name);
-      return it != meta->end() && it->is_string() ? it->get<std::string>() : std::string();
-    };
-    page = {.resource_version = text("resourceVersion"), .continue_token = text("continue")};
-  }
+  ListPage page{.resource_version = nested_text(list, "metadata", "resourceVersion"),
+                .continue_token = nested_text(list, "metadata", "continue")};
   const bool has_items = items != list.end() && !items->is_null();
   // Without a version there is nothing to watch from, and "0" would be another kind of watch.
   if (page.resource_version.empty() || page.resource_version == "0" ||

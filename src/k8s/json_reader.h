@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <string>
 #include <string_view>
 
 namespace lpp::k8s {
@@ -23,5 +24,8 @@ nlohmann::json read_json(std::string_view text, Detail detail = Detail::kAll);
 nlohmann::json read_list(std::string_view text,
                          const std::function<void(const nlohmann::json&)>& on_item,
                          Detail detail = Detail::kAll);
+
+/// The string in object[outer][inner], or "" when anything on the way is missing.
+std::string nested_text(const nlohmann::json& object, const char* outer, const char* inner);
 
 }  // namespace lpp::k8s

@@ -28,14 +28,6 @@ constexpr std::size_t kWatchTimeoutSpread = 301;
 
 constexpr std::string_view kFrameReason = "BadFrame";
 
-/// The string in object[outer][inner], or "" when anything on the way is missing.
-std::string nested_text(const json& object, const char* outer, const char* inner) {
-  const auto middle = object.find(outer);
-  if (middle == object.end() || !middle->is_object()) return {};
-  const auto it = middle->find(inner);
-  return it != middle->end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 Error bad_frame(std::string_view why, std::string_view line) {
   return Error{
       .code = ErrorCode::kInternal,
