@@ -3,8 +3,13 @@
 # directory, project, limit. The real ones need a filesystem with quotas, which few machines have
 # for a test. Put in front of the scripts.
 
-# The busybox of Debian has neither of these.
-flock() { :; }
+# The busybox of Debian has neither of these. A folder is a lock: only one mkdir makes it. The lock of
+# a script goes with the script, as flock's does.
+lock() { until mkdir "$1" 2>/dev/null; do sleep 0.1; done; }
+flock() {
+  lock "$(table).script"
+  trap 'rmdir "$(table).script"' EXIT
+}
 cksum() { echo "$((0x$(md5sum | cut -c 1-7))) 0"; }
 
 table() { printf '%s/.projects' "${base:-$(dirname "$VOL_DIR")}"; }
@@ -17,6 +22,8 @@ xfs_io() { # -r -c lsproj DIRECTORY
 
 xfs_quota() { # -x -c COMMAND BASE
   [ "$1 $2" = "-x -c" ] && [ -d "$4" ] || exit 91
+  # As in the kernel, one change at a time: the helper pods of two volumes may run together.
+  lock "$(table).change"
   touch "$(table)"
   # shellcheck disable=SC2086 # words of a command
   set -- $3
@@ -29,4 +36,5 @@ xfs_quota() { # -x -c COMMAND BASE
       ;;
     *) exit 92 ;;
   esac
+  rmdir "$(table).change"
 }
