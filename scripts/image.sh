@@ -5,6 +5,8 @@
 #   BASE=IMAGE          build environment instead of debian:12-slim; "local" = made here by debootstrap,
 #                       for machines that reach a Debian mirror but no registry (buildah, root)
 #   PLATFORM=linux/arm64   another architecture, if this machine can run its programs (binfmt)
+#   BUILDER=docker|buildah   this one, instead of docker where its daemon answers
+#   NO_CACHE=1          build every step again, whatever earlier builds left
 #
 # The same sources, base image and packages give the same image: times are those of the last commit.
 set -euo pipefail
@@ -20,7 +22,14 @@ arguments=(-t "$image" --build-arg "VERSION=$version" --build-arg "REVISION=$rev
   --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH")
 if [ -n "${PLATFORM:-}" ]; then arguments+=(--platform "$PLATFORM"); fi
 
-if [ "${BASE:-}" != local ] && command -v docker >/dev/null && docker info >/dev/null 2>&1; then
+if [ "${NO_CACHE:-}" = 1 ]; then arguments+=(--no-cache); fi
+
+builder=${BUILDER:-}
+if [ -z "$builder" ]; then
+  builder=buildah
+  if [ "${BASE:-}" != local ] && docker info >/dev/null 2>&1; then builder=docker; fi
+fi
+if [ "$builder" = docker ]; then
   build=(docker build)
 elif command -v buildah >/dev/null || scripts/install-deps.sh image && command -v buildah >/dev/null; then
   # chroot: works in containers and virtual machines too, where namespaces are not to be had.
