@@ -79,8 +79,9 @@ void check_rights(Cluster& cluster, const Installation& installation, Findings& 
   }
 }
 
-void check_installation(const std::vector<Installation>& found, const Installation& chosen,
-                        Findings& findings) {
+/// `all_known`: `found` is every Deployment that there is.
+void check_installation(const std::vector<Installation>& found, bool all_known,
+                        const Installation& chosen, Findings& findings) {
   std::string others;
   for (const Installation& one : found) {
     if (one.provisioner_name != chosen.provisioner_name || one.replicas == 0) continue;
@@ -93,6 +94,7 @@ void check_installation(const std::vector<Installation>& found, const Installati
                      "keep one (K3s brings its own: start it with --disable local-storage)");
   }
   if (chosen.deployment.empty()) {
+    if (!all_known) return;
     findings.warning("cluster",
                      fmt::format("no Deployment runs provisioner {}", chosen.provisioner_name),
                      "install it: docs/install.md");
@@ -176,25 +178,30 @@ std::vector<Right> needed_rights() {
 void check_cluster(Cluster& cluster, const Context& context, const FlagReader& flags,
                    const FileChecks& files, Findings& findings) {
   std::vector<Installation> found;
-  if (const auto deployments = cluster.list(kDeployments); deployments.ok()) {
+  const auto deployments = cluster.list(kDeployments);
+  if (deployments.ok()) {
     found = installations(*deployments, context);
   } else {
     not_checked("Deployments", deployments.error(), findings);
   }
   const Installation installation = choose_installation(found, flags);
-  check_installation(found, installation, findings);
+  check_installation(found, deployments.ok(), installation, findings);
 
   const std::string ns_place = "Namespace " + installation.ns;
-  if (const auto ns = cluster.api().get(kNamespaces, {"", installation.ns}); ns.ok()) {
+  const auto ns = cluster.api().get(kNamespaces, {"", installation.ns});
+  if (ns.ok()) {
     findings.checked.push_back(ns_place);
     check_namespace(*ns, ns_place, findings);
-    check_rights(cluster, installation, findings);
   } else if (ns.error().is(ErrorCode::kNotFound)) {
     findings.warning(ns_place, "does not exist",
                      "install the provisioner (docs/install.md), or name its namespace with "
                      "--provisioner-namespace");
   } else {
     not_checked(ns_place, ns.error(), findings);
+  }
+  // The daemon's own account may ask for its rights and not for the namespace.
+  if (ns.ok() || !ns.error().is(ErrorCode::kNotFound)) {
+    check_rights(cluster, installation, findings);
   }
 
   std::optional<config::Config> config = files.config;

@@ -229,7 +229,9 @@ void check_namespace(const json& ns, const std::string& place, Findings& finding
   findings.problem(fmt::format("{}: metadata.labels[\"{}\"]", place, kEnforce),
                    fmt::format("is {}: helper pods use hostPath volumes and would be refused",
                                log::quoted(level)),
-                   "set it to privileged; the daemon itself keeps to \"restricted\"");
+                   fmt::format("set it to privileged (kubectl label --overwrite namespace {} "
+                               "{}=privileged); the daemon itself keeps to \"restricted\"",
+                               text(member(ns, "metadata"), "name"), kEnforce));
 }
 
 void check_nodes(const config::Config& config, const std::set<std::string>& nodes,

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "account.h"
 #include "disk.h"
 #include "former_objects.h"
 #include "harness/applied_objects.h"
@@ -231,7 +232,7 @@ struct ImageOnly {
     LPP_MUST(bed->admin().merge(k8s::kConfigMaps, {kFormer, "local-path-config"},
                                 {{"data", {{"config.json", config_json()}}}}));
     mount_config_map();
-    write_token();
+    write_pod_token(*bed, {kFormer, "local-path-provisioner-service-account"}, folder);
   }
   ~ImageOnly() {
     (void)bed->admin().remove(kNamespaces, {"", kFormer});
@@ -286,18 +287,6 @@ struct ImageOnly {
     for (const auto& [key, value] : map["data"].items()) {
       write_text(folder + "/config/" + key, value);
     }
-  }
-  void write_token() {
-    const k8s::Resource tokens{"", "v1",
-                               "serviceaccounts/local-path-provisioner-service-account/token",
-                               "TokenRequest", true};
-    const json request = {{"apiVersion", "authentication.k8s.io/v1"},
-                          {"kind", "TokenRequest"},
-                          {"spec", {{"expirationSeconds", 3600}}}};
-    const json answer = LPP_MUST(bed->admin().api().create(tokens, kFormer, request));
-    write_text(folder + "/token/token", answer["status"]["token"]);
-    write_text(folder + "/token/namespace", kFormer);
-    write_text(folder + "/token/ca.crt", bed->upstream().ca_pem);
   }
 };
 

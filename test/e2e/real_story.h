@@ -25,9 +25,9 @@ struct RealStory {
         audit(*bed) {}
 
   ~RealStory() {
-    // RBAC: whatever the daemon tried, it was allowed to.
     const std::string log = installation->log_text();
-    CHECK(log.find("forbidden") == std::string::npos);
+    // RBAC: whatever the daemon tried, it was allowed to.
+    if (!may_be_forbidden) CHECK(log.find("forbidden") == std::string::npos);
     CHECK(sanitizer_report(log) == "");
   }
   RealStory(const RealStory&) = delete;
@@ -43,6 +43,7 @@ struct RealStory {
   const std::string folder;
   const std::unique_ptr<Installation> installation;
   VolumeAudit audit;
+  bool may_be_forbidden = false;  // the story takes rights away
 
  private:
   std::unique_ptr<Installation> make(InstallationOptions options) {

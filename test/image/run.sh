@@ -16,7 +16,9 @@ command -v buildah >/dev/null || {
   echo 'image: cannot be tested: there is no buildah (scripts/install-deps.sh image)' >&2
   exit 3
 }
+dangling() { buildah images --all --quiet --no-trunc --filter dangling=true; }
 work=$(mktemp -d)
+dangling >"$work/before"
 container=
 # shellcheck disable=SC2317 # the trap calls it
 finish() {
@@ -24,6 +26,10 @@ finish() {
     buildah umount "$container" >/dev/null 2>&1 || true
     buildah rm "$container" >/dev/null
   fi
+  # The cache of the builds.
+  for one in $(dangling); do
+    grep -qx "$one" "$work/before" || buildah rmi "$one" >/dev/null 2>&1 || true
+  done
   rm -rf "$work"
 }
 trap finish EXIT
@@ -55,7 +61,7 @@ id() { buildah inspect --type image --format '{{.FromImageID}}' "$1"; }
 check "built twice, the same: $(id "$image-1")" [ "$(id "$image-1")" = "$(id "$image-2")" ]
 
 buildah tag "$image-2" "$image"
-config=$(buildah inspect --type image --format '{{json .OCIv1}}' "$image")
+config=$(buildah inspect --type image "$image" | jq .OCIv1)
 has() { jq -e "$1" <<<"$config" >/dev/null; }
 check 'not root' has '.config.User == "65532:65532"'
 check 'labels' has '.config.Labels | (."org.opencontainers.image.version" | length > 0) and

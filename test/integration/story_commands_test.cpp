@@ -5,29 +5,20 @@
 
 #include <nlohmann/json.hpp>
 
-#include "harness/child_process.h"
+#include "harness/command_run.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
 namespace {
 
-struct Output {
-  int code = -1;
-  std::string text{};  // standard output and error
-};
+using Output = CommandOutput;
 
 /// Runs a command with the administrator's kubeconfig, unless another one is given.
 Output run(StoryBed& story, std::vector<std::string> args, std::string kubeconfig = {}) {
   if (kubeconfig.empty()) kubeconfig = story.bed->cluster().kubeconfig();
-  const TempDir folder;
-  const std::string log = folder.path() + "/out";
-  const auto child = LPP_MUST(ChildProcess::start({.program = LPP_DAEMON,
-                                                   .args = std::move(args),
-                                                   .env = {{"KUBECONFIG", kubeconfig}},
-                                                   .log_file = log}));
-  const auto ended = child->wait(std::chrono::seconds(kSanitized ? 60 : 20));
-  REQUIRE(ended.has_value());
-  return {ended->code, text_of_file(log)};
+  return LPP_MUST(run_command(
+      {.program = LPP_DAEMON, .args = std::move(args), .env = {{"KUBECONFIG", kubeconfig}}},
+      std::chrono::seconds(kSanitized ? 60 : 20)));
 }
 
 bool has(const Output& output, const std::string& part) {

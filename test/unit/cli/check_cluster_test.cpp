@@ -102,6 +102,25 @@ TEST_CASE("who may not ask for rights gets a warning, and the rest is checked") 
   CHECK(outcome.out.find("1 StorageClass") != std::string::npos);
 }
 
+TEST_CASE("who may not read Deployments and the namespace is told so, and rights are checked") {
+  Cluster cluster;
+  const auto forbidden = [](const auto&) {
+    return ok({{"kind", "Status"}, {"reason", "Forbidden"}, {"message", "no"}, {"code", 403}}, 403);
+  };
+  cluster.transport->on("GET", "/deployments").always(forbidden);
+  cluster.transport->on("GET", "/namespaces/local-path-storage").always(forbidden);
+  cluster.transport->on("POST", "subjectaccessreviews").always([](const auto&) {
+    return ok({{"status", {{"allowed", true}}}}, 201);
+  });
+  cluster.be_good();
+  const auto outcome = cluster.run({"check"});
+  CHECK(outcome.out.find("Deployments\n           not checked: ") != std::string::npos);
+  CHECK(outcome.out.find("Namespace local-path-storage\n           not checked: ") !=
+        std::string::npos);
+  CHECK(outcome.out.find("no Deployment runs") == std::string::npos);
+  CHECK(outcome.out.find("30 rights") != std::string::npos);
+}
+
 TEST_CASE("two provisioners of one name, and one that is not ready, are problems") {
   Cluster cluster;
   cluster.serve("/deployments",

@@ -228,7 +228,7 @@ TEST_CASE("findings are shown with place and fix; problems come first and set th
       outcome.out ==
       R"(PROBLEM:   m.yaml:7: Namespace local-path-storage: metadata.labels["pod-security.kubernetes.io/enforce"]
            is baseline: helper pods use hostPath volumes and would be refused
-           fix: set it to privileged; the daemon itself keeps to "restricted"
+           fix: set it to privileged (kubectl label --overwrite namespace local-path-storage pod-security.kubernetes.io/enforce=privileged); the daemon itself keeps to "restricted"
 
 WARNING:   m.yaml:1: StorageClass a: allowVolumeExpansion
            is true, but volumes cannot be expanded: a claim that grows waits for ever

@@ -1,0 +1,25 @@
+#include "harness/command_run.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "harness/temp_dir.h"
+
+namespace lpp::testing {
+
+Result<CommandOutput> run_command(ChildOptions options, std::chrono::milliseconds limit) {
+  const TempDir folder;
+  options.log_file = folder.path() + "/out";
+  const std::string program = options.program;
+  LPP_ASSIGN_OR_RETURN(const auto child, ChildProcess::start(options), program);
+  const auto ended = child->wait(limit);
+  std::ostringstream text;
+  text << std::ifstream(options.log_file, std::ios::binary).rdbuf();
+  if (!ended) return Error{ErrorCode::kTimeout, program + " does not end:\n" + text.str()};
+  if (ended->signal != 0) {
+    return Error{.message = program + ": " + ended->to_string() + "\n" + text.str()};
+  }
+  return CommandOutput{.code = ended->code, .text = text.str()};
+}
+
+}  // namespace lpp::testing
