@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -7,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/sync.h"
+#include "helperpod/operation.h"
 #include "k8s/work_queue.h"
 
 namespace lpp::provisioner {
@@ -24,6 +26,7 @@ struct Attempt {
   TimePoint reschedule_at{};               // not again before this
   std::optional<TimePoint> volume_made{};  // PV created, maybe not in the cache yet
   TimePoint removal_seen_by{};             // PV removed; the cache should show it by then
+  std::shared_ptr<const helperpod::Operation> begun{};  // of an undo: see Undo::remember()
 };
 
 /// Attempts by volume name. Thread-safe.

@@ -102,6 +102,7 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
     // Bound to another volume, or no node is selected any more.
     world_.operations.forget(Work::kProvision, scene.volume_name);
     if (scene.recorded) return undo_.step(*scene.recorded);
+    if (undo_.lost(scene.volume_name) != nullptr) return take_back_lost(scene.volume_name);
     const bool waits_for_a_node =
         scene.claim->volume_name.empty() && asks_for(*scene.claim, world_.provisioner_name);
     if (!waits_for_a_node) attempts_.erase(scene.volume_name);
@@ -115,9 +116,15 @@ Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volum
   world_.operations.forget(Work::kProvision, volume_name);
   const auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, volume_name);
   if (!recorded.ok()) return Action::retry();
-  if (!*recorded) return Action::done();
+  if (!*recorded) return take_back_lost(volume_name);
   log::debug("claim {} is gone, what was begun for it is taken back", key.uid);
   return undo_.step(**recorded);
+}
+
+/// A helper pod that had started was removed by somebody: what it may have made goes.
+Action ClaimReconciler::take_back_lost(const std::string& volume_name) {
+  const auto lost = undo_.lost(volume_name);
+  return lost == nullptr ? Action::done() : undo_.take_back(*lost);
 }
 
 Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentVolume& volume) {
@@ -131,6 +138,7 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
     return Action::await_change(Attempts::kResync);
   }
   attempts_.erase(scene.volume_name);
+  undo_.forget(scene.volume_name);
   world_.operations.forget(Work::kProvision, scene.volume_name);
   // A helper pod for another path can only be left from a cache that was behind: its directory
   // goes.
@@ -176,6 +184,15 @@ Action ClaimReconciler::provision(Scene& scene) {
     if (action != Action::done()) return action;
     scene.recorded.reset();
   }
+  if (!scene.recorded) {
+    const auto lost = undo_.lost(scene.volume_name);
+    if (lost != nullptr && lost->node != scene.node_name) {
+      scene.attempt.in_flight = 0;
+      attempts_.set(scene.volume_name, scene.attempt);
+      const Action action = undo_.take_back(*lost);
+      if (action != Action::done()) return action;
+    }
+  }
   const bool has_failed = scene.recorded && scene.attempt.number >= scene.recorded->attempt;
   if (has_failed && scene.claim->meta.deleting()) return undo_.step(*scene.recorded);
   if (scene.recorded) {
@@ -219,6 +236,7 @@ Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape
   const auto progress = world_.executor.ensure(operation);
   if (!progress.ok()) return api_failed(scene, progress.error());
   world_.operations.progressed(Work::kProvision, operation, step_of(*progress), progress->message);
+  if (progress->started) undo_.remember(operation);
   switch (progress->state) {
     case Progress::State::kSucceeded:
       return create_volume(scene, operation, shape);
@@ -273,6 +291,7 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
                       "Successfully provisioned volume " + scene.volume_name);
   world_.operations.succeeded(Work::kProvision, scene.volume_name, operation.storage_class,
                               source_kind(*scene.claim));
+  undo_.forget(scene.volume_name);
   Attempt made;
   made.volume_made = world_.clock.now();
   attempts_.set(scene.volume_name, made);

@@ -31,6 +31,7 @@ class ClaimReconciler {
  private:
   struct Scene;  // what one step found
 
+  Action take_back_lost(const std::string& volume_name);
   Action claim_gone(const ClaimKey& key, const std::string& volume_name);
   Action volume_exists(const Scene& scene, const k8s::PersistentVolume& volume);
   Action provision(Scene& scene);

@@ -14,6 +14,12 @@ namespace lpp::provisioner {
 using helperpod::Operation;
 using helperpod::Progress;
 
+namespace {
+
+std::string undo_key(std::string_view volume_name) { return "undo/" + std::string(volume_name); }
+
+}  // namespace
+
 bool Undo::is_undo(const Operation& operation) {
   // The owner of a released volume's delete operation is the volume; here it is the claim.
   return operation.action == helperpod::HelperAction::kDelete &&
@@ -26,14 +32,32 @@ Result<std::optional<Operation>> Undo::begun(std::string_view volume_name) {
   return recorded;
 }
 
+void Undo::remember(const Operation& created) {
+  const std::string key = undo_key(created.volume_name);
+  Attempt attempt = attempts_.get(key);
+  if (attempt.begun != nullptr && *attempt.begun == created) return;
+  attempt.begun = std::make_shared<const Operation>(created);
+  attempts_.set(key, std::move(attempt));
+}
+
+void Undo::forget(std::string_view volume_name) { attempts_.erase(undo_key(volume_name)); }
+
+std::shared_ptr<const Operation> Undo::lost(std::string_view volume_name) const {
+  return attempts_.get(undo_key(volume_name)).begun;
+}
+
 Action Undo::step(const Operation& created, bool at_once) {
   const auto progress = world_.executor.ensure(created);
   if (!progress.ok()) return failed(created, progress.error());
+  if (progress->started) remember(created);
   if (progress->state == Progress::State::kRunning && (progress->started || !at_once)) {
     return Action::await_change(kRecheck);
   }
   if (!progress->started) return clean_up(created.volume_name, false);
+  return take_back(created);
+}
 
+Action Undo::take_back(const Operation& created) {
   // The cache may not show a volume that records the path; then it is not ours to take back.
   const auto volume = world_.client.get(k8s::kPersistentVolumes, {"", created.volume_name});
   if (volume.ok()) {
@@ -61,7 +85,7 @@ Action Undo::step(const Operation& created, bool at_once) {
 
 Action Undo::go_on(const Operation& recorded) {
   Operation undo = recorded;
-  const std::string key = "undo/" + undo.volume_name;
+  const std::string key = undo_key(undo.volume_name);
   Attempt attempt = attempts_.get(key);
   if (const auto left = attempts_.held(attempt, {})) return Action::await_change(*left);
   if (!undo.node.empty()) {
@@ -110,7 +134,7 @@ Action Undo::clean_up(std::string_view volume_name, bool undo_too) {
     if (!undone.ok()) return Action::retry();
     if (!*undone) return Action::await_change(kRecheck);
   }
-  attempts_.erase("undo/" + std::string(volume_name));
+  forget(volume_name);
   world_.operations.succeeded(Work::kUndo, volume_name, {});
   return Action::done();
 }

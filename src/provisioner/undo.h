@@ -25,8 +25,18 @@ class Undo {
   /// is removed at once with `at_once`; otherwise it is waited for, which leaves no doubt about
   /// what it did.
   Action step(const helperpod::Operation& created, bool at_once = false);
+  /// The same for an operation whose record is gone: its helper pod was removed by somebody.
+  Action take_back(const helperpod::Operation& created);
   /// Goes on with an undo that is already recorded.
   Action go_on(const helperpod::Operation& undo);
+
+  /// A create operation that has started, for the case that somebody removes its helper pod: then
+  /// nothing in the cluster says any more that there may be a directory. This memory ends with the
+  /// process; the helper pod is the record that does not.
+  void remember(const helperpod::Operation& created);
+  void forget(std::string_view volume_name);
+  /// What was remembered and not yet taken back; nullptr = nothing.
+  std::shared_ptr<const helperpod::Operation> lost(std::string_view volume_name) const;
 
  private:
   Action clean_up(std::string_view volume_name, bool undo_too);

@@ -308,6 +308,46 @@ TEST_CASE("a claim that goes away while its directory is made leaves nothing beh
   }
 }
 
+TEST_CASE("a directory whose helper pod somebody removed is taken back when its claim goes") {
+  ClaimScene scene;
+  (void)scene.step();
+  const std::pair key{HelperAction::kCreate, std::string(kVolume)};
+  scene.executor.progress[key].started = true;
+  (void)scene.step();
+  const auto remove_pod = [&] { scene.executor.records.erase(key); };
+  scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").always([](const auto&) {
+    return Result<k8s::Response>(k8s::Response{.status = 404});
+  });
+  SUBCASE("while the next attempt waits") {
+    remove_pod();
+    (void)scene.step();
+    CHECK(scene.has_event("removed before it ended"));
+    scene.claims.erase({"default", "a"});
+  }
+  SUBCASE("with the claim") {
+    scene.claims.erase({"default", "a"});
+    (void)scene.step();
+    remove_pod();
+  }
+  SUBCASE("and the claim has moved to another node") {
+    remove_pod();
+    (void)scene.step();
+    scene.put(claim("a").node("n2").resource_version("2"));
+  }
+  (void)scene.step();
+  REQUIRE(scene.executor.ensured.back().action == HelperAction::kDelete);
+  CHECK(scene.executor.ensured.back().path == kPath);
+  CHECK(scene.executor.ensured.back().node == "n1");
+  scene.executor.succeed(HelperAction::kDelete, kVolume);
+  (void)scene.step();
+  CHECK(scene.executor.records.count({HelperAction::kDelete, kVolume}) == 0);
+  const auto count = scene.executor.ensured.size();
+  scene.claims.erase({"default", "a"});
+  scene.executor.records.clear();
+  (void)scene.step();
+  CHECK(scene.executor.ensured.size() == count);  // once
+}
+
 TEST_CASE(
     "a claim that moves to another node is undone on the first one, then made on the second") {
   ClaimScene scene;

@@ -1,0 +1,172 @@
+// Trouble that others make: nodes that go, pods that are evicted or removed by hand, many claims
+// that fail. It stays with the claims it is about, and nothing is left behind.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// The one helper pod there is, once it is in the phase.
+k8s::ObjectKey wait_helper_pod(StoryBed& story, const std::string& phase) {
+  k8s::ObjectKey key;
+  wait_for(story, "a helper pod is " + phase, [&]() -> std::string {
+    const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
+    if (!pods.ok()) return pods.error().message;
+    if (pods->size() != 1) return std::to_string(pods->size()) + " pods";
+    key = {kDaemonNamespace, (*pods)[0]["metadata"]["name"]};
+    const std::string now = (*pods)[0]["status"].value("phase", "");
+    return now == phase ? "" : "it is " + now;
+  });
+  return key;
+}
+
+void wait_volume_event(StoryBed& story, const std::string& pv, const std::string& part) {
+  wait_for(story, "event about " + pv, [&]() -> std::string {
+    std::string all;
+    for (const auto& event : story.admin().events_about("PersistentVolume", {"", pv})) {
+      if (event.find(part) != std::string::npos) return "";
+      all += "\n  " + event;
+    }
+    return "its events:" + all;
+  });
+}
+
+/// A claim whose setup is stopped after it has made the directory.
+struct Interrupted {
+  explicit Interrupted(StoryBed& story) : story_(story) {
+    LPP_MUST(story.admin().apply(namespace_object("app")));
+    const k8s::ObjectKey map{kDaemonNamespace, "local-path-config"};
+    const auto object = LPP_MUST(story.admin().get(k8s::kConfigMaps, map));
+    good = object["data"]["setup"];
+    restore_script(story, "setup", good + "\nsleep 600\n");
+    LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+    pod = wait_helper_pod(story, "Running");
+    wait_for(story, "the directory is made", [&]() -> std::string {
+      return story_.audit.directories().size() == 1 ? "" : "there is none";
+    });
+  }
+  /// Without the time that a container has to end by itself.
+  void remove_pod() const { LPP_MUST(story_.admin().remove(k8s::kPods, pod, 0)); }
+
+  StoryBed& story_;
+  const k8s::ObjectKey claim{"app", "data"};
+  std::string good{};
+  k8s::ObjectKey pod{};
+};
+
+TEST_CASE("a released volume whose node was deleted is let go, and that is said") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  story.bed->cluster().nodes().remove_node("node-1");
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  wait_for(story, "the volume is gone", [&]() -> std::string {
+    const auto found = story.admin().find(k8s::kPersistentVolumes, {"", volume.pv});
+    if (!found.ok()) return found.error().message;
+    return *found ? "it is there" : "";
+  });
+  wait_volume_event(story, volume.pv, "node-1");
+  CHECK(std::filesystem::exists(volume.disk));  // out of reach, as the Event says
+}
+
+TEST_CASE("a node deleted while its helper pod waits gives the claim to another node") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.bed->cluster().nodes().set_faults("node-1", {.dead = true});
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  LPP_MUST(story.admin().create(
+      pod_object({.key = {"app", "user"}, .claim = "data", .script = "echo x > /data/x"})));
+  wait_helper_pod(story, "Pending");
+  story.bed->cluster().nodes().remove_node("node-1");
+  CHECK(LPP_MUST(story.audit.wait_bound(claim)).node == "node-2");
+  wait_for_phase(story, {"app", "user"}, "Succeeded");
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("an evicted helper pod is told on the claim, which gets its volume all the same") {
+  StoryBed story;
+  story.start();
+  Interrupted work(story);
+  restore_script(story, "setup", work.good);
+  story.bed->cluster().nodes().evict(work.pod.ns, work.pod.name);
+  wait_for_event(story, work.claim, "ProvisioningFailed", "Evicted");
+  LPP_MUST(story.audit.wait_bound(work.claim));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a helper pod removed by hand is told, and the claim gets its volume all the same") {
+  StoryBed story;
+  story.start();
+  Interrupted work(story);
+  restore_script(story, "setup", work.good);
+  work.remove_pod();
+  wait_for_event(story, work.claim, "ProvisioningFailed", "removed before it ended");
+  LPP_MUST(story.audit.wait_bound(work.claim));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a directory whose helper pod was removed by hand goes with its claim") {
+  StoryBed story;
+  story.start();
+  Interrupted work(story);
+  restore_script(story, "setup", work.good);
+  SUBCASE("the claim is deleted while the next attempt waits") {
+    work.remove_pod();
+    wait_for_event(story, work.claim, "ProvisioningFailed", "removed before it ended");
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, work.claim));
+  }
+  SUBCASE("claim and pod are deleted at once") {
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, work.claim));
+    work.remove_pod();
+  }
+  wait_for(story, "the directory is gone", [&]() -> std::string {
+    return story.audit.directories().empty() ? "" : story.audit.directories().front();
+  });
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a claim that fails over and over does not slow its neighbours") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("good")));
+  LPP_MUST(story.admin().apply(namespace_object("bad")));
+  const auto bind_ten = [&](const std::string& prefix) {
+    const auto began = steady_clock::now();
+    for (int i = 0; i < 10; ++i) {
+      LPP_MUST(story.admin().create(
+          claim_object({.key = {"good", prefix + std::to_string(i)}, .selected_node = "node-2"})));
+    }
+    for (int i = 0; i < 10; ++i) {
+      LPP_MUST(story.audit.wait_bound({"good", prefix + std::to_string(i)}));
+    }
+    return std::chrono::duration_cast<std::chrono::milliseconds>(steady_clock::now() - began);
+  };
+  const auto alone = bind_ten("alone-");
+  // Refused ones, and ones whose node does not answer: each has its Event, none a helper pod that
+  // runs.
+  story.bed->cluster().nodes().set_faults("node-1", {.dead = true});
+  constexpr int kBad = kSanitized ? 200 : 1000;
+  for (int i = 0; i < kBad; ++i) {
+    ClaimSpec spec{.key = {"bad", "c" + std::to_string(i)}, .selected_node = "node-1"};
+    if (i % 10 != 0) spec.annotations["volumeType"] = "tape";
+    LPP_MUST(story.admin().create(claim_object(spec)));
+  }
+  const auto beside = bind_ten("beside-");
+  MESSAGE("ten claims: ", alone.count(), " ms alone, ", beside.count(), " ms beside ", kBad,
+          " that fail");
+  CHECK(beside < 3 * alone + std::chrono::seconds(kSanitized ? 10 : 2));
+}
+
+}  // namespace
+}  // namespace lpp::testing
