@@ -39,11 +39,13 @@ void check_nodes(const config::Config& config, const std::set<std::string>& node
 
 /// A right that the daemon needs.
 struct Right {
+  enum class Name { kAny, kConfigMap, kLease };
   std::string_view group;
   std::string_view resource;  // "pods" or "pods/log"
   std::string_view verb;
   bool in_namespace = false;     // in the provisioner's namespace only
   std::string_view otherwise{};  // what does not work without it; "" = nothing works
+  Name name = Name::kAny;        // only of the object that is called so
 };
 
 /// All of them: those that deploy/local-path-storage.yaml grants.

@@ -25,13 +25,16 @@ Result<bool> has_right(Cluster& cluster, const Installation& installation, const
   json attributes{{"verb", right.verb}, {"group", right.group}, {"resource", parts[0]}};
   if (parts.size() > 1) attributes["subresource"] = parts[1];
   if (right.in_namespace) attributes["namespace"] = installation.ns;
+  if (right.name == Right::Name::kConfigMap) attributes["name"] = installation.config_map;
+  if (right.name == Right::Name::kLease) attributes["name"] = installation.lease.name;
+  if (right.resource == "leases") attributes["namespace"] = installation.lease.ns;
   json spec{{"resourceAttributes", std::move(attributes)}};
   const bool self = cluster.source() == "in-cluster";  // then it is the daemon's own account
   const k8s::Resource& resource = self ? kSelfReviews : kSubjectReviews;
   if (!self) {
-    spec["user"] =
-        fmt::format("system:serviceaccount:{}:{}", installation.ns, installation.service_account);
-    spec["groups"] = {"system:serviceaccounts", "system:serviceaccounts:" + installation.ns,
+    spec["user"] = fmt::format("system:serviceaccount:{}:{}", installation.daemon_ns,
+                               installation.service_account);
+    spec["groups"] = {"system:serviceaccounts", "system:serviceaccounts:" + installation.daemon_ns,
                       "system:authenticated"};
   }
   const json review{
@@ -48,7 +51,7 @@ std::string resource_name(const Right& right) {
 
 void check_rights(Cluster& cluster, const Installation& installation, Findings& findings) {
   const std::string place =
-      fmt::format("ServiceAccount {}/{}", installation.ns, installation.service_account);
+      fmt::format("ServiceAccount {}/{}", installation.daemon_ns, installation.service_account);
   // One finding for the verbs of a resource that are missing for the same reason.
   std::map<std::pair<std::string, bool>, std::vector<const Right*>> missing;
   const auto rights = needed_rights();
@@ -102,10 +105,10 @@ void check_installation(const std::vector<Installation>& found, bool all_known,
   }
   findings.checked.push_back("Deployment " + chosen.deployment);
   if (chosen.replicas > 0 && chosen.ready == 0) {
-    findings.problem(
-        "Deployment " + chosen.deployment, "no replica is ready",
-        fmt::format("kubectl -n {} describe pods; kubectl -n {} logs deployment/{}", chosen.ns,
-                    chosen.ns, chosen.deployment.substr(chosen.deployment.find('/') + 1)));
+    findings.problem("Deployment " + chosen.deployment, "no replica is ready",
+                     fmt::format("kubectl -n {} describe pods; kubectl -n {} logs deployment/{}",
+                                 chosen.daemon_ns, chosen.daemon_ns,
+                                 chosen.deployment.substr(chosen.deployment.find('/') + 1)));
   }
 }
 
@@ -155,19 +158,20 @@ std::vector<Right> needed_rights() {
   std::vector<Right> out;
   const auto add = [&](std::string_view group, std::string_view resource,
                        std::initializer_list<std::string_view> verbs, bool in_namespace,
-                       std::string_view otherwise = {}) {
+                       std::string_view otherwise = {}, Right::Name name = Right::Name::kAny) {
     for (const std::string_view verb : verbs) {
-      out.push_back({group, resource, verb, in_namespace, otherwise});
+      out.push_back({group, resource, verb, in_namespace, otherwise, name});
     }
   };
   add("", "pods", {"get", "list", "watch", "create", "delete"}, true);
   add("", "pods/log", {"get"}, true, "the output of a script that fails is not reported");
-  add("", "configmaps", {"get", "list", "watch"}, true);
-  add("coordination.k8s.io", "leases", {"get", "create", "update"}, true,
-      "--leader-elect does not work");
+  add("", "configmaps", {"get", "list", "watch"}, true, {}, Right::Name::kConfigMap);
+  constexpr std::string_view kNoElection = "--leader-elect does not work";
+  add("coordination.k8s.io", "leases", {"create"}, true, kNoElection);
+  add("coordination.k8s.io", "leases", {"get", "update"}, true, kNoElection, Right::Name::kLease);
   add("", "nodes", {"get", "list", "watch"}, false);
-  add("storage.k8s.io", "storageclasses", {"get", "list", "watch"}, false);
-  add("", "persistentvolumeclaims", {"get", "list", "watch"}, false);
+  add("storage.k8s.io", "storageclasses", {"list", "watch"}, false);
+  add("", "persistentvolumeclaims", {"list", "watch"}, false);
   add("", "persistentvolumeclaims", {"patch"}, false,
       "a claim on a node without a path is not given back to the scheduler");
   add("", "persistentvolumes", {"get", "list", "watch", "create", "patch", "delete"}, false);

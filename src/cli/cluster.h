@@ -25,9 +25,11 @@ std::span<const Flag> installation_flags();
 /// How the daemon is installed: from its Deployment, the flags, or the defaults.
 struct Installation {
   std::string provisioner_name{};
-  std::string ns{};
+  std::string ns{};         // of the ConfigMap and the helper pods
+  std::string daemon_ns{};  // of the daemon's own pods
   std::string config_map{};
   std::string service_account{};  // the daemon runs as
+  k8s::ObjectKey lease{};
   bool allow_unsafe_template = false;
   std::string config_flag{};  // --config of the daemon, as it stands there
   std::string deployment{};   // "" = none was found

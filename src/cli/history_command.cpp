@@ -56,7 +56,7 @@ Result<std::string> read_log(Cluster& cluster, const k8s::ObjectKey& pod,
 
 void read_logs(Cluster& cluster, const Installation& installation, std::chrono::seconds since,
                HistorySources& sources, std::vector<std::string>& notes) {
-  const auto pods = cluster.list(k8s::kPods, installation.ns);
+  const auto pods = cluster.list(k8s::kPods, installation.daemon_ns);
   if (!pods.ok()) {
     notes.push_back(fmt::format("{} (so its logs are not read)", pods.error().message));
     return;
@@ -64,7 +64,7 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
   std::size_t read = 0;
   for (const json& pod : *pods) {
     const json& meta = member(pod, "metadata");
-    const k8s::ObjectKey key{installation.ns, text(meta, "name")};
+    const k8s::ObjectKey key{installation.daemon_ns, text(meta, "name")};
     const std::string container = daemon_container(member(pod, "spec"));
     if (container.empty()) continue;
     int restarts = 0;
@@ -88,7 +88,7 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
     notes.push_back(
         fmt::format("no pod of the provisioner was found in namespace {}: only Events "
                     "(kept for an hour by default) and volumes are shown",
-                    installation.ns));
+                    installation.daemon_ns));
   }
 }
 

@@ -74,6 +74,9 @@ std::optional<Installation> installation(const json& deployment, const json& con
   out.service_account = text(pod, "serviceAccountName");
   if (out.service_account.empty()) out.service_account = "default";
   out.deployment = ns + "/" + text(meta, "name");
+  out.daemon_ns = ns;
+  out.lease = {flags.text("leader-elect-resource-namespace"),
+               flags.text("leader-elect-resource-name")};
   out.image = text(container, "image");
   out.replicas = number(spec, "replicas", 1);
   out.ready = number(member(deployment, "status"), "readyReplicas", 0);
@@ -152,6 +155,12 @@ Installation choose_installation(const std::vector<Installation>& found, const F
   fill(out.provisioner_name, "provisioner-name");
   fill(out.ns, "provisioner-namespace");
   fill(out.config_map, "configmap-name");
+  if (out.daemon_ns.empty()) out.daemon_ns = out.ns;
+  if (out.lease.ns.empty()) out.lease.ns = out.ns;
+  if (out.lease.name.empty()) {
+    out.lease.name = out.provisioner_name;
+    std::replace(out.lease.name.begin(), out.lease.name.end(), '/', '-');
+  }
   if (out.service_account.empty()) out.service_account = "local-path-provisioner-service-account";
   return out;
 }

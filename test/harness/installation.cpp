@@ -13,9 +13,13 @@ using nlohmann::json;
 
 Result<void> apply_manifest(Kube& admin, const std::string& file) {
   LPP_ASSIGN_OR_RETURN(const auto objects, read_yaml_objects(file), "manifest");
-  for (const auto& object : objects) {
-    if (object.value("kind", "") == "Deployment") continue;
-    LPP_RETURN_IF_ERROR(admin.apply(object), file);
+  // Namespaces first: a chart's objects come in the order of its templates.
+  for (const bool namespaces : {true, false}) {
+    for (const auto& object : objects) {
+      const std::string kind = object.value("kind", "");
+      if (kind == "Deployment" || (kind == "Namespace") != namespaces) continue;
+      LPP_RETURN_IF_ERROR(admin.apply(object), file);
+    }
   }
   return {};
 }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/command_run.h"
+#include "harness/yaml_objects.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -13,9 +14,29 @@ namespace {
 
 using Output = CommandOutput;
 
-/// Runs a command with the administrator's kubeconfig, unless another one is given.
+/// The kubeconfig of somebody who has the rights of deploy/reader.yaml and no others.
+std::string reader_kubeconfig(StoryBed& story) {
+  const std::string ns = kDaemonNamespace;
+  for (const auto& role : LPP_MUST(read_yaml_objects(LPP_READER_MANIFEST))) {
+    LPP_MUST(story.admin().apply(role));
+    nlohmann::json binding{
+        {"apiVersion", "rbac.authorization.k8s.io/v1"},
+        {"kind", role["kind"].get<std::string>() + "Binding"},
+        {"metadata", role["metadata"]},
+        {"roleRef",
+         {{"apiGroup", "rbac.authorization.k8s.io"},
+          {"kind", role["kind"]},
+          {"name", role["metadata"]["name"]}}},
+        {"subjects", nlohmann::json::array(
+                         {{{"kind", "ServiceAccount"}, {"name", "reader"}, {"namespace", ns}}})}};
+    LPP_MUST(story.admin().apply(binding));
+  }
+  return LPP_MUST(story.bed->cluster().service_account_kubeconfig(ns, "reader"));
+}
+
+/// Runs a command with the rights of a reader, unless another kubeconfig is given.
 Output run(StoryBed& story, std::vector<std::string> args, std::string kubeconfig = {}) {
-  if (kubeconfig.empty()) kubeconfig = story.bed->cluster().kubeconfig();
+  if (kubeconfig.empty()) kubeconfig = reader_kubeconfig(story);
   return LPP_MUST(run_command(
       {.program = LPP_DAEMON, .args = std::move(args), .env = {{"KUBECONFIG", kubeconfig}}},
       std::chrono::seconds(kSanitized ? 60 : 20)));
@@ -65,6 +86,11 @@ TEST_CASE("volumes answers why a claim is Pending, and shows where a bound one i
   has(told, "no bees here");
   has(told, "Successfully provisioned volume " + volume.pv);
   has(told, "no pod of the provisioner was found");  // the test's daemon is a process
+
+  nlohmann::json pod = pod_object({.key = {kDaemonNamespace, "a-daemon"}});
+  pod["spec"]["containers"][0]["command"] = {"local-path-provisioner", "start"};
+  LPP_MUST(story.admin().create(pod));
+  CHECK(run(story, {"history"}).text.find("no pod of the provisioner") == std::string::npos);
 }
 
 TEST_CASE("explain-path says beforehand which path the claim then gets") {

@@ -84,16 +84,23 @@ TEST_CASE("metrics, status page and log follow a volume that is made, fails and 
 
 TEST_CASE("a lease that cannot be had is said by readyz and once by the log") {
   StoryBed story({"--leader-elect", "--leader-elect-resource-namespace=nowhere"});
+  // As for somebody who has the rights there: the namespace itself is missing.
+  for (const char* call : {"get leases", "create leases"}) {
+    story.bed->cluster().faults().add(devcluster::on(call).reply(404, "NotFound"));
+  }
+  const auto wait_told = [&](const std::string& advice) {
+    wait_for(story, "readyz tells to " + advice, [&]() -> std::string {
+      const auto answer = http_get(story.installation->daemon().health_port(), "/readyz");
+      if (!answer.ok()) return answer.error().message;
+      const bool told =
+          answer->status == 500 &&
+          answer->body.find("[-]leader-election failed: lease nowhere/") != std::string::npos &&
+          answer->body.find(advice) != std::string::npos;
+      return told ? "" : answer->body;
+    });
+  };
   LPP_MUST(story.installation->start_daemon());
-  wait_for(story, "readyz tells", [&]() -> std::string {
-    const auto answer = http_get(story.installation->daemon().health_port(), "/readyz");
-    if (!answer.ok()) return answer.error().message;
-    const bool told =
-        answer->status == 500 &&
-        answer->body.find("[-]leader-election failed: lease nowhere/") != std::string::npos &&
-        answer->body.find("create that namespace") != std::string::npos;
-    return told ? "" : answer->body;
-  });
+  wait_told("create that namespace");
   CHECK(page(story, "/livez") == "ok");
   CHECK(page(story, "/metrics").find("\nlocal_path_provisioner_active 0\n") != std::string::npos);
 }

@@ -65,12 +65,13 @@ TableObjects table_objects(const HttpRequest& request) {
 }  // namespace
 
 ApiHandler::ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
-                       RequestLog& requests, Tokens& tokens, NamespaceSweeper& sweeper)
+                       RequestLog& requests, Tokens& tokens, Rbac& rbac, NamespaceSweeper& sweeper)
     : registry_(registry),
       options_(options),
       faults_(faults),
       requests_(requests),
       tokens_(tokens),
+      rbac_(rbac),
       sweeper_(sweeper) {}
 
 void ApiHandler::set_log_source(LogSource source) {
@@ -154,6 +155,10 @@ void ApiHandler::handle_resource(Call& call) {
   call.shape = shape_of(call.request.header("accept"));
   std::vector<FaultAction> later;
   if (!strike_before(call, later)) return;
+  if (const auto refused = refusal(call)) {
+    record(call, refused->code);
+    return respond(call.exchange, plain(*refused));
+  }
   if (call.verb == "watch") return watch(call, later);
   if (call.verb == "get" && call.path.info->plural == "pods" && call.path.subresource == "log") {
     return pod_log(call, later);
@@ -165,6 +170,43 @@ void ApiHandler::handle_resource(Call& call) {
   }
   record(call, answer.code);
   respond(call.exchange, answer);
+}
+
+std::optional<Reply> ApiHandler::refusal(const Call& call) {
+  const auto& path = call.path;
+  Access access{.verb = call.verb,
+                .group = path.info->group,
+                .resource = path.info->plural,
+                .ns = path.ns,
+                .name = path.name};
+  if (!path.subresource.empty()) access.resource += "/" + path.subresource;
+  // A list of one name is a right to that name, as a real API server sees it.
+  constexpr std::string_view kOneName = "metadata.name=";
+  const std::string fields = call.request.param("fieldSelector");
+  if (access.name.empty() && fields.starts_with(kOneName)) {
+    access.name = fields.substr(kOneName.size());
+  }
+  if (rbac_.check(call.user, access)) return std::nullopt;
+  return make_status(403, "Forbidden",
+                     access.resource + " is forbidden: User \"" + call.user + "\" cannot " +
+                         access.verb + " resource \"" + access.resource + "\" in API group \"" +
+                         access.group + "\"" +
+                         (access.ns.empty() ? std::string(" at the cluster scope")
+                                            : " in the namespace \"" + access.ns + "\""));
+}
+
+bool ApiHandler::is_allowed(const Json& review, const std::string& user) const {
+  const Json& spec = child(review, "spec");
+  const Json& wanted = child(spec, "resourceAttributes");
+  Access access{.verb = text_at(wanted, {"verb"}),
+                .group = text_at(wanted, {"group"}),
+                .resource = text_at(wanted, {"resource"}),
+                .ns = text_at(wanted, {"namespace"}),
+                .name = text_at(wanted, {"name"})};
+  const std::string subresource = text_at(wanted, {"subresource"});
+  if (!subresource.empty()) access.resource += "/" + subresource;
+  const std::string other = text_at(spec, {"user"});
+  return rbac_.allows(other.empty() ? user : other, access);
 }
 
 bool ApiHandler::strike_before(Call& call, std::vector<FaultAction>& later) {
@@ -368,8 +410,13 @@ std::optional<ApiHandler::Answer> ApiHandler::answer_review(const HttpRequest& r
   Json review = request_body(request);
   if (!review.is_object()) review = Json::object();
   const std::string plural = request.path.substr(request.path.rfind('/') + 1);
+  // Everybody may ask about himself.
+  if (plural == "subjectaccessreviews" &&
+      !rbac_.check(user, {.verb = "create", .group = "authorization.k8s.io", .resource = plural})) {
+    return plain(make_status(403, "Forbidden", "User \"" + user + "\" cannot create " + plural));
+  }
   if (plural == "selfsubjectaccessreviews" || plural == "subjectaccessreviews") {
-    review["status"] = {{"allowed", true}};
+    review["status"] = {{"allowed", is_allowed(review, user)}};
   } else if (plural == "selfsubjectrulesreviews") {
     const Json all = Json::array({"*"});
     review["status"] = {

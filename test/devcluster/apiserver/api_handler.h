@@ -9,6 +9,7 @@
 #include "base/sync.h"
 #include "devcluster/apiserver/api_request.h"
 #include "devcluster/apiserver/namespace_sweeper.h"
+#include "devcluster/apiserver/rbac.h"
 #include "devcluster/apiserver/server.h"
 #include "devcluster/apiserver/tokens.h"
 
@@ -22,7 +23,7 @@ bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds
 class ApiHandler {
  public:
   ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
-             RequestLog& requests, Tokens& tokens, NamespaceSweeper& sweeper);
+             RequestLog& requests, Tokens& tokens, Rbac& rbac, NamespaceSweeper& sweeper);
 
   void handle(const HttpRequest& request, HttpExchange& exchange);
   void set_log_source(LogSource source);
@@ -54,6 +55,8 @@ class ApiHandler {
   /// False when a fault already ended the request. Faults that come later are in `later`.
   bool strike_before(Call& call, std::vector<FaultAction>& later);
   bool strike_after(Call& call, const std::vector<FaultAction>& later);
+  /// The Status of a request that the roles do not grant.
+  std::optional<Reply> refusal(const Call& call);
   Answer run_verb(Call& call);
   Answer read(Call& call);
   Answer list(Call& call);
@@ -66,6 +69,8 @@ class ApiHandler {
   void follow_log(Call& call, const LogSource& source, const std::string& container,
                   std::string_view start, std::size_t sent);
   std::optional<Answer> answer_review(const HttpRequest& request, const std::string& user);
+  /// The answer to a (Self)SubjectAccessReview.
+  bool is_allowed(const Json& review, const std::string& user) const;
 
   void watch(Call& call, const std::vector<FaultAction>& later);
   void stream_events(Call& call, Watch& watch);
@@ -85,6 +90,7 @@ class ApiHandler {
   FaultRules& faults_;
   RequestLog& requests_;
   Tokens& tokens_;
+  Rbac& rbac_;
   NamespaceSweeper& sweeper_;
 
   mutable Mutex mutex_;

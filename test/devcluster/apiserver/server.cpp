@@ -11,6 +11,7 @@
 #include "devcluster/apiserver/http_server.h"
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/namespace_sweeper.h"
+#include "devcluster/apiserver/rbac.h"
 #include "devcluster/apiserver/tls.h"
 
 namespace lpp::devcluster {
@@ -21,7 +22,8 @@ class ApiServer::Impl {
       : options_(std::move(options)),
         admin_token_(tokens_.mint("kubernetes-admin")),
         sweeper_(registry, options_.namespace_delay),
-        handler_(registry, options_, faults_, requests_, tokens_, sweeper_),
+        rbac_(registry),
+        handler_(registry, options_, faults_, requests_, tokens_, rbac_, sweeper_),
         http_(
             {.address = options_.address, .port = options_.port, .body_limit = options_.body_limit},
             [this](const HttpRequest& request, HttpExchange& exchange) {
@@ -50,6 +52,7 @@ class ApiServer::Impl {
   Tokens tokens_;
   const std::string admin_token_;
   NamespaceSweeper sweeper_;
+  Rbac rbac_;
   ApiHandler handler_;
   ServerCertificates certificates_;
   HttpServer http_;
@@ -81,6 +84,7 @@ void ApiServer::set_log_source(LogSource source) {
 }
 FaultRules& ApiServer::faults() { return impl_->faults_; }
 RequestLog& ApiServer::requests() { return impl_->requests_; }
+const Rbac& ApiServer::rbac() const { return impl_->rbac_; }
 void ApiServer::cut_connections() { impl_->http_.cut_all(); }
 std::size_t ApiServer::connections() const { return impl_->http_.connections(); }
 

@@ -13,13 +13,16 @@
 #include "devcluster/apiserver/request_log.h"
 
 /// The embedded cluster's API server: the Kubernetes API over TLS, on top of a Registry.
-/// It is for trying and testing: everything is in memory, every known token may do everything.
+/// It is for trying and testing: everything is in memory, a ServiceAccount may do what the
+/// roles in the registry grant it, every other known token may do everything.
 namespace lpp::devcluster {
 
 /// The whole log of a container so far, oldest line first; empty when the pod or the container has
 /// not started. Called on connection threads.
 using LogSource = std::function<std::optional<std::string>(
     const std::string& ns, const std::string& pod, const std::string& container)>;
+
+class Rbac;
 
 /// Thread-safe. The Registry must outlive it.
 class ApiServer {
@@ -67,6 +70,7 @@ class ApiServer {
 
   FaultRules& faults();
   RequestLog& requests();
+  const Rbac& rbac() const;
   /// Resets every connection there is, as a network failure would; new ones are served.
   void cut_connections();
   std::size_t connections() const;

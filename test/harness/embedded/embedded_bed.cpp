@@ -1,8 +1,19 @@
 #include "harness/embedded/embedded_bed.h"
 
+#include <cstdlib>
+#include <fstream>
+
+#include "devcluster/apiserver/rbac.h"
 #include "harness/installation.h"
 
 namespace lpp::testing {
+
+EmbeddedBed::~EmbeddedBed() {
+  const char* file = std::getenv("LPP_RIGHTS_RECORD");  // NOLINT(concurrency-mt-unsafe): read only
+  if (file == nullptr || *file == '\0' || cluster_ == nullptr) return;
+  std::ofstream out(file, std::ios::app);
+  for (const auto& line : cluster_->server().rbac().used()) out << line << '\n';
+}
 
 Result<std::unique_ptr<EmbeddedBed>> EmbeddedBed::create(const Options& options) {
   std::unique_ptr<EmbeddedBed> bed(new EmbeddedBed);
@@ -16,7 +27,7 @@ Result<std::unique_ptr<EmbeddedBed>> EmbeddedBed::create(const Options& options)
   LPP_ASSIGN_OR_RETURN(bed->upstream_, bed->admin_->upstream(), "administrator");
   LPP_RETURN_IF_ERROR(apply_manifest(*bed->admin_, options.manifest), "manifest");
   bed->daemon_token_ = bed->cluster_->server().mint_service_account_token(
-      kDaemonNamespace, "local-path-provisioner-service-account");
+      options.account_namespace, "local-path-provisioner-service-account");
   return bed;
 }
 

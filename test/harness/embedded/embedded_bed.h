@@ -13,12 +13,17 @@ namespace lpp::testing {
 /// everything is gone when it goes.
 class EmbeddedBed final : public TestBed {
  public:
+  EmbeddedBed(const EmbeddedBed&) = delete;
+  EmbeddedBed& operator=(const EmbeddedBed&) = delete;
   struct Options {
-    std::string manifest{};  // deploy/local-path-storage.yaml
+    std::string manifest{};                                // deploy/local-path-storage.yaml
+    std::string account_namespace = "local-path-storage";  // of the daemon's ServiceAccount
     std::vector<std::string> nodes{"node-1", "node-2"};
   };
 
   static Result<std::unique_ptr<EmbeddedBed>> create(const Options& options);
+  /// Adds the grants that were used to the file of LPP_RIGHTS_RECORD in the environment, if set.
+  ~EmbeddedBed() override;
 
   std::string name() const override { return "embedded cluster"; }
   Kube& admin() override { return *admin_; }

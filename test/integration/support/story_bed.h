@@ -18,8 +18,9 @@ namespace lpp::testing {
 
 /// An embedded cluster and the daemon on it, for one test case.
 struct StoryBed {
-  explicit StoryBed(std::vector<std::string> daemon_args = {})
-      : bed(LPP_MUST(EmbeddedBed::create({.manifest = LPP_MANIFEST}))),
+  explicit StoryBed(std::vector<std::string> daemon_args = {},
+                    EmbeddedBed::Options options = {.manifest = LPP_MANIFEST})
+      : bed(LPP_MUST(EmbeddedBed::create(options))),
         installation(LPP_MUST(Installation::create(
             *bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = daemon_args}))),
         audit(*bed) {}

@@ -7,6 +7,7 @@
 
 #include "app/options.h"
 #include "app/version.h"
+#include "cli/check.h"
 #include "config/config_parser.h"
 #include "helperpod/template.h"
 #include "manifest_file.h"
@@ -18,14 +19,18 @@ namespace {
 
 std::string text(const YAML::Node& node) { return node.as<std::string>(); }
 
-/// "group/resource:verb" for everything a role allows.
+/// "group/resource:verb" for everything a role allows, "group/resource/name:verb" by name.
 std::set<std::string> rights(const YAML::Node& role) {
   std::set<std::string> out;
   for (const auto& rule : role["rules"]) {
     for (const auto& group : rule["apiGroups"]) {
       for (const auto& resource : rule["resources"]) {
         for (const auto& verb : rule["verbs"]) {
-          out.insert(text(group) + "/" + text(resource) + ":" + text(verb));
+          const std::string what = text(group) + "/" + text(resource);
+          if (!rule["resourceNames"]) out.insert(what + ":" + text(verb));
+          for (const auto& name : rule["resourceNames"]) {
+            out.insert(what + "/" + text(name) + ":" + text(verb));
+          }
         }
       }
     }
@@ -109,42 +114,19 @@ TEST_CASE("every namespaced object is in the manifest's namespace") {
   }
 }
 
-TEST_CASE("the rights are those the daemon uses and no others") {
+// That the daemon uses each of them is what the test integration.rights finds out.
+TEST_CASE("the rights are those that check asks for, by name where there is one name") {
   const ManifestFile manifest;
-  const std::set<std::string> own_namespace = {
-      "/pods:get",
-      "/pods:list",
-      "/pods:watch",
-      "/pods:create",
-      "/pods:delete",
-      "/pods/log:get",
-      "/configmaps:get",
-      "/configmaps:list",
-      "/configmaps:watch",
-      "coordination.k8s.io/leases:get",
-      "coordination.k8s.io/leases:create",
-      "coordination.k8s.io/leases:update",
-  };
-  const std::set<std::string> cluster_wide = {
-      "/nodes:get",
-      "/nodes:list",
-      "/nodes:watch",
-      "storage.k8s.io/storageclasses:get",
-      "storage.k8s.io/storageclasses:list",
-      "storage.k8s.io/storageclasses:watch",
-      "/persistentvolumeclaims:get",
-      "/persistentvolumeclaims:list",
-      "/persistentvolumeclaims:watch",
-      "/persistentvolumeclaims:patch",
-      "/persistentvolumes:get",
-      "/persistentvolumes:list",
-      "/persistentvolumes:watch",
-      "/persistentvolumes:create",
-      "/persistentvolumes:patch",
-      "/persistentvolumes:delete",
-      "/events:create",
-      "/events:patch",
-  };
+  const app::Options options = deployed_options(manifest);
+  std::set<std::string> own_namespace;
+  std::set<std::string> cluster_wide;
+  for (const auto& right : cli::needed_rights()) {
+    std::string what = std::string(right.group) + "/" + std::string(right.resource);
+    if (right.name == cli::Right::Name::kConfigMap) what += "/" + options.configmap_name;
+    if (right.name == cli::Right::Name::kLease) what += "/rancher.io-local-path";
+    what += ":" + std::string(right.verb);
+    (right.in_namespace ? own_namespace : cluster_wide).insert(what);
+  }
   CHECK(rights(manifest.object("Role")) == own_namespace);
   CHECK(rights(manifest.object("ClusterRole")) == cluster_wide);
   for (const std::string kind : {"Role", "ClusterRole"}) {

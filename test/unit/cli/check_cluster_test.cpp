@@ -1,5 +1,7 @@
 #include <doctest/doctest.h>
 
+#include <set>
+
 #include "cli/check.h"
 #include "cli_bed.h"
 #include "fakes/builders.h"
@@ -73,7 +75,7 @@ TEST_CASE("a cluster in which all is well is ok") {
   CHECK(outcome.code == 0);
   CHECK(outcome.out ==
         "Checked:   Deployment local-path-storage/local-path-provisioner, Namespace "
-        "local-path-storage, 30 rights, config.json, helperPod.yaml, 1 StorageClass, 1 node, 0 "
+        "local-path-storage, 28 rights, config.json, helperPod.yaml, 1 StorageClass, 1 node, 0 "
         "volumes\nResult:    ok\n");
 }
 
@@ -86,6 +88,28 @@ TEST_CASE("a missing right is a problem that names its verbs") {
   CHECK(outcome.out.find("PROBLEM:   ServiceAccount local-path-storage/sa\n"
                          "           may not list, watch, create, delete pods in namespace "
                          "local-path-storage\n") != std::string::npos);
+}
+
+TEST_CASE("with a namespace for helper pods, rights there are asked for the daemon's account") {
+  Cluster cluster;
+  json apart = deployment("local-path-storage", 1);
+  apart["metadata"]["namespace"] = "daemon";
+  cluster.serve("/deployments", {apart});
+  std::set<std::string> asked;
+  cluster.transport->on("POST", "subjectaccessreviews").always([&](const Request& request) {
+    const auto spec = json::parse(request.body)["spec"];
+    CHECK(spec["user"] == "system:serviceaccount:daemon:sa");
+    const auto& what = spec["resourceAttributes"];
+    asked.insert(what.value("namespace", "-") + "/" + what.value("resource", "") + "/" +
+                 what.value("name", "*"));
+    return ok({{"status", {{"allowed", true}}}}, 201);
+  });
+  cluster.be_good();
+  CHECK(cluster.run({"check"}).code == 0);
+  CHECK(asked.contains("local-path-storage/pods/*"));
+  CHECK(asked.contains("local-path-storage/configmaps/local-path-config"));
+  CHECK(asked.contains("local-path-storage/leases/rancher.io-local-path"));
+  CHECK(asked.contains("-/persistentvolumes/*"));
 }
 
 TEST_CASE("who may not ask for rights gets a warning, and the rest is checked") {

@@ -98,6 +98,8 @@ struct CliBed {
         cli::Flag{.name = "configmap-name", .placeholder = "NAME", .fallback = "local-path-config"},
         cli::Flag{.name = "config", .placeholder = "FILE"},
         cli::Flag{.name = "leader-elect", .fallback = "false"},
+        cli::Flag{.name = "leader-elect-resource-name", .placeholder = "NAME"},
+        cli::Flag{.name = "leader-elect-resource-namespace", .placeholder = "NAME"},
         cli::Flag{.name = "allow-unsafe-helper-pod-template", .fallback = "false"},
     };
     static constexpr std::array kGroups = {cli::FlagGroup{"Flags", kFlags}};
