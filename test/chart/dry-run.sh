@@ -21,7 +21,7 @@ clean_up() {
   done
 }
 trap clean_up EXIT
-for namespace in local-path-storage node-storage storage kube-system; do
+for namespace in local-path-storage local-path-provisioner node-storage storage kube-system; do
   if ! "$kubectl" get namespace "$namespace" >/dev/null 2>&1; then
     "$kubectl" create namespace "$namespace" >/dev/null
     made+=("$namespace")
@@ -45,5 +45,50 @@ for file in deploy/local-path-storage.yaml deploy/network-policy.yaml examples/*
   takes "$file" -f "$file"
 done
 for folder in examples/*/; do takes "$folder" -k "$folder"; done
+
+# Pod Security: the daemon's pods keep to the level "restricted", helper pods do not. Asked about
+# the pods themselves: of a Deployment the API server would only warn.
+restricted=lpp-restricted
+"$kubectl" create namespace "$restricted" >/dev/null
+made+=("$restricted")
+"$kubectl" label namespace "$restricted" pod-security.kubernetes.io/enforce=restricted >/dev/null
+for _ in $(seq 100); do
+  if "$kubectl" -n "$restricted" get serviceaccount default >/dev/null 2>&1; then break; fi
+  sleep 0.1
+done
+
+objects() { # -f FILE or -k FOLDER: as a stream of JSON
+  "$kubectl" apply --dry-run=client -o json "$@" | jq -c 'if .kind == "List" then .items[] else . end'
+}
+try_restricted() { # POD (JSON)
+  jq -c --arg namespace "$restricted" '{apiVersion: "v1", kind: "Pod", spec: .spec,
+      metadata: {name: "asked", namespace: $namespace}}
+      | del(.spec.serviceAccountName, .spec.serviceAccount, .spec.priorityClassName, .spec.imagePullSecrets)' <<<"$1" |
+    "$kubectl" create --dry-run=server -f - 2>&1
+}
+is_restricted() { # WHAT OPTION...
+  local what=$1 pod output
+  shift
+  pod=$(objects "$@" | jq -c 'select(.kind == "Deployment") | .spec.template')
+  if [ -n "$pod" ] && output=$(try_restricted "$pod"); then
+    passed=$((passed + 1))
+  else
+    printf 'dry-run: %s: the daemon is refused by Pod Security "restricted"\n%s\n' "$what" "$output" >&2
+    failed=$((failed + 1))
+  fi
+}
+is_restricted deploy -k deploy
+is_restricted examples/separate-namespace -k examples/separate-namespace
+for file in test/chart/golden/default.yaml test/chart/golden/helper-namespace.yaml; do
+  is_restricted "$file" -f "$file"
+done
+# The question can be answered with no.
+helper='{"spec": {"containers": [{"name": "a", "image": "b"}], "volumes": [{"name": "data", "hostPath": {"path": "/opt"}}]}}'
+if output=$(try_restricted "$helper") || [[ $output != *'violates PodSecurity "restricted'* ]]; then
+  printf 'dry-run: a pod with a hostPath volume is not refused by Pod Security: %s\n' "$output" >&2
+  failed=$((failed + 1))
+else
+  passed=$((passed + 1))
+fi
 echo "dry-run: $passed passed, $failed failed"
 [ $failed = 0 ]

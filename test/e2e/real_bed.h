@@ -21,6 +21,8 @@ class RealBed final : public TestBed {
   Kube& admin() override { return *admin_; }
   Upstream upstream() const override { return upstream_; }
   std::string daemon_token() const override { return daemon_token_; }
+  /// In place of that of the manifest's ServiceAccount; before anything uses it.
+  void use_daemon_token(std::string token) { daemon_token_ = std::move(token); }
   std::vector<std::string> nodes() const override { return {node_}; }
   /// A real node's disk is this machine's.
   std::string on_disk(const std::string& /*node*/, const std::string& path) const override {

@@ -135,6 +135,8 @@ export LPP_E2E_DAEMON_KUBECONFIG=$state/daemon.kubeconfig
 export LPP_E2E_DAEMON=$daemon
 export LPP_E2E_VOLUMES=$state/volumes
 export LPP_E2E_LOGS=$state/log
+export LPP_E2E_SEPARATE_NAMESPACE=$state/separate-namespace.yaml
+"${kubectl[@]}" kustomize "$root/examples/separate-namespace" >"$LPP_E2E_SEPARATE_NAMESPACE" || exit 1
 
 "$program" --duration=true "${selection[@]}" "$@" > >(tee "$state/log/e2e.log") 2>&1 &
 test_pid=$!

@@ -43,6 +43,17 @@ func helperPodOf(t *testing.T, configMap object) object {
 	return parse(t, text)
 }
 
+// flagOf gives the value of a flag of the Deployment's command, or another.
+func flagOf(objects []object, t *testing.T, name, otherwise string) string {
+	command := at(named(t, objects, "Deployment"), "spec", "template", "spec", "containers", 0, "command").([]any)
+	for i, word := range command {
+		if word == name {
+			return command[i+1].(string)
+		}
+	}
+	return otherwise
+}
+
 func TestTheRulesOfAllRolesAreThoseOfTheManifest(t *testing.T) {
 	raw := rawObjects(t)
 	for name, values := range valueFiles(t) {
@@ -51,6 +62,12 @@ func TestTheRulesOfAllRolesAreThoseOfTheManifest(t *testing.T) {
 			var want []any
 			for _, rule := range named(t, raw, kind)["rules"].([]any) {
 				needsElection := reflect.DeepEqual(at(rule, "resources"), []any{"leases"})
+				if names, ok := at(rule, "resourceNames").([]any); ok { // called as the daemon is told
+					lease := strings.ReplaceAll(flagOf(rendered, t, "--provisioner-name", ""), "/", "-")
+					if names[0] = flagOf(rendered, t, "--configmap-name", ""); needsElection {
+						names[0] = flagOf(rendered, t, "--leader-elect-resource-name", lease)
+					}
+				}
 				if !needsElection || at(values, "leaderElection", "enabled") != false {
 					want = append(want, rule)
 				}

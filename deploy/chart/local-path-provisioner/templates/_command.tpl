@@ -2,9 +2,11 @@
 {{- define "local-path-provisioner.command" -}}
 {{- $args := list "local-path-provisioner" -}}
 {{- if .Values.debug }}{{ $args = append $args "--debug" }}{{ end -}}
-{{- $args = concat $args (list "start" "--config" "/etc/config/config.json") -}}
+{{- $args = concat $args (list "start") -}}
+{{- /* A ConfigMap of another namespace cannot be mounted; it is read through the API. */ -}}
+{{- if not .Values.helperNamespace.name }}{{ $args = concat $args (list "--config" "/etc/config/config.json") }}{{ end -}}
 {{- if .Values.leaderElection.enabled }}{{ $args = append $args "--leader-elect" }}{{ end -}}
-{{- $args = concat $args (list "--service-account-name" (include "local-path-provisioner.serviceAccountName" .)) -}}
+{{- $args = concat $args (list "--service-account-name" (include "local-path-provisioner.helperServiceAccountName" .)) -}}
 {{- $args = concat $args (list "--provisioner-name" (include "local-path-provisioner.provisionerName" .)) -}}
 {{- $args = concat $args (list "--helper-image" (include "local-path-provisioner.helperImage" .)) -}}
 {{- $args = concat $args (list "--configmap-name" .Values.configmap.name) -}}

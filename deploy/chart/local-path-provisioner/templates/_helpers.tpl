@@ -17,6 +17,19 @@
 {{- default .Release.Namespace .Values.namespaceOverride -}}
 {{- end -}}
 
+{{- define "local-path-provisioner.helperServiceAccountName" -}}
+{{- if .Values.helperNamespace.name -}}
+{{- .Values.helperNamespace.serviceAccount -}}
+{{- else -}}
+{{- include "local-path-provisioner.serviceAccountName" . -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the helper pods run; the ConfigMap and the lease are there too. */}}
+{{- define "local-path-provisioner.helperNamespace" -}}
+{{- default (include "local-path-provisioner.namespace" .) .Values.helperNamespace.name -}}
+{{- end -}}
+
 {{- define "local-path-provisioner.selectorLabels" -}}
 app.kubernetes.io/name: {{ include "local-path-provisioner.name" . }}
 app.kubernetes.io/instance: {{ .Release.Name }}
@@ -139,13 +152,17 @@ httpGet: {path: {{ .path }}, port: health}
 {{- define "local-path-provisioner.leaseRule" -}}
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
-  verbs: [get, create, update]
+  verbs: [create] # has no name yet
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [{{ default (include "local-path-provisioner.provisionerName" . | replace "/" "-") .Values.leaderElection.resourceName | quote }}]
+  verbs: [get, update]
 {{- end -}}
 
 {{/* The lease's namespace when it is not the provisioner's own. */}}
 {{- define "local-path-provisioner.foreignLeaseNamespace" -}}
 {{- $namespace := .Values.leaderElection.resourceNamespace -}}
-{{- if and .Values.leaderElection.enabled $namespace (ne $namespace (include "local-path-provisioner.namespace" .)) -}}
+{{- if and .Values.leaderElection.enabled $namespace (ne $namespace (include "local-path-provisioner.helperNamespace" .)) -}}
 {{- $namespace -}}
 {{- end -}}
 {{- end -}}

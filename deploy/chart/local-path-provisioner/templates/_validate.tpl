@@ -1,6 +1,7 @@
 {{/* What the schema cannot say: values that cannot work together, each with a way out. */}}
 {{- define "local-path-provisioner.validate" -}}
 {{- $namespace := include "local-path-provisioner.namespace" . -}}
+{{- $helperNamespace := include "local-path-provisioner.helperNamespace" . -}}
 
 {{- if and (gt (int .Values.replicaCount) 1) (not .Values.leaderElection.enabled) -}}
 {{- fail "replicaCount above 1 needs leaderElection.enabled: true" -}}
@@ -8,9 +9,12 @@
 {{- if and .Values.namespace.create (eq $namespace .Release.Namespace) -}}
 {{- fail (printf "namespace.create: Helm's own namespace %q exists already; set namespaceOverride to another, or label this one: kubectl label namespace %s pod-security.kubernetes.io/enforce=privileged" $namespace $namespace) -}}
 {{- end -}}
+{{- if eq .Values.helperNamespace.name $namespace -}}
+{{- fail "helperNamespace.name: that is the provisioner's own namespace; leave it empty" -}}
+{{- end -}}
 {{- with .Values.configmap.helperPod.namespaceOverride -}}
-{{- if ne . $namespace -}}
-{{- fail (printf "configmap.helperPod.namespaceOverride: helper pods run in the provisioner's namespace %q; leave it empty, or move everything with namespaceOverride" $namespace) -}}
+{{- if ne . $helperNamespace -}}
+{{- fail (printf "configmap.helperPod.namespaceOverride: helper pods run in namespace %q; leave it empty, and name another one in helperNamespace.name" $helperNamespace) -}}
 {{- end -}}
 {{- end -}}
 
