@@ -142,7 +142,7 @@ TEST_CASE("who may not read Deployments and the namespace is told so, and rights
   CHECK(outcome.out.find("Namespace local-path-storage\n           not checked: ") !=
         std::string::npos);
   CHECK(outcome.out.find("no Deployment runs") == std::string::npos);
-  CHECK(outcome.out.find("30 rights") != std::string::npos);
+  CHECK(outcome.out.find("28 rights") != std::string::npos);
 }
 
 TEST_CASE("two provisioners of one name, and one that is not ready, are problems") {
