@@ -227,10 +227,10 @@ int run_check(const Given& given, Context& context) {
   if (!files || flags.given("kubeconfig") || flags.given("context")) {
     const auto cluster = Cluster::open(context, flags);
     if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
+    Progress progress(context, "checking the cluster");
     if (const auto reached = (*cluster)->version(); !reached.ok()) {
       return fail(context, kName, reached.error(), kExitProblem);
     }
-    Progress progress(context, "checking the cluster");
     check_cluster(**cluster, context, flags, checked, findings);
   }
   const bool ok = count(findings, true) == 0 && (!strict || findings.all.empty());

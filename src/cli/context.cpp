@@ -94,7 +94,9 @@ int run(const Call& call, Context& context) {
 }
 
 int fail(Context& context, std::string_view command, const Error& error, int exit_code) {
-  context.err(fmt::format("{} {}: {}\n", context.program, command, error.message));
+  // What a command waits for may stand in the line still.
+  const std::string_view erase = context.terminal.progress ? kEraseLine : std::string_view();
+  context.err(fmt::format("{}{} {}: {}\n", erase, context.program, command, error.message));
   return exit_code;
 }
 

@@ -21,6 +21,9 @@ struct Terminal {
   int width = 0;          // columns of standard output; 0 = not a terminal, never shortened
 };
 
+/// Takes away what stands in a terminal's line.
+inline constexpr std::string_view kEraseLine = "\r\x1b[K";
+
 /// A way to the API server.
 struct Connection {
   std::unique_ptr<k8s::Transport> transport{};

@@ -10,7 +10,8 @@
 namespace lpp::cli {
 
 /// Says on a terminal what a command waits for, once that takes longer than a second; the line goes
-/// with the object. Does nothing without a terminal. One thread calls it.
+/// with the object, and with a signal that ends the process. Does nothing without a terminal. One
+/// thread calls it, and there is one object at a time.
 class Progress {
  public:
   Progress(Context& context, std::string what);
