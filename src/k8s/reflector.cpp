@@ -83,15 +83,14 @@ Duration Reflector::step(const std::stop_token& stop) {
 }
 
 Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
-  ListOptions options{.label_selector = options_.label_selector,
-                      .field_selector = options_.field_selector,
-                      .continue_token = continue_token_,
-                      .resource_version = resource_version_,
-                      .metadata_only = options_.metadata_only,
-                      .detail = options_.detail};
-  // "Not older than" a version is answered from the server's cache, in one piece (rule C3.2).
-  const bool not_older_than = !resource_version_.empty() && resource_version_ != "0";
-  if (paging_ && !not_older_than) options.limit = options_.page_size;
+  // Without a version, always: the server honours `limit` only then (rule C3.2), so no more than a
+  // page is ever held; and nothing is older than what was seen before.
+  const ListOptions options{.label_selector = options_.label_selector,
+                            .field_selector = options_.field_selector,
+                            .limit = paging_ ? options_.page_size : 0,
+                            .continue_token = continue_token_,
+                            .metadata_only = options_.metadata_only,
+                            .detail = options_.detail};
 
   // Our stop ends the request too, not only the client's.
   std::stop_source either;
@@ -146,9 +145,6 @@ Duration Reflector::list_failed(const Error& error) {
     paging_ = false;
     return report("list, next page", error, Duration::zero());
   }
-  if (error.is(ErrorCode::kExpired)) return relist_consistently(error);
-  // A version that the server does not understand will not be understood later either.
-  if (error.is(ErrorCode::kInvalid)) resource_version_.clear();
   // A page that failed is asked for again: its token stays valid for minutes.
   return report("list", error, next_backoff(error));
 }
@@ -184,8 +180,14 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
   switch (error.code) {
     case ErrorCode::kCancelled:
       return Duration::zero();
-    case ErrorCode::kExpired:
-      return relist_consistently(error);
+    case ErrorCode::kExpired: {
+      // A list at once, unless that did not help: a server that keeps saying "expired" must not be
+      // hammered.
+      state_ = State::kEmpty;
+      const bool again = std::exchange(expired_before_, true);
+      return report("version expired, listing again", error,
+                    again ? next_backoff(error) : Duration::zero());
+    }
     case ErrorCode::kTooManyRequests:
       return report("watch", error, next_backoff(error));
     case ErrorCode::kTimeout:
@@ -237,16 +239,6 @@ bool Reflector::on_frame(std::string_view line) {
   }
   resource_version_ = std::move(version);
   return true;
-}
-
-Duration Reflector::relist_consistently(const Error& error) {
-  state_ = State::kEmpty;
-  const bool again = expired_before_ || resource_version_.empty();
-  resource_version_.clear();
-  expired_before_ = true;
-  // At once, unless that did not help: a server that keeps saying "expired" must not be hammered.
-  return report("version expired, listing again", error,
-                again ? next_backoff(error) : Duration::zero());
 }
 
 Duration Reflector::next_backoff(const Error& error) {

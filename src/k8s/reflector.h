@@ -53,7 +53,8 @@ struct ReflectorStats {
 };
 
 /// List and watch as one explicit state machine (after kube-rs' kube_runtime::watcher and
-/// client-go's Reflector; behaviour rules C3 and C4). step() runs on one thread only; stats() on
+/// client-go's Reflector; behaviour rules C3 and C4, except that every list is a consistent one, in
+/// pages: the memory of a list is that of a page). step() runs on one thread only; stats() on
 /// any.
 class Reflector {
  public:
@@ -88,8 +89,6 @@ class Reflector {
   void enter_sink();
   void leave_sink();
 
-  /// Goes back to a list that the server must answer with its newest state.
-  Duration relist_consistently(const Error& error);
   Duration next_backoff(const Error& error);
   Duration report(std::string_view what, const Error& error, Duration wait);
 
@@ -100,13 +99,13 @@ class Reflector {
   ReflectorStats stats_;
 
   State state_ = State::kEmpty;
-  std::string resource_version_ = "0";  // of the next list or watch
-  std::string continue_token_;          // of the next page; set in kListing only
-  bool begun_ = false;                  // the sink knows of the list in progress
-  bool paging_ = true;                  // false after an expired continue token: one full list
-  bool expired_before_ = false;         // a 410 since the last good watch: the next one waits
-  std::uint64_t frames_ = 0;            // in the current watch
-  std::optional<Error> frame_error_;    // what an ERROR frame said, or what is wrong with a frame
+  std::string resource_version_;      // of the next watch; set in kListed only
+  std::string continue_token_;        // of the next page; set in kListing only
+  bool begun_ = false;                // the sink knows of the list in progress
+  bool paging_ = true;                // false after an expired continue token: one full list
+  bool expired_before_ = false;       // a 410 since the last good watch: the next one waits
+  std::uint64_t frames_ = 0;          // in the current watch
+  std::optional<Error> frame_error_;  // what an ERROR frame said, or what is wrong with a frame
   int failures_in_a_row_ = 0;
   TimePoint last_failure_{};
 };
