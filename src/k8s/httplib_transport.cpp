@@ -210,6 +210,20 @@ class HttplibTransport final : public Transport {
   }
 
   Result<Response> round_trip(const Request& request, const std::stop_token& stop) override {
+    return call(request, nullptr, stop);
+  }
+
+  Result<Response> stream(const Request& request, const ChunkSink& sink,
+                          const std::stop_token& stop) override {
+    return call(request, &sink, stop);
+  }
+
+ private:
+  using ConnectionPtr = std::unique_ptr<Connection>;
+
+  /// `sink` is null for round_trip.
+  Result<Response> call(const Request& request, const ChunkSink* sink,
+                        const std::stop_token& stop) {
     if (stop.stop_requested()) return cancelled();
     CallGuard::Call call(guard_, clock_.now() + request.timeout, stop);
     LPP_ASSIGN_OR_RETURN(Credentials credentials, authenticator_->credentials(stop),
@@ -221,27 +235,12 @@ class HttplibTransport final : public Transport {
     auto connection =
         pool_.take([&](const Connection& idle) { return idle.tls() == *tls && idle.quiet(); });
     if (connection != nullptr) {
-      Attempt first = attempt(std::move(connection), request, credentials, nullptr, call);
+      Attempt first = attempt(std::move(connection), request, credentials, sink, call);
       if (!first.repeatable || request.method != "GET") return std::move(first.result);
     }
     LPP_ASSIGN_OR_RETURN(connection, make_connection(*tls), "connect");
-    return attempt(std::move(connection), request, credentials, nullptr, call).result;
+    return attempt(std::move(connection), request, credentials, sink, call).result;
   }
-
-  Result<Response> stream(const Request& request, const ChunkSink& sink,
-                          const std::stop_token& stop) override {
-    if (stop.stop_requested()) return cancelled();
-    CallGuard::Call call(guard_, clock_.now() + request.timeout, stop);
-    LPP_ASSIGN_OR_RETURN(Credentials credentials, authenticator_->credentials(stop),
-                         "authenticate");
-    auto tls = current_tls(credentials);
-    if (!tls.ok()) return std::move(tls).error();
-    LPP_ASSIGN_OR_RETURN(auto connection, make_connection(*tls), "connect");
-    return attempt(std::move(connection), request, credentials, &sink, call).result;
-  }
-
- private:
-  using ConnectionPtr = std::unique_ptr<Connection>;
 
   Result<std::shared_ptr<const TlsContext>> current_tls(const Credentials& credentials) {
     if (!config_.https) return std::shared_ptr<const TlsContext>();
@@ -276,8 +275,7 @@ class HttplibTransport final : public Transport {
     return built;
   }
 
-  /// One request on this connection, which goes back to the pool if it can serve again. `sink` is
-  /// null for round_trip.
+  /// One request on this connection, which goes back to the pool if it can serve again.
   Attempt attempt(ConnectionPtr connection, const Request& request, const Credentials& credentials,
                   const ChunkSink* sink, CallGuard::Call& call) {
     httplib::Request built = build(request, credentials);
@@ -317,7 +315,7 @@ class HttplibTransport final : public Transport {
     made.repeatable = !made.result.ok() && connection->reused() && !receiver.answered &&
                       ended == CallGuard::Ended::kNo;
     if (made.result.ok() && made.result->status == 401) authenticator_->refused();
-    if (complete && sink == nullptr && ended == CallGuard::Ended::kNo && connection->quiet()) {
+    if (complete && ended == CallGuard::Ended::kNo && connection->quiet()) {
       pool_.give_back(std::move(connection));
     }
     return made;

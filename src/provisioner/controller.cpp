@@ -2,13 +2,12 @@
 
 #include <exception>
 #include <string>
-#include <thread>
-#include <vector>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "k8s/work_queue.h"
 #include "provisioner/claim_reconciler.h"
+#include "provisioner/crew.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_reconciler.h"
 
@@ -25,8 +24,9 @@ ClaimKey key_of(const k8s::PersistentVolumeClaim& claim) {
 
 /// Takes keys and runs one step each until the queue is shut down.
 template <typename Queue, typename Step>
-void work(Queue& queue, const Step& step) {
+void work(Crew& crew, Queue& queue, const Step& step) {
   while (const auto key = queue.get()) {
+    const Crew::Busy busy(crew);
     Action action = Action::retry();
     try {
       action = step(*key);
@@ -60,27 +60,32 @@ struct Controller::Term {
         claim_attempts(world.clock, kBackoff, options.provisioning_retry_count),
         volume_attempts(world.clock, kBackoff, options.deletion_retry_count),
         claim_reconciler(world, claim_attempts),
-        volume_reconciler(world, volume_attempts) {
-    for (int i = 0; i < options.worker_threads; ++i) {
-      workers.emplace_back([this, i] {
-        set_thread_name("work-claim-" + std::to_string(i));
-        work(claims, [this](const ClaimKey& key) {
-          return claim_reconciler.step(key, claims.waiting_since(key));
-        });
-      });
-      workers.emplace_back([this, i] {
-        set_thread_name("work-vol-" + std::to_string(i));
-        work(volumes, [this](const std::string& name) {
-          return volume_reconciler.step(name, volumes.waiting_since(name));
-        });
-      });
-    }
+        volume_reconciler(world, volume_attempts),
+        claim_workers("work-claim-", static_cast<std::size_t>(options.worker_threads),
+                      [this] {
+                        work(claim_workers, claims, [this](const ClaimKey& key) {
+                          return claim_reconciler.step(key, claims.waiting_since(key));
+                        });
+                      }),
+        volume_workers("work-vol-", static_cast<std::size_t>(options.worker_threads), [this] {
+          work(volume_workers, volumes, [this](const std::string& name) {
+            return volume_reconciler.step(name, volumes.waiting_since(name));
+          });
+        }) {}
+  ~Term() { stop(); }
+  Term(const Term&) = delete;
+  Term& operator=(const Term&) = delete;
+
+  void start() {
+    claim_workers.start();
+    volume_workers.start();
   }
 
   void stop() {
     claims.shutdown();
     volumes.shutdown();
-    workers.clear();  // joins
+    claim_workers.join();
+    volume_workers.join();
   }
 
   k8s::WorkQueue<ClaimKey> claims;
@@ -89,7 +94,8 @@ struct Controller::Term {
   Attempts volume_attempts;
   ClaimReconciler claim_reconciler;
   VolumeReconciler volume_reconciler;
-  std::vector<std::jthread> workers;
+  Crew claim_workers;
+  Crew volume_workers;
 };
 
 Controller::Controller(World& world, helperpod::HelperPodRunner& runner, Informers informers,
@@ -106,6 +112,7 @@ Controller::~Controller() { stop_working(); }
 
 void Controller::start_working() {
   auto term = std::make_shared<Term>(world_, options_, claim_stats_, volume_stats_);
+  term->start();
   {
     MutexLock lock(mutex_);
     term_ = term;
