@@ -5,7 +5,12 @@ find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(fmt 9.1 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
-pkg_check_modules(yaml_cpp REQUIRED IMPORTED_TARGET yaml-cpp)
+# Linked in: a shared library costs more memory than the part of it that is used.
+find_path(YAML_CPP_INCLUDE yaml-cpp/yaml.h REQUIRED)
+find_library(YAML_CPP_LIBRARY NAMES libyaml-cpp.a yaml-cpp REQUIRED)
+add_library(yaml_cpp INTERFACE)
+target_include_directories(yaml_cpp SYSTEM INTERFACE "${YAML_CPP_INCLUDE}")
+target_link_libraries(yaml_cpp INTERFACE "${YAML_CPP_LIBRARY}")
 # pkg-config, because its -D flags change the layout of cpp-httplib's classes.
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
 # The metrics' data model and text format; we serve them ourselves.
