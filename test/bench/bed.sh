@@ -21,7 +21,7 @@ HOLLOW=$BUILD/test/hollow/lpp-hollow-kubelet
 BENCH=$BUILD/test/bench/lpp-bench
 HEALTH_PORT=$((LPP_E2E_PORT_BASE + 10))
 PEER_TUNED_ARGS=${PEER_TUNED_ARGS:---worker-threads 100 --kube-client-qps 1000 --kube-client-burst 2000}
-PROVISIONER= # what runs: ours, peer, tuned, floor or nothing
+PROVISIONER= # what runs: ours, peer, tuned, floor, floor-pod or nothing
 
 say() { printf 'bench: %s\n' "$*" >&2; }
 
@@ -73,7 +73,7 @@ provisioner_stop() {
 }
 
 # Sets PROGRAM, FLAGS (of that kind of provisioner) and AUDIT_USER.
-provisioner_command() { # ours|peer|tuned|floor
+provisioner_command() { # ours|peer|tuned|floor|floor-pod
   local user=bench-peer words=()
   FLAGS=(start --config "$LPP_E2E_STATE/config.json" --namespace local-path-storage)
   case $1 in
@@ -89,14 +89,19 @@ provisioner_command() { # ours|peer|tuned|floor
       PROGRAM=${PEER_TUNED_BIN:-${PEER_BIN:?names no program}}
       read -ra words <<<"$PEER_TUNED_ARGS"
       FLAGS+=(--kubeconfig "$LPP_E2E_STATE/peer.kubeconfig" "${words[@]}") ;;
-    floor)
+    floor | floor-pod)
       PROGRAM=$BENCH
-      FLAGS=(floor --kubeconfig "$LPP_E2E_STATE/peer.kubeconfig") ;;
+      FLAGS=(floor --kubeconfig "$LPP_E2E_STATE/peer.kubeconfig" --base "$LPP_E2E_STATE/volumes")
+      if [ "$1" = floor-pod ]; then
+        kctl --namespace local-path-storage get configmap local-path-config \
+          -o jsonpath='{.data.helperPod\.yaml}' >"$LPP_E2E_STATE/helperPod.yaml"
+        FLAGS+=(--pod-template "$LPP_E2E_STATE/helperPod.yaml")
+      fi ;;
   esac
   AUDIT_USER=system:serviceaccount:local-path-storage:$user
 }
 
-provisioner_start() { # ours|peer|tuned|floor [FLAGS...]
+provisioner_start() { # ours|peer|tuned|floor|floor-pod [FLAGS...]
   local kind=$1
   shift
   provisioner_stop
@@ -104,7 +109,7 @@ provisioner_start() { # ours|peer|tuned|floor [FLAGS...]
   HEALTH_PORT=$HEALTH_PORT start provisioner "$PROGRAM" "${FLAGS[@]}" "$@"
   case $kind in
     ours) wait_until 60 "the daemon's readiness" provisioner ready ;;
-    floor) wait_until 60 "the floor" provisioner grep -q '^ready' "$LOG/provisioner.log" ;;
+    floor*) wait_until 60 "the floor" provisioner grep -q '^ready' "$LOG/provisioner.log" ;;
     *) sleep 3 ;; # it has no sign of readiness that all versions share
   esac
   PROVISIONER=$kind

@@ -38,8 +38,8 @@ constexpr const char* kUsage = R"(lpp-bench COMMAND --kubeconfig FILE [flags]
   startup  start a provisioner some times
              --program FILE  --arg TEXT ...  --env NAME=VALUE ...  --rounds N (3)
   floor    the least API calls that provision and delete, until SIGTERM; prints "ready"
-             --connections N (32)  --real true|false (false)  --base PATH  --image NAME
-             --class NAME  --helper-namespace NAME
+             --connections N (32)  --base PATH  --image NAME  --class NAME
+             --helper-namespace NAME  --pod-template FILE    helperPod.yaml: pods as the daemon's
 
 load, sample and startup also take what they measure; --kubeconfig is not for sample and startup:
   --audit-log FILE --audit-user NAME   requests of the provisioner

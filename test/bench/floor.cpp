@@ -1,13 +1,17 @@
 #include "bench/floor.h"
 
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "helperpod/manifest.h"
 
 namespace lpp::bench {
 
 namespace {
 
+using helperpod::HelperAction;
 using nlohmann::json;
 
 constexpr const char* kFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
@@ -15,6 +19,7 @@ constexpr const char* kSelectedNode = "volume.kubernetes.io/selected-node";
 constexpr const char* kPathNode = "local.path.provisioner/selected-node";
 constexpr const char* kLabel = "bench-floor";
 constexpr const char* kVolume = "bench-floor/volume";
+constexpr const char* kServiceAccount = "local-path-provisioner-service-account";
 
 json part(const json& object, const char* name) { return object.value(name, json::object()); }
 
@@ -37,7 +42,8 @@ class Floor::Sink final : public k8s::ReflectorSink {
 };
 
 std::set<std::string> floor_flags() {
-  return {"kubeconfig", "helper-namespace", "class", "image", "base", "real", "connections"};
+  return {"kubeconfig", "helper-namespace", "class",      "image",
+          "base",       "pod-template",     "connections"};
 }
 
 Result<FloorOptions> floor_options(const Arguments& arguments) {
@@ -46,7 +52,13 @@ Result<FloorOptions> floor_options(const Arguments& arguments) {
   options.storage_class = arguments.text("class", options.storage_class);
   options.image = arguments.text("image", options.image);
   options.base = arguments.text("base", options.base);
-  options.real_directories = arguments.text("real") == "true";
+  if (const std::string file = arguments.text("pod-template"); !file.empty()) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) return invalid("--pod-template: cannot read " + file);
+    const std::string yaml{std::istreambuf_iterator<char>(in), {}};
+    LPP_ASSIGN_OR_RETURN(options.pod_template, helperpod::parse_template(yaml, file, true),
+                         "--pod-template");
+  }
   LPP_ASSIGN_OR_RETURN(options.connections, arguments.number("connections", options.connections),
                        "floor");
   if (options.connections == 0) return invalid("--connections must be at least 1");
@@ -123,7 +135,8 @@ void Floor::claim_seen(const json& claim) {
     MutexLock lock(mutex_);
     claims_[volume] = std::make_shared<const json>(claim);
   }
-  if (first_time("create " + volume)) add([=, this] { return create_pod(false, volume, node); });
+  if (first_time("create " + volume))
+    add([=, this] { return create_pod(HelperAction::kCreate, volume, node); });
 }
 
 void Floor::volume_seen(const json& volume) {
@@ -132,7 +145,8 @@ void Floor::volume_seen(const json& volume) {
   const std::string node = part(meta, "annotations").value(kPathNode, "");
   if (part(volume, "status").value("phase", "") != "Released") return;
   if (part(volume, "spec").value("storageClassName", "") != options_.storage_class) return;
-  if (first_time("delete " + name)) add([=, this] { return create_pod(true, name, node); });
+  if (first_time("delete " + name))
+    add([=, this] { return create_pod(HelperAction::kDelete, name, node); });
 }
 
 void Floor::pod_seen(const json& pod) {
@@ -168,35 +182,46 @@ void Floor::pod_seen(const json& pod) {
   });
 }
 
-Result<void> Floor::create_pod(bool deletes, const std::string& volume, const std::string& node) {
-  const char* what = deletes ? "delete" : "create";
-  const std::string script = options_.real_directories
-                                 ? (deletes ? "rm -rf " : "mkdir -m 777 -p ") + path_of(volume)
-                                 : "true";
-  json container = {{"name", "helper-pod"},
-                    {"image", options_.image},
-                    {"imagePullPolicy", "IfNotPresent"},
-                    {"command", {"/bin/sh", "-c", script}}};
-  json spec = {{"restartPolicy", "Never"},
-               {"nodeName", node},
-               {"serviceAccountName", "local-path-provisioner-service-account"},
-               {"automountServiceAccountToken", false},
-               {"tolerations", json::array({{{"operator", "Exists"}}})}};
-  if (options_.real_directories) {
-    container["volumeMounts"] = json::array({{{"name", "data"}, {"mountPath", options_.base}}});
-    spec["volumes"] =
-        json::array({{{"name", "data"},
-                      {"hostPath", {{"path", options_.base}, {"type", "DirectoryOrCreate"}}}}});
+Result<json> Floor::pod_object(HelperAction action, const std::string& volume,
+                               const std::string& node) const {
+  if (options_.pod_template) {
+    const helperpod::Operation operation{.action = action,
+                                         .volume_name = volume,
+                                         .owner_uid = volume,
+                                         .storage_class = options_.storage_class,
+                                         .node = node,
+                                         .base_path = options_.base,
+                                         .path = path_of(volume),
+                                         .size_bytes = 1 << 20};
+    return helperpod::make_pod(*options_.pod_template, operation,
+                               {.provisioner_name = kLabel,
+                                .ns = options_.helper_ns,
+                                .service_account = kServiceAccount,
+                                .config_map = "local-path-config",
+                                .helper_image = options_.image});
   }
-  spec["containers"] = json::array({container});
-  const auto made = client_.create(k8s::kPods, options_.helper_ns,
-                                   {{"apiVersion", "v1"},
-                                    {"kind", "Pod"},
-                                    {"metadata",
-                                     {{"name", std::string("floor-") + what + "-" + volume},
-                                      {"labels", {{kLabel, what}}},
-                                      {"annotations", {{kVolume, volume}}}}},
-                                    {"spec", spec}});
+  const json container = {{"name", "helper-pod"},
+                          {"image", options_.image},
+                          {"imagePullPolicy", "IfNotPresent"},
+                          {"command", {"/bin/true"}}};
+  return json{{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", {{"name", "floor-" + std::string(to_string(action)) + "-" + volume}}},
+              {"spec",
+               {{"restartPolicy", "Never"},
+                {"nodeName", node},
+                {"serviceAccountName", kServiceAccount},
+                {"automountServiceAccountToken", false},
+                {"containers", json::array({container})},
+                {"tolerations", json::array({{{"operator", "Exists"}}})}}}};
+}
+
+Result<void> Floor::create_pod(HelperAction action, const std::string& volume,
+                               const std::string& node) {
+  LPP_ASSIGN_OR_RETURN(json pod, pod_object(action, volume, node), "pod");
+  pod["metadata"]["labels"][kLabel] = to_string(action);
+  pod["metadata"]["annotations"][kVolume] = volume;
+  const auto made = client_.create(k8s::kPods, options_.helper_ns, pod);
   if (!made.ok()) return made.error().wrap("pod");
   return {};
 }

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <stop_token>
 #include <string>
@@ -15,6 +16,8 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "bench/arguments.h"
+#include "helperpod/operation.h"
+#include "helperpod/template.h"
 #include "k8s/api_client.h"
 #include "k8s/reflector.h"
 
@@ -26,8 +29,10 @@ struct FloorOptions {
   std::string provisioner = "rancher.io/local-path";
   std::string image = "rancher/library-busybox:1.32.1";
   std::string base = "/opt/local-path-provisioner";
-  bool real_directories = false;  // helper pods that make and remove them, for a real node
-  std::size_t connections = 32;   // calls at once
+  /// Helper pods as the daemon makes them, from this template: the scripts of the namespace's
+  /// ConfigMap really run. Without it bare pods that do nothing.
+  std::optional<helperpod::Template> pod_template{};
+  std::size_t connections = 32;  // calls at once
 };
 
 std::set<std::string> floor_flags();
@@ -58,7 +63,10 @@ class Floor {
   bool first_time(const std::string& text);
   void add(Call call);
   void work(const std::stop_token& stop);
-  Result<void> create_pod(bool deletes, const std::string& volume, const std::string& node);
+  Result<void> create_pod(helperpod::HelperAction action, const std::string& volume,
+                          const std::string& node);
+  Result<nlohmann::json> pod_object(helperpod::HelperAction action, const std::string& volume,
+                                    const std::string& node) const;
   Result<void> create_volume(const nlohmann::json& claim, const std::string& volume,
                              const std::string& node);
   Result<void> remove_pod(const std::string& name);

@@ -43,7 +43,7 @@ def times_to_bound(runs):
             continue
         for kind, results in kinds.items():
             values = [r["create"]["seconds"] for r in rounds(results) if r["create"]["complete"]]
-            if values:
+            if values and kind in COLOURS:
                 claims = next(iter(results.values()))["claims"]
                 points.setdefault(kind, {})[claims] = statistics.median(values)
     return points
@@ -79,7 +79,7 @@ def memory_bars(runs):
         values = {}
         for kind, results in runs.get(case, {}).items():
             found = [v for v in (pick(r) for r in results.values()) if v]
-            if found and kind != "floor":
+            if found and kind in COLOURS and kind != "floor":
                 values[kind] = statistics.median(found) / 1024
         return values
 

@@ -10,8 +10,8 @@ import re
 import statistics
 import sys
 
-NAMES = {"ours": "this", "floor": "floor", "peer": "peer", "tuned": "peer, tuned"}
-ORDER = ["floor", "ours", "tuned", "peer"]
+NAMES = {"ours": "this", "floor": "floor", "floor-pod": "floor, same pods", "peer": "peer", "tuned": "peer, tuned"}
+ORDER = ["floor", "floor-pod", "ours", "tuned", "peer"]
 
 
 def load(path):
@@ -127,7 +127,7 @@ def work_ratios(kinds, other, phase):
 def ratio_table(runs):
     rows = []
     for case in sorted((c for c in runs if is_load(runs[c])), key=case_key):
-        for other in ("floor", "tuned", "peer"):
+        for other in ("floor", "floor-pod", "tuned", "peer"):
             pairs = [ratios(runs[case], other, phase) for phase in ("create", "delete")]
             if pairs[0]:
                 pairs += [work_ratios(runs[case], other, phase) for phase in ("create", "delete")]
