@@ -7,12 +7,11 @@
 
 namespace lpp::k8s {
 
-/// Reading what the API server sends, without holding more of it than is looked at: the fields
-/// "managedFields", which nobody here reads and which are a third of an object, are skipped while
-/// reading. Free functions without state; they never throw.
+/// Reading what the API server sends, without holding more of it than is looked at: arrays called
+/// "managedFields", which nobody here reads and which are a third of an object, are left out. Free
+/// functions without state; they never throw.
 
-/// kNoContainers: neither are the fields of "spec" that say what a pod is made of, the largest part
-/// of it.
+/// kNoContainers: so are the arrays that say what a pod is made of, the largest part of it.
 enum class Detail { kAll, kNoContainers };
 
 /// A JSON text as a value; discarded (is_discarded()) when it is not JSON or nested too deeply.

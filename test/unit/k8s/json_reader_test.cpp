@@ -30,15 +30,21 @@ TEST_CASE("read_json gives what a JSON parser gives, without the fields of field
        {R"({})", R"([])", R"({"a":[1,-2,3.5,true,false,null,"x",[],{}],"b":{"c":{"d":[[1],[2]]}}})",
         R"("text")", R"(12)", R"({"items":[1,{"a":2}]})", R"({"a":1,"a":2})",
         R"({"metadata":{"name":"n","annotations":{"managedFields":"mine"}}})",
-        R"({"metadata":"text","managedFields":[1]})", R"({"data":{"metadata":"managedFields"}})"}) {
+        R"({"metadata":"text","managedFields":{"a":[1]}})", R"(["managedFields",[1]])",
+        R"({"text":"\"managedFields\":[1,2]","x\"managedFields":[1],"managedFields":3,"[":[]})",
+        R"({"data":{"metadata":"managedFields"}})", R"(":[")"}) {
     CAPTURE(text);
     CHECK(read_json(text) == json::parse(text));
   }
   CHECK(
       read_json(R"({"metadata":{"managedFields":[{"a":{"metadata":{}}}],"name":"n"},"spec":1})") ==
       json::parse(R"({"metadata":{"name":"n"},"spec":1})"));
-  CHECK(read_json(R"({"metadata":{"managedFields":null,"name":"n"}})") ==
-        json::parse(R"({"metadata":{"name":"n"}})"));
+  CHECK(read_json(R"({"managedFields":[1]})") == json::parse("{}"));
+  CHECK(read_json(R"({"a":1,"managedFields":[["]\\\"]",[]],{"managedFields":[2]}]})") ==
+        json::parse(R"({"a":1})"));
+  CHECK(read_json(
+            R"({"a":[1],"managedFields":[1],"managedFields":[2],"b":[3],"managedFields":[]})") ==
+        json::parse(R"({"a":[1],"b":[3]})"));
   // The object within a watch frame has metadata of its own.
   CHECK(read_json(R"({"type":"ADDED","object":{"metadata":{"managedFields":[1],"uid":"u"}}})") ==
         json::parse(R"({"type":"ADDED","object":{"metadata":{"uid":"u"}}})"));
@@ -47,7 +53,8 @@ TEST_CASE("read_json gives what a JSON parser gives, without the fields of field
 TEST_CASE("read_json refuses what is not JSON, cut short, or nested without end") {
   for (const std::string text :
        {"", "{", "[1,", R"({"a":)", R"({"a":1}})", "nul", R"({"metadata":{"managedFields":[)",
-        "\x01", R"({"a":"\ud800"})", R"({"a":1e999})"}) {
+        R"({"managedFields":["])", R"({"managedFields":["\)", R"("managedFields":[1])", R"(":[)",
+        R"("managedFields":[])", "\x01", R"({"a":"\ud800"})", R"({"a":1e999})"}) {
     CAPTURE(text);
     CHECK(read_json(text).is_discarded());
   }
@@ -59,9 +66,9 @@ TEST_CASE("read_json refuses what is not JSON, cut short, or nested without end"
 TEST_CASE("what a pod is made of is skipped when nobody looks at it") {
   const std::string pod =
       R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n","volumes":[{}],"containers":[{"volumes":1}],)"
-      R"("tolerations":[],"initContainers":null},"status":{"containers":[1]}})";
+      R"("tolerations":[],"initContainers":null},"status":{"phase":"Failed"}})";
   const auto expected = json::parse(
-      R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n"},"status":{"containers":[1]}})");
+      R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n","initContainers":null},"status":{"phase":"Failed"}})");
   CHECK(read_json(pod) == json::parse(pod));
   CHECK(read_json(pod, Detail::kNoContainers) == expected);
   CHECK(read_json(R"({"object":)" + pod + "}", Detail::kNoContainers)["object"] == expected);
