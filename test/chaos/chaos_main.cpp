@@ -1,0 +1,104 @@
+// lpp-chaos: the real daemon under a random schedule of faults on an embedded cluster.
+
+#include <cstdio>
+#include <cxxopts.hpp>
+#include <filesystem>
+#include <random>
+#include <string>
+
+#include "base/log.h"
+#include "chaos/chaos_run.h"
+#include "chaos/embedded_faults.h"
+#include "harness/embedded/embedded_bed.h"
+#include "harness/temp_dir.h"
+
+namespace {
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a program
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a program
+
+void print_counts(const char* what, const std::map<std::string, std::size_t>& counts) {
+  std::size_t total = 0;
+  for (const auto& [name, count] : counts) total += count;
+  std::printf("%s: %zu\n", what, total);
+  for (const auto& [name, count] : counts) std::printf("  %8zu %s\n", count, name.c_str());
+}
+
+int run(const cxxopts::ParseResult& arguments) {
+  ChaosOptions options;
+  options.daemon = arguments["daemon"].as<std::string>();
+  options.seed =
+      arguments.count("seed") > 0 ? arguments["seed"].as<std::uint64_t>() : std::random_device()();
+  options.steps = arguments["steps"].as<std::size_t>();
+  options.seconds = std::chrono::seconds(arguments["seconds"].as<int>());
+  options.replicas = arguments["replicas"].as<std::size_t>();
+  options.round = arguments["round"].as<std::size_t>();
+  options.patience = std::chrono::seconds(arguments["patience"].as<int>());
+  options.folder =
+      (std::filesystem::temp_directory_path() / ("lpp-chaos-" + std::to_string(options.seed)))
+          .string();
+  options.say = [&](const std::string& line) {
+    std::printf("seed %llu: %s\n", static_cast<unsigned long long>(options.seed), line.c_str());
+    std::fflush(stdout);
+  };
+  std::filesystem::remove_all(options.folder);
+  std::filesystem::create_directories(options.folder);
+  options.say("begins");
+  auto bed = EmbeddedBed::create({.manifest = arguments["manifest"].as<std::string>(),
+                                  .nodes = {"node-1", "node-2", "node-3"}});
+  if (!bed.ok()) {
+    std::fprintf(stderr, "lpp-chaos: %s\n", bed.error().message.c_str());
+    return 1;
+  }
+  EmbeddedFaults cluster((*bed)->cluster());
+  const auto summary = ChaosRun(**bed, cluster, options).run();
+  if (!summary.ok()) {
+    std::fprintf(stderr, "lpp-chaos: FAILED: %s\nagain: lpp-chaos --seed %llu\n",
+                 summary.error().message.c_str(), static_cast<unsigned long long>(options.seed));
+    return 1;
+  }
+  print_counts("steps", summary->kinds);
+  print_counts("faults", summary->faults);
+  std::printf(
+      "seed %llu passed: %zu steps, %zu quiet points, %zu volumes checked, %zu takeovers, "
+      "%zu directories of lost records\n",
+      static_cast<unsigned long long>(options.seed), summary->steps, summary->quiet_points,
+      summary->volumes, summary->takeovers, summary->excused);
+  std::filesystem::remove_all(options.folder);
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  cxxopts::Options options(
+      "lpp-chaos",
+      "Runs the daemon while random steps change everything around it and random faults meet its\n"
+      "API calls; checks at quiet points that every promise is kept. A seed gives the same "
+      "schedule\n"
+      "again.\n");
+  options.add_options()("daemon", "the local-path-provisioner program",
+                        cxxopts::value<std::string>())(
+      "manifest", "the manifest to install",
+      cxxopts::value<std::string>()->default_value("deploy/local-path-storage.yaml"))(
+      "seed", "of the schedule (default: a random one, printed)", cxxopts::value<std::uint64_t>())(
+      "steps", "how many steps; 0: by time", cxxopts::value<std::size_t>()->default_value("0"))(
+      "seconds", "how long, if not by steps", cxxopts::value<int>()->default_value("60"))(
+      "replicas", "of the daemon", cxxopts::value<std::size_t>()->default_value("2"))(
+      "round", "steps between two quiet points",
+      cxxopts::value<std::size_t>()->default_value("40"))(
+      "patience", "seconds after which a quiet point must be quiet",
+      cxxopts::value<int>()->default_value("90"))("h,help", "print this text");
+  try {
+    const auto arguments = options.parse(argc, argv);
+    if (arguments.count("help") > 0 || arguments.count("daemon") == 0) {
+      std::fputs(options.help().c_str(), stdout);
+      return arguments.count("help") > 0 ? 0 : 2;
+    }
+    lpp::log::set_up(lpp::log::Level::kError);
+    return run(arguments);
+  } catch (const cxxopts::exceptions::exception& error) {
+    std::fprintf(stderr, "lpp-chaos: %s\n%s", error.what(), options.help().c_str());
+    return 2;
+  }
+}

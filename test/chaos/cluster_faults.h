@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+
+namespace lpp::testing {
+
+/// What can happen to a cluster besides its API: nodes and the API server itself. A test bed that
+/// cannot do one of these does nothing. One thread.
+class ClusterFaults {
+ public:
+  virtual ~ClusterFaults() = default;
+
+  virtual void remove_node(const std::string& /*node*/) {}
+  virtual void return_node(const std::string& /*node*/) {}
+  struct NodeTrouble {
+    bool dead = false;  // starts and ends nothing
+    bool slow = false;
+    bool fail_pulls = false;
+  };
+  virtual void trouble_node(const std::string& /*node*/, const NodeTrouble& /*trouble*/) {}
+  virtual void evict(const std::string& /*ns*/, const std::string& /*pod*/) {}
+  virtual void cut_connections() {}
+  virtual void forget_history() {}
+  virtual bool can_remove_nodes() const { return false; }
+};
+
+}  // namespace lpp::testing

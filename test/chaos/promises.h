@@ -1,0 +1,57 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "chaos/model.h"
+#include "harness/test_bed.h"
+
+namespace lpp::testing {
+
+/// A volume of ours as the API shows it.
+struct ChaosVolume {
+  std::string pv{};
+  std::string node{};
+  std::string path{};  // on the node
+  std::string disk{};  // the same on this machine
+  std::string claim_uid{};
+  std::string phase{};
+  bool deleting = false;
+  bool deletes = false;  // policy Delete
+  bool has_finalizer = false;
+};
+
+/// Compares a whole test bed with the model at a quiet point. One thread.
+class Promises {
+ public:
+  /// `bases` are all folders that were ever configured. Bed and model must outlive the object.
+  Promises(TestBed& bed, const ChaosModel& model, std::vector<std::string> nodes,
+           std::vector<std::string> bases)
+      : bed_(bed), model_(model), nodes_(std::move(nodes)), bases_(std::move(bases)) {}
+
+  /// "" when every promise is kept; otherwise the first that is not (yet).
+  std::string broken();
+  /// The file with which a run recognises the data of a volume.
+  static std::string data_file(const ChaosVolume& volume) { return volume.disk + "/chaos-data"; }
+  Result<std::vector<ChaosVolume>> volumes();
+  /// Directories without a volume that nobody can know of any more; call it when nothing is broken.
+  std::vector<std::string> excused() const { return excused_; }
+
+ private:
+  std::string broken_claim(const ChaosClaim& claim, const nlohmann::json* object,
+                           const std::vector<ChaosVolume>& volumes);
+  std::string broken_volumes(const std::vector<ChaosVolume>& volumes);
+  std::string stray_directories(const std::vector<ChaosVolume>& volumes);
+  bool is_excused(const std::string& node, const std::string& path) const;
+  std::string look_into(const std::string& node, const std::string& path,
+                        const std::vector<ChaosVolume>& volumes);
+
+  TestBed& bed_;
+  const ChaosModel& model_;
+  const std::vector<std::string> nodes_;
+  const std::vector<std::string> bases_;
+  std::vector<std::string> excused_;
+};
+
+}  // namespace lpp::testing
