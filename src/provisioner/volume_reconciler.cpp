@@ -129,6 +129,11 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
     return Action::await_change(kRecheck);
   }
 
+  if (!*recorded) {
+    const auto wanted = still_to_delete(volume);
+    if (!wanted.ok()) return api_failed(volume, wanted.error());
+    if (!*wanted) return Action::await_change(kRecheck);  // the cache will show it
+  }
   if (!*recorded || (*recorded)->attempt != operation.attempt) {
     world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);
   }
@@ -153,6 +158,20 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
   count_failure(volume, progress->reason, progress->message);
   report(volume, progress->message);
   return Action::await_change(wait);
+}
+
+/// The cache may be behind, most of all where this process has just begun to lead: the volume may
+/// be gone and its path another one's by now, bound again, or to be kept. Data is not removed on
+/// such a word: the API server is asked before the operation is begun.
+Result<bool> VolumeReconciler::still_to_delete(const k8s::PersistentVolume& seen) {
+  const auto found = world_.client.get(k8s::kPersistentVolumes, seen.meta.key());
+  if (!found.ok()) {
+    if (found.error().is(ErrorCode::kNotFound)) return false;
+    return found.error().wrap("read volume " + seen.meta.name);
+  }
+  LPP_ASSIGN_OR_RETURN(const auto volume, k8s::decode<k8s::PersistentVolume>(*found), "volume");
+  return volume.meta.uid == seen.meta.uid && volume.path == seen.path &&
+         wants_delete(volume, world_.claims);
 }
 
 Action VolumeReconciler::refuse(const k8s::PersistentVolume& volume, const std::string& seen,

@@ -25,6 +25,7 @@ class VolumeReconciler {
   Action keep(const k8s::PersistentVolume& volume);
   Action remove_directory(const k8s::PersistentVolume& volume,
                           std::optional<TimePoint> waiting_since);
+  Result<bool> still_to_delete(const k8s::PersistentVolume& seen);
   Action refuse(const k8s::PersistentVolume& volume, const std::string& seen,
                 const std::string& message);
   Action remove_volume(const k8s::PersistentVolume& volume);

@@ -79,6 +79,8 @@ struct Scene {
   k8s::StoreWriter<k8s::PersistentVolume> volumes;
   k8s::StoreWriter<k8s::StorageClass> classes;
   k8s::StoreWriter<k8s::Node> nodes;
+  static constexpr const char* kJson = "application/json";
+  std::map<std::string, std::string> served;  // volumes by name
   provisioner::Operations operations{clock};
   provisioner::World world{kProvisionerName, client,  clock,   events, executor,  config,
                            claims,           volumes, classes, nodes,  operations};
@@ -101,7 +103,17 @@ struct Scene {
     config.publish(std::make_shared<const config::Config>(std::move(next)));
   }
   void put(const ClaimBuilder& b) { claims.put(b.build().meta.key(), b.shared()); }
-  void put(const VolumeBuilder& b) { volumes.put(b.build().meta.key(), b.shared()); }
+  /// The API server shows it too, unless a script says otherwise.
+  void put(const VolumeBuilder& b) {
+    volumes.put(b.build().meta.key(), b.shared());
+    const std::string name = b.key().name;
+    if (!served.contains(name)) {
+      transport.on("GET", "/persistentvolumes/" + name).always([this, name](const auto&) {
+        return k8s::Response{.status = 200, .body = served.at(name), .content_type = kJson};
+      });
+    }
+    served[name] = b.json().dump();
+  }
   void put(const StorageClassBuilder& b) { classes.put(b.build().meta.key(), b.shared()); }
   void put(const NodeBuilder& b) { nodes.put(b.build().meta.key(), b.shared()); }
 };

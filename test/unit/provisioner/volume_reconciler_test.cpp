@@ -49,7 +49,8 @@ TEST_CASE("a released volume loses its directory, then the object, then the fina
   CHECK(scene.executor.ensured[0].path == kPath);
   CHECK(scene.executor.ensured[0].node == "n1");
   CHECK(scene.executor.ensured[0].owner_uid == "uid-pvc-uid-a");
-  CHECK(scene.transport.requests().empty());
+  CHECK(scene.transport.lines() ==
+        std::vector<std::string>{"GET /api/v1/persistentvolumes/pvc-uid-a"});
 
   scene.executor.succeed(HelperAction::kDelete, kName);
   auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
@@ -58,17 +59,17 @@ TEST_CASE("a released volume loses its directory, then the object, then the fina
     removes.reply(200);
     patches.reply(200);
     (void)scene.step();
-    REQUIRE(scene.transport.requests().size() == 2);
-    const auto options = nlohmann::json::parse(scene.transport.requests()[0].body);
+    REQUIRE(scene.transport.requests().size() == 3);
+    const auto options = nlohmann::json::parse(scene.transport.requests()[1].body);
     CHECK(options["preconditions"]["uid"] == "uid-pvc-uid-a");
-    const auto patch = nlohmann::json::parse(scene.transport.requests()[1].body);
+    const auto patch = nlohmann::json::parse(scene.transport.requests()[2].body);
     CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
     CHECK(patch["metadata"]["uid"] == "uid-pvc-uid-a");
 
     // The cache still shows it, now deleting: nothing is asked of the API server twice.
     scene.put(released().deleting());
     (void)scene.step();
-    CHECK(scene.transport.requests().size() == 2);
+    CHECK(scene.transport.requests().size() == 3);
     scene.volumes.erase({"", kName});
     CHECK(scene.step() == Action::done());
     CHECK(scene.executor.cleaned == std::vector<std::string>{"delete pvc-uid-a"});
@@ -83,7 +84,8 @@ TEST_CASE("a released volume loses its directory, then the object, then the fina
   SUBCASE("another volume has the name by now") {
     removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
     CHECK(scene.step() == Action::retry());
-    CHECK(scene.transport.requests().size() == 1);
+    CHECK(scene.transport.count("DELETE", "") == 1);
+    CHECK(scene.transport.count("PATCH", "") == 0);
   }
   SUBCASE("forbidden") {
     removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
@@ -99,6 +101,33 @@ TEST_CASE("a released volume loses its directory, then the object, then the fina
     CHECK(scene.transport.count("DELETE", "") == 1);
     CHECK(scene.transport.count("PATCH", "") == 2);
   }
+}
+
+TEST_CASE("a directory is not removed on the word of a cache that is behind") {
+  VolumeScene scene;
+  auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+  Action then = Action::await_change(kRecheck);
+  SUBCASE("the volume is gone") { reads.reply(404); }
+  SUBCASE("another volume has the name by now") {
+    reads.reply(200, released().uid("another").json().dump());
+  }
+  SUBCASE("its path is another one") {
+    reads.reply(200, released().host_path("/data/else").json().dump());
+  }
+  SUBCASE("it is bound again") { reads.reply(200, released().phase("Bound").json().dump()); }
+  SUBCASE("it is to be kept") {
+    reads.reply(200, released().reclaim_policy("Retain").json().dump());
+  }
+  SUBCASE("there is no answer") {
+    reads.fail(ErrorCode::kTimeout);
+    then = Action::retry();
+  }
+  scene.put(released());
+  CHECK(scene.step() == then);
+  CHECK(scene.executor.ensured.empty());
+  // The next answer is that of the cache.
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.executor.ensured.size() == 1);
 }
 
 TEST_CASE("only released volumes of ours with policy Delete are touched") {
