@@ -139,7 +139,21 @@ Result<void> ChaosRun::start(Replica& replica) {
   LPP_RETURN_IF_ERROR(set_data("helperPod.yaml", original_data_["helperPod.yaml"]), "start");
   LPP_RETURN_IF_ERROR(replica.installation->start_daemon(Installation::OldLease::kKeep), "start");
   replica.running = true;
+  replica.was_ready = false;
   return {};
+}
+
+/// Nothing runs on a first configuration or template that is not valid: whoever has just started
+/// is spared.
+bool ChaosRun::all_were_ready() {
+  for (Replica& replica : replicas_) {
+    if (!replica.running || replica.was_ready) continue;
+    if (replica.paused) return false;
+    replica.was_ready =
+        replica.installation->daemon().wait_ready(std::chrono::milliseconds(1)).ok();
+    if (!replica.was_ready) return false;
+  }
+  return true;
 }
 
 Result<void> ChaosRun::check_alive() {

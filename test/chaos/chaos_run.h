@@ -59,6 +59,7 @@ class ChaosRun {
     std::unique_ptr<Installation> installation{};
     std::unique_ptr<FaultMix> faults{};
     bool running = false;
+    bool was_ready = false;  // since its last start
     bool paused = false;
     bool partitioned = false;
   };
@@ -80,6 +81,7 @@ class ChaosRun {
   Result<void> start(Replica& replica);
   static Result<void> stop(Replica& replica);
   Result<void> check_alive();
+  bool all_were_ready();
 
   Result<void> quiet_point();
   void end_faults();

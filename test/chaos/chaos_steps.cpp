@@ -42,6 +42,7 @@ Result<void> tolerate(const Result<T>& result) {
 }  // namespace
 
 Result<void> ChaosRun::take(const Step& step) {
+  std::this_thread::sleep_for(milliseconds(step.c % 30));
   switch (step.kind) {
     case StepKind::kCreateClaim:
     case StepKind::kDeleteClaim:
@@ -257,6 +258,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
       return write_config({{"nodePathMap", map}});
     }
     case StepKind::kBadConfig: {
+      if (!all_were_ready()) return {};
       const json bad[] = {json("nothing"),
                           {{"nodePathMap", 5}},
                           {{"nodePathMap", json::array({map_of(everywhere, {"not/absolute"})})}},
@@ -276,6 +278,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
       return set_data("helperPod.yaml", text);
     }
     case StepKind::kBadTemplate:
+      if (!all_were_ready()) return {};
       return set_data("helperPod.yaml", step.a % 2 == 0 ? "kind: [Pod" : "kind: Pod\nspec: 5\n");
     case StepKind::kFailSetup:
       model_.setup_fails = true;
