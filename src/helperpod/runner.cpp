@@ -18,6 +18,8 @@ namespace {
 constexpr std::chrono::hours kLeastDeleteDeadline{1};
 /// The kubelet ends a pod at its deadline; this is how long we wait to see that.
 constexpr std::chrono::seconds kDeadlineMargin{30};
+/// The cache should show a pod that we created long before this.
+constexpr std::chrono::seconds kUnseenLimit{10};
 constexpr int kLogLines = 10;
 constexpr int kLogBytes = 2048;
 constexpr std::size_t kMaxOutputLine = 500;
@@ -249,9 +251,24 @@ Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
   return Progress{.started = false};
 }
 
+/// The cache does not show the pod (yet), so it may well have started. When it stays away, the pod
+/// may have come and gone between two lists.
+Result<Progress> HelperPodRunner::progress_unseen(const Known& known) {
+  if (clock_.now() - known.first_seen < kUnseenLimit) return Progress{};
+  const auto found = client_.get(k8s::kPods, known.key);
+  if (found.ok()) {
+    LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
+    if (pod.meta.uid == known.uid) return Progress{};
+  } else if (!found.error().is(ErrorCode::kNotFound)) {
+    return found.error().wrap("read helper pod " + known.key.to_string());
+  }
+  forget(known.uid);
+  return Progress{.started = false};
+}
+
 Result<Progress> HelperPodRunner::progress_of(const Known& known) {
   const auto pod = pods_.get(known.key);
-  if (pod == nullptr || pod->meta.uid != known.uid) return Progress{.started = false};
+  if (pod == nullptr || pod->meta.uid != known.uid) return progress_unseen(known);
   Progress progress = helperpod::observe(*pod).progress;
   progress.started = has_started(*pod);
   if (progress.state == Progress::State::kFailed) {
@@ -301,14 +318,41 @@ Result<bool> HelperPodRunner::clean_up(HelperAction action, std::string_view vol
   for (const Known& pod : known(action, volume_name)) {
     if (!pod.removing) {
       const auto stored = pods_.get(pod.key);
-      const bool started = stored == nullptr || has_started(*stored);
       // A pod that never started is not waited for: its node may be down for good.
-      LPP_RETURN_IF_ERROR(remove(pod, started ? std::nullopt : std::optional<int>(0)),
+      const bool seen = stored != nullptr && stored->meta.uid == pod.uid;
+      const bool started = !seen || has_started(*stored);
+      LPP_RETURN_IF_ERROR(started ? remove(pod, std::nullopt)
+                                  : remove_unstarted(pod, stored->meta.resource_version),
                           "remove helper pod");
     }
     nothing_left = false;
   }
   return nothing_left || known(action, volume_name).empty();
+}
+
+/// Only if it is still as the cache shows it: by now it may have started, and then what it did must
+/// not be forgotten.
+Result<void> HelperPodRunner::remove_unstarted(const Known& known,
+                                               const std::string& resource_version) {
+  const auto removed = client_.remove(
+      k8s::kPods, known.key,
+      {.uid = known.uid, .resource_version = resource_version, .grace_period_seconds = 0});
+  if (removed.ok()) {
+    mark_removing(known);
+  } else if (removed.error().is(ErrorCode::kNotFound)) {
+    forget(known.uid);
+  } else if (!removed.error().is(ErrorCode::kConflict)) {
+    return removed.error().wrap(known.key.to_string());
+  }
+  return {};  // after a conflict the cache will show what has changed
+}
+
+void HelperPodRunner::mark_removing(const Known& known) {
+  const std::string pod_name = known.key.to_string();
+  const log::Scope fields({{"pod", pod_name}, {"volume", known.operation.volume_name}});
+  log::debug("helper pod removed");
+  MutexLock lock(mutex_);
+  if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) it->second.removing = true;
 }
 
 Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grace_period_seconds) {
@@ -321,11 +365,7 @@ Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grac
     forget(known.uid);
     return {};
   }
-  const std::string pod_name = known.key.to_string();
-  const log::Scope fields({{"pod", pod_name}, {"volume", known.operation.volume_name}});
-  log::debug("helper pod removed");
-  MutexLock lock(mutex_);
-  if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) it->second.removing = true;
+  mark_removing(known);
   return {};
 }
 

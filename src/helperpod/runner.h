@@ -68,7 +68,10 @@ class HelperPodRunner final : public Executor {
   Result<void> reserve(const Operation& operation);
   Result<Progress> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   Result<Progress> progress_of(const Known& known);
+  Result<Progress> progress_unseen(const Known& known);
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
+  Result<void> remove_unstarted(const Known& known, const std::string& resource_version);
+  void mark_removing(const Known& known);
   bool has_ended(const Known& known) const;
   std::string failure_text(const Known& known, const k8s::Pod& pod);
 

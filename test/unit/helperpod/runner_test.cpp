@@ -101,7 +101,7 @@ TEST_CASE(
   RunnerScene scene;
   scene.accept_posts();
   CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kRunning);
-  CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+  CHECK(must(scene.runner.ensure(create_operation())).started);  // it may have, for all we know
   CHECK(scene.transport.count("POST", "/pods") == 1);
   CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
 
@@ -353,6 +353,48 @@ TEST_CASE("a pod that never started is removed without waiting for its node") {
   CHECK(options["gracePeriodSeconds"] == 0);
 }
 
+TEST_CASE("a pod that has started since the cache last showed it is not forgotten") {
+  RunnerScene scene;
+  scene.accept_posts();
+  (void)scene.runner.ensure(create_operation());
+  json pod = scene.posted();
+  scene.show(pod);
+  auto& removes = scene.transport.on("DELETE", kPodName);
+  removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})").reply(200);
+  CHECK_FALSE(scene.runner.clean_up(HelperAction::kCreate, kVolume).value());
+  const auto options = json::parse(scene.transport.requests().back().body);
+  CHECK(options["preconditions"]["resourceVersion"] == "1");
+  CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
+  pod = scene.with_state(pod, "Running", {{"running", json::object()}});
+  scene.show(pod);
+  CHECK(must(scene.runner.ensure(create_operation())).started);
+}
+
+TEST_CASE("a pod that came and went without being seen is made again") {
+  RunnerScene scene;
+  scene.accept_posts();
+  (void)scene.runner.ensure(create_operation());
+  auto& reads = scene.transport.on("GET", kPodName);
+  scene.clock.advance(std::chrono::seconds(11));
+  SUBCASE("it is there, and only the cache is behind") {
+    json pod = scene.posted();
+    reads.reply(200, pod.dump());
+    CHECK(must(scene.runner.ensure(create_operation())).started);
+    CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value().has_value());
+  }
+  SUBCASE("not known") {
+    reads.fail(ErrorCode::kTimeout);
+    CHECK_FALSE(scene.runner.ensure(create_operation()).ok());
+    CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value().has_value());
+  }
+  SUBCASE("gone") {
+    reads.reply(404);
+    CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+    (void)scene.runner.ensure(create_operation());
+    CHECK(scene.transport.count("POST", "/pods") == 2);
+  }
+}
+
 TEST_CASE("removing meets every kind of answer") {
   RunnerScene scene;
   scene.accept_posts();
@@ -365,7 +407,16 @@ TEST_CASE("removing meets every kind of answer") {
   }
   SUBCASE("the name stands for another pod") {
     removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
-    CHECK(scene.runner.clean_up(HelperAction::kCreate, kVolume).value());
+    json pod = scene.posted();
+    SUBCASE("and ours had started") {
+      scene.show(scene.with_state(pod, "Running", {{"running", json::object()}}));
+      CHECK(scene.runner.clean_up(HelperAction::kCreate, kVolume).value());
+    }
+    SUBCASE("and ours had not: the cache decides") {
+      CHECK_FALSE(scene.runner.clean_up(HelperAction::kCreate, kVolume).value());
+      scene.hide(pod["metadata"]["name"]);
+      CHECK(scene.runner.clean_up(HelperAction::kCreate, kVolume).value());
+    }
   }
   SUBCASE("no connection: tried again") {
     removes.fail(ErrorCode::kUnavailable).reply(200);
