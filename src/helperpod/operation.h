@@ -41,7 +41,7 @@ struct Progress {
   /// kFailed: the cause, complete enough for an Event (exit code, log tail …). kRunning: why it
   /// does not get on, if that is known and will not heal by itself (image pull …); else empty.
   std::string message{};
-  /// False while nothing can have been done on the node yet.
+  /// False while nothing can have been done on the node yet, and nothing is about to be.
   bool started = true;
   /// With a message: the cause in one CamelCase word (Evicted, OOMKilled, ErrImagePull, Timeout …),
   /// for counting.

@@ -20,6 +20,9 @@ constexpr std::chrono::hours kLeastDeleteDeadline{1};
 constexpr std::chrono::seconds kDeadlineMargin{30};
 /// The cache should show a pod that we created long before this.
 constexpr std::chrono::seconds kUnseenLimit{10};
+/// A kubelet that is alive reports a new pod sooner than this, and starts it sooner than that.
+constexpr std::chrono::seconds kUnnoticedLimit{5};
+constexpr std::chrono::seconds kStartingLimit{60};
 constexpr int kLogLines = 10;
 constexpr int kLogBytes = 2048;
 constexpr std::size_t kMaxOutputLine = 500;
@@ -47,6 +50,17 @@ bool has_started(const k8s::Pod& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
     return container.terminated || container.waiting_reason.empty();
   });
+}
+
+/// Whether its container may be starting just now, unseen: what a kubelet reports is always a
+/// little behind what it does.
+bool may_be_starting(const k8s::Pod& pod, Duration seen_for) {
+  if (pod.containers.empty()) return seen_for < kUnnoticedLimit;
+  return seen_for < kStartingLimit &&
+         std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
+           return container.waiting_reason == "ContainerCreating" ||
+                  container.waiting_reason == "PodInitializing";
+         });
 }
 
 /// The last lines of what the script said, marked as such.
@@ -270,20 +284,20 @@ Result<Progress> HelperPodRunner::progress_of(const Known& known) {
   const auto pod = pods_.get(known.key);
   if (pod == nullptr || pod->meta.uid != known.uid) return progress_unseen(known);
   Progress progress = helperpod::observe(*pod).progress;
-  progress.started = has_started(*pod);
+  const bool started = has_started(*pod);
+  progress.started = started || may_be_starting(*pod, clock_.now() - known.first_seen);
   if (progress.state == Progress::State::kFailed) {
     progress.message = failure_text(known, *pod);
   } else if (progress.state == Progress::State::kRunning) {
     const auto cmd_timeout = current_().cmd_timeout;
-    const auto limit = progress.started
-                           ? deadline_of(known.operation.action, cmd_timeout) + kDeadlineMargin
-                           : cmd_timeout;
+    const auto limit =
+        started ? deadline_of(known.operation.action, cmd_timeout) + kDeadlineMargin : cmd_timeout;
     if (clock_.now() - known.first_seen > limit) {
       progress.state = Progress::State::kFailed;
       if (progress.reason.empty()) progress.reason = "Timeout";
       progress.message = fmt::format(
-          "helper pod {} did not {} within {} s{}{}", known.key.name,
-          progress.started ? "end" : "start", limit.count(),
+          "helper pod {} did not {} within {} s{}{}", known.key.name, started ? "end" : "start",
+          limit.count(),
           progress.message.empty() ? ": is node " + known.operation.node + " up?" : ": ",
           progress.message);
     }

@@ -18,6 +18,10 @@ namespace {
 
 std::string undo_key(std::string_view volume_name) { return "undo/" + std::string(volume_name); }
 
+/// A claim that has moved waits for its new volume; whether the old node does anything is known
+/// soon.
+constexpr std::chrono::seconds kSoon{2};
+
 }  // namespace
 
 bool Undo::is_undo(const Operation& operation) {
@@ -51,7 +55,7 @@ Action Undo::step(const Operation& created, bool at_once) {
   if (!progress.ok()) return failed(created, progress.error());
   if (progress->started) remember(created);
   if (progress->state == Progress::State::kRunning && (progress->started || !at_once)) {
-    return Action::await_change(kRecheck);
+    return Action::await_change(at_once ? kSoon : kRecheck);
   }
   if (!progress->started) return clean_up(created.volume_name, false);
   return take_back(created);

@@ -107,6 +107,12 @@ TEST_CASE(
 
   const json pod = scene.posted();
   scene.show(pod);
+  CHECK(must(scene.runner.ensure(create_operation())).started);  // any moment now
+  scene.clock.advance(std::chrono::seconds(6));
+  CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+  scene.show(scene.with_state(pod, "Pending", {{"waiting", {{"reason", "ContainerCreating"}}}}));
+  CHECK(must(scene.runner.ensure(create_operation())).started);
+  scene.show(scene.with_state(pod, "Pending", {{"waiting", {{"reason", "ErrImagePull"}}}}));
   CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
   scene.show(scene.with_state(pod, "Running", {{"running", json::object()}}));
   CHECK(must(scene.runner.ensure(create_operation())).started);
