@@ -35,7 +35,8 @@ health() { # PORT PATH    the same client certificate opens all of them
 }
 
 write_credentials() {
-  local names=IP:${SERVICE_RANGE%.*}.1,DNS:localhost
+  # The second address is where pods find the machine.
+  local names=IP:${SERVICE_RANGE%.*}.1,IP:${POD_SUBNET%.*}.1,DNS:localhost
   names+=,DNS:kubernetes,DNS:kubernetes.default,DNS:kubernetes.default.svc
   make_ca
   make_token_key

@@ -1,0 +1,412 @@
+#!/usr/bin/env bash
+# walk.sh    Run the commands of the docs as they stand there, on a real control plane and node.
+#
+# The daemon runs as the docs install it: as the Deployment's pod, from an image. `doc FILE` runs the
+# command that follows; `other FILE REASON` says how one is covered that is not run here. A unit test
+# (../unit/app/docs_commands_test.cpp) compares all of them with the code blocks of README.md and
+# docs/, so that none is forgotten and none is kept that the docs do not have any more.
+#
+# Needs what ../e2e/cluster needs, buildah and socat; helm where it is on PATH (its commands are left
+# out otherwise). Takes two minutes. LPP_BUILD_DIR is CMake's build directory (build/dev).
+#
+# Exit: 0 every command did what it should, 1 one did not, 3 this machine cannot run it (says why).
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+# shellcheck source=test/e2e/cluster/env.sh
+. "$root/test/e2e/cluster/env.sh"
+# shellcheck source=test/e2e/cluster/process.sh
+. "$CLUSTER_DIR/process.sh"
+build=${LPP_BUILD_DIR:-$root/build/dev}
+program=$build/src/local-path-provisioner
+[ -x "$program" ] || die "$program is missing: build it, or set LPP_BUILD_DIR"
+for tool in buildah socat jq; do
+  command -v "$tool" >/dev/null || cannot "there is no $tool (Debian package $tool)"
+done
+
+passed=0 failed=0 skipped=0 result=1
+# shellcheck disable=SC2317 # the trap calls it
+finish() {
+  trap - EXIT
+  buildah rmi "$IMAGE" "$REGISTRY_IMAGE" >/dev/null 2>&1 || true
+  if [ "$result" = 0 ]; then "$CLUSTER_DIR/down.sh" --wipe; else "$CLUSTER_DIR/down.sh"; fi
+  exit "$result"
+}
+version=v$(sed -nE 's/^project\(.* VERSION ([0-9.]+).*/\1/p' "$root/CMakeLists.txt")
+IMAGE=local-path-provisioner:$version
+REGISTRY_IMAGE=registry.example.com/storage/local-path-provisioner:$version
+trap finish EXIT
+trap 'exit 130' INT TERM
+
+# What stands for the words in capitals of the docs.
+filled_in() {
+  local text
+  text=$(cat)
+  text=${text//RELEASE/local-path-provisioner}
+  text=${text//-n NAMESPACE CLAIM/-n web data}
+  text=${text//local-path-provisioner:NEW/local-path-provisioner:$version}
+  text=${text//worker-2/$LPP_E2E_NODE}
+  text=${text//\/usr\/local\/bin/$work/bin}
+  printf '%s\n' "$text"
+}
+expected=0 # the exit code that the next command should have
+doc() { # FILE, and the command on standard input
+  local command code=0
+  command=$(filled_in)
+  case $command in
+    helm\ *) command -v helm >/dev/null || { skipped=$((skipped + 1)); echo "skipped, no helm: $command"; return; } ;;
+  esac
+  (set -o pipefail; eval "$command") >"$work/output" 2>&1 </dev/null || code=$?
+  if [ "$code" = "$expected" ]; then
+    passed=$((passed + 1))
+    printf '%s $ %s\n' "$1" "$command"
+    head -n 4 "$work/output" | cut -c 1-150 | sed 's/^/    /'
+  else
+    failed=$((failed + 1))
+    printf 'FAILED, exit code %s: %s $ %s\n' "$code" "$1" "$command" >&2
+    tail -n 20 "$work/output" >&2
+  fi
+  expected=0
+}
+other() { cat >/dev/null; } # FILE REASON, and the command on standard input: it is not run here
+says() { # TEXT    the last command must have said that
+  if ! grep -qF -- "$1" "$work/output"; then
+    failed=$((failed + 1))
+    printf 'FAILED: the command above does not say "%s"\n' "$1" >&2
+    tail -n 20 "$work/output" >&2
+  fi
+}
+sudo() { "$@"; }
+# Pods of this node reach no Service address: there is no kube-proxy.
+reach_api() {
+  kubectl -n local-path-storage set env deployment/local-path-provisioner \
+    KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
+}
+wait_bound() { # NAMESPACE CLAIM
+  kubectl -n "$1" wait --for=jsonpath='{.status.phase}'=Bound pvc "$2" --timeout=60s >/dev/null
+}
+gone() { # what was made for one way to install it
+  kubectl delete "$@" --ignore-not-found --wait --timeout=60s >/dev/null
+}
+
+"$CLUSTER_DIR/up.sh" --fresh
+"$CLUSTER_DIR/node.sh" up
+PORT_FOR_PODS=$((LPP_E2E_PORT_BASE + 10))
+start socat socat "TCP-LISTEN:$PORT_FOR_PODS,fork,reuseaddr" "TCP:127.0.0.1:$PORT_API"
+work=$LPP_E2E_STATE/walk
+mkdir -p "$work/bin" "$work/clusters/prod" "$work/overlay" "$work/build/release/src"
+ln -s "$BIN/kubectl" "$work/bin/"
+ln -s "$program" "$work/build/release/src/local-path-provisioner"
+export PATH=$work/bin:$PATH KUBECONFIG=$ADMIN_KUBECONFIG
+cp -r "$root/deploy" "$root/examples" "$work/"
+cd "$work"
+# "Set the folders of your nodes": not those of this machine.
+sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path-storage.yaml
+for folder in overlay clusters/prod; do cp -r deploy "$folder/"; done
+
+# ---- the image and the program ---------------------------------------------------------------------
+other README.md 'test/image/run.sh' <<'C'
+make image
+C
+other docs/install.md 'test/image/run.sh' <<'C'
+make image
+C
+other docs/install.md 'test/image/run.sh' <<'C'
+make image IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'no registry here; into an archive instead, below' <<'C'
+buildah push registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+# The same files as `make image` puts together, built in seconds.
+"$root/scripts/collect-runtime.sh" "$program" "$work/rootfs"
+container=$(buildah from scratch)
+buildah add -q "$container" "$work/rootfs" / >/dev/null
+buildah config --user 65532:65532 --env PATH=/usr/bin --entrypoint '["local-path-provisioner"]' \
+  --cmd start "$container"
+buildah commit -q "$container" "$IMAGE" >/dev/null
+buildah rm "$container" >/dev/null
+buildah tag "$IMAGE" "$REGISTRY_IMAGE"
+for name in "$IMAGE" "$REGISTRY_IMAGE"; do # as the sections kind and kubeadm say
+  rm -f image.tar
+  buildah push -q "$name" "docker-archive:image.tar:$name"
+  ctr --address "$LPP_E2E_STATE/node/containerd.sock" -n k8s.io images import --snapshotter \
+    "$(ctr --address "$LPP_E2E_STATE/node/containerd.sock" plugins ls |
+      awk '$1 ~ /snapshotter/ && $NF == "ok" && ($2 == "overlayfs" || $2 == "native") { print $2; exit }')" \
+    image.tar >>"$LOG/import.log"
+done
+doc docs/install.md <<'C'
+sudo install build/release/src/local-path-provisioner /usr/local/bin/
+C
+doc docs/install.md <<'C'
+sudo ln -s local-path-provisioner /usr/local/bin/kubectl-local_path
+C
+doc docs/install.md <<'C'
+source <(local-path-provisioner completion bash)
+C
+
+# ---- manifest --------------------------------------------------------------------------------------
+doc docs/install.md <<'C'
+local-path-provisioner check -f deploy/local-path-storage.yaml
+C
+doc docs/install.md <<'C'
+kubectl apply -f deploy/local-path-storage.yaml
+C
+reach_api
+doc docs/install.md <<'C'
+kubectl -n local-path-storage rollout status deployment local-path-provisioner
+C
+doc docs/install.md <<'C'
+local-path-provisioner check
+C
+says 'Result:    ok'
+doc docs/install.md <<'C'
+kubectl apply -f examples/pod-with-volume.yaml
+C
+wait_bound default local-path-claim
+doc docs/install.md <<'C'
+local-path-provisioner volumes
+C
+says 'local-path-claim'
+says 'Bound'
+doc docs/install.md <<'C'
+kubectl annotate storageclass local-path storageclass.kubernetes.io/is-default-class=true
+C
+
+# ---- ask and operate -------------------------------------------------------------------------------
+kubectl create namespace web >/dev/null
+sed "s/local-path-claim/data/; s/volume-test/writer/" examples/pod-with-volume.yaml | kubectl -n web apply -f - >/dev/null
+wait_bound web data
+doc README.md <<'C'
+kubectl apply -f deploy/local-path-storage.yaml
+C
+doc README.md <<'C'
+local-path-provisioner volumes -n web data
+C
+says 'Bound'
+doc README.md <<'C'
+local-path-provisioner history --since 12h
+C
+says 'volume provisioned'
+doc README.md <<'C'
+local-path-provisioner check
+C
+doc docs/troubleshoot.md <<'C'
+local-path-provisioner volumes -n NAMESPACE CLAIM
+C
+doc docs/troubleshoot.md <<'C'
+local-path-provisioner check
+C
+doc docs/operate.md <<'C'
+local-path-provisioner volumes -A
+C
+says 'web'
+for key in config.json helperPod.yaml; do
+  kubectl -n local-path-storage get configmap local-path-config -o json | jq -r ".data[\"$key\"]" >"$key"
+done
+doc docs/configure.md <<'C'
+local-path-provisioner check --config config.json --helper-pod-file helperPod.yaml
+C
+doc docs/configure.md <<'C'
+local-path-provisioner explain-path web/data --node worker-2 --config config.json
+C
+echo 'resources: [deploy]' >clusters/prod/kustomization.yaml
+doc docs/operate.md <<'C'
+kubectl kustomize clusters/prod | local-path-provisioner check --strict -f -
+C
+ln -s bin/local-path-provisioner .
+doc docs/operate.md <<'C'
+./local-path-provisioner version
+C
+doc docs/operate.md <<'C'
+./local-path-provisioner check
+C
+doc docs/operate.md <<'C'
+kubectl -n local-path-storage set image deployment/local-path-provisioner local-path-provisioner=registry.example.com/storage/local-path-provisioner:NEW
+C
+doc docs/operate.md <<'C'
+kubectl -n local-path-storage rollout status deployment local-path-provisioner
+C
+doc docs/operate.md <<'C'
+./local-path-provisioner volumes -A
+C
+says 'Bound'
+sleep 2 # the former pod ends
+doc docs/operate.md <<'C'
+kubectl -n local-path-storage debug -it --image=busybox:stable --target=local-path-provisioner "$(kubectl -n local-path-storage get pod -l app=local-path-provisioner -o name | head -n 1)" -- kill -USR2 1
+C
+wait_until 20 'the debug lines to be switched on' kubelet sh -c \
+  'kubectl -n local-path-storage logs deployment/local-path-provisioner -c local-path-provisioner | grep "each step is logged"'
+# Stand-ins for the kinds of the Prometheus operator.
+for kind in PodMonitor PrometheusRule; do
+  plural=$(tr '[:upper:]' '[:lower:]' <<<"${kind}s")
+  jq -n --arg kind "$kind" --arg plural "$plural" '{apiVersion: "apiextensions.k8s.io/v1",
+    kind: "CustomResourceDefinition", metadata: {name: "\($plural).monitoring.coreos.com"},
+    spec: {group: "monitoring.coreos.com", scope: "Namespaced",
+      names: {kind: $kind, plural: $plural, singular: ($kind | ascii_downcase)},
+      versions: [{name: "v1", served: true, storage: true, schema: {openAPIV3Schema:
+        {type: "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}' | kubectl apply -f - >/dev/null
+done
+kubectl wait --for=condition=Established crd --all --timeout=30s >/dev/null
+doc docs/metrics.md <<'C'
+kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml
+C
+if port_free 8080; then
+  start forward kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
+  wait_until 20 'the forwarded port' forward curl -s localhost:8080/readyz
+other docs/runbook.md 'in the background, the line above' <<'C'
+kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
+C
+doc docs/runbook.md <<'C'
+curl 'localhost:8080/readyz?verbose'
+C
+  says 'readyz check passed'
+  stop forward
+fi
+
+# ---- migrating -------------------------------------------------------------------------------------
+doc docs/migrating.md <<'C'
+kubectl get pvc -A | grep -v Bound
+C
+expected=1 # there is none
+doc docs/migrating.md <<'C'
+kubectl get pv | grep -E 'Released|Failed|Terminating'
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage get pods
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage scale deployment local-path-provisioner --replicas=0
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage wait --for=delete pod -l app=local-path-provisioner --timeout=2m
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage get configmap local-path-config -o yaml >config-before.yaml
+C
+expected=1 # there are differences
+doc docs/migrating.md <<'C'
+kubectl diff -f deploy/local-path-storage.yaml
+C
+doc docs/migrating.md <<'C'
+kubectl apply -f deploy/local-path-storage.yaml
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage rollout status deployment local-path-provisioner
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage logs deployment/local-path-provisioner
+C
+kubectl delete -f examples/pod-with-volume.yaml >/dev/null
+doc docs/migrating.md <<'C'
+kubectl apply -f examples/pod-with-volume.yaml
+C
+wait_bound default local-path-claim
+doc docs/migrating.md <<'C'
+kubectl delete -f examples/pod-with-volume.yaml
+C
+doc docs/migrating.md <<'C'
+kubectl get pv -o jsonpath='{range .items[?(@.metadata.annotations.pv\.kubernetes\.io/provisioned-by=="rancher.io/local-path")]}{.metadata.name}{"\n"}{end}' | xargs -I{} kubectl patch pv {} --type=strategic -p '{"metadata":{"$deleteFromPrimitiveList/finalizers":["external-provisioner.volume.kubernetes.io/finalizer"]}}'
+C
+gone -n web pod/writer pvc/data
+kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+doc docs/install.md <<'C'
+kubectl -n local-path-storage delete deployment local-path-provisioner
+C
+kubectl apply -f deploy/local-path-storage.yaml >/dev/null
+doc docs/install.md <<'C'
+kubectl delete -f deploy/local-path-storage.yaml
+C
+gone namespace local-path-storage # it is on its way
+
+# ---- kustomize and Helm ----------------------------------------------------------------------------
+awk '/^## Kustomize/ { on = 1 } on && /^```$/ { exit } yaml { print } on && /^```yaml/ { yaml = 1 }' \
+  "$root/docs/install.md" >overlay/kustomization.yaml
+cd overlay
+doc docs/install.md <<'C'
+kubectl kustomize . | local-path-provisioner check -f -
+C
+doc docs/install.md <<'C'
+kubectl apply -k .
+C
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+gone -k .
+cd "$work"
+doc docs/install.md <<'C'
+kubectl create namespace local-path-storage
+C
+doc docs/install.md <<'C'
+kubectl label namespace local-path-storage pod-security.kubernetes.io/enforce=privileged
+C
+doc docs/install.md <<'C'
+helm -n local-path-storage install local-path-provisioner deploy/chart/local-path-provisioner --set image.repository=registry.example.com/storage/local-path-provisioner
+C
+if command -v helm >/dev/null; then
+  reach_api
+  kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+  local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+fi
+doc docs/migrating.md <<'C'
+helm -n local-path-storage get values RELEASE -o yaml >values.yaml
+C
+doc docs/migrating.md <<'C'
+kubectl -n local-path-storage scale deployment -l app.kubernetes.io/instance=RELEASE --replicas=0
+C
+doc docs/migrating.md <<'C'
+helm -n local-path-storage upgrade RELEASE deploy/chart/local-path-provisioner -f values.yaml
+C
+other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
+kubectl create namespace local-path-storage
+C
+other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
+kubectl label namespace local-path-storage pod-security.kubernetes.io/enforce=privileged
+C
+other deploy/chart/local-path-provisioner/README.md 'as in docs/install.md, with another image' <<'C'
+helm -n local-path-storage install local-path-provisioner deploy/chart/local-path-provisioner --set image.repository=registry.example.com/local-path-provisioner
+C
+
+# ---- not here --------------------------------------------------------------------------------------
+other README.md 'by hand on a fresh Debian 12, before a release' <<'C'
+make demo
+C
+other README.md '.ci/run' <<'C'
+make test
+C
+other CONTRIBUTING.md '.ci/run' <<'C'
+make test
+C
+other CONTRIBUTING.md '.ci/run' <<'C'
+make lint
+C
+other CONTRIBUTING.md '.ci/run' <<'C'
+make e2e
+C
+other docs/performance.md 'by hand: its results are the page' <<'C'
+make bench
+C
+other docs/performance.md 'by hand: its results are the page' <<'C'
+PEER_BIN=/path/to/other make bench BENCH_FLAGS="--full --repeat 5"
+C
+other docs/performance.md 'by hand: its result is on the page' <<'C'
+test/bench/plot.py build/bench/runs.jsonl docs/performance.svg
+C
+other docs/install.md 'needs kind and docker' <<'C'
+kind create cluster
+C
+other docs/install.md 'needs kind and docker; image-archive is what ctr does above' <<'C'
+kind load docker-image local-path-provisioner:v0.1.0
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+export KUBECONFIG=/tmp/lpp-e2e/admin.kubeconfig
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+/tmp/lpp-e2e/bin/kubectl get nodes
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+test/e2e/cluster/down.sh --wipe
+C
+
+echo "docs: $passed passed, $failed failed, $skipped skipped"
+[ "$failed" != 0 ] || result=0
