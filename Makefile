@@ -8,6 +8,9 @@ DEPS := scripts/install-deps.sh
 CONFIGURE := cmake --log-level=WARNING --preset
 BUILD := cmake --build --preset
 DAEMON := src/local-path-provisioner
+# Ninja's own line of progress on a terminal; else what fails, and a word that it may take a while.
+QUIET := $(shell [ -t 2 ] || echo --quiet)
+WAIT = if [ ! -e build/$(1)/$(DAEMON) ]; then echo 'building; the first time takes some minutes'; fi
 
 .PHONY: help build demo test e2e bench fmt lint image chart asan tsan tsa clean
 
@@ -26,7 +29,8 @@ build: ## Build the daemon as it is shipped: build/release/src/local-path-provis
 demo: ## Watch a claim become a directory and go again, on a cluster in one process (DEMO_KEEP=1 keeps it)
 	@$(DEPS) build demo
 	@$(CONFIGURE) dev >/dev/null
-	@$(BUILD) dev --target local-path-provisioner lpp-demo -- --quiet
+	@$(call WAIT,dev)
+	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
 
 test: ## Run the unit and integration tests, and those of the chart where Go can be had
