@@ -116,7 +116,8 @@ std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& c
                    .uid = change.after->meta.uid,
                    .operation = *operation,
                    .first_seen = clock_.now(),
-                   .removing = change.after->meta.deleting()});
+                   .removing = change.after->meta.deleting(),
+                   .removing_since = clock_.now()});
   }
   return *std::move(operation);
 }
@@ -145,7 +146,7 @@ Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
   const bool must_wait = !same && !std::all_of(others.begin(), others.end(), [&](const auto& pod) {
     return is_earlier_attempt(pod.operation, operation) && has_ended(pod);
   });
-  Result<Progress> progress = Progress{.started = false};
+  Result<Progress> progress = waiting_for(others);
   if (!must_wait) {
     progress = same ? progress_of(*same) : start(operation);
     if (!progress.ok()) return progress;
@@ -154,6 +155,26 @@ Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
     if (!pod.removing) LPP_RETURN_IF_ERROR(remove(pod, std::nullopt), "remove old helper pod");
   }
   return progress;
+}
+
+/// A pod that hangs in Terminating, since its node is away or somebody's finalizer holds it, keeps
+/// the operation waiting; after a while that is worth saying.
+Progress HelperPodRunner::waiting_for(const std::vector<Known>& others) const {
+  Progress progress{.started = false};
+  const auto limit = current_().cmd_timeout;
+  for (const Known& pod : others) {
+    if (!pod.removing || clock_.now() - pod.removing_since <= limit) continue;
+    progress.reason = "StuckTerminating";
+    progress.message = "helper pod " + pod.key.to_string() +
+                       " was deleted but does not go: is node " + pod.operation.node +
+                       " up, and has the pod finalizers?";
+  }
+  return progress;
+}
+
+void HelperPodRunner::note_removing(Known& known) const {
+  if (!known.removing) known.removing_since = clock_.now();
+  known.removing = true;
 }
 
 bool HelperPodRunner::has_ended(const Known& known) const {
@@ -256,7 +277,8 @@ Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
               .uid = pod.meta.uid,
               .operation = *std::move(theirs),
               .first_seen = clock_.now(),
-              .removing = pod.meta.deleting()};
+              .removing = pod.meta.deleting(),
+              .removing_since = clock_.now()};
   if (known.operation != operation && !known.removing) {
     LPP_RETURN_IF_ERROR(remove(known, std::nullopt), "remove old helper pod");
     known.removing = true;
@@ -366,7 +388,7 @@ void HelperPodRunner::mark_removing(const Known& known) {
   const log::Scope fields({{"pod", pod_name}, {"volume", known.operation.volume_name}});
   log::debug("helper pod removed");
   MutexLock lock(mutex_);
-  if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) it->second.removing = true;
+  if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) note_removing(it->second);
 }
 
 Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grace_period_seconds) {
@@ -405,7 +427,7 @@ void HelperPodRunner::remember(Known known) {
     by_operation_[index_key(known.operation.action, known.operation.volume_name)].push_back(
         known.uid);
   } else {
-    it->second.removing = it->second.removing || known.removing;
+    if (known.removing) note_removing(it->second);
   }
 }
 

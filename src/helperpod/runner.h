@@ -58,6 +58,7 @@ class HelperPodRunner final : public Executor {
     Operation operation{};
     TimePoint first_seen{};
     bool removing = false;          // deleted by us, or seen with a deletionTimestamp
+    TimePoint removing_since{};     // when that was first known
     std::string failure_message{};  // kept, so that a log is fetched once
   };
 
@@ -72,6 +73,9 @@ class HelperPodRunner final : public Executor {
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
   Result<void> remove_unstarted(const Known& known, const std::string& resource_version);
   void mark_removing(const Known& known);
+  /// What is said of pods that have to go before an operation can begin.
+  Progress waiting_for(const std::vector<Known>& others) const;
+  void note_removing(Known& known) const;
   bool has_ended(const Known& known) const;
   std::string failure_text(const Known& known, const k8s::Pod& pod);
 

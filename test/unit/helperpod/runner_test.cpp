@@ -335,6 +335,28 @@ TEST_CASE("a pod that never starts, or never ends, is late at some point") {
   }
 }
 
+TEST_CASE("a pod that hangs in Terminating keeps its operation waiting, and that is said") {
+  RunnerScene scene;
+  scene.accept_posts();
+  (void)scene.runner.ensure(create_operation());
+  json pod = scene.posted();
+  pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
+  scene.show(pod);
+  const auto silent = must(scene.runner.ensure(create_operation()));
+  CHECK(silent.state == Progress::State::kRunning);
+  CHECK(silent.message == "");
+  scene.clock.advance(std::chrono::seconds(121));
+  const auto told = must(scene.runner.ensure(create_operation()));
+  CHECK(told.state == Progress::State::kRunning);
+  CHECK(told.message ==
+        "helper pod lps/helper-pod-create-pvc-1 was deleted but does not go: is node n1 up, and "
+        "has the pod finalizers?");
+  CHECK(scene.transport.count("POST", "/pods") == 1);
+  scene.hide("helper-pod-create-pvc-1");
+  CHECK(must(scene.runner.ensure(create_operation())).message == "");
+  CHECK(scene.transport.count("POST", "/pods") == 2);
+}
+
 TEST_CASE("a delete gets more time than a create") {
   RunnerScene scene;
   scene.accept_posts();
