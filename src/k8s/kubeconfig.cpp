@@ -36,6 +36,19 @@ class Fields {
     return node.Scalar();
   }
 
+  /// Text that is sent as an HTTP header: it must not be able to begin another one.
+  std::string header_text(const char* key) {
+    std::string value = text(key);
+    check_header(key, value);
+    return value;
+  }
+
+  std::vector<std::string> header_texts(const char* key) {
+    std::vector<std::string> values = texts(key);
+    for (const auto& value : values) check_header(key, value);
+    return values;
+  }
+
   bool flag(const char* key) {
     const std::string value = text(key);
     if (value.empty() || value == "false") return false;
@@ -74,6 +87,12 @@ class Fields {
   }
 
  private:
+  void check_header(const char* key, std::string_view value) {
+    const bool good = std::all_of(value.begin(), value.end(),
+                                  [](unsigned char c) { return c >= ' ' && c != 0x7f; });
+    if (!good) fail(key, "must not hold line breaks or other control characters");
+  }
+
   YAML::Node node_;
   std::string place_;
   std::optional<Error>& error_;
@@ -201,9 +220,9 @@ void read_exec(Fields exec, const std::filesystem::path& folder, RestConfig& con
 }
 
 void read_impersonation(Fields& user, RestConfig& config) {
-  config.impersonate.user = user.text("as");
-  config.impersonate.uid = user.text("as-uid");
-  config.impersonate.groups = user.texts("as-groups");
+  config.impersonate.user = user.header_text("as");
+  config.impersonate.uid = user.header_text("as-uid");
+  config.impersonate.groups = user.header_texts("as-groups");
   const YAML::Node extra = user.get("as-user-extra");
   if (!extra.IsNull() && !extra.IsMap()) user.fail("as-user-extra", "must be a map of lists");
   Fields lists = user.child("as-user-extra");
@@ -213,7 +232,7 @@ void read_impersonation(Fields& user, RestConfig& config) {
       return;
     }
     const std::string key = it->first.Scalar();
-    for (auto& value : lists.texts(key.c_str())) {
+    for (auto& value : lists.header_texts(key.c_str())) {
       config.impersonate.extra.emplace_back(key, std::move(value));
     }
   }
@@ -239,7 +258,7 @@ void read_user(Fields& user, const std::filesystem::path& folder, RestConfig& co
                      : "is missing: a client-key needs its certificate (client-certificate or "
                        "client-certificate-data)");
   }
-  config.token = user.text("token");
+  config.token = user.header_text("token");
   const std::string token_file = user.text("tokenFile");
   if (!token_file.empty()) config.token_file = (folder / token_file).lexically_normal().string();
   config.username = user.text("username");

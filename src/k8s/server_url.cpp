@@ -71,6 +71,9 @@ Result<ServerUrl> parse_url(std::string_view text) {
   if (const auto end = text.find("://"); end != std::string_view::npos) {
     url.scheme = to_lower(text.substr(0, end));
     text.remove_prefix(end + 3);
+  } else if (const auto lower = to_lower(text.substr(0, 7));
+             lower.starts_with("http:/") || lower.starts_with("https:/")) {
+    return invalid("two slashes must follow the scheme");
   }
   text = text.substr(0, text.find_first_of("?#"));
   const auto slash = text.find('/');

@@ -123,10 +123,10 @@ TEST_CASE_FIXTURE(Files, "server URLs: schemes, ports, prefixes, IPv6; query dro
 }
 
 TEST_CASE_FIXTURE(Files, "server URLs that cannot be used are refused") {
-  for (const char* url :
-       {"https://", "https://h:0", "https://h:65536", "https://h:x", "https://:1", "ftp://h",
-        "unix:///x", "https://fd00::1:6443", "https://[::1", "https://[h]:1", "https://[::1]x",
-        "https://u:p@h", "https://a b", "https://h/\\x01", "https://h_:1:2", "https://h%41"}) {
+  for (const char* url : {"https://", "https://h:0", "https://h:65536", "https://h:x", "https://:1",
+                          "ftp://h", "unix:///x", "https://fd00::1:6443", "https://[::1",
+                          "https://[h]:1", "https://[::1]x", "https://u:p@h", "https://a b",
+                          "https:/h:1", "https://h/\\x01", "https://h_:1:2", "https://h%41"}) {
     CAPTURE(url);
     CHECK(contains(error(kubeconfig(std::string("server: \"") + url + "\"", "")),
                    "clusters[name=c].cluster.server: "));
@@ -229,6 +229,10 @@ TEST_CASE_FIXTURE(Files, "contradictions and gaps name the field") {
       {kServer, "tokenFile: t, username: u", "user.username: must not be given together"},
       {kServer, "password: p", "user.username: is missing"},
       {kServer, "token: [a]", "user.token: must be a string"},
+      {kServer, R"(token: "a\r\nX-Other: b")", "user.token: must not hold line breaks"},
+      {kServer, R"(as: "a\nb")", "user.as: must not hold line breaks"},
+      {kServer, R"(as: x, as-groups: ["a\x01"])", "user.as-groups: must not hold line breaks"},
+      {kServer, R"(as: x, as-user-extra: {k: ["a\nb"]})", "user.as-user-extra.k: must not hold"},
       {kServer, "as-groups: [a]", "user.as: is missing"},
       {kServer, "as: x, as-groups: a", "user.as-groups: must be a list"},
       {kServer, "as: x, as-user-extra: [a]", "user.as-user-extra: must be a map"},
