@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
 
@@ -26,11 +27,19 @@ constexpr std::array<std::string_view, 12> kSystemPaths{"/bin",
                                                         "/var/lib/kubelet",
                                                         "/var/lib/etcd"};
 
+/// For a message, which has limits of its own.
+std::string shown(std::string_view path) {
+  constexpr std::size_t kShown = 500;
+  std::string text = log::quoted(truncate_utf8(path, kShown));
+  if (!text.starts_with('"')) text = '"' + text + '"';
+  return path.size() > kShown ? text + "..." : text;
+}
+
 }  // namespace
 
 Result<void> check_volume_path(std::string_view path) {
   const auto refuse = [&](std::string_view why) {
-    return invalid("path \"" + std::string(path) + "\" " + std::string(why));
+    return invalid("path " + shown(path) + " " + std::string(why));
   };
   if (path.empty() || path.front() != '/') return refuse("is not absolute");
   if (path.size() > kPathMax) return refuse("is longer than 4095 bytes");
@@ -54,7 +63,7 @@ Result<void> check_volume_path(std::string_view path) {
 Result<void> check_not_a_system_path(std::string_view path) {
   for (const std::string_view system : kSystemPaths) {
     if (overlaps(path, system)) {
-      return invalid("path \"" + std::string(path) + "\" overlaps the system directory " +
+      return invalid("path " + shown(path) + " overlaps the system directory " +
                      std::string(system));
     }
   }
