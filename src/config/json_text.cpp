@@ -77,21 +77,39 @@ std::string reason(const json::exception& e) {
   return plain.is_string() ? plain.get<std::string>() : quoted;
 }
 
-/// Notes keys that an object holds twice.
-class DuplicateFinder {
+/// Notes keys that an object holds twice. (The library's parser has a callback for that, but with
+/// one it looks through all elements of a list at the end of each: a long list takes minutes.)
+class DuplicateFinder final : public nlohmann::json_sax<json> {
  public:
   explicit DuplicateFinder(std::vector<std::string>& warnings) : warnings_(warnings) {}
 
-  bool operator()(int /*depth*/, json::parse_event_t event, const json& parsed) {
-    using Event = json::parse_event_t;
-    if (event == Event::object_start) keys_.emplace_back();
-    if (event == Event::object_end) keys_.pop_back();
-    if (event == Event::key && !keys_.back().insert(parsed.get<std::string>()).second &&
-        warnings_.size() < kMaxWarnings) {
-      warnings_.push_back("key " + shown(parsed) +
+  bool null() override { return true; }
+  bool boolean(bool /*value*/) override { return true; }
+  bool number_integer(number_integer_t /*value*/) override { return true; }
+  bool number_unsigned(number_unsigned_t /*value*/) override { return true; }
+  bool number_float(number_float_t /*value*/, const string_t& /*text*/) override { return true; }
+  bool string(string_t& /*value*/) override { return true; }
+  bool binary(binary_t& /*value*/) override { return true; }
+  bool start_array(std::size_t /*size*/) override { return true; }
+  bool end_array() override { return true; }
+  bool start_object(std::size_t /*size*/) override {
+    keys_.emplace_back();
+    return true;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    return true;
+  }
+  bool key(string_t& name) override {
+    if (!keys_.back().insert(name).second && warnings_.size() < kMaxWarnings) {
+      warnings_.push_back("key " + shown(json(name)) +
                           " is given twice in one object; the last counts");
     }
     return true;
+  }
+  bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
+                   const json::exception& /*why*/) override {
+    return false;  // told by the parser that makes the value
   }
 
  private:
@@ -114,11 +132,10 @@ Result<JsonText> parse_json_text(std::string_view text) {
   }
   JsonText result;
   try {
+    const std::string_view value = text.substr(0, extent.end);
+    result.value = json::parse(value);
     DuplicateFinder duplicates(result.warnings);
-    result.value = json::parse(text.substr(0, extent.end),
-                               [&](int depth, json::parse_event_t event, json& parsed) {
-                                 return duplicates(depth, event, parsed);
-                               });
+    (void)json::sax_parse(value, &duplicates);
   } catch (const json::parse_error& e) {
     return invalid(place(text, e.byte == 0 ? 0 : e.byte - 1) + ": " + reason(e));
   } catch (const std::exception& e) {

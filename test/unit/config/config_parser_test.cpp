@@ -372,6 +372,28 @@ TEST_CASE("huge, deep and hostile texts are errors in reasonable time") {
   for (int i = 0; i < 100'000; ++i) twice += ",\"k\":1";
   CHECK(parse(twice + "}").warnings.size() == 10);
 
+  // As many nodes as fit into the limit, and as many paths of one node; a million is beyond it.
+  const auto nodes = [](int count) {
+    std::string text = R"({"nodePathMap":[)";
+    for (int i = 0; i < count; ++i) {
+      if (i > 0) text += ',';
+      text += R"({"node":"n)" + std::to_string(i) + R"(","paths":["/d"]})";
+    }
+    return text + "]}";
+  };
+  CHECK(parse(nodes(100'000)).config.paths.node_path_map.size() == 100'000);
+  CHECK(contains(error_of(nodes(1'000'000)), "bytes long"));
+  std::string paths = R"({"nodePathMap":[{"node":"n","paths":["/p")";
+  for (int i = 0; i < 100'000; ++i) paths += ",\"/p" + std::to_string(i) + "\"";
+  CHECK(parse(paths + "]}]}").config.paths.paths_for("n")->size() == 100'001);
+  for (const char* number :
+       {"1e308", "-1e308", "9223372036854775808", "1.5", "18446744073709551616"}) {
+    CAPTURE(number);
+    CHECK(contains(error_of(R"({"sharedFileSystemPath":"/s","cmdTimeoutSeconds":)" +
+                            std::string(number) + "}"),
+                   "cmdTimeoutSeconds"));
+  }
+
   std::string bad = R"({"nodePathMap":[)";
   for (int i = 0; i < 10'000; ++i) bad += (i > 0 ? ",1" : "1");
   const std::string message = error_of(bad + "]}");

@@ -216,6 +216,10 @@ TEST_CASE("hostile texts are errors, quickly") {
   for (int i = 0; i < 100; ++i) deep_json += "{\"a\":";
   CHECK_FALSE(yaml_to_json(deep_json + "1" + std::string(100, '}')).ok());
 
+  std::string long_list = R"({"a":[{})";
+  for (int i = 0; i < 300'000; ++i) long_list += ",{}";
+  CHECK(yaml_to_json(long_list + "]}").ok());
+
   std::string laughs = "a0: &a0 [x,x,x,x,x,x,x,x,x]\n";
   for (int i = 1; i < 12; ++i) {
     const std::string before = "*a" + std::to_string(i - 1);
