@@ -55,4 +55,22 @@ while IFS='|' read -r _ _ file name _; do
     finding "docs/compatibility.md: no test case \"$name\" in $file"
   fi
 done <docs/compatibility.md
+
+# docs/security.md and docs/failure-modes.md name test cases or files in the last cell of each line;
+# a line without is a limit that is told, not a promise.
+cases=$(mktemp)
+trap 'rm -f "$cases"' EXIT
+mapfile -t tests < <(list_files 'test/*_test.cpp')
+for file in "${tests[@]}"; do
+  tr '\n' ' ' <"$file" | sed 's/" *"//g' | grep -oE 'TEST_CASE(_FIXTURE\([A-Za-z]+, *|\( *)"[^"]*"' |
+    sed 's/^[^"]*"//; s/"$//'
+done >"$cases"
+while IFS=: read -r file line; do
+  cell=${line%|*}
+  cell=${cell##*|}
+  while read -r name; do
+    if [ -z "$name" ] || [ -e "$name" ] || grep -qxF -- "$name" "$cases"; then continue; fi
+    finding "$file: there is no test case or file \"$name\""
+  done < <(grep -oE "\`[^\`]+\`" <<<"$cell" | tr -d '\`')
+done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md)
 exit $found

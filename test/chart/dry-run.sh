@@ -19,6 +19,9 @@ clean_up() {
   for namespace in "${made[@]}"; do
     "$kubectl" delete --wait=false namespace "$namespace" >/dev/null
   done
+  for namespace in "${made[@]}"; do # what comes next may want one of the same name
+    "$kubectl" wait --for=delete --timeout=60s "namespace/$namespace" >/dev/null || true
+  done
 }
 trap clean_up EXIT
 for namespace in local-path-storage local-path-provisioner node-storage storage kube-system; do
@@ -58,7 +61,7 @@ for _ in $(seq 100); do
 done
 
 objects() { # -f FILE or -k FOLDER: as a stream of JSON
-  "$kubectl" apply --dry-run=client -o json "$@" | jq -c 'if .kind == "List" then .items[] else . end'
+  "$kubectl" apply --dry-run=client -o json "$@" 2>/dev/null | jq -c 'if .kind == "List" then .items[] else . end'
 }
 try_restricted() { # POD (JSON)
   jq -c --arg namespace "$restricted" '{apiVersion: "v1", kind: "Pod", spec: .spec,
