@@ -372,7 +372,7 @@ TEST_CASE("huge, deep and hostile texts are errors in reasonable time") {
   for (int i = 0; i < 100'000; ++i) twice += ",\"k\":1";
   CHECK(parse(twice + "}").warnings.size() == 10);
 
-  // As many nodes as fit into the limit, and as many paths of one node; a million is beyond it.
+  // As many nodes as fit into the limit, and many paths of one node.
   const auto nodes = [](int count) {
     std::string text = R"({"nodePathMap":[)";
     for (int i = 0; i < count; ++i) {
@@ -382,10 +382,10 @@ TEST_CASE("huge, deep and hostile texts are errors in reasonable time") {
     return text + "]}";
   };
   CHECK(parse(nodes(100'000)).config.paths.node_path_map.size() == 100'000);
-  CHECK(contains(error_of(nodes(1'000'000)), "bytes long"));
+  CHECK(contains(error_of(nodes(150'000)), "bytes long"));
   std::string paths = R"({"nodePathMap":[{"node":"n","paths":["/p")";
-  for (int i = 0; i < 100'000; ++i) paths += ",\"/p" + std::to_string(i) + "\"";
-  CHECK(parse(paths + "]}]}").config.paths.paths_for("n")->size() == 100'001);
+  for (int i = 0; i < 20'000; ++i) paths += ",\"/p" + std::to_string(i) + "\"";
+  CHECK(parse(paths + "]}]}").config.paths.paths_for("n")->size() == 20'001);
   for (const char* number :
        {"1e308", "-1e308", "9223372036854775808", "1.5", "18446744073709551616"}) {
     CAPTURE(number);
