@@ -1,0 +1,166 @@
+// Who leads, and who must not write any more: leaders that are cut off, paused or replaced.
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <csignal>
+#include <vector>
+
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr seconds kLeaseDuration{4};
+constexpr int kClaims = 10;
+
+std::vector<std::string> lease_args() {
+  return {"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
+          "--leader-elect-retry-period=1s"};
+}
+
+/// Two replicas; the first one leads, and its helper pods take a second.
+struct TwoReplicas : StoryBed {
+  TwoReplicas() : StoryBed(lease_args()) {
+    start();
+    LPP_MUST(admin().apply(namespace_object("app")));
+    wait_for_log(*this, "leading identity=");
+    LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
+    LPP_MUST(standby->wait_ready());
+    change_script(*this, "setup", "sleep 1");
+  }
+  void make_claims(int first) {
+    for (int i = first; i < first + kClaims; ++i) {
+      LPP_MUST(admin().create(claim_object({.key = {"app", "c" + std::to_string(i)},
+                                            .selected_node = i % 2 ? "node-1" : "node-2"})));
+    }
+  }
+  void check_claims(int first) {
+    for (int i = first; i < first + kClaims; ++i) {
+      LPP_MUST(audit.wait_bound({"app", "c" + std::to_string(i)}));
+    }
+    LPP_MUST(audit.wait_clean());
+  }
+  void wait_first_pod() {
+    REQUIRE(installation->proxy().wait_for_record(
+        [](const ProxyRecord& record) { return record.request.is("create", "pods"); },
+        seconds(20)));
+  }
+  void wait_standby_leads(milliseconds limit) {
+    REQUIRE(standby->proxy().wait_for_record(
+        [](const ProxyRecord& record) { return record.request.is("update", "leases"); }, limit));
+  }
+
+  const TempDir standby_folder;
+  const std::unique_ptr<Installation> standby =
+      LPP_MUST(Installation::create(*bed, {.daemon = LPP_DAEMON,
+                                           .folder = standby_folder.path(),
+                                           .extra_args = lease_args(),
+                                           .env = {}}));
+};
+
+bool is_leaders_work(const ApiRequest& request) {
+  return request.is_write() && request.resource != "leases" && request.resource != "events";
+}
+
+TEST_CASE("a leader that cannot renew stops writing before another one can lead") {
+  Mutex mutex;
+  steady_clock::time_point last_write;
+  steady_clock::time_point last_renewal;
+  std::atomic<bool> cut_off = false;
+  TwoReplicas story;  // goes first: its proxy uses the others
+  last_renewal = steady_clock::now();
+  story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
+    MutexLock lock(mutex);
+    // Only the lease is out of reach: nothing but the leader itself keeps it from its work.
+    if (request.resource == "leases") {
+      if (cut_off) return Decision::cut_before();
+      if (request.is_write()) last_renewal = steady_clock::now();
+    }
+    if (is_leaders_work(request)) last_write = steady_clock::now();
+    return Decision::forward();
+  }});
+  story.make_claims(0);
+  story.wait_first_pod();
+  cut_off = true;
+  story.wait_standby_leads(seconds(30));
+  const auto led = steady_clock::now();
+  story.make_claims(kClaims);
+  story.check_claims(0);
+  story.check_claims(kClaims);
+  MutexLock lock(mutex);
+  CHECK(last_write < led);
+  CHECK(last_write - last_renewal < kLeaseDuration);
+}
+
+TEST_CASE("a leader that slept while another one took over writes nothing when it wakes up") {
+  std::atomic<bool> awake_again = false;
+  std::atomic<int> writes = 0;
+  TwoReplicas story;  // goes first: its proxy uses the others
+  story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
+    if (awake_again && is_leaders_work(request)) ++writes;
+    return Decision::forward();
+  }});
+  story.make_claims(0);
+  story.wait_first_pod();
+  story.installation->daemon().signal(SIGSTOP);
+  story.wait_standby_leads(seconds(30));
+  story.make_claims(kClaims);
+  awake_again = true;
+  story.installation->daemon().signal(SIGCONT);
+  story.check_claims(0);
+  story.check_claims(kClaims);
+  CHECK(writes == 0);
+  CHECK(story.installation->daemon().alive());
+}
+
+TEST_CASE("a leader that is stopped hands over at once, as in a rolling update") {
+  TwoReplicas story;
+  story.make_claims(0);
+  story.wait_first_pod();
+  const auto began = steady_clock::now();
+  LPP_MUST(story.installation->stop_daemon());
+  story.wait_standby_leads(seconds(20));
+  // The time to end and one retry, which is spread up to 2.2 s; not the lease's duration on top.
+  CHECK(steady_clock::now() - began < milliseconds(kSanitized ? 8000 : 3900));
+  // The new version of the first one becomes the standby while claims come.
+  LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
+  story.make_claims(kClaims);
+  LPP_MUST(story.installation->wait_ready());
+  LPP_MUST(story.standby->stop_daemon());
+  story.check_claims(0);
+  story.check_claims(kClaims);
+}
+
+TEST_CASE("both replicas are killed, and what they had begun is finished once") {
+  TwoReplicas story;
+  story.make_claims(0);
+  story.wait_first_pod();
+  story.standby->kill_daemon();
+  story.installation->kill_daemon();
+  LPP_MUST(story.standby->start_daemon(Installation::OldLease::kKeep));
+  story.check_claims(0);
+}
+
+TEST_CASE("a lease that is removed or edited by hand is had again, and nothing is done twice") {
+  TwoReplicas story;
+  const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
+  SUBCASE("removed") { LPP_MUST(story.admin().remove(k8s::kLeases, lease)); }
+  SUBCASE("given to somebody else") {
+    LPP_MUST(story.admin().merge(
+        k8s::kLeases, lease,
+        {{"spec", {{"holderIdentity", "somebody"}, {"leaseDurationSeconds", 2}}}}));
+  }
+  SUBCASE("given to nobody") {
+    LPP_MUST(story.admin().merge(k8s::kLeases, lease, {{"spec", {{"holderIdentity", ""}}}}));
+  }
+  story.make_claims(0);
+  story.check_claims(0);
+}
+
+}  // namespace
+}  // namespace lpp::testing
