@@ -200,10 +200,15 @@ Result<void> ChaosRun::repair() {
     auto removed = bed_.admin().remove(k8s::kLeases, lease);
     if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) return removed;
   }
+  return {};
+}
+
+/// Claims without a node get one, as from the scheduler: the daemon may have sent them back.
+Result<void> ChaosRun::select_nodes() {
   std::size_t number = 0;
   for (const auto& [slot, claim] : model_.claims) {
     LPP_ASSIGN_OR_RETURN(const auto object,
-                         bed_.admin().find(k8s::kPersistentVolumeClaims, claim.key), "repair");
+                         bed_.admin().find(k8s::kPersistentVolumeClaims, claim.key), "node");
     if (!object) return Error{.message = "claim " + claim.key.name + " is gone"};
     const json annotations = (*object)["metadata"].value("annotations", json::object());
     if (annotations.contains("volume.kubernetes.io/selected-node")) continue;
@@ -272,7 +277,9 @@ Result<void> ChaosRun::quiet_point() {
   LPP_RETURN_IF_ERROR(
       wait_until("every promise is kept",
                  [&] {
-                   std::string broken = promises_.broken();
+                   const auto selected = select_nodes();
+                   std::string broken =
+                       selected.ok() ? promises_.broken() : selected.error().message;
                    if (!broken.empty()) last = broken;
                    return broken;
                  },
@@ -285,6 +292,7 @@ Result<void> ChaosRun::quiet_point() {
   }
   model_.nodes_that_were_gone.clear();
   model_.lost_records.clear();
+  model_.bases_changed = false;
   LPP_RETURN_IF_ERROR(clear_retained(), "quiet point");
   for (auto& [slot, claim] : model_.claims) {
     LPP_RETURN_IF_ERROR(touch_data(claim), "quiet point");

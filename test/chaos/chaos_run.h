@@ -86,6 +86,7 @@ class ChaosRun {
   Result<void> quiet_point();
   void end_faults();
   Result<void> repair();
+  Result<void> select_nodes();
   Result<void> check_failures_told();
   Result<void> clear_retained();
   Error explain(const Error& error) const;

@@ -255,6 +255,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
       }
       if (step.a % 3 == 1) map.push_back(map_of(known_node(step.b), json::array()));
       config_is_bad_ = false;
+      model_.bases_changed = true;
       return write_config({{"nodePathMap", map}});
     }
     case StepKind::kBadConfig: {

@@ -39,6 +39,8 @@ struct ChaosModel {
   std::set<std::string> nodes_that_were_gone{};
   std::set<std::string> lost_records{};  // "node:path" of helper pods removed by hand
 
+  bool bases_changed = false;  // since the last quiet point
+
   std::set<std::string> gone_nodes{};
   bool setup_fails = false;
   std::string setup_marker{};

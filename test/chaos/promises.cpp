@@ -188,10 +188,19 @@ std::string Promises::look_into(const std::string& node, const std::string& path
       if (!stray.empty()) return stray;
       continue;
     }
-    if (!is_excused(node, inner)) return "no volume has the directory " + disk;
+    if (!is_excused(node, inner) && !is_left_parent(disk))
+      return "no volume has the directory " + disk;
     excused_.push_back(disk);
   }
   return "";
+}
+
+/// An empty folder of a path pattern, while volumes were removed whose base folder was not
+/// configured any more: nobody knows then where the base ends and the pattern begins.
+bool Promises::is_left_parent(const std::string& disk) const {
+  std::error_code error;
+  return model_.bases_changed && disk.ends_with(std::string("/") + kChaosNamespace) &&
+         fs::is_empty(disk, error) && !error;
 }
 
 bool Promises::is_excused(const std::string& node, const std::string& path) const {

@@ -44,6 +44,7 @@ class Promises {
   std::string broken_volumes(const std::vector<ChaosVolume>& volumes);
   std::string stray_directories(const std::vector<ChaosVolume>& volumes);
   bool is_excused(const std::string& node, const std::string& path) const;
+  bool is_left_parent(const std::string& disk) const;
   std::string look_into(const std::string& node, const std::string& path,
                         const std::vector<ChaosVolume>& volumes);
 
