@@ -12,7 +12,7 @@ DAEMON := src/local-path-provisioner
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 WAIT = if [ ! -e build/$(1)/$(DAEMON) ]; then echo 'building; the first time takes some minutes'; fi
 
-.PHONY: help build demo test e2e bench fmt lint image chart asan tsan tsa clean
+.PHONY: help build demo test chaos soak e2e bench fmt lint image chart asan tsan tsa clean
 
 help: ## Show this list
 	@printf 'make TARGET\n\n'
@@ -40,6 +40,18 @@ test: ## Run the unit and integration tests, and those of the chart where Go can
 	  code=$$?; \
 	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
 	  echo 'chart: skipped, see above'; }
+
+chaos: ## Run the daemon under random faults for CHAOS_SECONDS (600), SEED if set; check the promises
+	@$(DEPS) build demo
+	@$(CONFIGURE) dev >/dev/null
+	@$(BUILD) dev --target local-path-provisioner lpp-chaos -- --quiet
+	@build/dev/test/chaos/lpp-chaos --daemon build/dev/$(DAEMON) --seconds $(or $(CHAOS_SECONDS),600) $(if $(SEED),--seed $(SEED))
+
+soak: ## Let claims come and go for SOAK_SECONDS (1800); fails unless memory and descriptors stay level
+	@$(DEPS) build demo
+	@$(CONFIGURE) release >/dev/null
+	@$(BUILD) release --target local-path-provisioner lpp-soak -- --quiet
+	@LPP_BUILD_DIR=build/release test/soak/run.sh
 
 e2e: ## Run the end-to-end tests on a real control plane, and a real node where the machine can
 	@$(DEPS) build
