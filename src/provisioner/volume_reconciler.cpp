@@ -114,27 +114,28 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
   const auto recorded =
       world_.executor.recorded(helperpod::HelperAction::kDelete, volume.meta.name);
   if (!recorded.ok()) return api_failed(volume, recorded.error());
-  if (*recorded && (*recorded)->owner_uid == volume.meta.uid) {
+  const bool known = *recorded && (*recorded)->owner_uid == volume.meta.uid;
+  if (known) {
     operation.attempt = (*recorded)->attempt;
     operation.base_path = (*recorded)->base_path;  // the configuration may have changed since
   }
   if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
-  if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
-                                            volume.meta.name)) {
-    const std::string text = "refusing to remove path " + volume.path +
-                             ": it overlaps the directory " + other->path + " of volume " +
-                             other->meta.name;
-    count_failure(volume, "PathTaken", text);
-    report(volume, text);
-    return Action::await_change(kRecheck);
-  }
-
-  if (!*recorded) {
+  const bool under_way =
+      known && (*recorded)->attempt == operation.attempt && (*recorded)->path == operation.path;
+  if (!under_way) {
+    // Once, before it begins, for it looks at every volume of the cluster.
+    if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
+                                              volume.meta.name)) {
+      const std::string text = "refusing to remove path " + volume.path +
+                               ": it overlaps the directory " + other->path + " of volume " +
+                               other->meta.name;
+      count_failure(volume, "PathTaken", text);
+      report(volume, text);
+      return Action::await_change(kRecheck);
+    }
     const auto wanted = still_to_delete(volume);
     if (!wanted.ok()) return api_failed(volume, wanted.error());
     if (!*wanted) return Action::await_change(kRecheck);  // the cache will show it
-  }
-  if (!*recorded || (*recorded)->attempt != operation.attempt) {
     world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);
   }
   const auto progress = world_.executor.ensure(operation);

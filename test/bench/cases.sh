@@ -156,11 +156,7 @@ storm() { # CASE KIND REPEAT    the API server is restarted under the provisione
 }
 
 # 500 nodes, 10,000 claims and volumes of which 5,000 belong to another provisioner.
-case_scale() {
-  local kind i
-  hollow_start 500 0 --lease-s 30
-  # shellcheck disable=SC2046  # words
-  startup startup-500-nodes $(real_kinds)
+fill_elsewhere() { # NUMBER of claims and volumes of another provisioner
   kctl create -f - >/dev/null <<'YAML'
 apiVersion: storage.k8s.io/v1
 kind: StorageClass
@@ -168,8 +164,16 @@ metadata:
   name: elsewhere
 provisioner: example.com/elsewhere
 YAML
-  "$BENCH" fill --kubeconfig "$ADMIN_KUBECONFIG" --claims 5000 --class elsewhere \
+  "$BENCH" fill --kubeconfig "$ADMIN_KUBECONFIG" --claims "$1" --class elsewhere \
     --provisioner example.com/elsewhere --namespace fill-other
+}
+
+case_scale() {
+  local kind i
+  hollow_start 500 0 --lease-s 30
+  # shellcheck disable=SC2046  # words
+  startup startup-500-nodes $(real_kinds)
+  fill_elsewhere 5000
   # shellcheck disable=SC2046  # words
   startup startup-5000-other $(real_kinds)
   "$BENCH" fill --kubeconfig "$ADMIN_KUBECONFIG" --claims 5000 --namespace fill-ours
@@ -182,10 +186,10 @@ YAML
     for i in 1 2 3; do storm storm "$kind" "$i"; done
     provisioner_stop
   done
-  "$BENCH" fill --kubeconfig "$ADMIN_KUBECONFIG" --claims 5000 --class elsewhere \
-    --provisioner example.com/elsewhere --namespace fill-other --first 5000
+  bed_again
+  fill_elsewhere 10000
   # shellcheck disable=SC2046  # words
-  startup startup-15000-two-thirds-other $(real_kinds)
+  startup startup-10000-other $(real_kinds)
   bed_again
 }
 
