@@ -36,8 +36,8 @@ TEST_CASE("real node: a quota or limit that refuses the helper pods is told, and
     LPP_MUST(story.audit.wait_bound(key));
   };
   meets(quotas, {{"hard", {{"pods", "0"}}}}, "quota");
-  const json limit = {{"type", "Container"}, {"min", {{"memory", "1Gi"}}}};
-  meets(limits, {{"limits", json::array({limit})}}, "minimum memory usage per Container");
+  const json limit = {{"type", "Pod"}, {"min", {{"memory", "1Gi"}}}};
+  meets(limits, {{"limits", json::array({limit})}}, "minimum memory usage per Pod");
   LPP_MUST(applied.remove_claims());
   LPP_MUST(story.audit.wait_clean());
 }

@@ -24,8 +24,11 @@ void add_grants(const json& role, std::set<std::string>& grants) {
       for (const std::string resource : rule["resources"]) {
         for (const std::string verb : rule["verbs"]) {
           for (const std::string name : rule.value("resourceNames", json::array({"*"}))) {
-            grants.insert(kind + " " + ns + " " + (group.empty() ? "core" : group) + " " +
-                          resource + " " + verb + " " + name);
+            std::string line = kind;
+            for (const auto& word : {ns, group.empty() ? "core" : group, resource, verb, name}) {
+              line.append(" ").append(word);
+            }
+            grants.insert(std::move(line));
           }
         }
       }

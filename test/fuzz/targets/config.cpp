@@ -29,6 +29,7 @@ void check_paths(const lpp::config::PathConfig& paths) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto text = lpp::fuzz::text_of(data, size);
   const auto parsed = lpp::config::parse_config(text, "config.json");

@@ -9,6 +9,7 @@
 #include "k8s/rest_config.h"
 #include "property.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using lpp::fuzz::require;
   static const int fd = ::memfd_create("kubeconfig", 0);

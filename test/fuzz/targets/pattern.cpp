@@ -32,6 +32,7 @@ void check_components(std::string_view path) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   auto text = lpp::fuzz::text_of(data, size);
   const bool unsafe = lpp::fuzz::take_line(text) == "unsafe";

@@ -31,4 +31,5 @@ inline std::string_view take_line(std::string_view& text) {
 }  // namespace lpp::fuzz
 
 /// The target: libFuzzer calls it, and replay.cpp for each file of a corpus.
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

@@ -33,6 +33,7 @@ long double estimate(const std::string& text) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string text(lpp::fuzz::text_of(data, size));
   const auto parsed = Quantity::parse(text);

@@ -6,6 +6,7 @@
 #include "k8s/api_client.h"
 #include "property.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using lpp::fuzz::require;
   auto text = lpp::fuzz::text_of(data, size);

@@ -16,8 +16,8 @@ using lpp::fuzz::require;
 using nlohmann::json;
 
 const json& member(const json& object, const char* key) {
-  static const json kNone;
-  return object.is_object() && object.contains(key) ? object[key] : kNone;
+  static const json none;
+  return object.is_object() && object.contains(key) ? object[key] : none;
 }
 
 void check_container(const json& container) {
@@ -53,6 +53,7 @@ void check_pod(const json& pod, const lpp::helperpod::Operation& operation) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto text = lpp::fuzz::text_of(data, size);
   const auto any = lpp::helperpod::parse_template(text, "helperPod.yaml", true);

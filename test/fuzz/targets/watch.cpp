@@ -48,6 +48,7 @@ void decode_all(const json& object) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto stream = lpp::fuzz::text_of(data + 1, size - 1);
