@@ -28,6 +28,7 @@ constexpr double kNormalBurst = 50;
 constexpr double kNormalPerSecond = 20;
 // Behaviour rule C7.4.
 constexpr int kMaxTries = 12;
+constexpr Duration kAnsweredInterval = std::chrono::seconds(1);  // it is there, it can be soon
 constexpr Duration kRetryInterval = std::chrono::seconds(10);
 constexpr std::size_t kMaxName = 253;
 
@@ -49,9 +50,11 @@ std::string object_identity(const ObjectReference& about) {
 }
 
 /// True when no answer came, so that the same request may succeed later.
-bool is_transport_error(const Error& error) {
-  return error.http_status == 0 && error.reason != kNotLeader &&
-         (error.is(ErrorCode::kTimeout) || error.is(ErrorCode::kUnavailable));
+/// No answer, or one that says nothing about the Event: the server is overloaded or in trouble.
+bool heals_by_itself(const Error& error) {
+  return error.reason != kNotLeader &&
+         (error.is(ErrorCode::kTimeout) || error.is(ErrorCode::kUnavailable) ||
+          error.is(ErrorCode::kTooManyRequests));
 }
 
 /// The namespace is gone or going: nobody will ever look at that Event.
@@ -181,8 +184,8 @@ class EventRecorder::Impl {
     return refilled_ + std::chrono::ceil<Duration>(missing);
   }
 
-  /// Sends one Event, again and again while no answer comes. Later ones wait meanwhile: they would
-  /// get no answer either, and the counts stay in order.
+  /// Sends one Event, again and again while the server cannot take it. Later ones wait meanwhile:
+  /// they would not be taken either, and the counts stay in order.
   void deliver(const EventReport& report) {
     auto write = correlator_.correlate(report);
     if (!write) {
@@ -195,9 +198,10 @@ class EventRecorder::Impl {
       if (sent.ok()) return;
       const Error& error = sent.error();
       const Duration wait =
-          tries == 1 ? std::chrono::duration_cast<Duration>(kRetryInterval * random_unit())
-                     : kRetryInterval;
-      if (is_transport_error(error) && tries < kMaxTries && sleep_unless_stopping(wait)) continue;
+          error.http_status != 0 ? kAnsweredInterval
+          : tries == 1 ? std::chrono::duration_cast<Duration>(kRetryInterval * random_unit())
+                       : kRetryInterval;
+      if (heals_by_itself(error) && tries < kMaxTries && sleep_unless_stopping(wait)) continue;
       count_dropped(report.count);
       report_loss(*write, error);
       return;

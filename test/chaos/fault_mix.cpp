@@ -56,9 +56,11 @@ Decision FaultMix::choose(const ApiRequest& request) {
   }
   if (!random_.chance(level_)) return Decision::forward();
   // "Gone" must be believed, for an object and for a delete with a UID as its precondition.
-  const bool may_say_gone = request.verb == "create" || request.verb == "list";
+  // A refused Event is dropped: only what a server in trouble says may meet one.
+  const bool event = request.resource == "events";
+  const bool may_say_gone = !event && (request.verb == "create" || request.verb == "list");
   const bool may_conflict =
-      request.verb == "create" || request.verb == "update" || request.verb == "patch";
+      !event && (request.verb == "create" || request.verb == "update" || request.verb == "patch");
   switch (random_.below(14)) {
     case 0:
     case 1:
@@ -81,7 +83,7 @@ Decision FaultMix::choose(const ApiRequest& request) {
       if (may_conflict) return counted("409", Decision::reply(409));
       return counted("504", Decision::reply(504));
     case 10:
-      if (request.verb == "create")
+      if (request.verb == "create" && !event)
         return counted("409 exists", Decision::reply(409, "AlreadyExists"));
       if (request.is_watch()) return counted("watch: 410", Decision::reply(410));
       return counted("500", Decision::reply(500));

@@ -340,8 +340,6 @@ TEST_CASE("an event that the API server refuses is dropped, and the next one is 
   SUBCASE("forbidden") { script.reply(403); }
   SUBCASE("invalid") { script.reply(422); }
   SUBCASE("conflict") { script.reply(409); }
-  SUBCASE("throttled") { script.reply(429); }
-  SUBCASE("500") { script.reply(500); }
   SUBCASE("no JSON") { script.reply(200, "<html>"); }
   f.start_with_working_server();
   f.sent("first");
@@ -367,6 +365,21 @@ TEST_CASE("an event is sent again while no answer comes, under one name") {
   f.sent("m");
   CHECK(f.request(3).method == "PATCH");
   CHECK(f.request(3).target.ends_with(name));
+  CHECK(f.recorder.dropped() == 0);
+}
+
+TEST_CASE("an event is sent again soon when the server is in trouble") {
+  Fixture f;
+  auto& script = f.transport.on("POST", "/events");
+  SUBCASE("500") { script.reply(500).reply(500); }
+  SUBCASE("503") { script.reply(503).reply(503); }
+  SUBCASE("504") { script.reply(504).reply(504); }
+  SUBCASE("429") { script.reply(429).reply(429); }
+  f.start_with_working_server();
+  const auto begun = f.clock.now();
+  f.send("m");
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  CHECK(f.clock.now() - begun < 9s);
   CHECK(f.recorder.dropped() == 0);
 }
 
