@@ -279,7 +279,10 @@ Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
               .first_seen = clock_.now(),
               .removing = pod.meta.deleting(),
               .removing_since = clock_.now()};
-  if (known.operation != operation && !known.removing) {
+  // The same volume's directory under way elsewhere is not forgotten: its record is seen next time.
+  const bool under_way =
+      operation.action == HelperAction::kCreate && known.operation.owner_uid == operation.owner_uid;
+  if (known.operation != operation && !known.removing && !under_way) {
     LPP_RETURN_IF_ERROR(remove(known, std::nullopt), "remove old helper pod");
     known.removing = true;
   }

@@ -157,9 +157,18 @@ TEST_CASE("a pod of the same name that the cache does not show is recognised or 
     CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
     CHECK(scene.transport.count("DELETE", "") == 0);
   }
-  SUBCASE("ours, of another attempt") {
+  SUBCASE("ours, for the same claim in another place: that may have been made") {
+    Operation begun = create_operation();
+    begun.path = "/elsewhere/pvc-1_default_a";
+    (void)other.runner.ensure(begun);
+    reads.reply(200, other.posted("other-uid").dump());
+    CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+    CHECK(scene.transport.count("DELETE", "") == 0);
+    CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == begun);
+  }
+  SUBCASE("ours, for another owner") {
     Operation stale = create_operation();
-    stale.path = "/elsewhere/pvc-1_default_a";
+    stale.owner_uid = "another";
     (void)other.runner.ensure(stale);
     reads.reply(200, other.posted("other-uid").dump());
     scene.transport.on("DELETE", kPodName).reply(200);
