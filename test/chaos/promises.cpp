@@ -195,11 +195,12 @@ std::string Promises::look_into(const std::string& node, const std::string& path
   return "";
 }
 
-/// An empty folder of a path pattern, while volumes were removed whose base folder was not
+/// An empty folder of a path pattern, when volumes were removed whose base folder was not
 /// configured any more: nobody knows then where the base ends and the pattern begins.
 bool Promises::is_left_parent(const std::string& disk) const {
   std::error_code error;
-  return model_.bases_changed && disk.ends_with(std::string("/") + kChaosNamespace) &&
+  const bool unknown = model_.bases_changed || disk.find("-third/") != std::string::npos;
+  return unknown && disk.ends_with(std::string("/") + kChaosNamespace) &&
          fs::is_empty(disk, error) && !error;
 }
 
