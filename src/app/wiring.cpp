@@ -92,12 +92,12 @@ bool trim_pod(k8s::Pod& pod) {
 
 std::unique_ptr<config::TextSource> config_source(const Options& options,
                                                   k8s::Informer<k8s::ConfigMap>& config_map,
-                                                  Clock& clock) {
+                                                  Clock& clock, const std::stop_token& stop) {
   if (options.config.ends_with(".json")) return config::make_file_source(options.config, clock);
   if (!options.config.empty()) return config::make_inline_source("--config", options.config);
   return config::make_config_map_source(config_map,
                                         {options.namespace_name, options.configmap_name},
-                                        "config.json", clock, kFirstListLimit);
+                                        "config.json", clock, kFirstListLimit, stop);
 }
 
 std::string template_file(const Options& options) {
@@ -110,13 +110,13 @@ std::string template_file(const Options& options) {
 
 std::unique_ptr<config::TextSource> template_source(const Options& options,
                                                     k8s::Informer<k8s::ConfigMap>& config_map,
-                                                    Clock& clock) {
+                                                    Clock& clock, const std::stop_token& stop) {
   if (auto file = template_file(options); !file.empty()) {
     return config::make_file_source(std::move(file), clock);
   }
   return config::make_config_map_source(config_map,
                                         {options.namespace_name, options.configmap_name},
-                                        "helperPod.yaml", clock, kFirstListLimit);
+                                        "helperPod.yaml", clock, kFirstListLimit, stop);
 }
 
 bool uses_config_map(const Options& options) {

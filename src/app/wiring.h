@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -25,10 +26,11 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisio
 bool trim_node(k8s::Node& node);
 bool trim_pod(k8s::Pod& pod);
 
-/// Where config.json comes from: --config as a file or as text, else the ConfigMap.
+/// Where config.json comes from: --config as a file or as text, else the ConfigMap. `stop` ends the
+/// wait for the first answer of the API server.
 std::unique_ptr<config::TextSource> config_source(const Options& options,
                                                   k8s::Informer<k8s::ConfigMap>& config_map,
-                                                  Clock& clock);
+                                                  Clock& clock, const std::stop_token& stop);
 
 /// The file helperPod.yaml is read from: --helper-pod-file, else the one in CONFIG_MOUNT_PATH if
 /// there is one; "" = the ConfigMap.
@@ -37,7 +39,7 @@ std::string template_file(const Options& options);
 /// Where helperPod.yaml comes from.
 std::unique_ptr<config::TextSource> template_source(const Options& options,
                                                     k8s::Informer<k8s::ConfigMap>& config_map,
-                                                    Clock& clock);
+                                                    Clock& clock, const std::stop_token& stop);
 
 /// Whether one of the two texts comes from the ConfigMap itself, so that it has to be watched.
 bool uses_config_map(const Options& options);

@@ -80,14 +80,16 @@ class Mailbox {
 class ConfigMapSource final : public TextSource {
  public:
   ConfigMapSource(k8s::Informer<k8s::ConfigMap>& informer, k8s::ObjectKey config_map,
-                  std::string key, Clock& clock, Duration first_list_limit)
+                  std::string key, Clock& clock, Duration first_list_limit,
+                  const std::stop_token& process_stop)
       : informer_(informer),
         config_map_(std::move(config_map)),
         key_(std::move(key)),
         name_("ConfigMap " + config_map_.to_string() + ", key " + key_),
         clock_(clock),
         first_list_limit_(first_list_limit),
-        mailbox_(std::make_shared<Mailbox>()) {
+        mailbox_(std::make_shared<Mailbox>()),
+        on_process_stop_(process_stop, [this] { stop_.request_stop(); }) {
     informer.add_handler([mailbox = mailbox_, config_map = config_map_, key = key_,
                           name = name_](const k8s::Change<k8s::ConfigMap>& change) {
       if (change.object().meta.key() == config_map) {
@@ -145,15 +147,17 @@ class ConfigMapSource final : public TextSource {
   const Duration first_list_limit_;
   std::stop_source stop_;
   const std::shared_ptr<Mailbox> mailbox_;
+  const std::stop_callback<std::function<void()>> on_process_stop_;
 };
 
 }  // namespace
 
 std::unique_ptr<TextSource> make_config_map_source(k8s::Informer<k8s::ConfigMap>& informer,
                                                    k8s::ObjectKey config_map, std::string key,
-                                                   Clock& clock, Duration first_list_limit) {
+                                                   Clock& clock, Duration first_list_limit,
+                                                   const std::stop_token& process_stop) {
   return std::make_unique<ConfigMapSource>(informer, std::move(config_map), std::move(key), clock,
-                                           first_list_limit);
+                                           first_list_limit, process_stop);
 }
 
 }  // namespace lpp::config

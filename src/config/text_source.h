@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 #include "base/clock.h"
@@ -36,10 +37,12 @@ std::unique_ptr<TextSource> make_file_source(std::string file, Clock& clock);
 /// One key of one ConfigMap through an informer that watches only that object. The informer belongs
 /// to the caller, may serve several sources, and must outlive them; it is started after the sources
 /// are made (they add handlers) and before they are started. start() waits for its first list at
-/// most `first_list_limit`, then observes an Error (and the text as soon as it arrives). The
-/// observer runs on the informer's thread: it must be quick, as any handler.
+/// most `first_list_limit`, then observes an Error (and the text as soon as it arrives);
+/// `process_stop` ends that wait, and nothing is observed. The observer runs on the informer's
+/// thread: it must be quick, as any handler.
 std::unique_ptr<TextSource> make_config_map_source(
     k8s::Informer<k8s::ConfigMap>& informer, k8s::ObjectKey config_map, std::string key,
-    Clock& clock, Duration first_list_limit = std::chrono::seconds(10));
+    Clock& clock, Duration first_list_limit = std::chrono::seconds(10),
+    const std::stop_token& process_stop = {});
 
 }  // namespace lpp::config

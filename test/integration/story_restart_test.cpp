@@ -71,6 +71,22 @@ TEST_CASE("a daemon asked to stop ends within 12 seconds while the API server is
   LPP_MUST(story.installation->stop_daemon());
 }
 
+TEST_CASE("a daemon asked to stop before the API server ever answered ends soon") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.installation->stop_daemon());
+  auto& proxy = story.installation->proxy();
+  const std::size_t before = proxy.records().size();
+  proxy.set_hooks({.before = [](const ApiRequest&) { return Decision::cut_before(); }});
+  LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
+  wait_for(story, "it asks", [&]() -> std::string {
+    return proxy.records().size() > before ? "" : "no request";
+  });
+  const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
+  CHECK(ended.exit == ChildExit{});
+  CHECK(ended.took < milliseconds(kSanitized ? 5000 : 1500));
+}
+
 TEST_CASE("a standby takes over when the leader is killed, and nothing is done twice") {
   const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=4s",
                                                 "--leader-elect-renew-deadline=3s",

@@ -200,9 +200,12 @@ TEST_CASE("stop ends a start that waits, and nothing is observed after it") {
     k8s::ApiClient client{transport, fake, {}};
     k8s::Informer<k8s::ConfigMap> never_started{
         "cm", client, fake, {.resource = k8s::kConfigMaps, .ns = kKey.ns}};
-    const auto source = make_config_map_source(never_started, kKey, "config.json", fake);
+    std::stop_source process;
+    const auto source = make_config_map_source(never_started, kKey, "config.json", fake,
+                                               std::chrono::seconds(10), process.get_token());
     std::jthread starter([&] { source->start(seen.observer()); });
-    source->stop();
+    SUBCASE("of itself") { source->stop(); }
+    SUBCASE("of the process") { process.request_stop(); }
     starter.join();
     CHECK(seen.count() == 0);
   }
