@@ -72,6 +72,13 @@ void Controllers::on_event(const WatchEvent& event) {
     on_pod(object, deleted);
   } else if (event.resource == "persistentvolumeclaims") {
     on_claim(object);
+    if (deleted) {  // a volume that was made for it and not bound yet is released too
+      for (const ObjectPtr& volume : registry_.all("persistentvolumes")) {
+        if (text_at(*volume, {"spec", "claimRef", "uid"}) == text_at(object, {"metadata", "uid"})) {
+          storage_.add(with(kVolume, name_of(*volume)));
+        }
+      }
+    }
     const bool open = !deleted && text_at(object, {"status", "phase"}) != "Bound";
     if (open) {
       open_claims_.insert(key_of(object));
