@@ -79,9 +79,8 @@ TEST_CASE("a daemon asked to stop before the API server ever answered ends soon"
   const std::size_t before = proxy.records().size();
   proxy.set_hooks({.before = [](const ApiRequest&) { return Decision::cut_before(); }});
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
-  wait_for(story, "it asks", [&]() -> std::string {
-    return proxy.records().size() > before ? "" : "no request";
-  });
+  wait_for(story, "it asks",
+           [&]() -> std::string { return proxy.records().size() > before ? "" : "no request"; });
   const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
   CHECK(ended.exit == ChildExit{});
   CHECK(ended.took < milliseconds(kSanitized ? 5000 : 1500));
