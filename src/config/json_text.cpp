@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/json_extent.h"
 #include "base/strings.h"
 
 namespace lpp::config {
@@ -12,7 +13,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxBytes = 4UL * 1024 * 1024;
-constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxMessage = 300;
 constexpr std::size_t kMaxWarnings = 10;
 
@@ -28,37 +29,6 @@ std::string place(std::string_view text, std::size_t offset) {
 std::string readable(std::string_view text) {
   return json(std::string(truncate_utf8(text, kMaxMessage)))
       .dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
-/// Where the first value ends, found by its brackets and strings alone; npos when it is nested too
-/// deeply. Text that is not JSON gets some end: the parser then finds the error.
-struct Extent {
-  std::size_t end = 0;
-  std::size_t too_deep_at = std::string_view::npos;
-};
-
-Extent first_value(std::string_view text) {
-  Extent extent{text.size()};
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) {
-        extent.too_deep_at = i;
-        return extent;
-      }
-    } else if ((c == '}' || c == ']') && --depth <= 0) {
-      extent.end = i + 1;
-      return extent;
-    }
-  }
-  return extent;
 }
 
 /// "syntax error while parsing value - unexpected ...", without the library's own position.
@@ -125,9 +95,9 @@ Result<JsonText> parse_json_text(std::string_view text) {
                    std::to_string(kMaxBytes) + " are read");
   }
   if (trim(text).empty()) return invalid("is empty");
-  const Extent extent = first_value(text);
-  if (extent.too_deep_at != std::string_view::npos) {
-    return invalid(place(text, extent.too_deep_at) + ": nested more than " +
+  const JsonExtent extent = first_json_value(text, kMaxDepth);
+  if (extent.too_deep_at) {
+    return invalid(place(text, *extent.too_deep_at) + ": nested more than " +
                    std::to_string(kMaxDepth) + " levels deep");
   }
   JsonText result;

@@ -4,6 +4,7 @@
 
 #include <optional>
 
+#include "base/json_extent.h"
 #include "base/strings.h"
 #include "helperpod/yaml_scalar.h"
 
@@ -15,7 +16,7 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxText = 1024UL * 1024;  // what a ConfigMap can hold
 constexpr std::size_t kMaxNodes = 50'000;        // aliases count each time they are used
-constexpr int kMaxDepth = 64;
+constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxWarnings = 20;
 
 constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
@@ -27,7 +28,7 @@ constexpr std::string_view kTagPrefix = "tag:yaml.org,2002:";
 /// One conversion. Throws only YAML::Exception.
 class Converter {
  public:
-  json convert(const YAML::Node& node, int depth) {
+  json convert(const YAML::Node& node, std::size_t depth) {
     if (depth > kMaxDepth) fail(node, "is nested too deeply (or contains itself)");
     if (++nodes_ > kMaxNodes) fail(node, "has too many nodes (aliases count each time)");
     switch (node.Type()) {
@@ -61,7 +62,7 @@ class Converter {
     return *std::move(value);
   }
 
-  json sequence(const YAML::Node& node, int depth) {
+  json sequence(const YAML::Node& node, std::size_t depth) {
     json list = json::array();
     for (const auto& item : node) list.push_back(convert(item, depth + 1));
     return list;
@@ -79,7 +80,7 @@ class Converter {
     return key.IsScalar() && key.Scalar() == "<<" && key.Tag() != "!";
   }
 
-  json mapping(const YAML::Node& node, int depth) {
+  json mapping(const YAML::Node& node, std::size_t depth) {
     json object = json::object();
     json merged = json::object();
     for (const auto& entry : node) {
@@ -103,7 +104,7 @@ class Converter {
   }
 
   /// "<<: *a" or "<<: [*a, *b]": earlier maps win over later ones.
-  void merge(const YAML::Node& source, int depth, json& merged) {
+  void merge(const YAML::Node& source, std::size_t depth, json& merged) {
     const json value = convert(source, depth + 1);
     const auto add = [&](const json& map) {
       if (!map.is_object()) fail(source, "a merge key needs a mapping or a list of mappings");
@@ -121,32 +122,12 @@ class Converter {
   std::size_t nodes_ = 0;
 };
 
-/// Whether brackets outside of strings are nested too deeply.
-bool is_deep_json(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') ++i;
-      if (c == '"') in_string = false;
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
-
 /// JSON proper, which a YAML reader does not read in full (tabs, surrogate pairs). nullopt: not
 /// JSON.
 std::optional<json> as_json(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first == std::string_view::npos || text[first] != '{') return std::nullopt;
-  if (is_deep_json(text)) return std::nullopt;
+  if (first_json_value(text, kMaxDepth).too_deep_at) return std::nullopt;
   // Without the parser's callback, which makes the time grow with the square of a list's length.
   json value = json::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;

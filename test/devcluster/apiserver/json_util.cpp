@@ -4,32 +4,12 @@
 #include <array>
 #include <cstdint>
 
+#include "base/json_extent.h"
+
 namespace lpp::devcluster {
 namespace {
 
-constexpr int kMaxDepth = 200;
-
-bool too_deep(std::string_view text) {
-  int depth = 0;
-  bool in_string = false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (in_string) {
-      if (c == '\\') {
-        ++i;
-      } else if (c == '"') {
-        in_string = false;
-      }
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      if (++depth > kMaxDepth) return true;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
-  }
-  return false;
-}
+constexpr std::size_t kMaxDepth = 200;
 
 constexpr std::string_view kBase64 =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -89,7 +69,7 @@ std::string dump(const Json& value) {
 }
 
 std::optional<Json> parse_json(std::string_view text) {
-  if (too_deep(text)) return std::nullopt;
+  if (first_json_value(text, kMaxDepth).too_deep_at) return std::nullopt;
   Json value = Json::parse(text, nullptr, false);
   if (value.is_discarded()) return std::nullopt;
   return value;
