@@ -308,10 +308,8 @@ helperpod::HelperPodRunner::Current App::Impl::current() const {
 
 k8s::LeaderElectorOptions App::Impl::elector_options() const {
   const LeaderElection& election = options_.leader_election;
-  return {.ns = election.resource_namespace.empty() ? options_.namespace_name
-                                                    : election.resource_namespace,
-          .lease_name = election.resource_name.empty() ? lease_name(options_.provisioner_name)
-                                                       : election.resource_name,
+  return {.ns = election.resource_namespace,
+          .lease_name = election.resource_name,
           .identity = identity_,
           .lease_duration = election.lease_duration,
           .renew_deadline = election.renew_deadline,

@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "cli/flag_reader.h"
 #include "cli/flag_values.h"
+#include "provisioner/names.h"
 
 namespace lpp::app {
 
@@ -53,16 +54,6 @@ bool is_image_name(std::string_view text) {
   return !text.empty() && text.find_first_of(" \t\r\n") == std::string_view::npos;
 }
 
-/// A provisioner's name as a lease may be called: "rancher.io/local-path" ->
-/// "rancher.io-local-path".
-std::string lease_name_of(std::string_view provisioner_name) {
-  std::string name = to_lower(provisioner_name);
-  for (char& c : name) {
-    if (c == '/' || c == '_') c = '-';
-  }
-  return name;
-}
-
 constexpr std::string_view kLabelRule =
     "a name of 1 to 63 lower-case letters, digits and '-', without '-' at its ends";
 constexpr std::string_view kSubdomainRule =
@@ -85,7 +76,7 @@ LeaderElection read_leader_election(FlagReader& values, const Options& options) 
   out.resource_name =
       values.given("leader-elect-resource-name")
           ? values.checked_text("leader-elect-resource-name", cli::is_dns_subdomain, kSubdomainRule)
-          : lease_name_of(options.provisioner_name);
+          : provisioner::lease_name(options.provisioner_name);
   out.resource_namespace =
       values.given("leader-elect-resource-namespace")
           ? values.checked_text("leader-elect-resource-namespace", cli::is_dns_label, kLabelRule)

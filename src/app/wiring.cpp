@@ -38,12 +38,6 @@ std::string make_identity() {
   return std::string(host.data()) + "_" + random_uuid();
 }
 
-std::string lease_name(std::string_view provisioner_name) {
-  std::string name(provisioner_name);
-  std::replace(name.begin(), name.end(), '/', '-');
-  return name;
-}
-
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name) {
   return [name = std::move(provisioner_name)](k8s::PersistentVolume& volume) {
     if (!provisioner::is_ours(volume, name)) return false;

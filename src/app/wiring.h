@@ -3,7 +3,6 @@
 #include <memory>
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 #include "app/options.h"
 #include "base/clock.h"
@@ -14,9 +13,6 @@ namespace lpp::app {
 
 /// "<hostname>_<random UUID>": new for each process (behaviour rule A1.1).
 std::string make_identity();
-
-/// "rancher.io/local-path" -> "rancher.io-local-path" (behaviour rule A11.1).
-std::string lease_name(std::string_view provisioner_name);
 
 /// What arrives and is not used is dropped, so that memory does not grow with other people's
 /// objects: volumes of other provisioners are not kept at all, and of claims that are bound or not

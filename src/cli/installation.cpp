@@ -4,6 +4,7 @@
 
 #include "cli/cluster.h"
 #include "cli/json_access.h"
+#include "provisioner/names.h"
 
 namespace lpp::cli {
 
@@ -157,10 +158,7 @@ Installation choose_installation(const std::vector<Installation>& found, const F
   fill(out.config_map, "configmap-name");
   if (out.daemon_ns.empty()) out.daemon_ns = out.ns;
   if (out.lease.ns.empty()) out.lease.ns = out.ns;
-  if (out.lease.name.empty()) {
-    out.lease.name = out.provisioner_name;
-    std::replace(out.lease.name.begin(), out.lease.name.end(), '/', '-');
-  }
+  if (out.lease.name.empty()) out.lease.name = provisioner::lease_name(out.provisioner_name);
   if (out.service_account.empty()) out.service_account = "local-path-provisioner-service-account";
   return out;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 
 /// Names that are part of the contract with Kubernetes and with existing clusters.
@@ -36,5 +37,9 @@ inline constexpr std::string_view kProvisioningFailed = "ProvisioningFailed";
 inline constexpr std::string_view kProvisioningCleanupFailed = "ProvisioningCleanupFailed";
 inline constexpr std::string_view kVolumeFailedDelete = "VolumeFailedDelete";
 inline constexpr std::string_view kVolumeNodeGone = "VolumeNodeGone";
+
+/// The lease that replicas of a provisioner hold: "rancher.io/local-path" ->
+/// "rancher.io-local-path" (behaviour rule A11.1).
+std::string lease_name(std::string_view provisioner_name);
 
 }  // namespace lpp::provisioner

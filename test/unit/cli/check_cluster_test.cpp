@@ -112,6 +112,21 @@ TEST_CASE("with a namespace for helper pods, rights there are asked for the daem
   CHECK(asked.contains("-/persistentvolumes/*"));
 }
 
+TEST_CASE("without a Deployment the lease is the one that the daemon would take") {
+  Cluster cluster;
+  std::set<std::string> asked;
+  cluster.transport->on("POST", "subjectaccessreviews").always([&](const Request& request) {
+    const json review = json::parse(request.body);
+    const json& what = review["spec"]["resourceAttributes"];
+    if (what["resource"] == "leases") asked.insert(what.value("name", "*"));
+    return ok({{"status", {{"allowed", true}}}}, 201);
+  });
+  cluster.serve("/deployments", {});
+  cluster.be_good();
+  (void)cluster.run({"check", "--provisioner-name", "Cluster.local/My_App"});
+  CHECK(asked.contains("cluster.local-my-app"));
+}
+
 TEST_CASE("who may not ask for rights gets a warning, and the rest is checked") {
   Cluster cluster;
   cluster.transport->on("POST", "subjectaccessreviews").always([](const auto&) {
