@@ -49,7 +49,6 @@ std::string object_identity(const ObjectReference& about) {
   return fmt::format("{}/{}/{}/{}", about.kind, about.ns, about.name, about.uid);
 }
 
-/// True when no answer came, so that the same request may succeed later.
 /// No answer, or one that says nothing about the Event: the server is overloaded or in trouble.
 bool heals_by_itself(const Error& error) {
   return error.reason != kNotLeader &&

@@ -46,8 +46,8 @@ std::size_t end_of_array(std::string_view text, std::size_t begin) {
   return std::string_view::npos;
 }
 
-/// The text without the arrays that nobody reads. They are found by their names and brackets, ten
-/// times faster than a parser gets through them. Within a text of JSON a quote has a backslash, so
+/// The text without the arrays that nobody reads. They are found by their names and brackets,
+/// faster than a parser gets through them. Within a text of JSON a quote has a backslash, so
 /// that a field's name and bracket there are never taken for a field's.
 std::string without_unread(std::string_view text, Detail detail) {
   std::string kept;
