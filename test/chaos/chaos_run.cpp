@@ -253,8 +253,7 @@ Result<void> ChaosRun::check_failures_told() {
 Result<void> ChaosRun::clear_retained() {
   LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "retained");
   for (const ChaosVolume& volume : volumes) {
-    const bool kept_late = !volume.deletes && volume.phase == "Released";
-    if (!kept_late && !model_.retained.contains(volume.pv)) continue;
+    if (!volume.kept_after_claim() && !model_.retained.contains(volume.pv)) continue;
     LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}),
                         "retained");
     std::error_code error;

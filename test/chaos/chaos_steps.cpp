@@ -6,10 +6,10 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "chaos/chaos_run.h"
+#include "harness/file_text.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
 #include "helperpod/manifest.h"
@@ -124,9 +124,7 @@ Result<void> ChaosRun::touch_data(ChaosClaim& claim) {
       claim.content = claim.pv() + " of seed " + std::to_string(options_.seed) + "\n";
       std::ofstream(file, std::ios::binary) << claim.content;
     }
-    std::ostringstream text;
-    text << std::ifstream(file, std::ios::binary).rdbuf();
-    if (text.str() == claim.content) return {};
+    if (text_of(file) == claim.content) return {};
     return Error{.message = "the data in " + file + " is not what was written"};
   }
   return Error{.message = "bound claim " + claim.key.name + " has no volume"};

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "base/paths.h"
+#include "harness/file_text.h"
 #include "harness/installation.h"
 #include "helperpod/manifest.h"
 
@@ -23,21 +23,6 @@ std::string text_at(const json& object, const char* pointer) {
   const json::json_pointer where(pointer);
   return object.contains(where) && object[where].is_string() ? object[where].get<std::string>()
                                                              : std::string();
-}
-
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-bool is_below(const std::string& path, const std::string& folder) {
-  return path.starts_with(folder + "/");
-}
-
-/// Both name one directory or one lies in the other.
-bool overlap(const ChaosVolume& a, const ChaosVolume& b) {
-  return a.disk == b.disk || is_below(a.disk, b.disk) || is_below(b.disk, a.disk);
 }
 
 ChaosVolume volume_of(const json& object, TestBed& bed) {
@@ -137,10 +122,7 @@ std::string Promises::broken_volumes(const std::vector<ChaosVolume>& volumes) {
     const bool wanted = std::any_of(model_.claims.begin(), model_.claims.end(),
                                     [&](const auto& one) { return one.second.pv() == volume.pv; });
     const auto retained = model_.retained.find(volume.pv);
-    // A leader whose cache was behind may have made it after its claim had gone; what is to be kept
-    // is kept then too.
-    const bool kept_late = !volume.deletes && volume.phase == "Released";
-    if (!wanted && !kept_late && retained == model_.retained.end()) {
+    if (!wanted && !volume.kept_after_claim() && retained == model_.retained.end()) {
       return "volume " + volume.pv + " should be gone; it is " + volume.phase +
              (volume.deleting ? ", being deleted" : "") + ", on " + volume.node;
     }
@@ -156,7 +138,7 @@ std::string Promises::broken_volumes(const std::vector<ChaosVolume>& volumes) {
       }
     }
     for (const ChaosVolume& other : volumes) {
-      if (&other != &volume && overlap(other, volume)) {
+      if (&other != &volume && overlaps(other.disk, volume.disk)) {
         return volume.pv + " and " + other.pv + " overlap: " + volume.disk + ", " + other.disk;
       }
     }
@@ -183,7 +165,9 @@ std::string Promises::look_into(const std::string& node, const std::string& path
   for (const auto& entry : entries) {
     const std::string disk = entry.path().string();
     const auto is_it = [&](const ChaosVolume& volume) { return volume.disk == disk; };
-    const auto is_in_it = [&](const ChaosVolume& volume) { return is_below(volume.disk, disk); };
+    const auto is_in_it = [&](const ChaosVolume& volume) {
+      return strictly_below(volume.disk, disk);
+    };
     if (std::any_of(volumes.begin(), volumes.end(), is_it)) continue;
     const std::string inner = path + "/" + entry.path().filename().string();
     if (std::any_of(volumes.begin(), volumes.end(), is_in_it)) {
@@ -212,7 +196,7 @@ bool Promises::is_excused(const std::string& node, const std::string& path) cons
   return std::any_of(model_.lost_records.begin(), model_.lost_records.end(),
                      [&](const std::string& lost) {
                        const std::string mine = node + ":" + path;
-                       return lost == mine || is_below(lost, mine) || is_below(mine, lost);
+                       return overlaps(lost, mine);
                      });
 }
 

@@ -20,6 +20,10 @@ struct ChaosVolume {
   bool deleting = false;
   bool deletes = false;  // policy Delete
   bool has_finalizer = false;
+
+  /// A leader whose cache was behind may have made it after its claim had gone; what is to be kept
+  /// is kept then too.
+  bool kept_after_claim() const { return !deletes && phase == "Released"; }
 };
 
 /// Compares a whole test bed with the model at a quiet point. One thread.

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 #include <system_error>
 
 namespace lpp::testing {
@@ -30,12 +29,6 @@ std::string line_of(const fs::path& path) {
 }
 
 }  // namespace
-
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 void write_text(const std::string& file, const std::string& text) {
   fs::create_directories(fs::path(file).parent_path());

@@ -2,12 +2,12 @@
 
 #include <string>
 
+#include "harness/file_text.h"
+
 namespace lpp::testing {
 
 /// What is on the node's disk, which is this machine's. Plain functions for tests.
 
-/// Contents of a file; "" when it cannot be read.
-std::string text_of(const std::string& file);
 void write_text(const std::string& file, const std::string& text);
 
 /// "0750 1000:1000", or why it is not known.

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "harness/file_text.h"
 #include "harness/objects.h"
 
 namespace lpp::testing {
@@ -21,12 +21,6 @@ Result<void> write_file(const std::string& file, const std::string& content) {
   out.close();
   if (!out) return Error{.message = file + ": cannot be written"};
   return {};
-}
-
-std::string read_file(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
 }
 
 const char* name_of(Moment moment) { return moment == Moment::kBefore ? "before" : "after"; }
@@ -79,7 +73,7 @@ Result<void> CrashStory::add_bystanders() {
 Result<void> CrashStory::check_bystanders() {
   for (const Bystander& bystander : bystanders_) {
     LPP_ASSIGN_OR_RETURN(const auto now, audit_.bound_volume(bystander.claim), "other volume");
-    if (now.disk != bystander.volume.disk || read_file(now.disk + "/data") != bystander.content) {
+    if (now.disk != bystander.volume.disk || text_of(now.disk + "/data") != bystander.content) {
       return Error{.message = "the data of volume " + now.pv + " was touched"};
     }
   }

@@ -50,11 +50,11 @@ TEST_CASE("no log line, event, page or command tells a token, an annotation or a
   wait_for_event(story, bad, "ProvisioningFailed", "no bees here");
   for (const char* more :
        {"    securityContext: {privileged: true}\n", "    env: 5\n", "  x: [\n"}) {
-    const std::size_t before = text_of_file(story.installation->log_file()).size();
+    const std::size_t before = text_of(story.installation->log_file()).size();
     LPP_MUST(story.admin().merge(k8s::kConfigMaps, map_key,
                                  {{"data", {{"helperPod.yaml", helper_pod(more)}}}}));
     wait_for(story, "the template is judged", [&]() -> std::string {
-      const std::string log = text_of_file(story.installation->log_file()).substr(before);
+      const std::string log = text_of(story.installation->log_file()).substr(before);
       return log.find("helperPod.yaml") != std::string::npos ? "" : story.installation->log_tail();
     });
   }

@@ -21,7 +21,7 @@ TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both 
 
   const auto volume = LPP_MUST(story.audit.wait_bound(claim));
   wait_for_phase(story, pod, "Succeeded");
-  CHECK(text_of_file(volume.disk + "/file") == "hello\n");
+  CHECK(text_of(volume.disk + "/file") == "hello\n");
   const auto pv = LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", volume.pv}));
   CHECK(pv["spec"]["capacity"]["storage"] == "5Mi");
   CHECK(pv["spec"]["hostPath"]["type"] == "DirectoryOrCreate");
@@ -74,7 +74,7 @@ TEST_CASE("a claim may ask for a volume of type local") {
       pod_object({.key = pod, .claim = "data", .script = "echo local > /data/file"})));
   const auto volume = LPP_MUST(story.audit.wait_bound(claim));
   wait_for_phase(story, pod, "Succeeded");
-  CHECK(text_of_file(volume.disk + "/file") == "local\n");
+  CHECK(text_of(volume.disk + "/file") == "local\n");
   const auto pv = LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", volume.pv}));
   CHECK(pv["spec"].contains("local"));
   CHECK_FALSE(pv["spec"].contains("hostPath"));

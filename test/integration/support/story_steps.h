@@ -2,23 +2,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 
+#include "harness/file_text.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
 #include "integration/support/story_bed.h"
 
 /// Steps that several stories take. Each one ends the test case when it fails.
 namespace lpp::testing {
-
-inline std::string text_of_file(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
 
 inline void wait_for(StoryBed& story, const std::string& what, const Condition& condition) {
   LPP_MUST(wait_until(what, condition, story.bed->patience()));
@@ -54,7 +47,7 @@ inline std::string wait_for_event(StoryBed& story, const k8s::ObjectKey& claim,
 
 inline void wait_for_log(StoryBed& story, const std::string& part, std::size_t times = 1) {
   wait_for(story, "the daemon's log says \"" + part + "\"", [&]() -> std::string {
-    const std::string log = text_of_file(story.installation->log_file());
+    const std::string log = text_of(story.installation->log_file());
     std::size_t count = 0;
     for (auto at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
     return count >= times ? "" : story.installation->log_tail();

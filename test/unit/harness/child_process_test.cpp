@@ -5,9 +5,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 #include "harness/daemon_process.h"
+#include "harness/file_text.h"
 #include "harness/temp_dir.h"
 
 namespace lpp::testing {
@@ -15,12 +15,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-
-std::string text_of(const std::string& file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
 
 Result<std::unique_ptr<ChildProcess>> shell(const std::string& script, const TempDir& dir) {
   return ChildProcess::start({.program = "/bin/sh",

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <fstream>
+#include <sstream>
+#include <string>
+
+namespace lpp::testing {
+
+/// Contents of a file; "" when it cannot be read.
+inline std::string text_of(const std::string& file) {
+  std::ostringstream text;
+  text << std::ifstream(file, std::ios::binary).rdbuf();
+  return text.str();
+}
+
+}  // namespace lpp::testing
