@@ -133,9 +133,9 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
       report(volume, text);
       return Action::await_change(kRecheck);
     }
-    const auto wanted = still_to_delete(volume);
-    if (!wanted.ok()) return api_failed(volume, wanted.error());
-    if (!*wanted) return Action::await_change(kRecheck);  // the cache will show it
+    const auto begun = begin_removal(volume);
+    if (!begun.ok()) return api_failed(volume, begun.error());
+    if (!*begun) return Action::await_change(kRecheck);
     world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);
   }
   const auto progress = world_.executor.ensure(operation);
@@ -163,8 +163,17 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
 
 /// The cache may be behind, most of all where this process has just begun to lead: the volume may
 /// be gone and its path another one's by now, bound again, or to be kept. Data is not removed on
-/// such a word: the API server is asked before the operation is begun.
-Result<bool> VolumeReconciler::still_to_delete(const k8s::PersistentVolume& seen) {
+/// such a word. So the API server has the last one, at best by deleting the object in exactly the
+/// version that was seen: from then on nobody can bind it, and our finalizer keeps it until the
+/// directory is gone. False: the cache will show what has changed.
+Result<bool> VolumeReconciler::begin_removal(const k8s::PersistentVolume& seen) {
+  if (has_finalizer(seen) && !seen.meta.deleting()) {
+    const auto deleted = delete_object(seen);
+    if (deleted.ok()) return true;
+    if (deleted.error().is(ErrorCode::kNotFound)) return false;
+    if (deleted.error().is(ErrorCode::kConflict)) return false;
+    return deleted.error();
+  }
   const auto found = world_.client.get(k8s::kPersistentVolumes, seen.meta.key());
   if (!found.ok()) {
     if (found.error().is(ErrorCode::kNotFound)) return false;
@@ -173,6 +182,14 @@ Result<bool> VolumeReconciler::still_to_delete(const k8s::PersistentVolume& seen
   LPP_ASSIGN_OR_RETURN(const auto volume, k8s::decode<k8s::PersistentVolume>(*found), "volume");
   return volume.meta.uid == seen.meta.uid && volume.path == seen.path &&
          wants_delete(volume, world_.claims);
+}
+
+Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) {
+  const auto deleted =
+      world_.client.remove(k8s::kPersistentVolumes, seen.meta.key(),
+                           {.uid = seen.meta.uid, .resource_version = seen.meta.resource_version});
+  if (!deleted.ok()) return deleted.error().wrap("delete volume");
+  return {};
 }
 
 Action VolumeReconciler::refuse(const k8s::PersistentVolume& volume, const std::string& seen,
@@ -186,15 +203,14 @@ Action VolumeReconciler::refuse(const k8s::PersistentVolume& volume, const std::
   return Action::await_change(Attempts::kResync);
 }
 
-/// The directory is gone (or out of reach for good): the object goes, then our finalizer; the
-/// helper pod last, when the volume is seen to be gone, because it is the record that the work was
-/// done.
+/// The directory is gone (or out of reach for good): the object goes, if it is not on its way yet,
+/// then our finalizer; the helper pod last, when the volume is seen to be gone, because it is the
+/// record that the work was done.
 Action VolumeReconciler::remove_volume(const k8s::PersistentVolume& volume) {
   if (!volume.meta.deleting()) {
-    const auto removed =
-        world_.client.remove(k8s::kPersistentVolumes, volume.meta.key(), {.uid = volume.meta.uid});
-    if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) {
-      return api_failed(volume, removed.error().wrap("delete volume"));
+    const auto deleted = delete_object(volume);
+    if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
+      return api_failed(volume, deleted.error());
     }
   }
   if (has_finalizer(volume)) {

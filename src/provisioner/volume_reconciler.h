@@ -9,8 +9,9 @@
 
 namespace lpp::provisioner {
 
-/// One idempotent pass over one volume: keeps our finalizer where it belongs, and takes a released
-/// volume's directory, object and finalizer away, in this order. Never waits for a pod. Thread-safe
+/// One idempotent pass over one volume: keeps our finalizer where it belongs; deletes a released
+/// volume, which our finalizer holds, removes its directory and then lets it go. Never waits for a
+/// pod. Thread-safe
 /// for different names; the queue never runs one name twice at once.
 class VolumeReconciler {
  public:
@@ -25,7 +26,8 @@ class VolumeReconciler {
   Action keep(const k8s::PersistentVolume& volume);
   Action remove_directory(const k8s::PersistentVolume& volume,
                           std::optional<TimePoint> waiting_since);
-  Result<bool> still_to_delete(const k8s::PersistentVolume& seen);
+  Result<bool> begin_removal(const k8s::PersistentVolume& seen);
+  Result<void> delete_object(const k8s::PersistentVolume& seen);
   Action refuse(const k8s::PersistentVolume& volume, const std::string& seen,
                 const std::string& message);
   Action remove_volume(const k8s::PersistentVolume& volume);

@@ -103,13 +103,16 @@ struct Scene {
     config.publish(std::make_shared<const config::Config>(std::move(next)));
   }
   void put(const ClaimBuilder& b) { claims.put(b.build().meta.key(), b.shared()); }
-  /// The API server shows it too, unless a script says otherwise.
+  /// The API server shows it too, and deletes it, unless an earlier script says otherwise.
   void put(const VolumeBuilder& b) {
     volumes.put(b.build().meta.key(), b.shared());
     const std::string name = b.key().name;
     if (!served.contains(name)) {
       transport.on("GET", "/persistentvolumes/" + name).always([this, name](const auto&) {
         return k8s::Response{.status = 200, .body = served.at(name), .content_type = kJson};
+      });
+      transport.on("DELETE", "/persistentvolumes/" + name).always([](const auto&) {
+        return k8s::Response{.status = 200, .body = "{}", .content_type = kJson};
       });
     }
     served[name] = b.json().dump();

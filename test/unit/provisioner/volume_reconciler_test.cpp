@@ -16,16 +16,18 @@ constexpr const char* kName = "pvc-uid-a";
 constexpr const char* kPath = "/data/pvc-uid-a_default_a";
 constexpr const char* kFinalizerName = "external-provisioner.volume.kubernetes.io/finalizer";
 
-VolumeBuilder released() {
+/// Made by a version that knew no finalizer.
+VolumeBuilder not_held() {
   return volume(kName)
       .claim("default", "a")
       .released()
       .host_path(kPath)
       .node("n1")
       .annotation("local.path.provisioner/selected-node", "n1")
-      .finalizer("kubernetes.io/pv-protection")
-      .finalizer(kFinalizerName);
+      .finalizer("kubernetes.io/pv-protection");
 }
+
+VolumeBuilder released() { return not_held().finalizer(kFinalizerName); }
 
 struct VolumeScene : Scene {
   Action step() { return reconciler.step(kName); }
@@ -40,94 +42,136 @@ struct VolumeScene : Scene {
 
 }  // namespace
 
-TEST_CASE("a released volume loses its directory, then the object, then the finalizer") {
+TEST_CASE("a released volume is deleted, loses its directory, then our finalizer") {
   VolumeScene scene;
-  scene.put(released());
+  scene.put(released().resource_version("7"));
   CHECK(scene.step() == Action::await_change(kRecheck));
   REQUIRE(scene.executor.ensured.size() == 1);
   CHECK(scene.executor.ensured[0].action == HelperAction::kDelete);
   CHECK(scene.executor.ensured[0].path == kPath);
   CHECK(scene.executor.ensured[0].node == "n1");
   CHECK(scene.executor.ensured[0].owner_uid == "uid-pvc-uid-a");
-  CHECK(scene.transport.lines() ==
-        std::vector<std::string>{"GET /api/v1/persistentvolumes/pvc-uid-a"});
+  REQUIRE(scene.transport.lines() ==
+          std::vector<std::string>{"DELETE /api/v1/persistentvolumes/pvc-uid-a"});
+  const auto options = nlohmann::json::parse(scene.transport.requests()[0].body);
+  CHECK(options["preconditions"]["uid"] == "uid-pvc-uid-a");
+  CHECK(options["preconditions"]["resourceVersion"] == "7");
 
+  scene.put(released().deleting());
   scene.executor.succeed(HelperAction::kDelete, kName);
-  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
   auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
   SUBCASE("all is well") {
-    removes.reply(200);
     patches.reply(200);
     (void)scene.step();
-    REQUIRE(scene.transport.requests().size() == 3);
-    const auto options = nlohmann::json::parse(scene.transport.requests()[1].body);
-    CHECK(options["preconditions"]["uid"] == "uid-pvc-uid-a");
-    const auto patch = nlohmann::json::parse(scene.transport.requests()[2].body);
+    REQUIRE(scene.transport.requests().size() == 2);
+    const auto patch = nlohmann::json::parse(scene.transport.requests()[1].body);
     CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
     CHECK(patch["metadata"]["uid"] == "uid-pvc-uid-a");
 
-    // The cache still shows it, now deleting: nothing is asked of the API server twice.
-    scene.put(released().deleting());
+    // The cache still shows it: nothing is asked of the API server twice.
     (void)scene.step();
-    CHECK(scene.transport.requests().size() == 3);
+    CHECK(scene.transport.requests().size() == 2);
     scene.volumes.erase({"", kName});
     CHECK(scene.step() == Action::done());
     CHECK(scene.executor.cleaned == std::vector<std::string>{"delete pvc-uid-a"});
     CHECK(scene.attempts.size() == 0);
   }
   SUBCASE("it is gone already") {
-    removes.reply(404);
     patches.reply(404);
     CHECK(scene.step() == Action::await_change(kRecheck));
     CHECK(scene.events.lines.empty());
   }
-  SUBCASE("another volume has the name by now") {
-    removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
-    CHECK(scene.step() == Action::retry());
-    CHECK(scene.transport.count("DELETE", "") == 1);
-    CHECK(scene.transport.count("PATCH", "") == 0);
-  }
   SUBCASE("forbidden") {
-    removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
+    patches.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
     CHECK(scene.step() == Action::retry());
     CHECK(scene.has_event("Warning VolumeFailedDelete"));
   }
-  SUBCASE("the connection is cut between the two") {
-    removes.reply(200);
+  SUBCASE("the connection is cut") {
     patches.fail(ErrorCode::kUnavailable).reply(200);
     CHECK(scene.step() == Action::retry());
-    scene.put(released().deleting());
     CHECK(scene.step() == Action::await_change(kRecheck));
-    CHECK(scene.transport.count("DELETE", "") == 1);
     CHECK(scene.transport.count("PATCH", "") == 2);
   }
 }
 
-TEST_CASE("a directory is not removed on the word of a cache that is behind") {
+TEST_CASE("no directory is removed before the API server has deleted the volume as it was seen") {
+  VolumeScene scene;
+  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+  scene.put(released());
+  Action then = Action::await_change(kRecheck);
+  SUBCASE("it is gone") { removes.reply(404); }
+  SUBCASE("it has changed: bound again, to be kept, or another volume of its name") {
+    removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
+  }
+  SUBCASE("forbidden") {
+    removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
+    then = Action::retry();
+  }
+  SUBCASE("there is no answer") {
+    removes.fail(ErrorCode::kTimeout);
+    then = Action::retry();
+  }
+  CHECK(scene.step() == then);
+  CHECK(scene.executor.ensured.empty());
+  // What the cache shows in the end decides; here that the request had come through after all.
+  scene.put(released().deleting());
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.executor.ensured.size() == 1);
+}
+
+TEST_CASE("a volume that is being deleted, or that we do not hold, is read before it is believed") {
+  auto seen = released().deleting();
+  Action then = Action::await_change(kRecheck);
   VolumeScene scene;
   auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
-  Action then = Action::await_change(kRecheck);
   SUBCASE("the volume is gone") { reads.reply(404); }
+  SUBCASE("not held, and the volume is gone") {
+    seen = not_held();
+    reads.reply(404);
+  }
   SUBCASE("another volume has the name by now") {
     reads.reply(200, released().uid("another").json().dump());
   }
   SUBCASE("its path is another one") {
     reads.reply(200, released().host_path("/data/else").json().dump());
   }
-  SUBCASE("it is bound again") { reads.reply(200, released().phase("Bound").json().dump()); }
+  SUBCASE("not held, and it is bound again") {
+    seen = not_held();
+    reads.reply(200, released().phase("Bound").json().dump());
+  }
   SUBCASE("it is to be kept") {
-    reads.reply(200, released().reclaim_policy("Retain").json().dump());
+    reads.reply(200, released().deleting().reclaim_policy("Retain").json().dump());
   }
   SUBCASE("there is no answer") {
     reads.fail(ErrorCode::kTimeout);
     then = Action::retry();
   }
-  scene.put(released());
+  scene.put(seen);
   CHECK(scene.step() == then);
   CHECK(scene.executor.ensured.empty());
   // The next answer is that of the cache.
   CHECK(scene.step() == Action::await_change(kRecheck));
   CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.transport.count("DELETE", "") == 0);
+}
+
+TEST_CASE("a volume that we do not hold is deleted after its directory, in the version seen") {
+  VolumeScene scene;
+  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+  scene.put(not_held().resource_version("7"));
+  (void)scene.step();
+  scene.executor.succeed(HelperAction::kDelete, kName);
+  SUBCASE("all is well") {
+    removes.reply(200);
+    CHECK(scene.step() == Action::await_change(kRecheck));
+    const auto options = nlohmann::json::parse(scene.transport.requests().back().body);
+    CHECK(options["preconditions"]["resourceVersion"] == "7");
+  }
+  SUBCASE("it has changed") {
+    removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    CHECK(scene.step() == Action::retry());
+  }
+  CHECK(scene.transport.count("PATCH", "") == 0);
 }
 
 TEST_CASE("only released volumes of ours with policy Delete are touched") {
