@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
+#include <limits>
 #include <optional>
 #include <vector>
 
@@ -40,9 +43,14 @@ bool is_number(std::string_view text, std::string_view digits) {
   return !text.empty() && text.find_first_not_of(digits) == std::string_view::npos;
 }
 
-/// A numeric ID or a name as useradd accepts it.
+/// A numeric ID or a name as useradd accepts it. The greatest number that an ID has room for is
+/// none: chown takes it for "leave as it is".
 bool is_owner(std::string_view text) {
-  if (is_number(text, "0123456789")) return text.size() <= 10;
+  if (is_number(text, "0123456789")) {
+    std::uint32_t id = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+    return error == std::errc{} && id != std::numeric_limits<std::uint32_t>::max();
+  }
   constexpr std::string_view kFirst = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
   constexpr std::string_view kRest =
       "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-";

@@ -109,7 +109,13 @@ TEST_CASE("user, group and mode are taken from parameters or annotations, trimme
   CHECK(std::get<Rendered>(result).user == "1000");
   CHECK(std::get<Rendered>(result).group == "www-data");
   CHECK(std::get<Rendered>(result).perm == "0750");
-  for (const char* bad : {"-R", "a b", "a;b", "1000:0", "$(id)", "99999999999", "ü"}) {
+  for (const char* good : {"0", "00", "0001000", "4294967294", "_apt", "www-data"}) {
+    CAPTURE(good);
+    CHECK(std::get<Rendered>(render(storage_class().parameter("userPattern", good))).user == good);
+  }
+  // IDs have 32 bits, and the last of them means "leave as it is".
+  for (const char* bad : {"-R", "a b", "a;b", "1000:0", "$(id)", "4294967295", "4294967296",
+                          "18446744073709551616", "99999999999", "1e3", "0x0", "ü"}) {
     CAPTURE(bad);
     CHECK(refusal(render(storage_class().parameter("userPattern", bad)))
               .starts_with("userPattern gives \""));

@@ -159,6 +159,12 @@ std::vector<Row> rows() {
       pattern_row("name that is too long", "pathPattern",
                   "{{.PVC.Namespace}}/{{.PVC.Name}}/{{printf \"%0256d\" 1}}",
                   "longer than 255 bytes"),
+      pattern_row("path that is too long", "pathPattern",
+                  "{{.PVC.Namespace}}/{{.PVC.Name}}/"
+                  "{{range 40}}{{printf \"%0100d\" 1}}/{{end}}{{printf \"%0100d\" 1}}",
+                  "is longer than 4095 bytes"),
+      pattern_row("user beyond the last ID", "userPattern", "4294967295",
+                  "userPattern gives \"4294967295\""),
   };
 }
 
