@@ -8,6 +8,7 @@
 #include "cli/reference.h"
 #include "config/config_parser.h"
 #include "config/path_template.h"
+#include "helperpod/names.h"
 #include "helperpod/template.h"
 #include "provisioner/names.h"
 #include "provisioner/patterns.h"
@@ -58,9 +59,16 @@ class ClassCheck {
               "waits for ever",
               "remove allowVolumeExpansion");
     }
-    if (!class_.mount_options.empty()) {
-      warning("mountOptions", "are not used: volumes are directories that are already mounted",
-              "remove mountOptions");
+    if (!class_.mount_options.empty() && type == "hostpath") {
+      problem("mountOptions", "are refused for hostPath volumes: no pod could mount them",
+              "remove mountOptions, or use volumeType: local");
+    }
+    const std::string* const key =
+        k8s::find(class_.parameters, provisioner::kNodeAffinityKeyParameter);
+    if (key != nullptr && !key->empty() && !helperpod::is_qualified_name(*key)) {
+      problem("parameters.nodeAffinityKey",
+              fmt::format("{} cannot be the key of a label", log::quoted(*key)),
+              "use a label that the nodes have, such as kubernetes.io/hostname");
     }
     if (config_ == nullptr) return;
     const config::PathConfig* const paths = config_->paths_for_class(class_.meta.name);

@@ -94,6 +94,10 @@ TEST_CASE("a good class has no findings") {
             .empty());
   CHECK(of_class(storage_class().binding_mode("Immediate"), R"({"sharedFileSystemPath":"/nfs"})")
             .empty());
+  CHECK(of_class(storage_class().parameter("nodeAffinityKey", "example.com/machine")).empty());
+  CHECK(of_class(storage_class().parameter("nodeAffinityKey", "")).empty());
+  CHECK(of_class(storage_class().parameter("volumeType", "local").mount_options({"noatime"}))
+            .empty());
 }
 
 TEST_CASE("classes that cannot work are problems") {
@@ -116,6 +120,10 @@ TEST_CASE("classes that cannot work are problems") {
              "PROBLEM class: parameters.volumeType: block is not a volume type"));
   CHECK(only(of_class(storage_class().annotation("defaultVolumeType", "")),
              "PROBLEM class: metadata.annotations.defaultVolumeType: "));
+  CHECK(only(of_class(storage_class().mount_options({"noatime"})),
+             "PROBLEM class: mountOptions: are refused for hostPath volumes"));
+  CHECK(only(of_class(storage_class().parameter("nodeAffinityKey", "no key!")),
+             "PROBLEM class: parameters.nodeAffinityKey: \"no key!\" cannot be the key"));
   CHECK(only(of_class(storage_class().parameter("nodePath", "/opt/b")),
              "PROBLEM class: parameters.nodePath: no node has the path /opt/b"));
   CHECK(only(of_class(storage_class().parameter("volumeType", "local"),
@@ -130,9 +138,6 @@ TEST_CASE("classes that will surprise are warnings") {
   CHECK(of_class(storage_class().set("/allowVolumeExpansion", true))
             .front()
             .starts_with("WARNING class: allowVolumeExpansion: "));
-  CHECK(of_class(storage_class().mount_options({"noatime"}))
-            .front()
-            .starts_with("WARNING class: mountOptions: "));
   CHECK(of_class(storage_class().parameter("nodepath", "/x"))
             .front()
             .starts_with("WARNING class: parameters.nodepath: is not a parameter"));
