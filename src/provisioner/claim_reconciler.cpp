@@ -325,13 +325,14 @@ Action ClaimReconciler::refuse(Scene& scene, const Refusal& refusal) {
   scene.attempt.seen = scene.seen;
   attempts_.set(scene.volume_name, scene.attempt);
   count_failure(scene, refusal.node_is_the_reason ? "NodeUnusable" : "Refused", refusal.message);
+  if (reschedule_now) return reschedule(scene, refusal.message);
   report(scene, refusal.message);
-  return reschedule_now ? reschedule(scene) : Action::await_change(wait);
+  return Action::await_change(wait);
 }
 
 /// Takes the selected node off the claim, so that the scheduler chooses again; each time a little
 /// later, since it may choose the same node.
-Action ClaimReconciler::reschedule(Scene& scene) {
+Action ClaimReconciler::reschedule(Scene& scene, const std::string& why) {
   const nlohmann::json patch{{"metadata",
                               {{"uid", scene.claim->meta.uid},
                                {"resourceVersion", scene.claim->meta.resource_version},
@@ -340,8 +341,12 @@ Action ClaimReconciler::reschedule(Scene& scene) {
       world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
                           k8s::PatchType::kMerge, patch, {}, k8s::Answer::kMetadata);
   if (!patched.ok()) {
-    return api_failed(scene, patched.error().wrap("remove the selected node from the claim"));
+    // One message for both, or each attempt would say first the one and then the other again.
+    const Error error = patched.error().wrap(why + "; remove the selected node from the claim");
+    if (!worth_an_event(error)) report(scene, why);
+    return api_failed(scene, error);
   }
+  report(scene, why);
   scene.attempt = attempts_.get(scene.volume_name);
   ++scene.attempt.reschedules;
   scene.attempt.reschedule_at =

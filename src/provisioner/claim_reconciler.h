@@ -41,7 +41,7 @@ class ClaimReconciler {
                        const VolumeShape& shape);
   Action await_made_volume(Scene& scene);
   Action refuse(Scene& scene, const Refusal& refusal);
-  Action reschedule(Scene& scene);
+  Action reschedule(Scene& scene, const std::string& why);
   Action api_failed(const Scene& scene, const Error& error);
   void announce(const Scene& scene);
   void count_failure(const Scene& scene, std::string reason, const std::string& message);

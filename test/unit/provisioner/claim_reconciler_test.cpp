@@ -126,6 +126,26 @@ TEST_CASE("a node that cannot serve gives the scheduler another chance, more slo
   CHECK(scene.transport.requests().size() == 2);
 }
 
+TEST_CASE(
+    "without the right to change claims a node that cannot serve is told once, not each time") {
+  // The rights of the former program's manifest.
+  ClaimScene scene;
+  scene.put(claim("a").node("empty"));
+  scene.transport.on("PATCH", "/persistentvolumeclaims/a").always([](const auto&) {
+    return k8s::Response{.status = 403,
+                         .body = R"({"kind":"Status","reason":"Forbidden","message":"no patch"})",
+                         .content_type = "application/json"};
+  });
+  for (int i = 0; i < 5; ++i) {
+    CHECK(scene.step() == provisioner::Action::retry());
+    scene.clock.advance(std::chrono::seconds(1));
+  }
+  REQUIRE(scene.events.lines.size() == 1);
+  CHECK(scene.has_event("no local path available on node empty"));
+  CHECK(scene.has_event("no patch"));
+  CHECK(scene.executor.ensured.empty());
+}
+
 TEST_CASE("a node that is gone is confirmed by the API server before the claim is rescheduled") {
   ClaimScene scene;
   scene.put(claim("a").node("ghost"));
