@@ -10,8 +10,8 @@ namespace lpp::config::pattern {
 namespace {
 
 /// Fields of ObjectMeta that we do not keep of a claim.
-constexpr std::array<std::string_view, 4> kNotKept = {"DeletionGracePeriodSeconds", "Generation",
-                                                      "ManagedFields", "OwnerReferences"};
+constexpr std::array<std::string_view, 3> kNotKept = {"DeletionGracePeriodSeconds", "Generation",
+                                                      "ManagedFields"};
 
 Value text(std::string_view value) { return Value::of_string(std::string(value)); }
 
@@ -37,10 +37,22 @@ Result<Value> meta_field(std::string_view name, const k8s::ObjectMeta& claim) {
   if (name == "Labels") return Value{.kind = Kind::kMap, .map = &claim.labels};
   if (name == "Annotations") return Value{.kind = Kind::kMap, .map = &claim.annotations};
   if (name == "Finalizers") return Value{.kind = Kind::kList, .list = claim.finalizers};
+  if (name == "OwnerReferences") return Value::of_owners(claim.owner_references);
   if (std::find(kNotKept.begin(), kNotKept.end(), name) != kNotKept.end()) {
     return invalid("field " + std::string(name) + " is not available in patterns");
   }
   return no_field(name, Kind::kMeta);
+}
+
+Result<Value> owner_field(std::string_view name, const k8s::OwnerReference& owner) {
+  if (name == "APIVersion") return text(owner.api_version);
+  if (name == "Kind") return text(owner.kind);
+  if (name == "Name") return text(owner.name);
+  if (name == "UID") return Value{.kind = Kind::kUid, .text = owner.uid};
+  if (name == "Controller" || name == "BlockOwnerDeletion") {
+    return invalid("field " + std::string(name) + " is not available in patterns");
+  }
+  return no_field(name, Kind::kOwner);
 }
 
 }  // namespace
@@ -63,6 +75,9 @@ Result<Value> field_of(const Value& receiver, std::string_view name, bool has_ar
       break;
     case Kind::kMeta:
       field = meta_field(name, claim);
+      break;
+    case Kind::kOwner:
+      field = owner_field(name, receiver.owners.front());
       break;
     case Kind::kTime:
     case Kind::kNoTime:

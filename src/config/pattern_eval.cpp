@@ -120,11 +120,12 @@ class Evaluator {
         }
         return over.integer > 0;
       case Kind::kList:
-        for (std::size_t i = 0; i < over.list.size(); ++i) {
+      case Kind::kOwners:
+        for (std::size_t i = 0; i < over.size(); ++i) {
           const Value index = Value::of_int(static_cast<std::int64_t>(i));
-          if (!once(node, index, Value::of_string(over.list[i]))) break;
+          if (!once(node, index, over.element(i))) break;
         }
-        return !over.list.empty();
+        return over.size() > 0;
       case Kind::kMap:
         for (const auto& [key, value] : *over.map) {
           if (!once(node, Value::of_string(key), Value::of_string(value))) break;

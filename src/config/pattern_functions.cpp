@@ -35,7 +35,8 @@ bool is_nil(const Value& value) {
     case Kind::kMap:
       return value.map->empty();
     case Kind::kList:
-      return value.list.empty();
+    case Kind::kOwners:
+      return value.size() == 0;
     default:
       return false;
   }
@@ -74,6 +75,10 @@ Error incompatible(const Value& a, const Value& b) {
 Result<bool> equal_others(const Value& a, const Value& b) {
   const bool comparable = a.kind == b.kind || !a.valid() || !b.valid();
   if (comparable && (is_nil(a) || is_nil(b))) return is_nil(a) == is_nil(b);
+  if (a.kind == b.kind && (a.kind == Kind::kMap || a.kind == Kind::kList)) {
+    LPP_ASSIGN_OR_RETURN(const std::string shown, sprint(std::span(&b, 1)), "compare");
+    return invalid("non-comparable type " + shown + ": " + name_of(b));
+  }
   return invalid("values of type " + name_of(a) + " and " + name_of(b) + " cannot be compared");
 }
 
@@ -158,10 +163,8 @@ Result<Value> index_once(const Value& item, const Value& index) {
     const std::string* found = k8s::find(*item.map, index.text);
     return Value::of_string(found == nullptr ? "" : *found);
   }
-  if (!item.textual() && item.kind != Kind::kList) {
-    return invalid("can't index item of type " + name_of(item));
-  }
-  const std::size_t size = item.textual() ? item.text.size() : item.list.size();
+  if (!item.is_list()) return invalid("can't index item of type " + name_of(item));
+  const std::size_t size = item.size();
   auto bound = index_argument(index, size);
   if (!bound.ok()) return std::move(bound).error();
   const std::size_t at = *bound;
@@ -169,8 +172,7 @@ Result<Value> index_once(const Value& item, const Value& index) {
     return invalid(item.textual() ? "reflect: string index out of range"
                                   : "reflect: slice index out of range");
   }
-  if (item.textual()) return Value::of_byte(static_cast<unsigned char>(item.text[at]));
-  return Value::of_string(item.list[at]);
+  return item.element(at);
 }
 
 Result<Value> index(Arguments arguments) {
@@ -185,16 +187,14 @@ Result<Value> index(Arguments arguments) {
 }
 
 Result<Value> slice(Arguments arguments) {
-  Value item = arguments[0];
+  const Value& item = arguments[0];
   const Arguments bounds = arguments.subspan(1);
   if (!item.valid()) return invalid("slice of untyped nil");
   if (item.kind == Kind::kNoTime) return invalid("slice of nil pointer");
   if (bounds.size() > 3) return invalid("too many slice indexes: " + std::to_string(bounds.size()));
-  if (!item.textual() && item.kind != Kind::kList) {
-    return invalid("can't slice item of type " + name_of(item));
-  }
+  if (!item.is_list()) return invalid("can't slice item of type " + name_of(item));
   if (item.textual() && bounds.size() == 3) return invalid("cannot 3-index slice a string");
-  const std::size_t size = item.textual() ? item.text.size() : item.list.size();
+  const std::size_t size = item.size();
   std::array<std::size_t, 3> at = {0, size, size};
   for (std::size_t i = 0; i < bounds.size(); ++i) {
     auto bound = index_argument(bounds[i], size);
@@ -207,20 +207,12 @@ Result<Value> slice(Arguments arguments) {
                      std::to_string(at[i + 1]));
     }
   }
-  if (item.textual()) {
-    item.text = item.text.substr(at[0], at[1] - at[0]);
-  } else {
-    const auto begin = item.list.begin();
-    item.list = std::vector<std::string>(begin + static_cast<std::ptrdiff_t>(at[0]),
-                                         begin + static_cast<std::ptrdiff_t>(at[1]));
-  }
-  return item;
+  return item.part(at[0], at[1]);
 }
 
 Result<Value> length(const Value& item) {
   if (item.kind == Kind::kNoTime) return invalid("len of nil pointer");
-  if (item.textual()) return Value::of_int(static_cast<std::int64_t>(item.text.size()));
-  if (item.kind == Kind::kList) return Value::of_int(static_cast<std::int64_t>(item.list.size()));
+  if (item.is_list()) return Value::of_int(static_cast<std::int64_t>(item.size()));
   if (item.kind == Kind::kMap) return Value::of_int(static_cast<std::int64_t>(item.map->size()));
   if (!item.valid()) return invalid("reflect: call of reflect.Value.Type on zero Value");
   return invalid("len of type " + name_of(item));

@@ -87,6 +87,11 @@ void Printer::print(const Value& value, char32_t verb, const FormatSpec& spec) {
     case Kind::kMap:
     case Kind::kList:
       return print_container(value, verb);
+    case Kind::kOwners:
+      if (value.size() == 0) return print_container(value, verb);
+      [[fallthrough]];
+    case Kind::kOwner:
+      return not_supported("printing a structure (v1.OwnerReference)");
     case Kind::kTime:
     case Kind::kNoTime:
       return print_time(value, verb);
@@ -253,7 +258,7 @@ void Printer::print_container(const Value& value, char32_t verb) {
   const FormatSpec spec = spec_;
   const std::string name(type_name(value.kind));
   const auto element = [&](const std::string& text) { print(Value::of_string(text), verb, spec); };
-  if (spec.sharp_v && (map ? value.map->empty() : value.list.empty())) {
+  if (spec.sharp_v && (map ? value.map->empty() : value.size() == 0)) {
     return append(name + "(nil)");
   }
   append(spec.sharp_v ? name + "{" : map ? "map[" : "[");

@@ -2,6 +2,28 @@
 
 namespace lpp::config::pattern {
 
+std::size_t Value::size() const {
+  if (textual()) return text.size();
+  return kind == Kind::kList ? list.size() : owners.size();
+}
+
+Value Value::element(std::size_t at) const {
+  if (textual()) return of_byte(static_cast<unsigned char>(text[at]));
+  if (kind == Kind::kList) return of_string(list[at]);
+  return {.kind = Kind::kOwner, .owners = owners.subspan(at, 1)};
+}
+
+Value Value::part(std::size_t begin, std::size_t end) const {
+  Value result{.kind = kind};
+  if (textual()) result.text = text.substr(begin, end - begin);
+  if (kind == Kind::kOwners) result.owners = owners.subspan(begin, end - begin);
+  if (kind == Kind::kList) {
+    result.list.assign(list.begin() + static_cast<std::ptrdiff_t>(begin),
+                       list.begin() + static_cast<std::ptrdiff_t>(end));
+  }
+  return result;
+}
+
 std::string_view type_name(Kind kind) {
   switch (kind) {
     case Kind::kInvalid:
@@ -22,6 +44,10 @@ std::string_view type_name(Kind kind) {
       return "map[string]string";
     case Kind::kList:
       return "[]string";
+    case Kind::kOwners:
+      return "[]v1.OwnerReference";
+    case Kind::kOwner:
+      return "v1.OwnerReference";
     case Kind::kTime:
       return "v1.Time";
     case Kind::kNoTime:
@@ -51,7 +77,9 @@ bool is_true(const Value& value) {
     case Kind::kMap:
       return !value.map->empty();
     case Kind::kList:
-      return !value.list.empty();
+    case Kind::kOwners:
+      return value.size() > 0;
+    case Kind::kOwner:
     case Kind::kTime:
     case Kind::kMeta:
     case Kind::kData:

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,8 @@ enum class Kind {
   kUid,      // types.UID, a string
   kMap,      // map[string]string: labels or annotations
   kList,     // []string
+  kOwners,   // []v1.OwnerReference
+  kOwner,    // v1.OwnerReference
   kTime,     // v1.Time
   kNoTime,   // *v1.Time that is nil
   kMeta,     // v1.ObjectMeta: .PVC
@@ -34,6 +37,7 @@ struct Value {
   std::string text{};  // kString, kUid, kTime
   const k8s::StringMap* map = nullptr;
   std::vector<std::string> list{};
+  std::span<const k8s::OwnerReference> owners{};  // kOwners; the one of kOwner
 
   static Value of_bool(bool value) { return {.kind = Kind::kBool, .integer = value ? 1 : 0}; }
   static Value of_int(std::int64_t value) { return {.kind = Kind::kInt, .integer = value}; }
@@ -42,8 +46,17 @@ struct Value {
   static Value of_string(std::string value) {
     return {.kind = Kind::kString, .text = std::move(value)};
   }
+  static Value of_owners(std::span<const k8s::OwnerReference> owners) {
+    return {.kind = Kind::kOwners, .owners = owners};
+  }
   bool valid() const { return kind != Kind::kInvalid; }
   bool textual() const { return kind == Kind::kString || kind == Kind::kUid; }
+
+  // Of lists: text, []string or owners. Element and part are in bounds.
+  bool is_list() const { return textual() || kind == Kind::kList || kind == Kind::kOwners; }
+  std::size_t size() const;
+  Value element(std::size_t at) const;
+  Value part(std::size_t begin, std::size_t end) const;
 };
 
 /// Go's name of the type, e.g. "map[string]string".

@@ -168,6 +168,12 @@ ObjectMeta decode_meta(const Fields& root) {
   meta.labels = fields.map("labels");
   meta.annotations = fields.map("annotations");
   meta.finalizers = fields.texts("finalizers");
+  fields.each("ownerReferences", [&](const Fields& owner) {
+    meta.owner_references.push_back({.api_version = owner.text("apiVersion"),
+                                     .kind = owner.text("kind"),
+                                     .name = owner.text("name"),
+                                     .uid = owner.text("uid")});
+  });
   return meta;
 }
 

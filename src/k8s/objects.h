@@ -19,6 +19,13 @@ using StringMap = std::map<std::string, std::string, std::less<>>;
 /// Value of a label or annotation, or nullptr.
 const std::string* find(const StringMap& map, std::string_view key);
 
+struct OwnerReference {
+  std::string api_version{};
+  std::string kind{};
+  std::string name{};
+  std::string uid{};
+};
+
 struct ObjectMeta {
   std::string name{};
   std::string ns{};
@@ -30,6 +37,7 @@ struct ObjectMeta {
   StringMap labels{};
   StringMap annotations{};
   std::vector<std::string> finalizers{};
+  std::vector<OwnerReference> owner_references{};
 
   ObjectKey key() const { return {ns, name}; }
   bool deleting() const { return !deletion_timestamp.empty(); }

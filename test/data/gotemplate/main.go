@@ -48,6 +48,10 @@ func data() map[string]config.PatternData {
 					"path": "x/y", "owner": "1000", "quoted": "a\"b<c>&'d'=\\e\n", "unicode": "ümlaut ☃",
 					"percent": "%d%%", "empty": "", "zero": "0",
 				},
+				OwnerReferences: []v1.OwnerReference{
+					{APIVersion: "apps/v1", Kind: "StatefulSet", Name: "web", UID: "5c1e"},
+					{APIVersion: "example.com/v1", Kind: "Backup", Name: "nightly", UID: "77aa"},
+				},
 				Finalizers: []string{"kubernetes.io/pvc-protection", "b"},
 			},
 		},

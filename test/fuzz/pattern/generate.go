@@ -57,6 +57,17 @@ func randomClaim(r *rand.Rand) claim {
 	for i := r.Intn(3); i > 0; i-- {
 		meta.Finalizers = append(meta.Finalizers, pick(r, "kubernetes.io/pvc-protection", "b", ""))
 	}
+	var owners []map[string]any
+	for i := r.Intn(3); i > 0; i-- {
+		owner := v1.OwnerReference{
+			APIVersion: pick(r, "v1", "apps/v1"), Kind: pick(r, "StatefulSet", "Backup"),
+			Name: pick(r, "web", "a.b"), UID: types.UID(pick(r, "5c1e", "77aa")),
+		}
+		meta.OwnerReferences = append(meta.OwnerReferences, owner)
+		owners = append(owners, map[string]any{
+			"apiVersion": owner.APIVersion, "kind": owner.Kind, "name": owner.Name, "uid": owner.UID,
+		})
+	}
 	metadata := map[string]any{
 		"name": meta.Name, "namespace": meta.Namespace, "uid": meta.UID,
 		"resourceVersion":   meta.ResourceVersion,
@@ -73,6 +84,9 @@ func randomClaim(r *rand.Rand) claim {
 	}
 	if meta.Finalizers != nil {
 		metadata["finalizers"] = meta.Finalizers
+	}
+	if owners != nil {
+		metadata["ownerReferences"] = owners
 	}
 	return claim{config.PatternData{PVName: pick(r, "pvc-1", "pvc-0b5d4f0c-1111"), PVC: meta}, metadata}
 }
@@ -227,7 +241,7 @@ func (g *grammar) branch(word string, depth int) string {
 
 func (g *grammar) loop(depth int) string {
 	known := len(g.variables)
-	over := pick(g.r, ".PVC.Labels", ".PVC.Annotations", ".PVC.Finalizers", "3", ".PVC.Name", g.pipeline(depth-1))
+	over := pick(g.r, ".PVC.Labels", ".PVC.Annotations", ".PVC.Finalizers", ".PVC.OwnerReferences", "3", ".PVC.Name", g.pipeline(depth-1))
 	switch g.r.Intn(4) {
 	case 0:
 		over = "$k, $v := " + over
@@ -312,18 +326,22 @@ func (g *grammar) operand(depth int) string {
 	case 3:
 		return pick(g.r, ".PVC.Labels.", ".PVC.Annotations.", "$.PVC.Labels.") + pick(g.r, "app", "tier", "zone", "empty", "owner", "missing")
 	case 4:
+		if g.one(4) {
+			return "(index .PVC.OwnerReferences " + pick(g.r, "0", "1", "2") + ")" +
+				pick(g.r, "", ".Name", ".Kind", ".UID", ".APIVersion", ".Nothing")
+		}
 		return "(index " + pick(g.r, ".PVC.Labels", ".PVC.Annotations", "$.PVC.Annotations") + " " + strconv.Quote(pick(g.r, keys...)) + ")"
 	case 5:
 		return g.literal()
 	case 6:
 		name := pick(g.r, g.variables...)
 		if g.one(4) {
-			name += pick(g.r, ".PVC.Name", ".PVName", ".app")
+			name += pick(g.r, ".PVC.Name", ".PVName", ".app", ".Name", ".Kind")
 		}
 		return name
 	case 7, 8:
 		if depth > 0 {
-			return "(" + g.pipeline(depth-1) + ")" + pick(g.r, "", "", "", ".Name", ".PVC", ".app")
+			return "(" + g.pipeline(depth-1) + ")" + pick(g.r, "", "", "", ".Name", ".PVC", ".app", ".Kind", ".UID")
 		}
 		return g.literal()
 	case 9:

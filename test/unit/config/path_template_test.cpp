@@ -42,6 +42,9 @@ k8s::ObjectMeta claim(const std::string& name) {
                       {"percent", "%d%%"},
                       {"empty", ""},
                       {"zero", "0"}};
+  meta.owner_references = {
+      {.api_version = "apps/v1", .kind = "StatefulSet", .name = "web", .uid = "5c1e"},
+      {.api_version = "example.com/v1", .kind = "Backup", .name = "nightly", .uid = "77aa"}};
   meta.finalizers = {"kubernetes.io/pvc-protection", "b"};
   return meta;
 }

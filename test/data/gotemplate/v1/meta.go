@@ -12,6 +12,16 @@ type Time struct {
 	time.Time
 }
 
+// OwnerReference has the fields of the Kubernetes type in their order.
+type OwnerReference struct {
+	APIVersion         string
+	Kind               string
+	Name               string
+	UID                types.UID
+	Controller         *bool
+	BlockOwnerDeletion *bool
+}
+
 // ObjectMeta has the fields of the Kubernetes type in their order.
 type ObjectMeta struct {
 	Name                       string
@@ -26,6 +36,7 @@ type ObjectMeta struct {
 	DeletionGracePeriodSeconds *int64
 	Labels                     map[string]string
 	Annotations                map[string]string
+	OwnerReferences            []OwnerReference
 	Finalizers                 []string
 }
 
