@@ -30,6 +30,19 @@ void keep_only(k8s::StringMap& map, const std::array<std::string_view, N>& keys)
   });
 }
 
+/// Of a volume made by hand: where its directory is, since none of ours may overlap it.
+void keep_place(k8s::PersistentVolume& volume) {
+  k8s::PersistentVolume kept;
+  kept.meta.name = std::move(volume.meta.name);
+  kept.meta.uid = std::move(volume.meta.uid);
+  kept.meta.resource_version = std::move(volume.meta.resource_version);
+  kept.claim = std::move(volume.claim);
+  kept.claim_uid = std::move(volume.claim_uid);
+  kept.source = volume.source;
+  kept.path = std::move(volume.path);
+  volume = std::move(kept);
+}
+
 }  // namespace
 
 std::string make_identity() {
@@ -40,7 +53,11 @@ std::string make_identity() {
 
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name) {
   return [name = std::move(provisioner_name)](k8s::PersistentVolume& volume) {
-    if (!provisioner::is_ours(volume, name)) return false;
+    if (!provisioner::is_ours(volume, name)) {
+      if (!provisioner::made_by_hand(volume)) return false;
+      keep_place(volume);
+      return true;
+    }
     volume.meta.labels.clear();
     volume.meta.generate_name = {};
     volume.meta.creation_timestamp = {};
@@ -50,10 +67,9 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_
 
 k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name) {
   return [name = std::move(provisioner_name)](k8s::PersistentVolumeClaim& claim) {
-    claim.meta.finalizers = {};
     const bool bound = !claim.volume_name.empty();
     const bool ours = provisioner::asks_for(claim, name);
-    if (ours && !bound) return true;  // patterns may ask for any label or annotation
+    if (ours && !bound) return true;  // patterns may ask for any of its metadata
     // Only what ties it to its volume is still of interest.
     k8s::PersistentVolumeClaim kept;
     kept.meta.name = std::move(claim.meta.name);

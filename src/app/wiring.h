@@ -15,8 +15,8 @@ namespace lpp::app {
 std::string make_identity();
 
 /// What arrives and is not used is dropped, so that memory does not grow with other people's
-/// objects: volumes of other provisioners are not kept at all, and of claims that are bound or not
-/// ours only what ties them to a volume.
+/// objects: volumes of other provisioners are not kept at all, of those made by hand only where
+/// their directory is, and of claims that are bound or not ours only what ties them to a volume.
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name);
 k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name);
 bool trim_node(k8s::Node& node);

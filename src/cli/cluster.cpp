@@ -31,10 +31,13 @@ void put(const json& object, ClusterView& view, k8s::StoreWriter<T>& store) {
 }
 
 void add_volume(const json& object, ClusterView& view) {
-  const auto volume = k8s::decode<k8s::PersistentVolume>(object);
-  if (volume.ok() && provisioner::is_ours(*volume, view.provisioner_name)) {
-    put(object, view, view.volumes);
-  }
+  auto decoded = k8s::decode<k8s::PersistentVolume>(object);
+  if (!decoded.ok()) return;
+  const auto volume = std::make_shared<const k8s::PersistentVolume>(*std::move(decoded));
+  const auto key = volume->meta.key();
+  const bool ours = provisioner::is_ours(*volume, view.provisioner_name);
+  if (ours) view.volumes.put(key, volume);
+  if (ours || provisioner::made_by_hand(*volume)) view.directories.put(key, volume);
 }
 
 /// An optional part of the view: a failure becomes a note.

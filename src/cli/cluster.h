@@ -104,7 +104,8 @@ struct ClusterView {
   std::string provisioner_name{};
   std::string provisioner_namespace{};
   k8s::StoreWriter<k8s::PersistentVolumeClaim> claims{};
-  k8s::StoreWriter<k8s::PersistentVolume> volumes{};  // of this provisioner
+  k8s::StoreWriter<k8s::PersistentVolume> volumes{};      // of this provisioner
+  k8s::StoreWriter<k8s::PersistentVolume> directories{};  // and those made by hand
   k8s::StoreWriter<k8s::StorageClass> classes{};
   k8s::StoreWriter<k8s::Node> nodes{};
   bool nodes_known = false;

@@ -77,6 +77,11 @@ bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_n
   return false;
 }
 
+bool made_by_hand(const k8s::PersistentVolume& volume) {
+  return !volume.path.empty() && find(volume.meta.annotations, kProvisionedBy) == nullptr &&
+         find(volume.meta.annotations, kMigratedTo) == nullptr;
+}
+
 bool has_finalizer(const k8s::PersistentVolume& volume) {
   const auto& finalizers = volume.meta.finalizers;
   return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
@@ -119,10 +124,10 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
   return volumes.find_if([&](const k8s::PersistentVolume& volume) {
     if (volume.path.empty() || volume.meta.name == except) return false;
     if (!overlaps(volume.path, operation.path)) return false;
-    const bool shows_the_base = !operation.base_path.empty() &&
-                                is_at_or_below(operation.base_path, volume.path) &&
-                                !is_ours(volume, provisioner_name);
-    if (shows_the_base) return false;
+    const bool around = operation.base_path.empty()
+                            ? strictly_below(operation.path, volume.path)
+                            : is_at_or_below(operation.base_path, volume.path);
+    if (around && !is_ours(volume, provisioner_name)) return false;
     const std::string* other = find(volume.meta.annotations, kVolumeSelectedNode);
     const bool other_known = other != nullptr && !other->empty() && !volume.node_affinity.empty();
     return operation.node.empty() || !other_known || *other == operation.node;

@@ -14,6 +14,11 @@ namespace lpp::provisioner {
 /// Whether this provisioner made the volume and is responsible for it (behaviour rule A8.1).
 bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_name);
 
+/// Whether it is a directory for which somebody wrote a volume: no provisioner did. None of ours
+/// may overlap it. (Other provisioners have base paths of their own, and far too many volumes to
+/// keep.)
+bool made_by_hand(const k8s::PersistentVolume& volume);
+
 bool has_finalizer(const k8s::PersistentVolume& volume);
 
 /// Whether the volume's directory is to be removed now: reclaim policy Delete, and Released; or
@@ -39,7 +44,8 @@ VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::No
 
 /// Another volume, not of name `except`, whose directory on the same node is, contains or lies
 /// inside the operation's; nullptr when there is none. No node means every node. A volume that is
-/// not ours and shows a whole base path (for backups, say) does not count.
+/// not ours and shows a whole base path (for backups, say) does not count; where the base path is
+/// not known, one around the directory.
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
     std::string_view provisioner_name, std::string_view except);

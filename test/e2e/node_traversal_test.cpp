@@ -133,6 +133,18 @@ TEST_CASE("real node: no claim gets a directory outside of its own folder") {
   const std::string before = tree_of(on.canary) + tree_of(victim.disk);
   const std::string beside = std::string("../") + fs::path(on.canary).filename().string();
 
+  // A volume that somebody made by hand, for data that is there already.
+  const std::string taken = on.base + "/" + kNamespace + "/taken/v";
+  LPP_MUST(on.applied.apply({{"apiVersion", "v1"},
+                             {"kind", "PersistentVolume"},
+                             {"metadata", {{"name", "by-hand"}}},
+                             {"spec",
+                              {{"accessModes", {"ReadWriteOnce"}},
+                               {"capacity", {{"storage", "1Mi"}}},
+                               {"hostPath", {{"path", taken}}},
+                               {"persistentVolumeReclaimPolicy", "Retain"},
+                               {"storageClassName", "by-hand"}}}}));
+
   // A link that was left where the next claim of that name gets its folder.
   const std::string link = on.base + "/" + kNamespace + "/linked";
   fs::create_directory_symlink(on.canary + "/data", link);
@@ -159,6 +171,7 @@ TEST_CASE("real node: no claim gets a directory outside of its own folder") {
       {"any-victim", "any", "traversal/victim/v", {failed, "overlaps", victim.path}},
       {"any-in-victim", "any", "traversal/victim/v/data", {failed, "overlaps", victim.path}},
       {"any-around-victim", "any", "traversal", {failed, "overlaps"}},
+      {"taken", "own", "v", {failed, "overlaps", taken}},
       {"text", "text", "", {failed, "component \"..\""}},
       {"node-path", "node-path", "", {failed, "doesn't contain path /etc"}},
       // Below the base as it is written, wherever it came from.
@@ -189,6 +202,7 @@ TEST_CASE("real node: no claim gets a directory outside of its own folder") {
 
   fs::remove(link);
   LPP_MUST(on.applied.remove_claims());
+  LPP_MUST(on.story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", "by-hand"}));
   LPP_MUST(wait_until(
       "all volumes are gone",
       [&]() -> std::string {

@@ -30,6 +30,27 @@ TEST_CASE("a refused claim gets its volume as soon as class, configuration or pa
     LPP_MUST(story.admin().create(class_object({.name = "wrong"})));
     LPP_MUST(story.audit.wait_bound(key));
   }
+  SUBCASE("its folder is not somebody else's any more") {
+    LPP_MUST(story.admin().create(
+        class_object({.name = "named",
+                      .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                     {"nodePath", "/opt/local-path-provisioner"}}})));
+    // Made by hand, for data from before.
+    const std::string path = "/opt/local-path-provisioner/app/data";
+    LPP_MUST(story.admin().create({{"apiVersion", "v1"},
+                                   {"kind", "PersistentVolume"},
+                                   {"metadata", {{"name", "by-hand"}}},
+                                   {"spec",
+                                    {{"accessModes", {"ReadWriteOnce"}},
+                                     {"capacity", {{"storage", "1Gi"}}},
+                                     {"hostPath", {{"path", path}}},
+                                     {"storageClassName", "none"},
+                                     {"persistentVolumeReclaimPolicy", "Retain"}}}}));
+    const auto key = wants("data", "named");
+    wait_for_event(story, key, kRefused, "overlaps the directory " + path + " of volume by-hand");
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", "by-hand"}));
+    CHECK(LPP_MUST(story.audit.wait_bound(key)).path == path);
+  }
   SUBCASE("its folder is free") {
     LPP_MUST(story.admin().create(
         class_object({.name = "named",

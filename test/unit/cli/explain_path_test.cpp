@@ -142,11 +142,13 @@ TEST_CASE("in a cluster, the claim's own node counts, and a volume that overlaps
       "/storageclasses",
       {storage_class().parameter("pathPattern", "{{ .PVC.Namespace }}/{{ .PVC.Name }}").json()});
   bed.serve("/persistentvolumeclaims?", {claim("data").node("n1").json()});
-  bed.serve("/persistentvolumes?", {volume("pvc-9")
-                                        .host_path("/opt/a/default/data")
-                                        .annotation("local.path.provisioner/selected-node", "n1")
-                                        .node("n1")
-                                        .json()});
+  auto other = volume("pvc-9")
+                   .host_path("/opt/a/default/data")
+                   .annotation("local.path.provisioner/selected-node", "n1")
+                   .node("n1");
+  SUBCASE("of ours") {}
+  SUBCASE("made by hand") { other.no_annotation("pv.kubernetes.io/provisioned-by"); }
+  bed.serve("/persistentvolumes?", {other.json()});
   bed.serve("/nodes?", {node("n1").json()});
   bed.transport->on("GET", "/configmaps/local-path-config").always([](const auto&) {
     return lpp::k8s::Response{

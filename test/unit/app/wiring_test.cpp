@@ -1,0 +1,96 @@
+// What the daemon keeps of the objects that arrive, and that it is enough.
+
+#include "app/wiring.h"
+
+#include <doctest/doctest.h>
+
+#include "config/path_template.h"
+#include "fakes/builders.h"
+#include "provisioner/volume_rules.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+
+namespace {
+
+/// All that a pattern can ask for.
+constexpr const char* kEverything =
+    "{{with .PVC}}{{.Name}} {{.Namespace}} {{.UID}} {{.GenerateName}} {{.ResourceVersion}} "
+    "{{.CreationTimestamp}} {{.DeletionTimestamp}} {{.Labels}} {{.Annotations}} {{.Finalizers}} "
+    "{{range .OwnerReferences}}{{.APIVersion}} {{.Kind}} {{.Name}} {{.UID}}{{end}}{{end}}";
+
+std::string rendered(const k8s::PersistentVolumeClaim& claim) {
+  const auto pattern = config::PathTemplate::parse(kEverything, "p");
+  REQUIRE_MESSAGE(pattern.ok(), pattern.error().message);
+  const auto text = pattern->render("pvc-1", claim.meta);
+  REQUIRE_MESSAGE(text.ok(), text.error().message);
+  return *text;
+}
+
+}  // namespace
+
+TEST_CASE("patterns see all of a claim that waits for its volume") {
+  const auto owner = nlohmann::json{{"apiVersion", "apps/v1"},
+                                    {"kind", "StatefulSet"},
+                                    {"name", "web"},
+                                    {"uid", "5c1e"},
+                                    {"controller", true}};
+  const auto asked = claim("data")
+                         .node("n1")
+                         .label("app", "web")
+                         .annotation("example.com/note", "x")
+                         .finalizer("example.com/hold")
+                         .deleting()
+                         .set("/metadata/generateName", "da")
+                         .set("/metadata/ownerReferences", nlohmann::json::array({owner}));
+  k8s::PersistentVolumeClaim kept = asked.build();
+  CHECK(app::trim_claims(kProvisionerName)(kept));
+  CHECK(rendered(kept) == rendered(asked.build()));
+  CHECK(rendered(kept) ==
+        "data default uid-data da 1 2026-05-28 20:26:40 +0000 UTC 2026-05-28 20:27:00 +0000 UTC "
+        "map[app:web] map[example.com/note:x volume.beta.kubernetes.io/storage-provisioner:"
+        "rancher.io/local-path volume.kubernetes.io/selected-node:n1 "
+        "volume.kubernetes.io/storage-provisioner:rancher.io/local-path] "
+        "[kubernetes.io/pvc-protection example.com/hold] apps/v1 StatefulSet web 5c1e");
+}
+
+TEST_CASE("of volumes made by hand the directory is kept, so that none of ours overlaps it") {
+  const auto trim = app::trim_volumes(kProvisionerName);
+  const helperpod::Operation operation{
+      .volume_name = "pvc-1", .node = "n1", .base_path = "/opt/lp", .path = "/opt/lp/default/data"};
+  struct Row {
+    const char* what;
+    VolumeBuilder made;
+    bool kept;
+    bool in_the_way;
+  };
+  const auto by_hand = [] {
+    return volume("other").no_annotation("pv.kubernetes.io/provisioned-by").label("a", "b");
+  };
+  for (const Row& row : std::vector<Row>{
+           {"hostPath by hand", by_hand().host_path("/opt/lp/default/data"), true, true},
+           {"local by hand", by_hand().local("/opt/lp/default/data/part"), true, true},
+           {"around it", by_hand().host_path("/opt/lp/default"), true, true},
+           {"the base path", by_hand().host_path("/opt/lp"), true, false},
+           {"elsewhere", by_hand().host_path("/opt/lp/default/database"), true, false},
+           {"of another provisioner",
+            volume("other")
+                .annotation("pv.kubernetes.io/provisioned-by", "example.com/other")
+                .host_path("/opt/lp/default/data"),
+            false, false},
+           {"without a directory",
+            by_hand().unset("/spec", "hostPath").set("/spec/csi/driver", "example.com"), false,
+            false},
+           {"ours", volume("other").host_path("/opt/lp/default/data"), true, true},
+       }) {
+    CAPTURE(row.what);
+    k8s::PersistentVolume kept = row.made.build();
+    REQUIRE(trim(kept) == row.kept);
+    if (!row.kept) continue;
+    CHECK(kept.meta.labels.empty());
+    k8s::StoreWriter<k8s::PersistentVolume> volumes;
+    volumes.put(kept.meta.key(), std::make_shared<const k8s::PersistentVolume>(kept));
+    const auto found = provisioner::overlapping_volume(volumes, operation, kProvisionerName, {});
+    CHECK((found != nullptr) == row.in_the_way);
+  }
+}
