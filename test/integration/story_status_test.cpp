@@ -105,5 +105,21 @@ TEST_CASE("a lease that cannot be had is said by readyz and once by the log") {
   CHECK(page(story, "/metrics").find("\nlocal_path_provisioner_active 0\n") != std::string::npos);
 }
 
+TEST_CASE("a daemon whose health port is taken says so and works all the same") {
+  StoryBed story;
+  const int taken = story.bed->upstream().port;
+  const auto installation = LPP_MUST(
+      Installation::create(*story.bed, {.daemon = LPP_DAEMON,
+                                        .folder = story.folder.path(),
+                                        .extra_args = {"--health-port", std::to_string(taken)}}));
+  LPP_MUST(installation->start_daemon());
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  LPP_MUST(story.audit.wait_bound(claim));
+  CHECK(installation->log_text().find("health server: ") != std::string::npos);
+  LPP_MUST(installation->stop_daemon());
+}
+
 }  // namespace
 }  // namespace lpp::testing

@@ -152,5 +152,58 @@ TEST_CASE("a new configuration is taken over, a bad one refused, and old volumes
   LPP_MUST(story.audit.wait_deleted(old_claim, old_volume));
 }
 
+TEST_CASE("a helper pod template that is refused leaves the last good one in force") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey map{kDaemonNamespace, "local-path-config"};
+  const auto use_template = [&](const std::string& text) {
+    LPP_MUST(story.admin().merge(k8s::kConfigMaps, map, {{"data", {{"helperPod.yaml", text}}}}));
+  };
+  const auto wait_told = [&](const std::string& part) {
+    wait_for(story, "an event about the ConfigMap says " + part, [&]() -> std::string {
+      for (const auto& event : story.admin().events_about("ConfigMap", map)) {
+        if (event.starts_with("Warning ConfigRefused: ") && event.find(part) != std::string::npos) {
+          return "";
+        }
+      }
+      return "there is none";
+    });
+  };
+  const auto wants = [&](const std::string& name) {
+    const k8s::ObjectKey claim{"app", name};
+    LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+    return claim;
+  };
+  const std::string no_yaml = "spec: [";
+  const std::string no_container = "spec: {containers: []}";
+  const std::string unsafe = "spec: {hostPID: true, containers: [{image: busybox}]}";
+  for (const auto& [text, told] : {std::pair{no_yaml, "line 1"},
+                                   {no_container, "must hold a container"},
+                                   {unsafe, "spec.hostPID"}}) {
+    CAPTURE(text);
+    use_template(text);
+    wait_told(told);
+    const auto claim = wants(std::string("made-under-") + std::to_string(text.size()));
+    const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+    LPP_MUST(story.audit.wait_deleted(claim, volume));
+  }
+  // A good one is used at once. A pod that has failed stays, so that it can be looked at.
+  use_template(
+      "metadata: {labels: {team: storage}}\n"
+      "spec: {containers: [{name: helper-pod, image: busybox}]}");
+  wait_for_log(story, "helper pod template loaded", 2);
+  const std::string good = change_script(story, "setup", "exit 7");
+  const auto claim = wants("last");
+  wait_for_event(story, claim, "ProvisioningFailed");
+  const auto pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace));
+  REQUIRE(pods.size() == 1);
+  CHECK(pods[0]["metadata"]["labels"]["team"] == "storage");
+  restore_script(story, "setup", good);
+  LPP_MUST(story.audit.wait_bound(claim));
+  LPP_MUST(story.audit.wait_clean());
+}
+
 }  // namespace
 }  // namespace lpp::testing
