@@ -2,6 +2,7 @@ package chart
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,9 @@ func set(t *testing.T, values object, path string, value any) object {
 	return out
 }
 
+// ofParents are values that a chart which depends on this one may hand down.
+var ofParents = object{"global": object{"imageRegistry": "registry.example.com"}, "enabled": true}
+
 // schema knows the values of values.schema.json by their dotted paths; "*" stands for any key.
 type schema struct {
 	leaves  map[string]object
@@ -54,7 +58,7 @@ func readSchema(t *testing.T) schema {
 		if properties, ok := node["properties"].(object); ok {
 			out.objects = append(out.objects, path)
 			for key, child := range properties {
-				if join(key) != "global" {
+				if _, parents := ofParents[join(key)]; !parents {
 					walk(child.(object), join(key))
 				}
 			}
@@ -103,6 +107,26 @@ func TestEveryValueHasAnEffect(t *testing.T) {
 	}
 	for path := range untried {
 		t.Errorf("%s is in values.schema.json and not in effects.yaml", path)
+	}
+}
+
+func TestValuesOfAParentChartChangeNothing(t *testing.T) {
+	if objectsText(t, render(t, ofParents)) != objectsText(t, render(t, nil)) {
+		t.Error("they have an effect")
+	}
+}
+
+// Every value of the chart of rancher/local-path-provisioner v0.0.37.
+func TestValuesOfTheFormerChartAreKnown(t *testing.T) {
+	var former []string
+	if err := yaml.UnmarshalStrict([]byte(readFile(t, "../former-values.yaml")), &former); err != nil {
+		t.Fatal(err)
+	}
+	known := readSchema(t)
+	for _, path := range former {
+		if _, ok := known.leaves[path]; !ok && !slices.Contains(known.objects, path) {
+			t.Errorf("%s is not in values.schema.json", path)
+		}
 	}
 }
 
