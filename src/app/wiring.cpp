@@ -30,19 +30,6 @@ void keep_only(k8s::StringMap& map, const std::array<std::string_view, N>& keys)
   });
 }
 
-/// Of a volume made by hand: where its directory is, since none of ours may overlap it.
-void keep_place(k8s::PersistentVolume& volume) {
-  k8s::PersistentVolume kept;
-  kept.meta.name = std::move(volume.meta.name);
-  kept.meta.uid = std::move(volume.meta.uid);
-  kept.meta.resource_version = std::move(volume.meta.resource_version);
-  kept.claim = std::move(volume.claim);
-  kept.claim_uid = std::move(volume.claim_uid);
-  kept.source = volume.source;
-  kept.path = std::move(volume.path);
-  volume = std::move(kept);
-}
-
 }  // namespace
 
 std::string make_identity() {
@@ -55,7 +42,7 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_
   return [name = std::move(provisioner_name)](k8s::PersistentVolume& volume) {
     if (!provisioner::is_ours(volume, name)) {
       if (!provisioner::made_by_hand(volume)) return false;
-      keep_place(volume);
+      volume = provisioner::place_of(volume);
       return true;
     }
     volume.meta.labels.clear();

@@ -35,9 +35,13 @@ void add_volume(const json& object, ClusterView& view) {
   if (!decoded.ok()) return;
   const auto volume = std::make_shared<const k8s::PersistentVolume>(*std::move(decoded));
   const auto key = volume->meta.key();
-  const bool ours = provisioner::is_ours(*volume, view.provisioner_name);
-  if (ours) view.volumes.put(key, volume);
-  if (ours || provisioner::made_by_hand(*volume)) view.directories.put(key, volume);
+  if (provisioner::is_ours(*volume, view.provisioner_name)) {
+    view.volumes.put(key, volume);
+    view.directories.put(key, volume);
+  } else if (provisioner::made_by_hand(*volume)) {
+    view.directories.put(
+        key, std::make_shared<const k8s::PersistentVolume>(provisioner::place_of(*volume)));
+  }
 }
 
 /// An optional part of the view: a failure becomes a note.

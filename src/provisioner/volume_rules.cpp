@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/paths.h"
+#include "config/base_path.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
 
@@ -80,6 +81,18 @@ bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_n
 bool made_by_hand(const k8s::PersistentVolume& volume) {
   return !volume.path.empty() && find(volume.meta.annotations, kProvisionedBy) == nullptr &&
          find(volume.meta.annotations, kMigratedTo) == nullptr;
+}
+
+k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume) {
+  k8s::PersistentVolume place;
+  place.meta.name = volume.meta.name;
+  place.meta.uid = volume.meta.uid;
+  place.meta.resource_version = volume.meta.resource_version;
+  place.claim = volume.claim;
+  place.claim_uid = volume.claim_uid;
+  place.source = volume.source;
+  place.path = config::clean_path(volume.path);
+  return place;
 }
 
 bool has_finalizer(const k8s::PersistentVolume& volume) {

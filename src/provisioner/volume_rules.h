@@ -19,6 +19,9 @@ bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_n
 /// keep.)
 bool made_by_hand(const k8s::PersistentVolume& volume);
 
+/// What of such a volume concerns ours: whose it is, and where its directory is, as a clean path.
+k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume);
+
 bool has_finalizer(const k8s::PersistentVolume& volume);
 
 /// Whether the volume's directory is to be removed now: reclaim policy Delete, and Released; or

@@ -72,6 +72,9 @@ TEST_CASE("of volumes made by hand the directory is kept, so that none of ours o
            {"local by hand", by_hand().local("/opt/lp/default/data/part"), true, true},
            {"around it", by_hand().host_path("/opt/lp/default"), true, true},
            {"the base path", by_hand().host_path("/opt/lp"), true, false},
+           {"the base path, with a slash", by_hand().host_path("/opt/lp/"), true, false},
+           {"around the base path", by_hand().host_path("/"), true, false},
+           {"written in another way", by_hand().host_path("/opt//lp/./default/data/"), true, true},
            {"elsewhere", by_hand().host_path("/opt/lp/default/database"), true, false},
            {"of another provisioner",
             volume("other")
