@@ -22,6 +22,7 @@ struct Operation {
   std::string owner_uid{};    // kCreate: UID of the claim; kDelete: UID of the volume
   std::string storage_class{};
   std::string node{};       // node name; "" = any (shared filesystem)
+  bool shared = false;      // every node sees the directory, whichever does the work
   std::string base_path{};  // configured path the directory lies under; "" if unknown
   std::string path{};       // the volume's directory: absolute and lexically clean
   std::int64_t size_bytes = 0;

@@ -42,6 +42,13 @@ class Reader {
     out = static_cast<Int>(value);
   }
 
+  void flag(const char* member, bool& out) {
+    const auto it = object_.find(member);
+    if (it == object_.end()) return;
+    if (!it->is_boolean()) return complain(member, "must be true or false");
+    out = it->get<bool>();
+  }
+
   void complain(std::string_view member, std::string_view what) {
     if (problem_.empty()) problem_ = std::string(member) + " " + std::string(what);
   }
@@ -65,7 +72,7 @@ bool is_clean_absolute(std::string_view path) {
 }  // namespace
 
 Result<std::string> encode_operation(const Operation& operation) {
-  const json record = {
+  json record = {
       {"action", std::string(to_string(operation.action))},
       {"volume", operation.volume_name},
       {"claimNamespace", operation.claim.ns},
@@ -82,6 +89,7 @@ Result<std::string> encode_operation(const Operation& operation) {
       {"perm", operation.perm},
       {"attempt", operation.attempt},
   };
+  if (operation.shared) record["shared"] = true;
   try {
     return record.dump();
   } catch (const json::exception&) {
@@ -109,6 +117,7 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.text("ownerUid", operation.owner_uid, true);
   reader.text("storageClass", operation.storage_class);
   reader.text("node", operation.node);
+  reader.flag("shared", operation.shared);
   reader.text("basePath", operation.base_path);
   reader.text("path", operation.path, true);
   reader.number<std::int64_t>("sizeBytes", operation.size_bytes, 0);

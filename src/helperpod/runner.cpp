@@ -193,8 +193,8 @@ Result<Progress> HelperPodRunner::start(const Operation& operation) {
 Result<void> HelperPodRunner::reserve(const Operation& operation) {
   MutexLock lock(mutex_);
   const auto conflicts = [&](const Operation& other) {
-    const bool same_node =
-        operation.node.empty() || other.node.empty() || operation.node == other.node;
+    const bool same_node = operation.node.empty() || other.node.empty() || operation.shared ||
+                           other.shared || operation.node == other.node;
     return other.volume_name != operation.volume_name && same_node &&
            overlaps(other.path, operation.path);
   };

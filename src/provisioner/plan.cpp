@@ -201,6 +201,7 @@ std::variant<helperpod::Operation, Refusal> make_operation(const k8s::Persistent
   }
   if (paths->shared()) {
     operation.base_path = paths->shared_file_system_path;
+    operation.shared = true;
   } else {
     const auto base = base_path(paths->paths_for(operation.node), storage_class, operation.node,
                                 operation.volume_name);

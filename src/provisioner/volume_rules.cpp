@@ -143,7 +143,7 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     if (around && !is_ours(volume, provisioner_name)) return false;
     const std::string* other = find(volume.meta.annotations, kVolumeSelectedNode);
     const bool other_known = other != nullptr && !other->empty() && !volume.node_affinity.empty();
-    return operation.node.empty() || !other_known || *other == operation.node;
+    return operation.node.empty() || operation.shared || !other_known || *other == operation.node;
   });
 }
 

@@ -403,6 +403,8 @@ TEST_CASE("the selector and the label agree") {
 TEST_CASE("an operation comes back from the pod as it went in") {
   Operation operation = create();
   operation.path = "/opt/lp/\"quoted\" $(X) ü";
+  SUBCASE("on a node") {}
+  SUBCASE("on a shared filesystem") { operation.shared = true; }
   const json pod = build(load(kSimple), operation, settings());
   k8s::Pod read;
   read.meta.name = "p";

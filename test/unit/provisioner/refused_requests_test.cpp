@@ -239,6 +239,7 @@ TEST_CASE("requests that a shared filesystem can serve are not refused there") {
     (void)scene.step();
     REQUIRE(scene.executor.ensured.size() == 1);
     CHECK(scene.executor.ensured[0].path == "/mnt/nfs/pvc-uid-a_default_a");
+    CHECK(scene.executor.ensured[0].shared);
   }
 }
 

@@ -1,0 +1,81 @@
+// Operations that are under way at the same time: never on directories that overlap.
+
+#include <doctest/doctest.h>
+
+#include "fakes/builders.h"
+#include "fakes/fake_clock.h"
+#include "fakes/fake_transport.h"
+#include "helperpod/runner.h"
+
+using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using nlohmann::json;
+
+namespace {
+
+Operation make(const std::string& volume, const std::string& node, const std::string& path) {
+  Operation operation;
+  operation.volume_name = volume;
+  operation.claim = {"default", volume};
+  operation.owner_uid = "uid-" + volume;
+  operation.node = node;
+  operation.base_path = "/data";
+  operation.path = path;
+  return operation;
+}
+
+Operation shared(Operation operation) {
+  operation.shared = true;
+  return operation;
+}
+
+}  // namespace
+
+TEST_CASE("a directory that overlaps one being made or removed waits, on the nodes that see both") {
+  struct Row {
+    const char* what;
+    Operation first;
+    Operation second;
+    bool waits;
+  };
+  const auto on = [](const char* node, const char* path) { return make("b", node, path); };
+  const Operation first = make("a", "n1", "/data/x/y");
+  for (const Row& row : std::vector<Row>{
+           {"the same", first, on("n1", "/data/x/y"), true},
+           {"inside", first, on("n1", "/data/x/y/z"), true},
+           {"around", first, on("n1", "/data/x"), true},
+           {"beside", first, on("n1", "/data/x/yz"), false},
+           {"on another node", first, on("n2", "/data/x/y"), false},
+           {"anywhere", first, on("", "/data/x/y"), true},
+           {"shared, on another node", shared(first), shared(on("n2", "/data/x/y")), true},
+           {"shared, beside", shared(first), shared(on("n2", "/data/x/z")), false},
+       }) {
+    CAPTURE(row.what);
+    FakeClock clock;
+    FakeTransport transport;
+    transport.on("POST", "/pods").always([](const k8s::Request& request) {
+      json pod = json::parse(request.body);
+      pod["metadata"]["uid"] = pod["metadata"]["name"];
+      return Result<k8s::Response>(k8s::Response{.status = 201, .body = pod.dump()});
+    });
+    k8s::ApiClient client{transport, clock, {}};
+    const k8s::StoreWriter<k8s::Pod> pods;
+    HelperPodRunner runner{
+        client, clock, pods, {.provisioner_name = kProvisionerName, .ns = "lps"}, [] {
+          return HelperPodRunner::Current{
+              .pod_template = std::make_shared<const Template>(
+                  Template{.pod = {{"spec", {{"containers", json::array({json::object()})}}}}}),
+              .cmd_timeout = std::chrono::seconds(120)};
+        }};
+    REQUIRE(runner.ensure(row.first).ok());
+    const auto second = runner.ensure(row.second);
+    CHECK(second.ok() != row.waits);
+    CHECK(transport.count("POST", "/pods") == (row.waits ? 1 : 2));
+    if (row.waits) {
+      CHECK(second.error().is(ErrorCode::kConflict));
+      CHECK(second.error().message.find("where volume a is being made or removed") !=
+            std::string::npos);
+    }
+  }
+}
