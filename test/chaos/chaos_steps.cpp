@@ -350,6 +350,8 @@ Result<void> ChaosRun::daemon_step(const Step& step) {
       return {};
     case StepKind::kForgetHistory:
       cluster_.forget_history();
+      for (const Replica& one : replicas_) one.faults->expire_watches();
+      if (step.b % 2 == 0) proxy.cut_connections();
       return {};
     case StepKind::kReleaseHung:
       proxy.release_hung();

@@ -11,7 +11,9 @@ using std::chrono::milliseconds;
 
 /// Of its frames, a watch meets a fault at this share of the level: they are many.
 constexpr double kFrameShare = 0.1;
-constexpr milliseconds kLongestDelay{400};
+constexpr std::size_t kLongestDelay = 400;   // milliseconds
+constexpr std::size_t kLatestAnswer = 3000;  // as long as the lease of a chaos run
+constexpr std::size_t kLongestPause = 500;
 
 }  // namespace
 
@@ -26,6 +28,11 @@ ProxyHooks FaultMix::hooks() {
 void FaultMix::set_level(double level) {
   MutexLock lock(mutex_);
   level_ = level;
+}
+
+void FaultMix::expire_watches() {
+  MutexLock lock(mutex_);
+  expired_ = watched_;
 }
 
 std::map<std::string, std::size_t> FaultMix::counts() const {
@@ -51,6 +58,7 @@ Decision FaultMix::before(const ApiRequest& request) {
 }
 
 Decision FaultMix::choose(const ApiRequest& request) {
+  if (request.is_watch()) watched_.insert(request.resource);
   if (request.is_watch() && expired_.erase(request.resource) > 0) {
     return counted("watch: 410", Decision::reply(410));
   }
@@ -61,12 +69,13 @@ Decision FaultMix::choose(const ApiRequest& request) {
   const bool may_say_gone = !event && (request.verb == "create" || request.verb == "list");
   const bool may_conflict =
       !event && (request.verb == "create" || request.verb == "update" || request.verb == "patch");
-  switch (random_.below(14)) {
+  const auto up_to = [this](std::size_t longest)
+                         LPP_REQUIRES(mutex_) { return milliseconds(random_.below(longest)); };
+  switch (random_.below(17)) {
     case 0:
     case 1:
     case 2:
-      return counted("delay", Decision::after_delay(milliseconds(
-                                  random_.below(static_cast<std::size_t>(kLongestDelay.count())))));
+      return counted("delay", Decision::after_delay(up_to(kLongestDelay)));
     case 3:
       return counted("429 with Retry-After", Decision::reply(429, {}, std::chrono::seconds(1)));
     case 4:
@@ -92,6 +101,12 @@ Decision FaultMix::choose(const ApiRequest& request) {
       return counted("503", Decision::reply(503));
     case 12:
       return counted("no answer", Decision::hang());
+    case 13:
+    case 14:
+      return counted(request.is_watch() ? "slow watch" : "slow answer",
+                     Decision::slow(up_to(kLongestPause)));
+    case 15:
+      return counted("late answer: " + request.verb, Decision::late(up_to(kLatestAnswer)));
     default:
       return counted("answer held back", Decision::hang_after());
   }
@@ -109,7 +124,7 @@ FrameAction FaultMix::frame(const ApiRequest& request, std::string_view /*text*/
     if (random_.chance(0.3)) expired_.insert(request.resource);
     return FrameAction::kCut;
   }
-  switch (random_.below(4)) {
+  switch (random_.below(5)) {
     case 0:
       ++counts_["frame: cut"];
       return FrameAction::kCut;
@@ -117,6 +132,9 @@ FrameAction FaultMix::frame(const ApiRequest& request, std::string_view /*text*/
       ++counts_["frame: lost, and all later ones"];
       silent_.insert(request.sequence);
       return FrameAction::kDrop;
+    case 2:
+      ++counts_["frame: truncated"];
+      return FrameAction::kTruncate;
     default:
       ++counts_["frame: duplicated"];
       return FrameAction::kDuplicate;

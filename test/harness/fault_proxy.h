@@ -42,6 +42,8 @@ struct Decision {
   std::string reason{};
   std::optional<std::chrono::seconds> retry_after{};
   std::chrono::milliseconds delay{0};              // before anything else
+  std::chrono::milliseconds answer_delay{0};       // once the API server has answered
+  std::chrono::milliseconds pause{0};              // before each kilobyte or frame of the body
   std::size_t cut_body_after = std::string::npos;  // kForward: reset after so many body bytes
 
   static Decision forward() { return {}; }
@@ -50,6 +52,9 @@ struct Decision {
   static Decision hang() { return {.kind = Kind::kHang}; }
   static Decision hang_after() { return {.kind = Kind::kHangAfter}; }
   static Decision after_delay(std::chrono::milliseconds delay) { return {.delay = delay}; }
+  /// The answer is what was true when it was asked for, and comes when it may be so no more.
+  static Decision late(std::chrono::milliseconds delay) { return {.answer_delay = delay}; }
+  static Decision slow(std::chrono::milliseconds pause) { return {.pause = pause}; }
   static Decision truncate(std::size_t bytes) { return {.cut_body_after = bytes}; }
   /// A Status body with the usual reason for the code, e.g. 409 "Conflict".
   static Decision reply(int status, std::string reason = {},
@@ -57,7 +62,13 @@ struct Decision {
 };
 
 /// What becomes of one frame (line) of a watch.
-enum class FrameAction { kForward, kDrop, kDuplicate, kCut };
+enum class FrameAction {
+  kForward,
+  kDrop,
+  kDuplicate,
+  kCut,
+  kTruncate,  // cut in the middle of it
+};
 
 /// Callbacks; each may be empty. They run on the connections' threads, several at a time, and may
 /// block (e.g. until a process is dead). They must not call set_hooks() or stop().

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -162,6 +163,7 @@ bool FaultProxy::Connection::forward(const Message& message, const Decision& dec
     const HookUse hooks(proxy_);
     if (hooks->after) hooks->after(message.request, answer->status());
   }
+  if (decision.answer_delay.count() > 0) proxy_.wait_delay(decision.answer_delay);
   if (decision.kind == Decision::Kind::kHangAfter) {
     proxy_.wait_for_release([this] { return cut_ || client_.peer_gone(); });
   }
@@ -247,6 +249,7 @@ Result<void> FaultProxy::Connection::send_answer(const Message& message, const H
 
   frame_.clear();
   body_left_ = decision.cut_body_after;
+  pause_ = decision.pause;
   upstream_reader_->begin_body(head, !head.is_chunked() && !length);
   while (true) {
     LPP_ASSIGN_OR_RETURN(const std::string piece, upstream_reader_->next_piece(), "answer body");
@@ -259,7 +262,14 @@ Result<void> FaultProxy::Connection::send_answer(const Message& message, const H
 
 Result<void> FaultProxy::Connection::send_piece(const ApiRequest& request, std::string_view piece,
                                                 bool chunked) {
-  return request.is_watch() && chunked ? send_frames(request, piece) : write_body(piece, chunked);
+  if (request.is_watch() && chunked) return send_frames(request, piece);
+  if (pause_.count() == 0) return write_body(piece, chunked);
+  constexpr std::size_t kKilobyte = 1024;
+  for (; !piece.empty(); piece.remove_prefix(std::min(piece.size(), kKilobyte))) {
+    proxy_.wait_delay(pause_);
+    LPP_RETURN_IF_ERROR(write_body(piece.substr(0, kKilobyte), chunked), "slow answer");
+  }
+  return {};
 }
 
 Result<void> FaultProxy::Connection::send_frames(const ApiRequest& request,
@@ -274,9 +284,9 @@ Result<void> FaultProxy::Connection::send_frames(const ApiRequest& request,
       const HookUse hooks(proxy_);
       if (hooks->frame) action = hooks->frame(request, frame);
     }
-    if (action == FrameAction::kCut) {
-      return Error{.code = ErrorCode::kUnavailable, .message = "cut on purpose"};
-    }
+    if (pause_.count() > 0) proxy_.wait_delay(pause_);
+    if (action == FrameAction::kTruncate) body_left_ = std::min(body_left_, frame.size() / 2);
+    if (action == FrameAction::kCut) body_left_ = 0;
     if (action == FrameAction::kDrop) continue;
     LPP_RETURN_IF_ERROR(write_body(frame, true), "frame");
     if (action == FrameAction::kDuplicate) LPP_RETURN_IF_ERROR(write_body(frame, true), "frame");

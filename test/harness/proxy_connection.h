@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -57,6 +58,7 @@ class FaultProxy::Connection {
   // The answer being sent.
   std::string frame_;  // a started line of a watch
   std::size_t body_left_ = std::string::npos;
+  std::chrono::milliseconds pause_{0};
 
   std::jthread thread_;
 };

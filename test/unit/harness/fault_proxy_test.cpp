@@ -15,6 +15,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
+using std::chrono::steady_clock;
 
 struct Answer {
   int status = 0;
@@ -126,18 +127,51 @@ TEST_CASE("a watch is passed on frame by frame while it lasts") {
     actions = {{"{1}\n", FrameAction::kDrop}, {"{2}\n", FrameAction::kDuplicate}};
   }
   SUBCASE("cut at a frame") { actions = {{"{3}\n", FrameAction::kCut}}; }
+  SUBCASE("cut within a frame") { actions = {{"{3}\n", FrameAction::kTruncate}}; }
   REQUIRE(client.send("GET", "/api/v1/pods?watch=true").ok());
   REQUIRE(client.head().ok());
   std::string text;
-  const std::size_t expected = actions.contains("{3}\n") ? 9 : 12;
-  while (text.size() < expected) {
+  const bool cut = actions.contains("{3}\n");
+  while (cut || text.size() < 12) {
     const auto piece = client.piece();
     if (!piece.ok() || piece->empty()) break;
     text += *piece;
   }
   if (actions.empty()) CHECK(text == "{1}\n{2}\n{3}\n");
   if (actions.contains("{1}\n")) CHECK(text == "{2}\n{2}\n{3}\n");
-  if (actions.contains("{3}\n")) CHECK(text == "{1}\n{2}\n");
+  if (cut) CHECK(text == (actions["{3}\n"] == FrameAction::kCut ? "{1}\n{2}\n" : "{1}\n{2}\n{3"));
+}
+
+TEST_CASE("an answer is late or slow, and whole") {
+  Scene scene;
+  Client client(*scene.proxy);
+  Decision decision;
+  std::string body(2500, 'x');
+  SUBCASE("late: the API server has acted meanwhile") {
+    decision = Decision::late(milliseconds(60));
+  }
+  SUBCASE("slow: in three pieces") { decision = Decision::slow(milliseconds(20)); }
+  std::atomic<steady_clock::time_point> acted{};
+  scene.proxy->set_hooks({.before = [&](const ApiRequest&) { return decision; },
+                          .after = [&](const ApiRequest&, int) { acted = steady_clock::now(); }});
+  const auto answer = client.call("POST", kPods, body);
+  REQUIRE(answer.ok());
+  CHECK(answer->body == body);
+  CHECK(steady_clock::now() - acted.load() >= milliseconds(60));
+}
+
+TEST_CASE("a slow watch lags behind and loses nothing") {
+  Scene scene;
+  scene.proxy->set_hooks(
+      {.before = [](const ApiRequest&) { return Decision::slow(milliseconds(20)); }});
+  Client client(*scene.proxy);
+  const auto began = steady_clock::now();
+  REQUIRE(client.send("GET", "/api/v1/pods?watch=true").ok());
+  REQUIRE(client.head().ok());
+  std::string text;
+  while (text.size() < 12) text += std::move(client.piece()).value();
+  CHECK(text == "{1}\n{2}\n{3}\n");
+  CHECK(steady_clock::now() - began >= milliseconds(60));
 }
 
 TEST_CASE("a request is answered in the API server's place") {
