@@ -38,6 +38,8 @@ ChaosRun::ChaosRun(TestBed& bed, ClusterFaults& cluster, ChaosOptions options)
       nodes_(bed.nodes()) {}
 
 ChaosRun::~ChaosRun() {
+  // A bed that outlives a run that failed: the scripts are everybody's.
+  for (const auto& [key, text] : original_data_) static_cast<void>(set_data(key, text));
   for (const Replica& replica : replicas_) {
     if (replica.installation != nullptr) replica.installation->proxy().set_hooks({});
   }
@@ -117,6 +119,7 @@ Result<ChaosSummary> ChaosRun::run() {
     }
   }
   if (auto good = quiet_point(); !good.ok()) return explain(good.error());
+  if (auto gone = remove_objects(); !gone.ok()) return explain(gone.error());
   for (Replica& replica : replicas_) {
     if (auto good = replica.installation->stop_daemon(); !good.ok()) return explain(good.error());
     const std::string report = sanitizer_report(replica.installation->log_text());
@@ -262,6 +265,15 @@ Result<void> ChaosRun::clear_retained() {
   }
   model_.retained.clear();
   return {};
+}
+
+/// What prepare() made, for beds that are used for something else too.
+Result<void> ChaosRun::remove_objects() {
+  for (const ChaosClass& one : chaos_classes()) {
+    if (!one.name.starts_with("chaos-")) continue;
+    LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kStorageClasses, {"", one.name}), "end");
+  }
+  return bed_.admin().remove(kNamespaces, {"", kChaosNamespace});
 }
 
 Result<void> ChaosRun::quiet_point() {

@@ -89,6 +89,7 @@ class ChaosRun {
   Result<void> select_nodes();
   Result<void> check_failures_told();
   Result<void> clear_retained();
+  Result<void> remove_objects();
   Error explain(const Error& error) const;
   std::string known_node(std::size_t number) const;
 

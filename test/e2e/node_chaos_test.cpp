@@ -1,0 +1,59 @@
+// The random schedule of faults of test/chaos on a real control plane and a real node.
+
+#include <doctest/doctest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+
+#include "chaos/chaos_run.h"
+#include "real_faults.h"
+#include "real_story.h"
+
+namespace lpp::testing {
+namespace {
+
+std::uint64_t number_setting(const char* name, std::uint64_t otherwise) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
+  return value == nullptr || *value == '\0' ? otherwise : std::stoull(value);
+}
+
+/// The beginning of a known schedule that has most kinds of steps: what a change breaks is to be
+/// seen. LPP_CHAOS_SEED and LPP_CHAOS_SECONDS choose another one; a seed gives the same steps
+/// again, not the same timing of a real cluster.
+TEST_CASE("real node: two daemons keep every promise through a random schedule of faults") {
+  const auto bed = LPP_MUST(RealBed::create());
+  RealFaults cluster(*bed);
+  ChaosOptions options{
+      .daemon = required_setting("LPP_E2E_DAEMON"),
+      .folder = required_setting("LPP_E2E_LOGS") + "/chaos",
+      .seed = number_setting("LPP_CHAOS_SEED", 108),
+      .seconds = std::chrono::seconds(number_setting("LPP_CHAOS_SECONDS", 0)),
+      .round = 30,
+      // The controllers wait for up to a minute before they look for an API server that was killed
+      // several times in a short while.
+      .patience = std::chrono::seconds(150),
+  };
+  if (options.seconds.count() == 0) options.steps = 90;
+  options.say = [&](const std::string& line) {
+    std::printf("chaos, seed %llu: %s\n", static_cast<unsigned long long>(options.seed),
+                line.c_str());
+    std::fflush(stdout);
+  };
+  std::filesystem::create_directories(options.folder);
+  options.say("begins");
+  const auto summary = LPP_MUST(ChaosRun(*bed, cluster, options).run());
+  LPP_MUST(cluster.error());
+  for (const auto& [kind, count] : summary.faults) {
+    std::printf("chaos: %6zu %s\n", count, kind.c_str());
+  }
+  options.say(std::to_string(summary.steps) + " steps, " + std::to_string(summary.quiet_points) +
+              " quiet points, " + std::to_string(summary.volumes) + " volumes checked, " +
+              std::to_string(summary.takeovers) + " takeovers");
+  CHECK(summary.quiet_points >= 2);
+  CHECK(summary.volumes > 0);
+  CHECK_FALSE(summary.faults.empty());
+}
+
+}  // namespace
+}  // namespace lpp::testing
