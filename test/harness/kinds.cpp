@@ -15,6 +15,12 @@ constexpr k8s::Resource kClusterRoles{kRbac, "v1", "clusterroles", "ClusterRole"
 constexpr k8s::Resource kClusterRoleBindings{kRbac, "v1", "clusterrolebindings",
                                              "ClusterRoleBinding", false};
 
+constexpr std::string_view kFlowControl = "flowcontrol.apiserver.k8s.io";
+
+constexpr k8s::Resource kFlowSchemas{kFlowControl, "v1", "flowschemas", "FlowSchema", false};
+constexpr k8s::Resource kPriorityLevels{kFlowControl, "v1", "prioritylevelconfigurations",
+                                        "PriorityLevelConfiguration", false};
+
 constexpr std::array kKnown = {
     &kNamespaces,
     &kServiceAccounts,
@@ -25,6 +31,8 @@ constexpr std::array kKnown = {
     &kRoleBindings,
     &kClusterRoles,
     &kClusterRoleBindings,
+    &kFlowSchemas,
+    &kPriorityLevels,
     &k8s::kPods,
     &k8s::kNodes,
     &k8s::kConfigMaps,
