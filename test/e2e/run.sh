@@ -5,8 +5,9 @@
 # real node, applies deploy/local-path-storage.yaml, and runs the daemon as a process that has a
 # token of the manifest's ServiceAccount and nothing more. Where the machine cannot run a node, a
 # hollow kubelet takes its place and the tests that need directories are left out. Without arguments
-# the API server is also asked about the examples and the chart (../chart/dry-run.sh). Everything is
-# taken down at the end; after a failure the logs are kept.
+# the API server is also asked about the examples and the chart (../chart/dry-run.sh). At the end its
+# audit log tells whether the daemon's account asked for more or less than the manifest grants.
+# Everything is taken down then; after a failure the logs are kept.
 #
 #   LPP_BUILD_DIR            CMake's build directory (build/dev)
 #   LPP_E2E_EXISTING=1       contract cases only, on the cluster of $KUBECONFIG; nothing is started
@@ -25,6 +26,7 @@ program=$build/test/e2e/e2e_test
 daemon=$build/src/local-path-provisioner
 hollow=$build/test/hollow/lpp-hollow-kubelet
 helper=$build/test/e2e/volume-helper
+rights=$build/test/integration/lpp-rights
 
 say() { printf 'e2e: %s\n' "$*" >&2; }
 
@@ -38,7 +40,7 @@ totals() { # LOG    doctest's line of totals in the form of the other suites
           printf "e2e: %d passed, %d failed, %d skipped\n", passed, failed, skipped }'
 }
 
-for file in "$program" "$daemon" "$hollow"; do
+for file in "$program" "$daemon" "$hollow" "$rights"; do
   [ -x "$file" ] || { say "$file is missing: build it, or set LPP_BUILD_DIR"; exit 1; }
 done
 
@@ -145,6 +147,13 @@ test_pid=$!
 wait "$test_pid"
 result=$?
 test_pid=
+
+# Whatever the daemon asked for is what the manifest grants, and if all tests ran, all of that.
+part=()
+[ $# = 0 ] && [ -z "$hollow_pid" ] || part=(--part)
+"$rights" --user system:serviceaccount:local-path-storage:local-path-provisioner-service-account \
+  "${part[@]}" "$root/deploy/local-path-storage.yaml" -- "$state/log/audit.log" || result=1
+
 [ "$result" = 0 ] && [ "$dry" = 0 ] || result=1
 totals "$state/log/e2e.log"
 exit "$result"

@@ -1,6 +1,8 @@
-// lpp-rights MANIFEST... -- RECORD...: compares what the roles of the manifests grant with what was
-// used while tests ran (devcluster::Rbac::used(), one line each), and fails when they grant more or
-// less. Without a record of the crash tests, say, it would find rights missing: all must be there.
+// lpp-rights [--user NAME] [--part] MANIFEST... -- RECORD...: compares what the roles of the
+// manifests grant with what was used while tests ran, and fails when they grant more or less. A
+// record is what devcluster::Rbac::used() returns, one line each, or the audit log of an API
+// server, of which the requests of that user count. Without a record of the crash tests, say, it
+// would find rights unused: all must be there, or --part says that there is only a part of them.
 
 #include <fstream>
 #include <iostream>
@@ -15,6 +17,12 @@ namespace {
 
 using nlohmann::json;
 
+std::string line_of(const std::vector<std::string>& words) {
+  std::string line;
+  for (const std::string& word : words) line += (line.empty() ? "" : " ") + word;
+  return line;
+}
+
 /// Every grant of a role, in the words of Rbac::used().
 void add_grants(const json& role, std::set<std::string>& grants) {
   const std::string kind = role["kind"];
@@ -24,14 +32,50 @@ void add_grants(const json& role, std::set<std::string>& grants) {
       for (const std::string resource : rule["resources"]) {
         for (const std::string verb : rule["verbs"]) {
           for (const std::string name : rule.value("resourceNames", json::array({"*"}))) {
-            std::string line = kind;
-            for (const auto& word : {ns, group.empty() ? "core" : group, resource, verb, name}) {
-              line.append(" ").append(word);
-            }
-            grants.insert(std::move(line));
+            grants.insert(
+                line_of({kind, ns, group.empty() ? "core" : group, resource, verb, name}));
           }
         }
       }
+    }
+  }
+}
+
+/// What an entry of an audit log used of the grants: none for what every account may do, and what
+/// is missing if that is so. Refusals count too: a test that takes a right away needs it all the
+/// same, and admission refuses what is allowed.
+std::set<std::string> used_by(const json& entry, const std::set<std::string>& granted) {
+  const json ref = entry.value("objectRef", json::object());
+  const std::string why =
+      entry.value("annotations", json::object()).value("authorization.k8s.io/reason", "");
+  if (ref.empty() || why.find("Binding \"system:") != std::string::npos) return {};
+  const std::string group = ref.value("apiGroup", "core");
+  std::string resource = ref.value("resource", "");
+  if (ref.contains("subresource")) resource += "/" + ref["subresource"].get<std::string>();
+  const std::string verb = entry.value("verb", "");
+  const std::string ns = "Role " + ref.value("namespace", "-");
+  // What is being created has no name yet for who asks for the right.
+  const std::string name = verb == "create" ? "*" : ref.value("name", "*");
+  std::set<std::string> used;
+  for (const std::string& role : {std::string("ClusterRole -"), ns}) {
+    for (const std::string& one : {std::string("*"), name}) {
+      const std::string line = line_of({role, group, resource, verb, one});
+      if (granted.contains(line)) used.insert(line);
+    }
+  }
+  if (used.empty()) used.insert(line_of({ns, group, resource, verb, name}));
+  return used;
+}
+
+void read_record(std::istream& in, const std::string& user, const std::set<std::string>& granted,
+                 std::set<std::string>& used) {
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with("{")) {
+      used.insert(line);
+    } else if (line.find(user) != std::string::npos) {  // the log is long, and most is of others
+      const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
+      if (!entry.is_object() || entry["user"].value("username", "") != user) continue;
+      used.merge(used_by(entry, granted));
     }
   }
 }
@@ -48,13 +92,20 @@ int main(int argc, char** argv) {
   std::set<std::string> granted;
   std::set<std::string> used;
   bool records = false;
-  for (const std::string& arg : args) {
+  bool all = true;
+  std::string user;
+  for (auto next = args.begin(); next != args.end(); ++next) {
+    const std::string& arg = *next;
     if (arg == "--") {
       records = true;
+    } else if (arg == "--part") {
+      all = false;
+    } else if (arg == "--user" && next + 1 != args.end()) {
+      user = *++next;
     } else if (records) {
       std::ifstream in(arg);
       if (!in) return fail(arg + " is missing: run the tests that write it");
-      for (std::string line; std::getline(in, line);) used.insert(line);
+      read_record(in, user, granted, used);
     } else {
       const auto objects = lpp::testing::read_yaml_objects(arg);
       if (!objects.ok()) return fail(objects.error().message);
@@ -64,14 +115,17 @@ int main(int argc, char** argv) {
       }
     }
   }
-  if (granted.empty() || used.empty()) return fail("usage: MANIFEST... -- RECORD...");
+  if (granted.empty() || (all && used.empty()))
+    return fail("usage: [--user NAME] [--part] MANIFEST... -- RECORD...");
   int result = 0;
   for (const std::string& grant : granted) {
-    if (!used.contains(grant)) result = fail("granted, but no test needed it: " + grant);
+    if (all && !used.contains(grant)) result = fail("granted, but no test needed it: " + grant);
   }
   for (const std::string& grant : used) {
     if (!granted.contains(grant)) result = fail("needed, but not granted: " + grant);
   }
-  if (result == 0) std::cout << "rights: " << granted.size() << " are granted, and each is used\n";
+  if (result == 0) {
+    std::cout << "rights: " << granted.size() << " are granted, " << used.size() << " are used\n";
+  }
   return result;
 }
