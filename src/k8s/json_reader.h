@@ -8,7 +8,7 @@
 namespace lpp::k8s {
 
 /// Reading what the API server sends, without holding more of it than is looked at: arrays called
-/// "managedFields", which nobody here reads and which are a third of an object, are left out. Free
+/// "managedFields", a third of an object, are left out and not looked at, be they JSON or not. Free
 /// functions without state; they never throw.
 
 /// kNoContainers: so are the arrays that say what a pod is made of, the largest part of it.
