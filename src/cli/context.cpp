@@ -56,7 +56,8 @@ Result<Connection> connect(Clock& clock, const GetEnv& getenv, const std::string
   sources.context = context;
   auto config = k8s::load_rest_config(sources);
   if (!config.ok()) return std::move(config).error();
-  config->user_agent = "local-path-provisioner/" + version;
+  // In the API server's audit log it is not taken for the daemon, whose account it may use.
+  config->user_agent = "local-path-provisioner/" + version + " (command)";
   LPP_ASSIGN_OR_RETURN(auto transport, k8s::make_httplib_transport(*config, clock), "connect");
   return Connection{.transport = std::move(transport),
                     .source = config->source,

@@ -119,7 +119,7 @@ TEST_CASE("real node: flow control that rejects the daemon delays its claims and
   RealStory story("flow-control");
   story.start();
   auto claims = claims_in(story, "flow-control");
-  constexpr int kEach = 6;
+  constexpr int kEach = 4;
   claims.make(0, kEach);
   claims.wait_bound(0, kEach);
 
@@ -215,6 +215,22 @@ TEST_CASE("real node: a helper pod that needs a Secret which is missing says so 
   claims.wait_deleted(0, 1);
   LPP_MUST(story.audit.wait_clean());
   LPP_MUST(story.admin().remove(secrets, {kDaemonNamespace, "pass"}));
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("real node: a script's last words come from its log where the template keeps none") {
+  RealStory story("words-in-the-log");
+  {
+    const ChangedText helper_pod(story.admin(), "helperPod.yaml", "FallbackToLogsOnError", "File");
+    const ChangedText setup(story.admin(), "setup", "set -eu\n",
+                            "set -eu\necho 'bees in the log' >&2; exit 7\n");
+    story.start();
+    auto claims = claims_in(story, "words-in-the-log");
+    claims.make(0, 1);
+    LPP_MUST(wait_event(*story.bed, "PersistentVolumeClaim", claims.key(0),
+                        {"ProvisioningFailed", "exit code 7", "bees in the log"}));
+  }
+  LPP_MUST(story.audit.wait_clean());
   LPP_MUST(story.installation->stop_daemon());
 }
 

@@ -13,7 +13,7 @@
 #   LPP_E2E_EXISTING=1       contract cases only, on the cluster of $KUBECONFIG; nothing is started
 #   LPP_E2E_KEEP=1           leave the cluster running
 #   LPP_E2E_NO_INSTALL=1     do not install missing packages
-#   LPP_CHAOS_SECONDS=N      random faults for so long, not only for 90 steps
+#   LPP_CHAOS_SECONDS=N      random faults for so long, not only for 60 steps
 #   LPP_CHAOS_SEED=N         another schedule of them
 #   CI=true                  a real node is demanded
 #

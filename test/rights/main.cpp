@@ -75,6 +75,8 @@ void read_record(std::istream& in, const std::string& user, const std::set<std::
     } else if (line.find(user) != std::string::npos) {  // the log is long, and most is of others
       const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);
       if (!entry.is_object() || entry["user"].value("username", "") != user) continue;
+      // Somebody asks in the daemon's name, and is told what he lacks.
+      if (entry.value("userAgent", "").ends_with(" (command)")) continue;
       used.merge(used_by(entry, granted));
     }
   }
