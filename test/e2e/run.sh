@@ -142,11 +142,19 @@ export LPP_E2E_LOGS=$state/log
 export LPP_E2E_SEPARATE_NAMESPACE=$state/separate-namespace.yaml
 "${kubectl[@]}" kustomize "$root/examples/separate-namespace" >"$LPP_E2E_SEPARATE_NAMESPACE" || exit 1
 
-"$program" --duration=true "${selection[@]}" "$@" > >(tee "$state/log/e2e.log") 2>&1 &
+exec 3> >(tee "$state/log/e2e.log")
+tee_pid=$!
+"$program" --duration=true "${selection[@]}" "$@" >&3 2>&1 3>&- &
 test_pid=$!
 wait "$test_pid"
 result=$?
 test_pid=
+exec 3>&-
+# The totals are in what is still on its way; something that was left behind may keep it open.
+for _ in $(seq 100); do
+  if ! kill -0 "$tee_pid" 2>/dev/null; then break; fi
+  sleep 0.1
+done
 
 # Whatever the daemon asked for is what the manifest grants, and if all tests ran, all of that.
 part=()
