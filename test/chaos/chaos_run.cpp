@@ -257,7 +257,8 @@ Result<void> ChaosRun::clear_retained() {
   LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "retained");
   for (const ChaosVolume& volume : volumes) {
     if (!volume.kept_after_claim() && !model_.retained.contains(volume.pv)) continue;
-    LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}),
+    LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}, {},
+                                                     {.limit = options_.patience}),
                         "retained");
     std::error_code error;
     std::filesystem::remove_all(volume.disk, error);

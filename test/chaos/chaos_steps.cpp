@@ -145,7 +145,8 @@ Result<void> ChaosRun::claim_step(const Step& step) {
     case StepKind::kRecreateClaim: {
       const k8s::ObjectKey key = claim.key;
       LPP_RETURN_IF_ERROR(delete_claim(slot), "recreate");
-      LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key),
+      LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key, {},
+                                                       {.limit = options_.patience}),
                           "recreate");
       return create_claim(slot, key.name, step);
     }
