@@ -62,6 +62,7 @@ Action Undo::step(const Operation& created, bool at_once) {
 }
 
 Action Undo::take_back(const Operation& created) {
+  if (is_undo(created)) return clean_up(created.volume_name, true);  // done, but for its records
   // The cache may not show a volume that records the path; then it is not ours to take back.
   const auto volume = world_.client.get(k8s::kPersistentVolumes, {"", created.volume_name});
   if (volume.ok()) {
@@ -95,7 +96,10 @@ Action Undo::go_on(const Operation& recorded) {
   if (!undo.node.empty()) {
     const auto gone = node_is_gone(world_, undo.node);
     if (!gone.ok()) return failed(undo, gone.error());
-    if (*gone) return clean_up(undo.volume_name, true);
+    if (*gone) {
+      remember(undo);
+      return clean_up(undo.volume_name, true);
+    }
   }
   if (attempt.number >= undo.attempt) undo.attempt = attempt.number + 1;
   const auto progress = world_.executor.ensure(undo);
@@ -105,6 +109,8 @@ Action Undo::go_on(const Operation& recorded) {
     case Progress::State::kRunning:
       return Action::await_change(kRecheck);
     case Progress::State::kSucceeded:
+      // Its records may stay in the cache a while longer than it takes: it must not begin again.
+      remember(undo);
       return clean_up(undo.volume_name, true);
     case Progress::State::kFailed:
       break;

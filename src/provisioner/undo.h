@@ -35,7 +35,8 @@ class Undo {
   /// process; the helper pod is the record that does not.
   void remember(const helperpod::Operation& created);
   void forget(std::string_view volume_name);
-  /// What was remembered and not yet taken back; nullptr = nothing.
+  /// What was remembered and not yet taken back, or the undo that did so while the cache may still
+  /// show its records, for take_back(); nullptr = nothing.
   std::shared_ptr<const helperpod::Operation> lost(std::string_view volume_name) const;
 
  private:

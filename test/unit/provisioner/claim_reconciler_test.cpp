@@ -297,6 +297,24 @@ TEST_CASE("a claim that goes away while its directory is made leaves nothing beh
     CHECK(scene.executor.cleaned ==
           std::vector<std::string>{"create pvc-uid-a", "delete pvc-uid-a"});
   }
+  SUBCASE("once, however late the cache shows that both records are gone") {
+    reads.reply(404);
+    const std::pair key{HelperAction::kCreate, std::string(kVolume)};
+    scene.executor.progress[key].started = true;
+    scene.executor.cache_is_late = true;
+    (void)scene.step();
+    scene.executor.succeed(HelperAction::kDelete, kVolume);
+    for (int i = 0; i < 2; ++i) {
+      CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    }
+    CHECK(scene.executor.records.empty());
+    CHECK(scene.operations.in_flight(10).size() == 1);
+    const auto asked = scene.executor.ensured.size();
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.ensured.size() == asked);
+    CHECK(scene.operations.in_flight(10).empty());
+  }
   SUBCASE("a removal that fails is reported and repeated") {
     reads.reply(404);
     (void)scene.step();

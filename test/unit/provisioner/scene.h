@@ -35,8 +35,7 @@ class FakeExecutor final : public helperpod::Executor {
   }
   Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume) override {
     cleaned.push_back(std::string(to_string(action)) + " " + std::string(volume));
-    records.erase({action, std::string(volume)});
-    return true;
+    return records.erase({action, std::string(volume)}) == 0 || !cache_is_late;
   }
 
   void succeed(helperpod::HelperAction action, const std::string& volume) {
@@ -53,6 +52,7 @@ class FakeExecutor final : public helperpod::Executor {
   std::vector<helperpod::Operation> ensured;
   std::vector<std::string> cleaned;
   std::optional<Error> error;
+  bool cache_is_late = false;  // what is cleaned up is known to be gone at the next step only
 };
 
 /// Events as "Warning ProvisioningFailed: text".
