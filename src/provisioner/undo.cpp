@@ -58,25 +58,21 @@ Action Undo::step(const Operation& created, bool at_once) {
     return Action::await_change(at_once ? kSoon : kRecheck);
   }
   if (!progress->started) return clean_up(created.volume_name, false);
-  return take_back(created);
+  return take_back(created, progress->state == Progress::State::kFailed);
 }
 
-Action Undo::take_back(const Operation& created) {
+Action Undo::take_back(const Operation& created, bool has_failed) {
   if (is_undo(created)) return clean_up(created.volume_name, true);  // done, but for its records
-  // The cache may not show a volume that records the path; then it is not ours to take back.
-  const auto volume = world_.client.get(k8s::kPersistentVolumes, {"", created.volume_name});
-  if (volume.ok()) {
-    const auto decoded = k8s::decode<k8s::PersistentVolume>(*volume);
-    if (!decoded.ok()) return failed(created, decoded.error());
-    if (overlaps(decoded->path, created.path)) return clean_up(created.volume_name, false);
-  } else if (!volume.error().is(ErrorCode::kNotFound)) {
-    return failed(created, volume.error());
+  // The claim first: between the answer about the volume and the removal there is nothing.
+  const auto wanted = still_wanted(created, has_failed);
+  if (!wanted.ok()) return failed(created, wanted.error());
+  const auto volume = read_volume(world_, created.volume_name);
+  if (!volume.ok()) return failed(created, volume.error());
+  if (*wanted && !*volume) {
+    log::debug("nothing is taken back: the API server knows of a claim that the cache does not");
+    return Action::await_change(kRecheck);
   }
-  if (const auto other = overlapping_volume(world_.volumes, created, world_.provisioner_name, {})) {
-    const log::Scope fields({{"path", created.path}, {"other", other->meta.name}});
-    log::warn("directory left in place: it overlaps another volume");
-    return clean_up(created.volume_name, false);
-  }
+  if (is_in_use(created, *volume)) return clean_up(created.volume_name, false);
   Operation undo = created;
   undo.action = helperpod::HelperAction::kDelete;
   undo.attempt = 1;
@@ -86,6 +82,33 @@ Action Undo::take_back(const Operation& created) {
   const log::Scope fields({{"node", created.node}, {"path", created.path}});
   log::info("removing the directory of a volume that will not come to be");
   return go_on(undo);
+}
+
+/// The cache of claims may be behind the one of helper pods, and behind another leader's where
+/// somebody took the lease away: a claim that it does not know is not gone, and the directory that
+/// seems useless is about to be a volume's. What the cache will show then is waited for.
+Result<bool> Undo::still_wanted(const Operation& created, bool has_failed) {
+  const auto found = read_claim(world_, created.claim);
+  if (!found.ok()) return found.error();
+  const auto& claim = *found;
+  if (!claim || claim->meta.uid != created.owner_uid) return false;
+  if (claim->volume_name == created.volume_name) return true;
+  if (has_failed && claim->meta.deleting()) return false;  // it is not tried again
+  const auto storage_class = world_.classes.get({"", claim->class_name()});
+  return should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
+         selected_node(*claim) == created.node;
+}
+
+/// Whether the volume of the operation, as the API server has it, or another one in the cache
+/// records the path: then it is not ours to remove.
+bool Undo::is_in_use(const Operation& operation,
+                     const std::optional<k8s::PersistentVolume>& volume) {
+  if (volume && overlaps(volume->path, operation.path)) return true;
+  const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name, {});
+  if (other == nullptr) return false;
+  const log::Scope fields({{"path", operation.path}, {"other", other->meta.name}});
+  log::warn("directory left in place: it overlaps another volume");
+  return true;
 }
 
 Action Undo::go_on(const Operation& recorded) {
@@ -101,7 +124,13 @@ Action Undo::go_on(const Operation& recorded) {
       return clean_up(undo.volume_name, true);
     }
   }
-  if (attempt.number >= undo.attempt) undo.attempt = attempt.number + 1;
+  if (attempt.number >= undo.attempt) {
+    undo.attempt = attempt.number + 1;
+    // Time has passed since the API server was asked.
+    const auto volume = read_volume(world_, undo.volume_name);
+    if (!volume.ok()) return failed(undo, volume.error());
+    if (is_in_use(undo, *volume)) return clean_up(undo.volume_name, true);
+  }
   const auto progress = world_.executor.ensure(undo);
   if (!progress.ok()) return failed(undo, progress.error());
   world_.operations.progressed(Work::kUndo, undo, step_of(*progress), progress->message);

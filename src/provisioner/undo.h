@@ -9,7 +9,8 @@ namespace lpp::provisioner {
 
 /// Takes back a create operation whose volume will not come to be: its claim is gone or moved to
 /// another node. The directory may exist, so a delete operation runs on the same node and path; the
-/// create operation's record stays until that has succeeded. Once begun it is always finished. All
+/// create operation's record stays until that has succeeded. It is begun only when the API server
+/// itself says so of the claim, for the caches may be behind; once begun it is always finished. All
 /// methods are one short step, safe to repeat, and never touch a path that a volume records.
 class Undo {
  public:
@@ -26,7 +27,7 @@ class Undo {
   /// what it did.
   Action step(const helperpod::Operation& created, bool at_once = false);
   /// The same for an operation whose record is gone: its helper pod was removed by somebody.
-  Action take_back(const helperpod::Operation& created);
+  Action take_back(const helperpod::Operation& created, bool has_failed = false);
   /// Goes on with an undo that is already recorded.
   Action go_on(const helperpod::Operation& undo);
 
@@ -40,6 +41,9 @@ class Undo {
   std::shared_ptr<const helperpod::Operation> lost(std::string_view volume_name) const;
 
  private:
+  Result<bool> still_wanted(const helperpod::Operation& created, bool has_failed);
+  bool is_in_use(const helperpod::Operation& operation,
+                 const std::optional<k8s::PersistentVolume>& volume);
   Action clean_up(std::string_view volume_name, bool undo_too);
   void count_failure(const helperpod::Operation& operation, std::string reason,
                      const std::string& message);

@@ -26,4 +26,32 @@ Result<bool> node_is_gone(World& world, const std::string& node) {
   return found.error().wrap("read node " + node);
 }
 
+Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
+                                                             const k8s::ObjectKey& key) {
+  // A list of one: the daemon has no right to get claims, and needs none.
+  std::optional<Result<k8s::PersistentVolumeClaim>> claim;
+  const auto page = world.client.list_each(
+      k8s::kPersistentVolumeClaims, key.ns, {.field_selector = "metadata.name=" + key.name},
+      [&](const nlohmann::json& item) {
+        auto decoded = k8s::decode<k8s::PersistentVolumeClaim>(item);
+        if (!decoded.ok() || decoded->meta.name == key.name) claim = std::move(decoded);
+      });
+  // "Not found" is no answer to a list: only a list without the claim says that it is gone.
+  if (!page.ok()) return page.error().wrap("read claim " + key.to_string());
+  if (!claim) return std::optional<k8s::PersistentVolumeClaim>{};
+  if (!claim->ok()) return claim->error().wrap("read claim " + key.to_string());
+  return std::optional(*std::move(*claim));
+}
+
+Result<std::optional<k8s::PersistentVolume>> read_volume(World& world, const std::string& name) {
+  const auto found = world.client.get(k8s::kPersistentVolumes, {"", name});
+  if (!found.ok()) {
+    if (found.error().is(ErrorCode::kNotFound)) return std::optional<k8s::PersistentVolume>{};
+    return found.error().wrap("read volume " + name);
+  }
+  LPP_ASSIGN_OR_RETURN(auto volume, k8s::decode<k8s::PersistentVolume>(*found),
+                       "read volume " + name);
+  return std::optional(std::move(volume));
+}
+
 }  // namespace lpp::provisioner

@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/clock.h"
@@ -40,5 +41,11 @@ std::string reason_of(const Error& error);
 /// True when the API server itself says that the node does not exist (the cache may be behind).
 /// Errors other than "not found" are passed on.
 Result<bool> node_is_gone(World& world, const std::string& node);
+
+/// The claim and the volume as the API server has them now; nullopt when it says that there is
+/// none.
+Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
+                                                             const k8s::ObjectKey& key);
+Result<std::optional<k8s::PersistentVolume>> read_volume(World& world, const std::string& name);
 
 }  // namespace lpp::provisioner

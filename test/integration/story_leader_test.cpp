@@ -18,14 +18,21 @@ using std::chrono::steady_clock;
 constexpr seconds kLeaseDuration{4};
 constexpr int kClaims = 10;
 
-std::vector<std::string> lease_args() {
+using Arguments = std::vector<std::string>;
+
+Arguments lease_args() {
   return {"--leader-elect-lease-duration=4s", "--leader-elect-renew-deadline=3s",
           "--leader-elect-retry-period=1s"};
 }
 
 /// Two replicas; the first one leads, and its helper pods take a second.
 struct TwoReplicas : StoryBed {
-  TwoReplicas() : StoryBed(lease_args()) {
+  explicit TwoReplicas(const Arguments& arguments = lease_args())
+      : StoryBed(arguments),
+        standby(LPP_MUST(Installation::create(*bed, {.daemon = LPP_DAEMON,
+                                                     .folder = standby_folder.path(),
+                                                     .extra_args = arguments,
+                                                     .env = {}}))) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
     wait_for_log(*this, "leading identity=");
@@ -56,11 +63,7 @@ struct TwoReplicas : StoryBed {
   }
 
   const TempDir standby_folder;
-  const std::unique_ptr<Installation> standby =
-      LPP_MUST(Installation::create(*bed, {.daemon = LPP_DAEMON,
-                                           .folder = standby_folder.path(),
-                                           .extra_args = lease_args(),
-                                           .env = {}}));
+  const std::unique_ptr<Installation> standby;
 };
 
 bool is_leaders_work(const ApiRequest& request) {
@@ -160,6 +163,51 @@ TEST_CASE("a lease that is removed or edited by hand is had again, and nothing i
   }
   story.make_claims(0);
   story.check_claims(0);
+}
+
+TEST_CASE("a leader that does not know a claim yet leaves its directory to the other leader") {
+  const auto asks_for_claim = [](const ProxyRecord& record) {
+    return record.request.is("list", "persistentvolumeclaims") &&
+           !query_value(record.request.target, "fieldSelector").empty();
+  };
+  const auto makes_pod = [](const ProxyRecord& record) {
+    return record.request.is("create", "pods");
+  };
+  // With a lease as long as that the one who is cut off from it still believes that he leads.
+  TwoReplicas story({"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s",
+                     "--leader-elect-retry-period=1s"});
+  FaultProxy& old_leader = story.installation->proxy();
+  FaultProxy& new_leader = story.standby->proxy();
+  old_leader.set_hooks({
+      .before =
+          [](const ApiRequest& request) {
+            return request.resource == "leases" ? Decision::hang() : Decision::forward();
+          },
+      .frame =
+          [](const ApiRequest& request, std::string_view) {
+            return request.resource == "persistentvolumeclaims" ? FrameAction::kDrop
+                                                                : FrameAction::kForward;
+          },
+  });
+  // The new leader's volume comes after the old one has made up his mind.
+  new_leader.set_hooks({.before = [](const ApiRequest& request) {
+    return request.is("create", "persistentvolumes") ? Decision::hang() : Decision::forward();
+  }});
+  LPP_MUST(story.admin().remove(k8s::kLeases, {kDaemonNamespace, kDaemonLease}));
+  story.wait_standby_leads(seconds(20));
+  const k8s::ObjectKey key{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = key, .selected_node = "node-1"})));
+  CHECK(old_leader.wait_for_record(
+      [&](const ProxyRecord& record) { return asks_for_claim(record) || makes_pod(record); },
+      seconds(20)));
+  new_leader.release_hung();
+  const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(key));
+  LPP_MUST(story.audit.wait_clean());
+  for (const ProxyRecord& record : old_leader.records()) CHECK_FALSE(makes_pod(record));
+
+  // The claim goes, and with it the directory.
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, key));
+  LPP_MUST(story.audit.wait_deleted(key, volume));
 }
 
 }  // namespace

@@ -316,7 +316,7 @@ TEST_CASE("a claim that goes away while its directory is made leaves nothing beh
     CHECK(scene.operations.in_flight(10).empty());
   }
   SUBCASE("a removal that fails is reported and repeated") {
-    reads.reply(404);
+    reads.reply(404).reply(404);
     (void)scene.step();
     scene.executor.fail(HelperAction::kDelete, kVolume, "exit code 1");
     CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));

@@ -81,6 +81,10 @@ struct Scene {
   k8s::StoreWriter<k8s::Node> nodes;
   static constexpr const char* kJson = "application/json";
   std::map<std::string, std::string> served;  // volumes by name
+  std::map<k8s::ObjectKey, nlohmann::json> put_claims;
+  std::optional<nlohmann::json> api_claims;  // what the API server shows instead of the cache's
+  /// Answers of the API server to reads of claims, before it tells the truth.
+  FakeTransport::Script& claim_reads = transport.on("GET", "/persistentvolumeclaims");
   provisioner::Operations operations{clock};
   provisioner::World world{kProvisionerName, client,  clock,   events, executor,  config,
                            claims,           volumes, classes, nodes,  operations};
@@ -97,12 +101,22 @@ struct Scene {
     put(node("n1"));
     put(node("n2"));
     put(node("empty"));
+    transport.on("GET", "/persistentvolumeclaims").always([this](const auto& request) {
+      return k8s::Response{
+          .status = 200, .body = claim_list(request.target), .content_type = kJson};
+    });
   }
 
   void use(config::Config next) {
     config.publish(std::make_shared<const config::Config>(std::move(next)));
   }
-  void put(const ClaimBuilder& b) { claims.put(b.build().meta.key(), b.shared()); }
+  void put(const ClaimBuilder& b) {
+    claims.put(b.key(), b.shared());
+    put_claims[b.key()] = b.json();
+  }
+  /// The API server has this claim and no other, whatever the cache shows.
+  void api_shows(const ClaimBuilder& b) { api_claims = nlohmann::json::array({b.json()}); }
+  void api_shows_no_claim() { api_claims = nlohmann::json::array(); }
   /// The API server shows it too, and deletes it, unless an earlier script says otherwise.
   void put(const VolumeBuilder& b) {
     volumes.put(b.build().meta.key(), b.shared());
@@ -119,6 +133,25 @@ struct Scene {
   }
   void put(const StorageClassBuilder& b) { classes.put(b.build().meta.key(), b.shared()); }
   void put(const NodeBuilder& b) { nodes.put(b.build().meta.key(), b.shared()); }
+
+ private:
+  std::string claim_list(const std::string& target) const {
+    nlohmann::json items = nlohmann::json::array();
+    for (const auto& [key, json] : put_claims) {
+      if (claims.get(key) != nullptr) items.push_back(json);
+    }
+    if (api_claims) items = *api_claims;
+    const nlohmann::json all = std::exchange(items, nlohmann::json::array());
+    for (const auto& item : all) {
+      const auto& meta = item["metadata"];
+      const bool asked_for =
+          target.ends_with("/namespaces/" + meta["namespace"].get<std::string>() +
+                           "/persistentvolumeclaims?fieldSelector=metadata.name%3D" +
+                           meta["name"].get<std::string>());
+      if (asked_for) items.push_back(item);
+    }
+    return nlohmann::json{{"metadata", {{"resourceVersion", "9"}}}, {"items", items}}.dump();
+  }
 };
 
 }  // namespace lpp::testing

@@ -1,0 +1,217 @@
+// Taking back what was begun for a claim: never on the word of an old cache alone.
+
+#include "provisioner/undo.h"
+
+#include <doctest/doctest.h>
+
+#include <functional>
+
+#include "provisioner/claim_reconciler.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using helperpod::HelperAction;
+
+namespace {
+
+constexpr const char* kVolume = "pvc-uid-a";
+constexpr const char* kPath = "/data/pvc-uid-a_default_a";
+const ClaimKey kKey{{"default", "a"}, "uid-a"};
+const std::pair kCreated{HelperAction::kCreate, std::string(kVolume)};
+const std::pair kUndone{HelperAction::kDelete, std::string(kVolume)};
+
+/// A claim on n1 whose directory has just been made; there is no volume yet.
+struct UndoScene : Scene {
+  UndoScene() {
+    put(claim("a").node("n1"));
+    (void)step();
+    executor.succeed(HelperAction::kCreate, kVolume);
+  }
+
+  provisioner::Action step() { return reconciler.step(kKey); }
+  void forget_claim() { claims.erase({"default", "a"}); }
+  void volume_is_missing() {
+    transport.on("GET", "/persistentvolumes/pvc-uid-a").always([](const auto&) {
+      return k8s::Response{.status = 404};
+    });
+  }
+  bool undo_was_begun() const { return executor.records.contains(kUndone); }
+
+  ClaimReconciler reconciler{world, attempts};
+};
+
+struct Row {
+  std::string what;
+  std::function<void(UndoScene&)> act;
+};
+
+}  // namespace
+
+TEST_CASE("nothing is taken back for a claim that the API server has and the cache does not know") {
+  for (const Row& row : std::vector<Row>{
+           {"not there yet", [](UndoScene& s) { s.forget_claim(); }},
+           {"the one before under its name",
+            [](UndoScene& s) { s.put(claim("a").uid("uid-old").node("n1")); }},
+           {"no node selected yet", [](UndoScene& s) { s.put(claim("a")); }},
+           {"still on another node", [](UndoScene& s) { s.put(claim("a").node("n2")); }},
+       }) {
+    CAPTURE(row.what);
+    UndoScene scene;
+    scene.volume_is_missing();
+    row.act(scene);
+    scene.api_shows(claim("a").node("n1"));
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK_FALSE(scene.undo_was_begun());
+    CHECK(scene.executor.cleaned.empty());
+
+    // When the cache has caught up all goes on where it stood.
+    scene.put(claim("a").node("n1"));
+    scene.transport.on("POST", "/persistentvolumes").reply(201);
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.transport.count("POST", "/persistentvolumes") == 1);
+    CHECK_FALSE(scene.undo_was_begun());
+  }
+}
+
+TEST_CASE("what the API server itself says is no use any more is taken back") {
+  for (const Row& row : std::vector<Row>{
+           {"gone", [](UndoScene& s) { s.api_shows_no_claim(); }},
+           {"another claim under its name",
+            [](UndoScene& s) { s.api_shows(claim("a").uid("uid-new").node("n1")); }},
+           {"bound to another volume",
+            [](UndoScene& s) { s.api_shows(claim("a").node("n1").volume("static")); }},
+           {"no node selected any more", [](UndoScene& s) { s.api_shows(claim("a")); }},
+           {"on another node", [](UndoScene& s) { s.api_shows(claim("a").node("n2")); }},
+           {"another provisioner's",
+            [](UndoScene& s) { s.api_shows(claim("a").node("n1").provisioner("other")); }},
+       }) {
+    CAPTURE(row.what);
+    UndoScene scene;
+    scene.volume_is_missing();
+    scene.forget_claim();
+    row.act(scene);
+    (void)scene.step();
+    REQUIRE(scene.undo_was_begun());
+    const auto undo = scene.executor.records[kUndone];
+    CHECK(undo.path == kPath);
+    CHECK(undo.node == "n1");
+  }
+}
+
+TEST_CASE("a claim on its way out keeps its operation until that has failed") {
+  UndoScene scene;
+  scene.volume_is_missing();
+  SUBCASE("it ended well, and the cache does not know the claim") {
+    scene.forget_claim();
+    scene.api_shows(claim("a").node("n1").deleting());
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK_FALSE(scene.undo_was_begun());
+  }
+  SUBCASE("it failed: there is no other attempt, and what it left goes") {
+    scene.executor.fail(HelperAction::kCreate, kVolume, "exit code 1");
+    (void)scene.step();
+    scene.put(claim("a").node("n1").deleting().resource_version("2"));
+    (void)scene.step();
+    CHECK(scene.undo_was_begun());
+  }
+  SUBCASE("it is bound to this very volume, which somebody took away: its data stays with it") {
+    scene.put(claim("a").node("n1").volume(kVolume));
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK_FALSE(scene.undo_was_begun());
+  }
+}
+
+TEST_CASE("a helper pod that somebody removed is not held against a claim that is only unknown") {
+  UndoScene scene;
+  scene.volume_is_missing();
+  scene.executor.progress[kCreated] = {};
+  (void)scene.step();  // it runs, then somebody removes it
+  scene.executor.records.clear();
+  scene.forget_claim();
+  scene.api_shows(claim("a").node("n1"));
+  CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+  CHECK_FALSE(scene.undo_was_begun());
+  scene.api_shows_no_claim();
+  (void)scene.step();
+  CHECK(scene.undo_was_begun());
+}
+
+TEST_CASE("a directory elsewhere than the claim's volume goes, though the claim is there") {
+  UndoScene scene;
+  scene.put(volume(kVolume).claim("default", "a").host_path("/fast/pvc-uid-a_default_a"));
+  (void)scene.step();
+  REQUIRE(scene.undo_was_begun());
+  CHECK(scene.executor.records[kUndone].path == kPath);
+}
+
+TEST_CASE("an answer about the claim that is none removes nothing") {
+  struct Answer {
+    std::string what;
+    Result<k8s::Response> answer;
+  };
+  const auto status = [](int code) {
+    return k8s::Response{.status = code, .body = R"({"kind":"Status"})"};
+  };
+  for (const Answer& row : std::vector<Answer>{
+           {"forbidden", status(403)},
+           {"no such list", status(404)},
+           {"expired", status(410)},
+           {"overloaded", status(429)},
+           {"in trouble", status(500)},
+           {"away", status(503)},
+           {"no answer in time", Error{.code = ErrorCode::kTimeout}},
+           {"no connection",
+            Error{.code = ErrorCode::kUnavailable, .reason = std::string(k8s::kConnectFailed)}},
+           {"not JSON", k8s::Response{.status = 200, .body = "<html>"}},
+           {"not a list", k8s::Response{.status = 200, .body = "{}"}},
+           {"cut short", k8s::Response{.status = 200, .body = R"({"metadata":{"resourceVe)"}},
+           {"a claim that is none",
+            k8s::Response{.status = 200,
+            .body = R"({"metadata":{"resourceVersion":"9"},"items":[{"metadata":5}]})"}},
+       }) {
+    CAPTURE(row.what);
+    UndoScene scene;
+    scene.volume_is_missing();
+    scene.forget_claim();
+    scene.claim_reads.run([&](const auto&, const auto*, const auto&) { return row.answer; });
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK_FALSE(scene.undo_was_begun());
+    CHECK(scene.executor.cleaned.empty());
+    // The claim really is gone: the next answer says so.
+    (void)scene.step();
+    CHECK(scene.undo_was_begun());
+  }
+  SUBCASE("stopping") {
+    UndoScene scene;
+    scene.forget_claim();
+    scene.claim_reads.fail(ErrorCode::kCancelled);
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK_FALSE(scene.undo_was_begun());
+  }
+}
+
+TEST_CASE("a removal that failed is not repeated once a volume records the directory") {
+  UndoScene scene;
+  auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+  reads.reply(404);
+  scene.forget_claim();
+  (void)scene.step();
+  scene.executor.fail(HelperAction::kDelete, kVolume, "exit code 1");
+  CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));
+  scene.clock.advance(std::chrono::seconds(2));
+  const auto attempts = scene.executor.ensured.size();
+  SUBCASE("as the API server says") {
+    reads.reply(200, volume(kVolume).claim("default", "a").host_path(kPath).json().dump());
+    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.executor.ensured.size() == attempts);
+    CHECK(scene.executor.records.empty());
+  }
+  SUBCASE("which may not answer") {
+    reads.reply(500);
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.executor.ensured.size() == attempts);
+    CHECK(scene.undo_was_begun());
+  }
+}
