@@ -35,6 +35,10 @@ struct Operation {
   bool operator==(const Operation&) const = default;
 };
 
+/// True when they are of two volumes and, on one node, one's directory is, contains or lies inside
+/// the other's. No node, and a shared filesystem, mean every node.
+bool collide(const Operation& a, const Operation& b);
+
 /// What an executor says about an operation it was asked to ensure.
 struct Progress {
   enum class State { kRunning, kSucceeded, kFailed };

@@ -5,7 +5,6 @@
 #include <span>
 
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/strings.h"
 #include "helperpod/outcome.h"
 #include "k8s/objects.h"
@@ -192,22 +191,16 @@ Result<Progress> HelperPodRunner::start(const Operation& operation) {
 
 Result<void> HelperPodRunner::reserve(const Operation& operation) {
   MutexLock lock(mutex_);
-  const auto conflicts = [&](const Operation& other) {
-    const bool same_node = operation.node.empty() || other.node.empty() || operation.shared ||
-                           other.shared || operation.node == other.node;
-    return other.volume_name != operation.volume_name && same_node &&
-           overlaps(other.path, operation.path);
-  };
   const auto conflict = [&](const Operation& other) {
     return Error{.code = ErrorCode::kConflict,
                  .message = "path " + operation.path + " overlaps " + other.path +
                             ", where volume " + other.volume_name + " is being made or removed"};
   };
   for (const auto& [uid, known] : by_uid_) {
-    if (conflicts(known.operation)) return conflict(known.operation);
+    if (collide(known.operation, operation)) return conflict(known.operation);
   }
   for (const auto& [volume, other] : reserved_) {
-    if (conflicts(other)) return conflict(other);
+    if (collide(other, operation)) return conflict(other);
   }
   reserved_.insert_or_assign(operation.volume_name, operation);
   return {};

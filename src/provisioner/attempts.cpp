@@ -27,6 +27,15 @@ std::size_t Attempts::size() const {
   return attempts_.size();
 }
 
+std::shared_ptr<const helperpod::Operation> Attempts::made_there(
+    const helperpod::Operation& operation) const {
+  MutexLock lock(mutex_);
+  for (const auto& [name, attempt] : attempts_) {
+    if (attempt.made_by != nullptr && collide(*attempt.made_by, operation)) return attempt.made_by;
+  }
+  return nullptr;
+}
+
 Duration Attempts::wait_after(int number) const {
   if (retry_count_ > 0 && number > retry_count_) return kResync;
   Duration wait = policy_.base;

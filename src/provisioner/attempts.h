@@ -26,7 +26,8 @@ struct Attempt {
   TimePoint reschedule_at{};               // not again before this
   std::optional<TimePoint> volume_made{};  // PV created, maybe not in the cache yet
   TimePoint removal_seen_by{};             // PV removed; the cache should show it by then
-  std::shared_ptr<const helperpod::Operation> begun{};  // of an undo: see Undo::remember()
+  std::shared_ptr<const helperpod::Operation> made_by{};  // with volume_made
+  std::shared_ptr<const helperpod::Operation> begun{};    // of an undo: see Undo::remember()
 };
 
 /// Attempts by volume name. Thread-safe.
@@ -39,6 +40,11 @@ class Attempts {
   void set(std::string_view volume_name, Attempt attempt);
   void erase(std::string_view volume_name);
   std::size_t size() const;
+
+  /// What made another volume where this operation's directory would be, if the cache may not show
+  /// that volume yet; nullptr = nothing.
+  std::shared_ptr<const helperpod::Operation> made_there(
+      const helperpod::Operation& operation) const;
 
   /// How long to wait after attempt `number` failed: exponential, and once the retry count is used
   /// up (0 = never) until the next resync.

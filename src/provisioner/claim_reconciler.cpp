@@ -105,13 +105,23 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
     if (undo_.lost(scene.volume_name) != nullptr) return take_back_lost(scene.volume_name);
     const bool waits_for_a_node =
         scene.claim->volume_name.empty() && asks_for(*scene.claim, world_.provisioner_name);
-    if (!waits_for_a_node) attempts_.erase(scene.volume_name);
+    // What was made is remembered until the cache shows it.
+    const bool made = attempts_.get(scene.volume_name).volume_made.has_value();
+    if (!waits_for_a_node && !made) attempts_.erase(scene.volume_name);
     return Action::done();
   }
   return provision(scene);
 }
 
 Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volume_name) {
+  if (attempts_.get(volume_name).volume_made && world_.volumes.get({"", volume_name}) == nullptr) {
+    // The directory is not free as long as there is a volume that the cache does not show.
+    const auto volume = read_volume(world_, volume_name);
+    if (!volume.ok()) {
+      return volume.error().is(ErrorCode::kCancelled) ? Action::done() : Action::retry();
+    }
+    if (*volume) return Action::await_change(kRecheck);
+  }
   attempts_.erase(volume_name);
   world_.operations.forget(Work::kProvision, volume_name);
   const auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, volume_name);
@@ -213,14 +223,22 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
                                             scene.volume_name)) {
     // It may be on its way out: the volume of a claim that was made again under its name, say.
-    const std::string text = "path " + operation.path + " overlaps the directory " + other->path +
-                             " of volume " + other->meta.name;
-    count_failure(scene, "PathTaken", text);
-    report(scene, text);
-    return Action::await_change(kRecheck);
+    return path_taken(scene, operation.path, other->path, other->meta.name);
+  }
+  if (const auto other = attempts_.made_there(operation)) {
+    return path_taken(scene, operation.path, other->path, other->volume_name);
   }
   announce(scene);
   return run(scene, std::move(operation), std::get<VolumeShape>(shape));
+}
+
+Action ClaimReconciler::path_taken(const Scene& scene, const std::string& path,
+                                   const std::string& other_path, const std::string& other_volume) {
+  const std::string text =
+      "path " + path + " overlaps the directory " + other_path + " of volume " + other_volume;
+  count_failure(scene, "PathTaken", text);
+  report(scene, text);
+  return Action::await_change(kRecheck);
 }
 
 Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape& shape) {
@@ -294,6 +312,7 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
   undo_.forget(scene.volume_name);
   Attempt made;
   made.volume_made = world_.clock.now();
+  made.made_by = std::make_shared<const Operation>(operation);
   attempts_.set(scene.volume_name, made);
   const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!clean.ok()) return api_failed(scene, clean.error());

@@ -35,6 +35,8 @@ class ClaimReconciler {
   Action claim_gone(const ClaimKey& key, const std::string& volume_name);
   Action volume_exists(const Scene& scene, const k8s::PersistentVolume& volume);
   Action provision(Scene& scene);
+  Action path_taken(const Scene& scene, const std::string& path, const std::string& other_path,
+                    const std::string& other_volume);
   Action run(Scene& scene, helperpod::Operation operation, const VolumeShape& shape);
   Action attempt_failed(Scene& scene, int number, const std::string& message, std::string reason);
   Action create_volume(Scene& scene, const helperpod::Operation& operation,

@@ -57,6 +57,36 @@ TEST_CASE("folders of a path pattern are made with the volume and go when they a
   CHECK(fs::is_empty(base));
 }
 
+TEST_CASE(
+    "two claims whose pattern leads to one directory never have it both, however old the cache") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  LPP_MUST(story.admin().create(class_object(
+      {.name = "common",
+       .parameters = {
+           {"pathPattern", "common"}, {"allowUnsafePathPattern", "true"}, {"nodePath", kBase}}})));
+  const auto make_claim = [&](const std::string& name) {
+    LPP_MUST(story.admin().create(claim_object(
+        {.key = {"app", name}, .storage_class = "common", .selected_node = "node-1"})));
+  };
+  story.installation->proxy().set_hooks({.frame = [](const ApiRequest& request, std::string_view) {
+    return request.resource == "persistentvolumes" ? FrameAction::kDrop : FrameAction::kForward;
+  }});
+  make_claim("one");
+  const auto one = LPP_MUST(story.audit.wait_bound({"app", "one"}));
+  LPP_MUST(story.audit.wait_clean());
+  make_claim("two");
+  wait_for_event(story, {"app", "two"}, "ProvisioningFailed", "of volume " + one.pv);
+
+  story.installation->proxy().set_hooks({});
+  story.installation->proxy().cut_connections();
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, {"app", "one"}));
+  const auto two = LPP_MUST(story.audit.wait_bound({"app", "two"}));
+  CHECK(two.path == one.path);
+  LPP_MUST(story.audit.wait_clean());
+}
+
 TEST_CASE("a link that was left on the way to a volume does not lead it out of the base folder") {
   StoryBed story;
   story.start();
