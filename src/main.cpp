@@ -30,18 +30,21 @@ int run_command(const lpp::cli::Call& call, const char* argv0) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  // Before anything else: a container's first process loses a signal that it is not ready for. And
+  // before any thread starts, for they inherit it.
+  block_signals();
   const Invocation invocation = parse_command_line(argc, argv);
   if (const auto* print = std::get_if<PrintAndExit>(&invocation)) {
     std::fputs(print->text.c_str(), print->exit_code == 0 ? stdout : stderr);
     return print->exit_code;
   }
   if (const auto* call = std::get_if<lpp::cli::Call>(&invocation)) {
+    unblock_signals();
     return run_command(*call, argv[0]);
   }
 
   // Few threads work at the same time: more arenas would only hold on to more memory.
   mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): no thread yet
-  block_signals();          // before any thread starts: they inherit it
   App app(std::get<Options>(invocation));
   std::stop_source stop;
   std::stop_source ended;

@@ -47,6 +47,11 @@ void block_signals() {
   std::signal(SIGPIPE, SIG_IGN);
 }
 
+void unblock_signals() {
+  const sigset_t set = awaited();
+  pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+}
+
 int wait_for_signal(const std::stop_token& stop, const std::function<void()>& on_usr2) {
   const sigset_t set = awaited();
   const pthread_t self = pthread_self();

@@ -10,6 +10,10 @@ namespace lpp::app {
 /// process). First in main, before any thread is started: threads inherit it.
 void block_signals();
 
+/// Takes that back but for SIGPIPE: a signal that has come meanwhile ends the process, as any
+/// program.
+void unblock_signals();
+
 /// Waits on the calling thread for SIGINT, SIGTERM or SIGHUP, then starts a thread that ends the
 /// process at once (exit code 1) when another one comes, and returns the signal's number. Also
 /// returns, with 0, when `stop` is triggered. Meanwhile `on_usr2` is called here for each SIGUSR2;

@@ -81,6 +81,24 @@ TEST_CASE("the wait ends without a signal when its stop token is triggered") {
         }) == 0);
 }
 
+TEST_CASE("a command ends by the signals that came while they were kept back, and by later ones") {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    CAPTURE(signal);
+    CHECK(in_child([&] {
+            block_signals();
+            kill(getpid(), signal);
+            unblock_signals();
+            return 99;
+          }) == 128 + signal);
+    CHECK(in_child([&] {
+            block_signals();
+            unblock_signals();
+            kill(getpid(), signal);
+            return 99;
+          }) == 128 + signal);
+  }
+}
+
 TEST_CASE("a closed pipe does not end the process") {
   CHECK(in_child([] {
           block_signals();
