@@ -2,12 +2,21 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 
+#include "harness/watch_tape.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
 namespace {
+
+/// How many helper pods there have been.
+std::ptrdiff_t pods_made(const WatchTape& pods) {
+  const auto story = pods.story();
+  return std::count_if(story.begin(), story.end(),
+                       [](const std::string& frame) { return frame.starts_with("ADDED "); });
+}
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
@@ -98,7 +107,8 @@ TEST_CASE("a standby takes over when the leader is killed, and nothing is done t
       *story.bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = quick_lease}));
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
 
-  const std::string quick = change_script(story, "setup", "sleep 1");
+  const WatchTape pods(story.admin(), k8s::kPods, kDaemonNamespace, {});
+  change_script(story, "setup", "sleep 1");
   constexpr int kClaims = 10;
   for (int i = 0; i < kClaims; ++i) {
     LPP_MUST(story.admin().create(
@@ -111,6 +121,7 @@ TEST_CASE("a standby takes over when the leader is killed, and nothing is done t
     LPP_MUST(story.audit.wait_bound({"app", "c" + std::to_string(i)}));
   }
   LPP_MUST(story.audit.wait_clean());
+  CHECK(pods_made(pods) == kClaims);
   LPP_MUST(standby->wait_ready());
   // Before it led, the standby wrote nothing but the lease.
   bool led = false;
@@ -119,6 +130,38 @@ TEST_CASE("a standby takes over when the leader is killed, and nothing is done t
     if (!led) CHECK_FALSE(record.request.is_write());
   }
   LPP_MUST(standby->stop_daemon());
+}
+
+TEST_CASE("what was begun before a crash is finished where it was begun, whatever has changed") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const WatchTape pods(story.admin(), k8s::kPods, kDaemonNamespace, {});
+  const k8s::ObjectKey key{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = key, .selected_node = "node-1"})));
+  REQUIRE(story.installation->proxy().wait_for_record(
+      [](const ProxyRecord& record) {
+        return record.request.is("create", "pods") && record.status == 201;
+      },
+      seconds(20)));
+  story.installation->kill_daemon();
+  REQUIRE(pods.wait_for(1));
+  SUBCASE("the base path") {
+    nlohmann::json other = {{"node", "DEFAULT_PATH_FOR_NON_LISTED_NODES"}};
+    other["paths"] = nlohmann::json::array({"/srv/other"});
+    LPP_MUST(story.installation->write_config({{"nodePathMap", nlohmann::json::array({other})}}));
+    LPP_MUST(story.installation->start_daemon());
+    const auto volume = LPP_MUST(story.audit.wait_bound(key));
+    CHECK_FALSE(volume.path.starts_with("/srv/other"));
+    LPP_MUST(story.audit.wait_clean());
+    CHECK(pods_made(pods) == 1);
+  }
+  SUBCASE("the claim is gone") {
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key));
+    LPP_MUST(story.installation->start_daemon());
+    LPP_MUST(story.audit.wait_clean());
+    CHECK(pods_made(pods) == 2);
+  }
 }
 
 }  // namespace

@@ -19,8 +19,10 @@ TEST_CASE("a setup script that fails is told on the claim at once, and the claim
   StoryBed story;
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
-  const std::string good =
-      change_script(story, "setup", "echo 'the disk is full of bees' >&2; exit 7");
+  const std::string bees = "echo 'the disk is full of bees' >&2; exit 7\n";
+  const std::string good = change_script(story, "setup", "");
+  SUBCASE("before it made the directory") { change_script(story, "setup", bees); }
+  SUBCASE("when the directory is there") { restore_script(story, "setup", good + "\n" + bees); }
   const k8s::ObjectKey claim{"app", "data"};
   const auto began = std::chrono::steady_clock::now();
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
