@@ -287,15 +287,19 @@ Result<void> ChaosRun::settings_step(const Step& step) {
       return set_data(
           "setup", with("setup", "echo " + model_.setup_marker + " >&2; exit 7", step.b % 2 == 0));
     case StepKind::kFailTeardown:
-      return set_data("teardown",
-                      with("teardown", "echo 'made to fail' >&2; exit 9", step.b % 2 == 0));
+      model_.teardown_marker = fmt::format("wasps-{}-{}", step.a, summary_.steps);
+      return set_data(
+          "teardown",
+          with("teardown", "echo " + model_.teardown_marker + " >&2; exit 9", step.b % 2 == 0));
     case StepKind::kSlowScripts:
       if (!model_.setup_fails) {
         LPP_RETURN_IF_ERROR(set_data("setup", with("setup", "sleep 0.5", step.b % 2 == 0)), "slow");
       }
+      model_.teardown_marker.clear();
       return set_data("teardown", with("teardown", "sleep 0.5", step.b % 2 == 0));
     default:
       model_.setup_fails = false;
+      model_.teardown_marker.clear();
       LPP_RETURN_IF_ERROR(set_data("setup", original_data_["setup"]), "repair");
       return set_data("teardown", original_data_["teardown"]);
   }

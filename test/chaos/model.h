@@ -44,6 +44,7 @@ struct ChaosModel {
   std::set<std::string> gone_nodes{};
   bool setup_fails = false;
   std::string setup_marker{};
+  std::string teardown_marker{};  // "" = the script does not fail
 };
 
 /// Classes of the run; "chaos-refused" can never be served, "chaos-flip" comes and goes.
