@@ -201,6 +201,7 @@ Result<void> ChaosRun::repair() {
   const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
   LPP_ASSIGN_OR_RETURN(const auto held, bed_.admin().find(k8s::kLeases, lease), "repair");
   if (held && (*held)["spec"].value("holderIdentity", "") == "somebody-else") {
+    leaders_.tampered(kLeaderUnknown);
     auto removed = bed_.admin().remove(k8s::kLeases, lease);
     if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) return removed;
   }

@@ -64,6 +64,9 @@ class ChaosRun {
     bool partitioned = false;
   };
 
+  /// After the lease was taken away by hand: until the replica that led looks at it again.
+  static constexpr std::chrono::milliseconds kLeaderUnknown{6'000};
+
   Result<void> prepare();
   Result<void> take(const Step& step);
   Result<void> claim_step(const Step& step);

@@ -371,10 +371,8 @@ Result<void> ChaosRun::daemon_step(const Step& step) {
 
 Result<void> ChaosRun::lease_step(const Step& step) {
   const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
-  // Until the replica that led looks at the lease again.
-  constexpr milliseconds kUnknown{6'000};
   if (step.kind == StepKind::kDeleteLease) {
-    leaders_.tampered(kUnknown);
+    leaders_.tampered(kLeaderUnknown);
     return tolerate(bed_.admin().remove(k8s::kLeases, lease));
   }
   json spec;
@@ -384,14 +382,14 @@ Result<void> ChaosRun::lease_step(const Step& step) {
       spec = {{"holderIdentity", "somebody-else"}, {"leaseDurationSeconds", 3}};
       break;
     case 1:
-      leaders_.tampered(kUnknown);
+      leaders_.tampered(kLeaderUnknown);
       spec = {{"holderIdentity", ""}};
       break;
     case 2:
       spec = {{"leaseTransitions", 7}};
       break;
     default:
-      leaders_.tampered(kUnknown);
+      leaders_.tampered(kLeaderUnknown);
       spec = {{"leaseDurationSeconds", 1}};
       break;
   }
