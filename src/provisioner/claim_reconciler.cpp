@@ -150,9 +150,12 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
   attempts_.erase(scene.volume_name);
   undo_.forget(scene.volume_name);
   world_.operations.forget(Work::kProvision, scene.volume_name);
-  // A helper pod for another path can only be left from a cache that was behind: its directory
-  // goes.
-  if (scene.recorded && scene.recorded->path != volume.path) return undo_.step(*scene.recorded);
+  // A helper pod for another path or node can only be left from a cache that was behind: its
+  // directory goes.
+  if (scene.recorded &&
+      (scene.recorded->path != volume.path || !shares_directory(volume, *scene.recorded))) {
+    return undo_.step(*scene.recorded);
+  }
   const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!clean.ok()) return api_failed(scene, clean.error());
   return *clean ? Action::done() : Action::await_change(kRecheck);

@@ -3,7 +3,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/strings.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
@@ -103,7 +102,7 @@ Result<bool> Undo::still_wanted(const Operation& created, bool has_failed) {
 /// records the path: then it is not ours to remove.
 bool Undo::is_in_use(const Operation& operation,
                      const std::optional<k8s::PersistentVolume>& volume) {
-  if (volume && overlaps(volume->path, operation.path)) return true;
+  if (volume && shares_directory(*volume, operation)) return true;
   const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name, {});
   if (other == nullptr) return false;
   const log::Scope fields({{"path", operation.path}, {"other", other->meta.name}});

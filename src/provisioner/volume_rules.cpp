@@ -131,19 +131,22 @@ VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::No
   return {.kind = VolumeNode::Kind::kGone, .description = describe(volume.node_affinity)};
 }
 
+bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation) {
+  if (volume.path.empty() || !overlaps(volume.path, operation.path)) return false;
+  const std::string* node = find(volume.meta.annotations, kVolumeSelectedNode);
+  const bool known = node != nullptr && !node->empty() && !volume.node_affinity.empty();
+  return operation.node.empty() || operation.shared || !known || *node == operation.node;
+}
+
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
     std::string_view provisioner_name, std::string_view except) {
   return volumes.find_if([&](const k8s::PersistentVolume& volume) {
-    if (volume.path.empty() || volume.meta.name == except) return false;
-    if (!overlaps(volume.path, operation.path)) return false;
+    if (volume.meta.name == except || !shares_directory(volume, operation)) return false;
     const bool around = operation.base_path.empty()
                             ? strictly_below(operation.path, volume.path)
                             : is_at_or_below(operation.base_path, volume.path);
-    if (around && !is_ours(volume, provisioner_name)) return false;
-    const std::string* other = find(volume.meta.annotations, kVolumeSelectedNode);
-    const bool other_known = other != nullptr && !other->empty() && !volume.node_affinity.empty();
-    return operation.node.empty() || operation.shared || !other_known || *other == operation.node;
+    return !around || is_ours(volume, provisioner_name);
   });
 }
 

@@ -45,6 +45,10 @@ struct VolumeNode {
 /// label (matchFields included), never today's configuration.
 VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::Node>& nodes);
 
+/// Whether the volume's directory is, contains or lies inside the operation's, on the same node as
+/// far as is known. No node means every node.
+bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation);
+
 /// Another volume, not of name `except`, whose directory on the same node is, contains or lies
 /// inside the operation's; nullptr when there is none. No node means every node. A volume that is
 /// not ours and shows a whole base path (for backups, say) does not count; where the base path is

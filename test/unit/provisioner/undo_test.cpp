@@ -140,10 +140,28 @@ TEST_CASE("a helper pod that somebody removed is not held against a claim that i
 
 TEST_CASE("a directory elsewhere than the claim's volume goes, though the claim is there") {
   UndoScene scene;
-  scene.put(volume(kVolume).claim("default", "a").host_path("/fast/pvc-uid-a_default_a"));
+  const char* const node_of_volume = "local.path.provisioner/selected-node";
+  auto made = volume(kVolume).claim("default", "a").host_path(kPath);
+  SUBCASE("at another path") { made.host_path("/fast/pvc-uid-a_default_a").node("n1"); }
+  SUBCASE("on another node") { made.node("n2").annotation(node_of_volume, "n2"); }
+  scene.put(made);
   (void)scene.step();
   REQUIRE(scene.undo_was_begun());
   CHECK(scene.executor.records[kUndone].path == kPath);
+  CHECK(scene.executor.records[kUndone].node == "n1");
+}
+
+TEST_CASE("a helper pod that made the claim's own volume is only removed") {
+  UndoScene scene;
+  auto made = volume(kVolume).claim("default", "a").host_path(kPath);
+  const char* const node_of_volume = "local.path.provisioner/selected-node";
+  SUBCASE("on its node") { made.node("n1").annotation(node_of_volume, "n1"); }
+  SUBCASE("on any node of a shared filesystem") { made.annotation(node_of_volume, "n2"); }
+  SUBCASE("by a version that did not write the node down") { made.node("n1"); }
+  scene.put(made);
+  CHECK(scene.step() == provisioner::Action::done());
+  CHECK_FALSE(scene.undo_was_begun());
+  CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
 }
 
 TEST_CASE("an answer about the claim that is none removes nothing") {
