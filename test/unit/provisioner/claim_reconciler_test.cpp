@@ -425,51 +425,6 @@ TEST_CASE("a directory inside another volume's is never made") {
   CHECK(scene.executor.ensured.size() == 1);
 }
 
-TEST_CASE(
-    "a directory is not given to a second claim while the cache lacks the first one's volume") {
-  ClaimScene scene;
-  scene.put(storage_class("shared")
-                .parameter("pathPattern", "common")
-                .parameter("allowUnsafePathPattern", "true"));
-  scene.put(claim("a").storage_class("shared").node("n1"));
-  scene.put(claim("b").storage_class("shared").node("n1"));
-  const ClaimKey second{{"default", "b"}, "uid-b"};
-  scene.provision_until_made();
-  scene.transport.on("POST", "/persistentvolumes").reply(201);
-  (void)scene.step();
-  REQUIRE(scene.executor.records.empty());  // nothing but our memory says whose it is
-  const auto count = scene.executor.ensured.size();
-  CHECK(scene.reconciler.step(second) == provisioner::Action::await_change(kRecheck));
-  CHECK(scene.has_event("overlaps the directory /data/common of volume pvc-uid-a"));
-  CHECK(scene.executor.ensured.size() == count);
-
-  // On another node there is room; on this one when the first volume has been there and gone.
-  SUBCASE("another node") { scene.put(claim("b").storage_class("shared").node("n2")); }
-  SUBCASE("the first claim goes") {
-    auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
-    scene.put(claim("a").storage_class("shared").node("n1").volume(kVolume));
-    CHECK(scene.step() == provisioner::Action::done());
-    scene.claims.erase({"default", "a"});
-    const auto first = volume(kVolume).claim("default", "a").host_path("/data/common").released();
-    reads.reply(200, first.json().dump()).reply(500);
-    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.step() == provisioner::Action::retry());
-    (void)scene.reconciler.step(second);
-    CHECK(scene.executor.ensured.size() == count);
-    SUBCASE("and the cache has shown its volume") {
-      scene.put(first);
-      CHECK(scene.step() == provisioner::Action::done());
-      scene.volumes.erase({"", kVolume});
-    }
-    SUBCASE("and the cache never shows its volume") {
-      reads.reply(404);
-      CHECK(scene.step() == provisioner::Action::done());
-    }
-  }
-  (void)scene.reconciler.step(second);
-  CHECK(scene.executor.ensured.size() == count + 1);
-}
-
 TEST_CASE("errors of the executor are events when repeating alone cannot help") {
   ClaimScene scene;
   SUBCASE("forbidden, as by Pod Security") {

@@ -1,0 +1,65 @@
+// Two claims whose patterns lead to one directory.
+
+#include <doctest/doctest.h>
+
+#include "provisioner/claim_reconciler.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+
+namespace {
+
+constexpr const char* kVolume = "pvc-uid-a";
+const ClaimKey kFirst{{"default", "a"}, "uid-a"};
+const ClaimKey kSecond{{"default", "b"}, "uid-b"};
+
+}  // namespace
+
+TEST_CASE(
+    "a directory is not given to a second claim while the cache lacks the first one's volume") {
+  Scene scene;
+  ClaimReconciler reconciler(scene.world, scene.attempts);
+  scene.put(storage_class("shared")
+                .parameter("pathPattern", "common")
+                .parameter("allowUnsafePathPattern", "true"));
+  scene.put(claim("a").storage_class("shared").node("n1"));
+  scene.put(claim("b").storage_class("shared").node("n1"));
+  (void)reconciler.step(kFirst);
+  scene.executor.succeed(helperpod::HelperAction::kCreate, kVolume);
+  scene.transport.on("POST", "/persistentvolumes").reply(201);
+  (void)reconciler.step(kFirst);
+  REQUIRE(scene.executor.records.empty());  // nothing but our memory says whose it is
+  const auto count = scene.executor.ensured.size();
+  CHECK(reconciler.step(kSecond) == provisioner::Action::await_change(kRecheck));
+  CHECK(scene.events.lines.back().find("overlaps the directory /data/common of volume pvc-uid-a") !=
+        std::string::npos);
+  CHECK(scene.executor.ensured.size() == count);
+
+  // On another node there is room; on this one when the first volume has been there and gone.
+  SUBCASE("another node") { scene.put(claim("b").storage_class("shared").node("n2")); }
+  SUBCASE("the first claim goes") {
+    auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+    scene.put(claim("a").storage_class("shared").node("n1").volume(kVolume));
+    CHECK(reconciler.step(kFirst) == provisioner::Action::done());
+    scene.claims.erase({"default", "a"});
+    const auto first = volume(kVolume).claim("default", "a").host_path("/data/common").released();
+    reads.reply(200, first.json().dump()).reply(500);
+    CHECK(reconciler.step(kFirst) == provisioner::Action::await_change(kRecheck));
+    CHECK(reconciler.step(kFirst) == provisioner::Action::retry());
+    (void)reconciler.step(kSecond);
+    CHECK(scene.executor.ensured.size() == count);
+    SUBCASE("and the cache has shown its volume") {
+      scene.put(first);
+      CHECK(reconciler.step(kFirst) == provisioner::Action::done());
+      scene.volumes.erase({"", kVolume});
+    }
+    SUBCASE("and the cache never shows its volume") {
+      reads.reply(404);
+      CHECK(reconciler.step(kFirst) == provisioner::Action::done());
+    }
+  }
+  (void)reconciler.step(kSecond);
+  CHECK(scene.executor.ensured.size() == count + 1);
+}
