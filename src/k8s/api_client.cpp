@@ -159,7 +159,7 @@ Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
                              const ListOptions& options) {
   const auto answer = list_page(resource, ns, options);
   if (!answer.ok()) return answer.error();
-  json list = read_json(answer->body, options.detail);
+  json list = read_json(answer->body);
   if (list.is_object()) return list;
   return not_json("list", resource.plural, *answer);
 }
@@ -169,7 +169,7 @@ Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view
                                       const std::function<void(const json&)>& on_item) {
   const auto answer = list_page(resource, ns, options);
   if (!answer.ok()) return answer.error();
-  const json list = read_list(answer->body, on_item, options.detail);
+  const json list = read_list(answer->body, on_item, options.projection);
   if (!list.is_object()) return not_json("list", resource.plural, *answer);
   const auto items = list.find("items");
   ListPage page{.resource_version = nested_text(list, "metadata", "resourceVersion"),

@@ -26,7 +26,7 @@ struct ListOptions {
   std::string continue_token{};    // when set, resource_version is not sent
   std::string resource_version{};  // "" = consistent read, "0" = any cached state
   bool metadata_only = false;      // items are PartialObjectMetadata
-  Detail detail = Detail::kAll;    // of the items
+  Projection projection{};         // of the items of list_each()
 };
 
 struct WatchOptions {

@@ -34,6 +34,12 @@ Identity identify(const json& object) {
   return identity;
 }
 
+template <typename T>
+ReflectorOptions with_fields_of(ReflectorOptions options) {
+  options.projection = fields_of<T>();
+  return options;
+}
+
 bool unchanged(const ObjectMeta& meta, std::string_view uid, std::string_view version) {
   return meta.uid == uid && meta.resource_version == version && !version.empty();
 }
@@ -45,7 +51,7 @@ Informer<T>::Informer(std::string name, ApiClient& client, Clock& clock, Reflect
                       Trim trim)
     : name_(std::move(name)),
       trim_(std::move(trim)),
-      reflector_(client, clock, std::move(options), *this) {}
+      reflector_(client, clock, with_fields_of<T>(std::move(options)), *this) {}
 
 template <typename T>
 Informer<T>::~Informer() {

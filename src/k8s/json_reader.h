@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -11,18 +12,29 @@ namespace lpp::k8s {
 /// "managedFields", a third of an object, are left out and not looked at, be they JSON or not. Free
 /// functions without state; they never throw.
 
-/// kNoContainers: so are the arrays that say what a pod is made of, the largest part of it.
-enum class Detail { kAll, kNoContainers };
+/// A field that is looked at, and which ones inside of it: none means all of them. The elements of
+/// a list are taken like the field itself.
+struct ReadField {
+  std::string_view name;
+  std::span<const ReadField> inside{};
+};
+/// What is looked at of an object, besides nothing: everything else is left out, and costs little
+/// more than finding its end. Empty means all. The fields must outlive the call.
+using Projection = std::span<const ReadField>;
 
 /// A JSON text as a value; discarded (is_discarded()) when it is not JSON or nested too deeply.
-nlohmann::json read_json(std::string_view text, Detail detail = Detail::kAll);
+nlohmann::json read_json(std::string_view text, Projection projection = {});
+
+/// Reads a frame of a watch; `projection` is that of its "object".
+nlohmann::json read_frame(std::string_view text, Projection projection);
 
 /// Reads a list. Each element of "items" goes to `on_item` as soon as it is complete and is then
 /// dropped; the list without its items is returned, discarded when the text is not JSON (some
 /// items may have been delivered by then). "items" that is not an array stays in the result.
+/// `projection` is that of the items; with one, only "metadata" of the list itself is kept.
 nlohmann::json read_list(std::string_view text,
                          const std::function<void(const nlohmann::json&)>& on_item,
-                         Detail detail = Detail::kAll);
+                         Projection projection = {});
 
 /// The string in object[outer][inner], or "" when anything on the way is missing.
 std::string nested_text(const nlohmann::json& object, const char* outer, const char* inner);

@@ -1,5 +1,6 @@
 #include "k8s/objects.h"
 
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -154,6 +155,70 @@ class Fields {
   std::optional<Error>& error_;
 };
 
+// What the decoders below look at; what they get is read with these (fields_of()).
+
+constexpr std::array kMetaFields = std::to_array<ReadField>({{"name"},
+                                                             {"namespace"},
+                                                             {"uid"},
+                                                             {"resourceVersion"},
+                                                             {"generateName"},
+                                                             {"creationTimestamp"},
+                                                             {"deletionTimestamp"},
+                                                             {"labels"},
+                                                             {"annotations"},
+                                                             {"finalizers"},
+                                                             {"ownerReferences"}});
+constexpr std::array kPhaseField = std::to_array<ReadField>({{"phase"}});
+
+constexpr std::array kClaimSpecFields = std::to_array<ReadField>({{"storageClassName"},
+                                                                  {"volumeName"},
+                                                                  {"volumeMode"},
+                                                                  {"resources"},
+                                                                  {"accessModes"},
+                                                                  {"selector"},
+                                                                  {"dataSource"},
+                                                                  {"dataSourceRef"}});
+constexpr std::array kClaimFields = std::to_array<ReadField>(
+    {{"metadata", kMetaFields}, {"spec", kClaimSpecFields}, {"status", kPhaseField}});
+
+constexpr std::array kVolumeSpecFields =
+    std::to_array<ReadField>({{"claimRef"},
+                              {"storageClassName"},
+                              {"persistentVolumeReclaimPolicy"},
+                              {"capacity"},
+                              {"accessModes"},
+                              {"hostPath"},
+                              {"local"},
+                              {"nodeAffinity"}});
+constexpr std::array kVolumeFields = std::to_array<ReadField>(
+    {{"metadata", kMetaFields}, {"spec", kVolumeSpecFields}, {"status", kPhaseField}});
+
+constexpr std::array kStorageClassFields = std::to_array<ReadField>({{"metadata", kMetaFields},
+                                                                     {"provisioner"},
+                                                                     {"reclaimPolicy"},
+                                                                     {"volumeBindingMode"},
+                                                                     {"parameters"},
+                                                                     {"mountOptions"}});
+
+constexpr std::array kNodeFields = std::to_array<ReadField>({{"metadata", kMetaFields}});
+
+constexpr std::array kPodSpecFields = std::to_array<ReadField>({{"nodeName"}});
+constexpr std::array kContainerStatusFields = std::to_array<ReadField>({{"name"}, {"state"}});
+constexpr std::array kConditionFields =
+    std::to_array<ReadField>({{"type"}, {"status"}, {"reason"}, {"message"}});
+constexpr std::array kPodStatusFields =
+    std::to_array<ReadField>({{"phase"},
+                              {"reason"},
+                              {"message"},
+                              {"initContainerStatuses", kContainerStatusFields},
+                              {"containerStatuses", kContainerStatusFields},
+                              {"conditions", kConditionFields}});
+constexpr std::array kPodFields = std::to_array<ReadField>(
+    {{"metadata", kMetaFields}, {"spec", kPodSpecFields}, {"status", kPodStatusFields}});
+
+constexpr std::array kConfigMapFields =
+    std::to_array<ReadField>({{"metadata", kMetaFields}, {"data"}});
+
 ObjectMeta decode_meta(const Fields& root) {
   const Fields fields = root.object("metadata");
   fields.require("name");
@@ -301,6 +366,31 @@ const std::string* find(const StringMap& map, std::string_view key) {
 std::string PersistentVolumeClaim::class_name() const {
   if (const std::string* beta = find(meta.annotations, kBetaStorageClass)) return *beta;
   return storage_class_name.value_or("");
+}
+
+template <>
+Projection fields_of<PersistentVolumeClaim>() {
+  return kClaimFields;
+}
+template <>
+Projection fields_of<PersistentVolume>() {
+  return kVolumeFields;
+}
+template <>
+Projection fields_of<StorageClass>() {
+  return kStorageClassFields;
+}
+template <>
+Projection fields_of<Node>() {
+  return kNodeFields;
+}
+template <>
+Projection fields_of<Pod>() {
+  return kPodFields;
+}
+template <>
+Projection fields_of<ConfigMap>() {
+  return kConfigMapFields;
 }
 
 template <>

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "k8s/json_reader.h"
 #include "k8s/resource.h"
 
 /// The objects we read, with only the fields we use: what is not here is dropped on arrival.
@@ -139,6 +140,23 @@ struct ConfigMap {
   ObjectMeta meta{};
   StringMap data{};
 };
+
+/// The fields that decode<T>() looks at.
+template <typename T>
+Projection fields_of();
+
+template <>
+Projection fields_of<PersistentVolumeClaim>();
+template <>
+Projection fields_of<PersistentVolume>();
+template <>
+Projection fields_of<StorageClass>();
+template <>
+Projection fields_of<Node>();
+template <>
+Projection fields_of<Pod>();
+template <>
+Projection fields_of<ConfigMap>();
 
 /// Decodes an object of kind T; unknown fields are ignored, a wrong type is kInvalid with its
 /// place.

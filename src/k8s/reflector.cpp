@@ -90,7 +90,7 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
                             .limit = paging_ ? options_.page_size : 0,
                             .continue_token = continue_token_,
                             .metadata_only = options_.metadata_only,
-                            .detail = options_.detail};
+                            .projection = options_.projection};
 
   // Our stop ends the request too, not only the client's.
   std::stop_source either;
@@ -205,7 +205,7 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
 
 bool Reflector::on_frame(std::string_view line) {
   if (trim(line).empty()) return true;
-  const json frame = read_json(line, options_.detail);
+  const json frame = read_frame(line, options_.projection);
   const auto refuse = [&](std::string_view why) {
     frame_error_ = bad_frame(why, line);
     return false;
@@ -219,7 +219,7 @@ bool Reflector::on_frame(std::string_view line) {
   }
   const std::string& type = type_field->get_ref<const std::string&>();
   if (type == "ERROR") {
-    frame_error_ = error_from_status(*object);
+    frame_error_ = error_from_status(read_json(line)["object"]);
     return false;
   }
   std::string version = nested_text(*object, "metadata", "resourceVersion");

@@ -22,7 +22,7 @@ struct ReflectorOptions {
   std::string field_selector{};
   bool metadata_only = false;
   int page_size = 250;
-  Detail detail = Detail::kAll;
+  Projection projection{};  // of the objects
 };
 
 /// Receives a reflector's protocol: (list_begin list_item* list_end) and then any number of applied

@@ -70,7 +70,10 @@ class ObjectBuilder {
   }
 
   const nlohmann::json& json() const { return object_; }
-  T build() const { return k8s::decode<T>(object_).value(); }
+  /// As an informer would have it.
+  T build() const {
+    return k8s::decode<T>(k8s::read_json(object_.dump(), k8s::fields_of<T>())).value();
+  }
   std::shared_ptr<const T> shared() const { return std::make_shared<const T>(build()); }
   k8s::ObjectKey key() const { return build().meta.key(); }
 

@@ -63,15 +63,77 @@ TEST_CASE("read_json refuses what is not JSON, cut short, or nested without end"
   CHECK(read_json(deep).is_discarded());
 }
 
-TEST_CASE("what a pod is made of is skipped when nobody looks at it") {
-  const std::string pod =
-      R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n","volumes":[{}],"containers":[{"volumes":1}],)"
-      R"("tolerations":[],"initContainers":null},"status":{"phase":"Failed"}})";
-  const auto expected = json::parse(
-      R"({"metadata":{"name":"p","labels":{"volumes":"v"}},"spec":{"nodeName":"n","initContainers":null},"status":{"phase":"Failed"}})");
-  CHECK(read_json(pod) == json::parse(pod));
-  CHECK(read_json(pod, Detail::kNoContainers) == expected);
-  CHECK(read_json(R"({"object":)" + pod + "}", Detail::kNoContainers)["object"] == expected);
+TEST_CASE("with a projection, what is not in it is left out") {
+  static constexpr ReadField kMeta[] = {{"name"}, {"labels"}};
+  static constexpr ReadField kStates[] = {{"state"}};
+  static constexpr ReadField kStatus[] = {{"phase"}, {"states", kStates}};
+  static constexpr ReadField kFields[] = {{"metadata", kMeta}, {"status", kStatus}};
+  struct Row {
+    const char* text;
+    const char* left;
+  };
+  for (
+      const Row& row : std::initializer_list<Row>{
+          {R"({"kind":"Pod","metadata":{"uid":"u","name":"n","labels":{"a":"b"}},"spec":{"c":[{}]}})",
+           R"({"metadata":{"name":"n","labels":{"a":"b"}}})"},
+          {R"({"status":{"states":[{"state":{"a":[1]},"x":1},{"y":2},null,3,[{"z":1}]],"b":"}]"}})",
+           R"({"status":{"states":[{"state":{"a":[1]}},{},null,3,[{"z":1}]]}})"},
+          {R"({"a":"\"},{","b":"\\","status":{"phase":"x"},"c":-1.5e3,"d":true})",
+           R"({"status":{"phase":"x"}})"},
+          {" {\n\"a\" : [ 1 , 2 ] ,\t\"metadata\" : { \"name\" : \"n\" , \"x\" : 1 } } \n",
+           R"({"metadata":{"name":"n"}})"},
+          {R"({"metadata":"text","status":null})", R"({"metadata":"text","status":null})"},
+          {R"({"metadata":[{"name":"n","uid":"u"}]})", R"({"metadata":[{"name":"n"}]})"},
+          {R"({"metadata":{"name":"1"},"metadata":{"name":"2"}})", R"({"metadata":{"name":"2"}})"},
+          {R"({"st\u0061tus":{"phase":"x","y":1}})", R"({"status":{"phase":"x","y":1}})"},
+          {R"({"metadata":{"managedFields":[1]}})", R"({"metadata":{}})"},
+          {R"({})", R"({})"},
+          {R"([])", R"([])"},
+          {R"("text")", R"("text")"}}) {
+    CAPTURE(row.text);
+    CHECK(read_json(row.text, kFields) == json::parse(row.left));
+    const std::string frame = R"({"type":"ADDED","more":1,"object":)" + std::string(row.text) + "}";
+    CHECK(read_frame(frame, kFields) == json{{"type", "ADDED"}, {"object", json::parse(row.left)}});
+    std::vector<json> items;
+    const json rest = read_list(R"({"kind":"L","metadata":{"continue":"c"},"items":[)" +
+                                    std::string(row.text) + "," + row.text + "]}",
+                                [&](const json& item) { items.push_back(item); }, kFields);
+    CHECK(rest == json{{"metadata", {{"continue", "c"}}}, {"items", json::array()}});
+    if (row.text[0] != '[') {
+      CHECK(items == std::vector<json>{json::parse(row.left), json::parse(row.left)});
+    }
+  }
+}
+
+TEST_CASE("with a projection, what is read must still be JSON") {
+  static constexpr ReadField kFields[] = {{"name"}};
+  for (const std::string text : {"",
+                                 " ",
+                                 "{",
+                                 "}",
+                                 R"({"name)",
+                                 R"({"name")",
+                                 R"({"name":)",
+                                 R"({"name":"n")",
+                                 R"({"name":"n"}})",
+                                 R"({"name":"n",})",
+                                 R"({"name":"n" "a":1})",
+                                 R"({"name" "n"})",
+                                 R"({"a":[})",
+                                 R"({"a":[1,"name":2})",
+                                 R"({"a":"})",
+                                 R"({"name":nul})",
+                                 R"([{"name":1},])",
+                                 R"([{"name":1})",
+                                 R"([{"name":1}}])",
+                                 R"({name:1})",
+                                 R"({"a":{"b":[}]}})"}) {
+    CAPTURE(text);
+    CHECK(read_json(text, kFields).is_discarded());
+  }
+  CHECK(
+      read_json(R"({"a":)" + std::string(100'000, '[') + R"(,"name":1})", kFields).is_discarded());
+  CHECK(read_json(R"({"name":)" + std::string(100'000, '[') + "}", kFields).is_discarded());
 }
 
 TEST_CASE("read_list hands over each item and keeps the rest of the list") {
