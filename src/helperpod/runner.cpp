@@ -100,10 +100,13 @@ HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
       current_(std::move(current)) {}
 
 std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
+  // A pod's operation never changes: it is decoded when the pod is first seen.
+  auto known = known_operation(change.object().meta.uid);
   if (change.before && (!change.after || change.before->meta.uid != change.after->meta.uid)) {
     forget(change.before->meta.uid);
   }
-  auto operation = operation_of(change.object());
+  Result<Operation> operation =
+      known ? Result<Operation>(*std::move(known)) : operation_of(change.object());
   if (!operation.ok()) {
     const std::string pod_name = change.object().meta.key().to_string();
     const log::Scope fields({{"pod", pod_name}});
@@ -404,6 +407,13 @@ Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grac
 std::size_t HelperPodRunner::size() const {
   MutexLock lock(mutex_);
   return by_uid_.size();
+}
+
+std::optional<Operation> HelperPodRunner::known_operation(const std::string& uid) const {
+  MutexLock lock(mutex_);
+  const auto it = by_uid_.find(uid);
+  if (it == by_uid_.end()) return std::nullopt;
+  return it->second.operation;
 }
 
 std::vector<HelperPodRunner::Known> HelperPodRunner::known(HelperAction action,

@@ -79,6 +79,7 @@ class HelperPodRunner final : public Executor {
   bool has_ended(const Known& known) const;
   std::string failure_text(const Known& known, const k8s::Pod& pod);
 
+  std::optional<Operation> known_operation(const std::string& uid) const;
   std::vector<Known> known(HelperAction action, std::string_view volume_name) const;
   void remember(Known known);
   void forget(std::string_view uid);
