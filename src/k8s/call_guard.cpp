@@ -36,6 +36,11 @@ CallGuard::Ended CallGuard::Call::detach() {
   return ended();
 }
 
+bool CallGuard::Call::goes_on() {
+  if (deadline() <= guard_.clock_.now()) end(Ended::kDeadline);
+  return ended() == Ended::kNo;
+}
+
 void CallGuard::Call::set_deadline(TimePoint deadline) {
   deadline_.store(deadline);
   guard_.wake_before(deadline);

@@ -34,6 +34,10 @@ class CallGuard {
     /// The socket is nobody's business any more. Returns how the call had ended by then.
     Ended detach();
 
+    /// False when the call has ended. Looks at the deadline itself: the thread may be late where
+    /// the whole process slept.
+    bool goes_on();
+
     Ended ended() const { return ended_.load(std::memory_order_acquire); }
     TimePoint deadline() const { return deadline_.load(); }
     void set_deadline(TimePoint deadline);

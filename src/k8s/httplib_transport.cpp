@@ -270,7 +270,6 @@ class HttplibTransport final : public Transport {
     for (const auto& [name, value] : credentials.headers) built.headers.emplace(name, value);
     if (!request.body.empty()) {
       built.headers.emplace("Content-Type", request.content_type);
-      built.body = request.body;
     }
     return built;
   }
@@ -280,6 +279,14 @@ class HttplibTransport final : public Transport {
                   const ChunkSink* sink, CallGuard::Call& call) {
     httplib::Request built = build(request, credentials);
     Receiver receiver;
+    // The last moment before a write is out of our hands: after a sleep of the process its lease
+    // may be another's. Without its body the server does nothing.
+    built.content_length_ = request.body.size();
+    if (!request.body.empty()) {
+      built.content_provider_ = [&](std::size_t offset, std::size_t size, httplib::DataSink& wire) {
+        return call.goes_on() && wire.write(request.body.data() + offset, size);
+      };
+    }
     // For a stream: silence is allowed from chunk to chunk, however long we take for one.
     const auto allow_silence = [&] {
       call.set_deadline(request.idle_timeout.count() == 0 ? TimePoint::max()

@@ -4,6 +4,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <thread>
 
 #include "integration/support/transport_fixture.h"
 
@@ -53,6 +54,30 @@ struct HangingServer {
 
   std::unique_ptr<TestServer> server;
   k8s::RestConfig config;
+};
+
+/// A clock that jumps for one thread, as if the process had slept there and no other thread had had
+/// its turn yet.
+class JumpingClock final : public Clock {
+ public:
+  /// After the next look at it.
+  void jump() {
+    looks_ = 1;
+    thread_ = std::this_thread::get_id();
+  }
+  TimePoint now() const override {
+    const bool jumped = std::this_thread::get_id() == thread_.load() && looks_-- <= 0;
+    return clock_.now() + (jumped ? 1h : 0h);
+  }
+  std::chrono::system_clock::time_point wall_now() const override { return clock_.wall_now(); }
+  void wait_until(CondVar& cv, Mutex& mutex, TimePoint deadline) override LPP_REQUIRES(mutex) {
+    clock_.wait_until(cv, mutex, deadline);
+  }
+
+ private:
+  SystemClock clock_;
+  std::atomic<std::thread::id> thread_{};
+  mutable int looks_ = 0;
 };
 
 Hang hang_of_subcase() {
@@ -149,6 +174,25 @@ TEST_CASE_FIXTURE(TransportFixture, "a connection whose call was ended is not us
   REQUIRE(response.ok());
   CHECK_FALSE(response->sent_on_reused_connection);
   CHECK(server.requests().size() == 3);
+}
+
+TEST_CASE_FIXTURE(TransportFixture,
+                  "a write whose deadline passes while the process sleeps is never sent whole") {
+  std::atomic<int> requests = 0;
+  TestServer server(options(), [&](Exchange& exchange) {
+    ++requests;
+    return answer_ok(exchange);
+  });
+  JumpingClock jumping;
+  const auto made = k8s::make_httplib_transport(config(server), jumping);
+  REQUIRE(made.ok());
+  REQUIRE((*made)->round_trip(post("{}"), {}).ok());  // leaves a connection that is open
+
+  jumping.jump();
+  const auto response = (*made)->round_trip(post("{}"), {});
+  REQUIRE_FALSE(response.ok());
+  CHECK(response.error().is(ErrorCode::kTimeout));
+  CHECK(requests == 1);
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "a stream may be silent up to its limit and no longer") {
