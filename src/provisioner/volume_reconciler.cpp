@@ -174,14 +174,10 @@ Result<bool> VolumeReconciler::begin_removal(const k8s::PersistentVolume& seen) 
     if (deleted.error().is(ErrorCode::kConflict)) return false;
     return deleted.error();
   }
-  const auto found = world_.client.get(k8s::kPersistentVolumes, seen.meta.key());
-  if (!found.ok()) {
-    if (found.error().is(ErrorCode::kNotFound)) return false;
-    return found.error().wrap("read volume " + seen.meta.name);
-  }
-  LPP_ASSIGN_OR_RETURN(const auto volume, k8s::decode<k8s::PersistentVolume>(*found), "volume");
-  return volume.meta.uid == seen.meta.uid && volume.path == seen.path &&
-         wants_delete(volume, world_.claims);
+  const auto volume = read_volume(world_, seen.meta.name);
+  if (!volume.ok()) return volume.error();
+  return *volume && (*volume)->meta.uid == seen.meta.uid && (*volume)->path == seen.path &&
+         wants_delete(**volume, world_.claims);
 }
 
 Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) {
