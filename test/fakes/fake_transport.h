@@ -150,7 +150,7 @@ class FakeTransport final : public k8s::Transport {
   }
   /// Waits until n requests have been made; false after the (real) time limit.
   bool wait_for_requests(std::size_t n,
-                         std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+                         std::chrono::milliseconds limit = std::chrono::seconds(60)) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     MutexLock lock(mutex_);
     while (requests_.size() < n && std::chrono::steady_clock::now() < deadline) {
