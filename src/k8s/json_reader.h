@@ -18,8 +18,8 @@ struct ReadField {
   std::string_view name;
   std::span<const ReadField> inside{};
 };
-/// What is looked at of an object, besides nothing: everything else is left out, and costs little
-/// more than finding its end. Empty means all. The fields must outlive the call.
+/// What is looked at of an object. Everything else is left out, and costs little more than finding
+/// its end. Empty means all. The fields must outlive the call.
 using Projection = std::span<const ReadField>;
 
 /// A JSON text as a value; discarded (is_discarded()) when it is not JSON or nested too deeply.

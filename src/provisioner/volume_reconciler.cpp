@@ -170,9 +170,9 @@ Result<bool> VolumeReconciler::begin_removal(const k8s::PersistentVolume& seen) 
   if (has_finalizer(seen) && !seen.meta.deleting()) {
     const auto deleted = delete_object(seen);
     if (deleted.ok()) return true;
-    if (deleted.error().is(ErrorCode::kNotFound)) return false;
-    if (deleted.error().is(ErrorCode::kConflict)) return false;
-    return deleted.error();
+    const Error& error = deleted.error();
+    if (error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict)) return false;
+    return error;
   }
   const auto volume = read_volume(world_, seen.meta.name);
   if (!volume.ok()) return volume.error();

@@ -11,8 +11,7 @@ namespace lpp::provisioner {
 
 /// One idempotent pass over one volume: keeps our finalizer where it belongs; deletes a released
 /// volume, which our finalizer holds, removes its directory and then lets it go. Never waits for a
-/// pod. Thread-safe
-/// for different names; the queue never runs one name twice at once.
+/// pod. Thread-safe for different names; the queue never runs one name twice at once.
 class VolumeReconciler {
  public:
   VolumeReconciler(World& world, Attempts& attempts) : world_(world), attempts_(attempts) {}
