@@ -5,6 +5,11 @@ find_package(OpenSSL 3.0 REQUIRED)
 find_package(nlohmann_json 3.11 REQUIRED)
 find_package(fmt 9.1 REQUIRED)
 find_package(spdlog 1.10 REQUIRED)
+# Reads protobuf's wire format; headers only.
+find_path(PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
+add_library(protozero INTERFACE)
+target_include_directories(protozero SYSTEM INTERFACE "${PROTOZERO_INCLUDE}")
+target_compile_definitions(protozero INTERFACE PROTOZERO_USE_VIEW=std::string_view)
 # Linked in: a shared library costs more memory than the part of it that is used.
 find_path(YAML_CPP_INCLUDE yaml-cpp/yaml.h REQUIRED)
 find_library(YAML_CPP_LIBRARY NAMES libyaml-cpp.a yaml-cpp REQUIRED)

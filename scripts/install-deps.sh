@@ -9,7 +9,7 @@
 set -euo pipefail
 
 BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev libssl-dev libfmt-dev
-  libspdlog-dev libyaml-cpp-dev nlohmann-json3-dev prometheus-cpp-dev doctest-dev)
+  libspdlog-dev libyaml-cpp-dev libprotozero-dev nlohmann-json3-dev prometheus-cpp-dev doctest-dev)
 LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)

@@ -5,8 +5,9 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "k8s/frame_splitter.h"
 #include "k8s/json_reader.h"
-#include "k8s/line_splitter.h"
+#include "k8s/object_reader.h"
 #include "k8s/rate_limiter.h"
 
 namespace lpp::k8s {
@@ -22,10 +23,27 @@ constexpr std::chrono::seconds kCutRetryWait{1};
 // The server ends a watch itself; only a dead peer stays silent longer than that.
 constexpr std::chrono::seconds kWatchIdleMargin{5};
 
-constexpr std::string_view kMetadataList =
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
-constexpr std::string_view kMetadataObject =
-    "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
+constexpr std::string_view kJson = "application/json";
+constexpr std::string_view kProtobuf = "application/vnd.kubernetes.protobuf";
+
+/// The media types of an answer, the preferred first. `metadata_as` names the kind that stands for
+/// an object or a list when only metadata is wanted, or is empty.
+std::string accepted(bool protobuf, std::string_view metadata_as) {
+  std::string types;
+  const auto add = [&](std::string_view type) {
+    if (!types.empty()) types += ',';
+    types += type;
+    if (metadata_as.empty()) return;
+    types.append(";as=").append(metadata_as).append(";g=meta.k8s.io;v=v1");
+  };
+  if (protobuf) add(kProtobuf);
+  add(kJson);
+  if (!metadata_as.empty()) types.append(",").append(kJson);
+  return types;
+}
+
+constexpr std::string_view kMetadataObject = "PartialObjectMetadata";
+constexpr std::string_view kMetadataList = "PartialObjectMetadataList";
 
 bool succeeded(const Response& response) { return response.status >= 200 && response.status < 300; }
 
@@ -151,7 +169,8 @@ Result<Response> ApiClient::list_page(const Resource& resource, std::string_view
   query.add("continue", options.continue_token);
   if (options.continue_token.empty()) query.add("resourceVersion", options.resource_version);
   Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
-  if (options.metadata_only) request.accept = kMetadataList;
+  request.accept =
+      accepted(!options.projection.empty(), options.metadata_only ? kMetadataList : "");
   return call(std::move(request), std::max(options_.call_timeout, options_.list_timeout));
 }
 
@@ -186,7 +205,7 @@ Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view
 Result<json> ApiClient::create(const Resource& resource, std::string_view ns, const json& object,
                                Answer answer) {
   Request request = write_request("POST", collection_path(resource, ns), object);
-  if (answer == Answer::kMetadata) request.accept = kMetadataObject;
+  if (answer == Answer::kMetadata) request.accept = accepted(false, kMetadataObject);
   return parse_object(request, call(request, options_.call_timeout));
 }
 
@@ -200,14 +219,15 @@ Result<json> ApiClient::patch(const Resource& resource, const ObjectKey& key, Pa
                               const json& patch, std::string_view subresource, Answer answer) {
   Request request = write_request("PATCH", object_path(resource, key, subresource), patch,
                                   std::string(content_type_of(type)));
-  if (answer == Answer::kMetadata) request.accept = kMetadataObject;
+  if (answer == Answer::kMetadata) request.accept = accepted(false, kMetadataObject);
   return parse_object(request, call(request, options_.call_timeout));
 }
 
 Result<void> ApiClient::remove(const Resource& resource, const ObjectKey& key,
                                const DeleteOptions& options) {
   Request request{.method = "DELETE", .target = object_path(resource, key)};
-  request.accept = kMetadataObject;  // nobody looks at the answer: a short one will do
+  // Nobody looks at the answer: a short one will do.
+  request.accept = accepted(false, kMetadataObject);
   json preconditions = json::object();
   if (!options.uid.empty()) preconditions["uid"] = options.uid;
   if (!options.resource_version.empty()) {
@@ -243,7 +263,7 @@ Result<std::string> ApiClient::pod_log(const ObjectKey& pod, std::string_view co
 
 Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,
                               const WatchOptions& options,
-                              const std::function<bool(std::string_view)>& on_line,
+                              const std::function<bool(std::string_view)>& on_frame,
                               const std::stop_token& stop) {
   Query query;
   query.add("watch", "true")
@@ -253,7 +273,7 @@ Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,
       .add("labelSelector", options.label_selector)
       .add("fieldSelector", options.field_selector);
   Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
-  if (options.metadata_only) request.accept = kMetadataObject;
+  request.accept = accepted(options.protobuf, options.metadata_only ? kMetadataObject : "");
   request.timeout = options_.call_timeout;
   request.idle_timeout = options.timeout + kWatchIdleMargin;
 
@@ -263,24 +283,24 @@ Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,
   const std::stop_callback on_caller_stop(stop, forward);
   const std::stop_callback on_process_stop(options_.stop, forward);
 
-  LineSplitter lines;
-  auto outcome = LineSplitter::Outcome::kMore;
+  FrameSplitter frames;
+  auto outcome = FrameSplitter::Outcome::kMore;
   const auto sink = [&](std::string_view chunk) {
-    outcome = lines.feed(chunk, on_line);
-    return outcome == LineSplitter::Outcome::kMore;
+    outcome = frames.feed(chunk, on_frame);
+    return outcome == FrameSplitter::Outcome::kMore;
   };
   const auto result = transport_.stream(request, sink, either.get_token());
-  if (outcome == LineSplitter::Outcome::kTooLong) {
+  if (outcome == FrameSplitter::Outcome::kTooLong) {
     return Error{.code = ErrorCode::kInternal,
                  .message = fmt::format("watch {}: a frame is longer than {} MiB", request.target,
-                                        LineSplitter::kMaxLine >> 20U)};
+                                        FrameSplitter::kMaxFrame >> 20U)};
   }
   if (!result.ok()) return result.error();
   if (!succeeded(*result)) return error_from_response(*result);
-  if (outcome == LineSplitter::Outcome::kStopped || trim(lines.rest()).empty()) return {};
-  // A last frame may lack its newline; half a frame means that the stream was cut.
-  if (json::accept(lines.rest())) {
-    on_line(lines.rest());
+  if (outcome == FrameSplitter::Outcome::kStopped || trim(frames.rest()).empty()) return {};
+  // A last line may lack its end; half a frame means that the stream was cut.
+  if (json::accept(frames.rest())) {
+    on_frame(frames.rest());
     return {};
   }
   return Error{.code = ErrorCode::kUnavailable,

@@ -11,7 +11,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
-#include "k8s/json_reader.h"
+#include "k8s/projection.h"
 #include "k8s/resource.h"
 #include "k8s/transport.h"
 
@@ -26,7 +26,7 @@ struct ListOptions {
   std::string continue_token{};    // when set, resource_version is not sent
   std::string resource_version{};  // "" = consistent read, "0" = any cached state
   bool metadata_only = false;      // items are PartialObjectMetadata
-  Projection projection{};         // of the items of list_each()
+  Projection projection{};         // of the items of list_each(); with one they may be protobuf
 };
 
 struct WatchOptions {
@@ -35,6 +35,7 @@ struct WatchOptions {
   std::string resource_version{};
   std::chrono::seconds timeout{300};  // the server ends the watch after this
   bool metadata_only = false;
+  bool protobuf = false;  // frames may be protobuf: for read_frame()
 };
 
 struct DeleteOptions {
@@ -101,10 +102,10 @@ class ApiClient {
   Result<std::string> pod_log(const ObjectKey& pod, std::string_view container, int tail_lines,
                               int limit_bytes);
 
-  /// One watch request; `on_line` receives each frame (one JSON text) until it returns false, the
-  /// server ends the watch (ok), or an error occurs. The stop token ends it in milliseconds.
+  /// One watch request; `on_frame` receives each frame until it returns false, the server ends the
+  /// watch (ok), or an error occurs. The stop token ends it in milliseconds.
   Result<void> watch(const Resource& resource, std::string_view ns, const WatchOptions& options,
-                     const std::function<bool(std::string_view)>& on_line,
+                     const std::function<bool(std::string_view)>& on_frame,
                      const std::stop_token& stop);
 
  private:
@@ -118,7 +119,11 @@ class ApiClient {
   const Options options_;
 };
 
-/// The Error for an HTTP answer that is not 2xx; understands Status bodies, plain text and HTML.
+/// What is looked at of a Status.
+Projection status_fields();
+
+/// The Error for an HTTP answer that is not 2xx; understands Status bodies (JSON or protobuf),
+/// plain text and HTML.
 Error error_from_response(const Response& response);
 
 }  // namespace lpp::k8s

@@ -1,8 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
 #include "k8s/api_client.h"
+#include "k8s/protobuf_reader.h"
 
 namespace lpp::k8s {
 
@@ -29,7 +31,8 @@ std::string string_or_empty(const json& object, const char* key) {
 
 Status parse_status(const std::string& body) {
   Status status;
-  const json object = json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const json object = is_protobuf(body) ? read_protobuf(body, status_fields())
+                                        : json::parse(body, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object() || string_or_empty(object, "kind") != "Status") return status;
   status.found = true;
   status.message = string_or_empty(object, "message");
@@ -129,6 +132,19 @@ std::string message_of(const Response& response, const Status& status) {
 }
 
 }  // namespace
+
+Projection status_fields() {
+  using enum FieldType;
+  static constexpr auto kCause = std::to_array<ReadField>({{"reason", 1}, {"message", 2}});
+  static constexpr auto kDetails = std::to_array<ReadField>(
+      {{"causes", 4, kObjects, kCause}, {"retryAfterSeconds", 5, kInteger}});
+  static constexpr auto kStatus = std::to_array<ReadField>({{"kind"},
+                                                            {"message", 3},
+                                                            {"reason", 4},
+                                                            {"details", 5, kObject, kDetails},
+                                                            {"code", 6, kInteger}});
+  return kStatus;
+}
 
 Error error_from_response(const Response& response) {
   const Status status = parse_status(response.body);

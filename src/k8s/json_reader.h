@@ -2,9 +2,10 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <span>
 #include <string>
 #include <string_view>
+
+#include "k8s/projection.h"
 
 namespace lpp::k8s {
 
@@ -12,29 +13,19 @@ namespace lpp::k8s {
 /// "managedFields", a third of an object, are left out and not looked at, be they JSON or not. Free
 /// functions without state; they never throw.
 
-/// A field that is looked at, and which ones inside of it: none means all of them. The elements of
-/// a list are taken like the field itself.
-struct ReadField {
-  std::string_view name;
-  std::span<const ReadField> inside{};
-};
-/// What is looked at of an object. Everything else is left out, and costs little more than finding
-/// its end. Empty means all. The fields must outlive the call.
-using Projection = std::span<const ReadField>;
-
 /// A JSON text as a value; discarded (is_discarded()) when it is not JSON or nested too deeply.
 nlohmann::json read_json(std::string_view text, Projection projection = {});
 
-/// Reads a frame of a watch; `projection` is that of its "object".
-nlohmann::json read_frame(std::string_view text, Projection projection);
+/// A frame of a watch; `projection` is that of its "object".
+nlohmann::json read_json_frame(std::string_view text, Projection projection);
 
 /// Reads a list. Each element of "items" goes to `on_item` as soon as it is complete and is then
 /// dropped; the list without its items is returned, discarded when the text is not JSON (some
 /// items may have been delivered by then). "items" that is not an array stays in the result.
 /// `projection` is that of the items; with one, only "metadata" of the list itself is kept.
-nlohmann::json read_list(std::string_view text,
-                         const std::function<void(const nlohmann::json&)>& on_item,
-                         Projection projection = {});
+nlohmann::json read_json_list(std::string_view text,
+                              const std::function<void(const nlohmann::json&)>& on_item,
+                              Projection projection = {});
 
 /// The string in object[outer][inner], or "" when anything on the way is missing.
 std::string nested_text(const nlohmann::json& object, const char* outer, const char* inner);

@@ -155,69 +155,105 @@ class Fields {
   std::optional<Error>& error_;
 };
 
-// What the decoders below look at; what they get is read with these (fields_of()).
+// What the decoders below look at, by its names in JSON and its numbers in the files
+// generated.proto of k8s.io/api and k8s.io/apimachinery. Objects arrive with these fields only.
 
-constexpr std::array kMetaFields = std::to_array<ReadField>({{"name"},
-                                                             {"namespace"},
-                                                             {"uid"},
-                                                             {"resourceVersion"},
-                                                             {"generateName"},
-                                                             {"creationTimestamp"},
-                                                             {"deletionTimestamp"},
-                                                             {"labels"},
-                                                             {"annotations"},
-                                                             {"finalizers"},
-                                                             {"ownerReferences"}});
-constexpr std::array kPhaseField = std::to_array<ReadField>({{"phase"}});
+using enum FieldType;
 
-constexpr std::array kClaimSpecFields = std::to_array<ReadField>({{"storageClassName"},
-                                                                  {"volumeName"},
-                                                                  {"volumeMode"},
-                                                                  {"resources"},
-                                                                  {"accessModes"},
-                                                                  {"selector"},
-                                                                  {"dataSource"},
-                                                                  {"dataSourceRef"}});
-constexpr std::array kClaimFields = std::to_array<ReadField>(
-    {{"metadata", kMetaFields}, {"spec", kClaimSpecFields}, {"status", kPhaseField}});
+constexpr std::array kOwnerFields =
+    std::to_array<ReadField>({{"kind", 1}, {"name", 3}, {"uid", 4}, {"apiVersion", 5}});
+constexpr std::array kMetaFields =
+    std::to_array<ReadField>({{"name", 1},
+                              {"generateName", 2},
+                              {"namespace", 3},
+                              {"uid", 5},
+                              {"resourceVersion", 6},
+                              {"creationTimestamp", 8, kTime},
+                              {"deletionTimestamp", 9, kTime},
+                              {"labels", 11, kTextMap},
+                              {"annotations", 12, kTextMap},
+                              {"ownerReferences", 13, kObjects, kOwnerFields},
+                              {"finalizers", 14, kTexts}});
+constexpr std::array kPhaseField = std::to_array<ReadField>({{"phase", 1}});
 
+constexpr std::array kResourceFields = std::to_array<ReadField>({{"requests", 2, kQuantityMap}});
+constexpr std::array kDataSourceFields = std::to_array<ReadField>({{"kind", 2}, {"name", 3}});
+constexpr std::array kClaimSpecFields =
+    std::to_array<ReadField>({{"accessModes", 1, kTexts},
+                              {"resources", 2, kObject, kResourceFields},
+                              {"volumeName", 3},
+                              {"selector", 4, kObject},
+                              {"storageClassName", 5},
+                              {"volumeMode", 6},
+                              {"dataSource", 7, kObject, kDataSourceFields},
+                              {"dataSourceRef", 8, kObject, kDataSourceFields}});
+constexpr std::array kClaimFields =
+    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
+                              {"spec", 2, kObject, kClaimSpecFields},
+                              {"status", 3, kObject, kPhaseField}});
+
+constexpr std::array kPathField = std::to_array<ReadField>({{"path", 1}});
+constexpr std::array kClaimRefFields =
+    std::to_array<ReadField>({{"namespace", 2}, {"name", 3}, {"uid", 4}});
+constexpr std::array kRequirementFields =
+    std::to_array<ReadField>({{"key", 1}, {"operator", 2}, {"values", 3, kTexts}});
+constexpr std::array kTermFields =
+    std::to_array<ReadField>({{"matchExpressions", 1, kObjects, kRequirementFields},
+                              {"matchFields", 2, kObjects, kRequirementFields}});
+constexpr std::array kSelectorFields =
+    std::to_array<ReadField>({{"nodeSelectorTerms", 1, kObjects, kTermFields}});
+constexpr std::array kAffinityFields =
+    std::to_array<ReadField>({{"required", 1, kObject, kSelectorFields}});
+constexpr std::uint32_t kVolumeSource = 2;  // what hostPath and local are kept in
 constexpr std::array kVolumeSpecFields =
-    std::to_array<ReadField>({{"claimRef"},
-                              {"storageClassName"},
-                              {"persistentVolumeReclaimPolicy"},
-                              {"capacity"},
-                              {"accessModes"},
-                              {"hostPath"},
-                              {"local"},
-                              {"nodeAffinity"}});
-constexpr std::array kVolumeFields = std::to_array<ReadField>(
-    {{"metadata", kMetaFields}, {"spec", kVolumeSpecFields}, {"status", kPhaseField}});
+    std::to_array<ReadField>({{"capacity", 1, kQuantityMap},
+                              {"hostPath", 3, kObject, kPathField, kVolumeSource},
+                              {"local", 20, kObject, kPathField, kVolumeSource},
+                              {"accessModes", 3, kTexts},
+                              {"claimRef", 4, kObject, kClaimRefFields},
+                              {"persistentVolumeReclaimPolicy", 5},
+                              {"storageClassName", 6},
+                              {"nodeAffinity", 9, kObject, kAffinityFields}});
+constexpr std::array kVolumeFields =
+    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
+                              {"spec", 2, kObject, kVolumeSpecFields},
+                              {"status", 3, kObject, kPhaseField}});
 
-constexpr std::array kStorageClassFields = std::to_array<ReadField>({{"metadata", kMetaFields},
-                                                                     {"provisioner"},
-                                                                     {"reclaimPolicy"},
-                                                                     {"volumeBindingMode"},
-                                                                     {"parameters"},
-                                                                     {"mountOptions"}});
+constexpr std::array kStorageClassFields =
+    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
+                              {"provisioner", 2},
+                              {"parameters", 3, kTextMap},
+                              {"reclaimPolicy", 4},
+                              {"mountOptions", 5, kTexts},
+                              {"volumeBindingMode", 7}});
 
-constexpr std::array kNodeFields = std::to_array<ReadField>({{"metadata", kMetaFields}});
+constexpr std::array kNodeFields =
+    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields}});
 
-constexpr std::array kPodSpecFields = std::to_array<ReadField>({{"nodeName"}});
-constexpr std::array kContainerStatusFields = std::to_array<ReadField>({{"name"}, {"state"}});
+constexpr std::array kPodSpecFields = std::to_array<ReadField>({{"nodeName", 10}});
+constexpr std::array kWaitingFields = std::to_array<ReadField>({{"reason", 1}, {"message", 2}});
+constexpr std::array kTerminatedFields =
+    std::to_array<ReadField>({{"exitCode", 1, kInteger}, {"reason", 3}, {"message", 4}});
+constexpr std::array kStateFields = std::to_array<ReadField>(
+    {{"waiting", 1, kObject, kWaitingFields}, {"terminated", 3, kObject, kTerminatedFields}});
+constexpr std::array kContainerStatusFields =
+    std::to_array<ReadField>({{"name", 1}, {"state", 2, kObject, kStateFields}});
 constexpr std::array kConditionFields =
-    std::to_array<ReadField>({{"type"}, {"status"}, {"reason"}, {"message"}});
+    std::to_array<ReadField>({{"type", 1}, {"status", 2}, {"reason", 5}, {"message", 6}});
 constexpr std::array kPodStatusFields =
-    std::to_array<ReadField>({{"phase"},
-                              {"reason"},
-                              {"message"},
-                              {"initContainerStatuses", kContainerStatusFields},
-                              {"containerStatuses", kContainerStatusFields},
-                              {"conditions", kConditionFields}});
-constexpr std::array kPodFields = std::to_array<ReadField>(
-    {{"metadata", kMetaFields}, {"spec", kPodSpecFields}, {"status", kPodStatusFields}});
+    std::to_array<ReadField>({{"phase", 1},
+                              {"conditions", 2, kObjects, kConditionFields},
+                              {"message", 3},
+                              {"reason", 4},
+                              {"containerStatuses", 8, kObjects, kContainerStatusFields},
+                              {"initContainerStatuses", 10, kObjects, kContainerStatusFields}});
+constexpr std::array kPodFields =
+    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
+                              {"spec", 2, kObject, kPodSpecFields},
+                              {"status", 3, kObject, kPodStatusFields}});
 
 constexpr std::array kConfigMapFields =
-    std::to_array<ReadField>({{"metadata", kMetaFields}, {"data"}});
+    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields}, {"data", 2, kTextMap}});
 
 ObjectMeta decode_meta(const Fields& root) {
   const Fields fields = root.object("metadata");

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "k8s/json_reader.h"
+#include "k8s/object_reader.h"
 
 namespace lpp::k8s {
 
@@ -28,10 +29,10 @@ constexpr std::size_t kWatchTimeoutSpread = 301;
 
 constexpr std::string_view kFrameReason = "BadFrame";
 
-Error bad_frame(std::string_view why, std::string_view line) {
+Error bad_frame(std::string_view why, std::string_view bytes) {
   return Error{
       .code = ErrorCode::kInternal,
-      .message = fmt::format("{}: {}", why, log::quoted(truncate_utf8(line.substr(0, 200), 120))),
+      .message = fmt::format("{}: {}", why, log::quoted(truncate_utf8(bytes.substr(0, 200), 120))),
       .reason = std::string(kFrameReason)};
 }
 
@@ -158,11 +159,12 @@ Duration Reflector::watch(const std::stop_token& stop) {
       .field_selector = options_.field_selector,
       .resource_version = resource_version_,
       .timeout = kMinWatchTimeout + seconds(random_below(kWatchTimeoutSpread)),
-      .metadata_only = options_.metadata_only};
+      .metadata_only = options_.metadata_only,
+      .protobuf = !options_.projection.empty()};
   const TimePoint started = clock_.now();
   const auto result = client_.watch(
       options_.resource, options_.ns, options,
-      [this](std::string_view line) { return on_frame(line); }, stop);
+      [this](std::string_view frame) { return on_frame(frame); }, stop);
   const Duration lived = clock_.now() - started;
   if (stop.stop_requested()) return Duration::zero();
   if (frame_error_) return watch_failed(*frame_error_, /*from_frame=*/true, lived);
@@ -203,14 +205,14 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
   return report("watch", error, next_backoff(error));
 }
 
-bool Reflector::on_frame(std::string_view line) {
-  if (trim(line).empty()) return true;
-  const json frame = read_frame(line, options_.projection);
+bool Reflector::on_frame(std::string_view bytes) {
+  if (trim(bytes).empty()) return true;
+  const json frame = read_frame(bytes, options_.projection);
   const auto refuse = [&](std::string_view why) {
-    frame_error_ = bad_frame(why, line);
+    frame_error_ = bad_frame(why, bytes);
     return false;
   };
-  if (!frame.is_object()) return refuse("a frame is not a JSON object");
+  if (!frame.is_object()) return refuse("a frame cannot be read");
   const auto type_field = frame.find("type");
   const auto object = frame.find("object");
   if (type_field == frame.end() || !type_field->is_string() || object == frame.end() ||
@@ -219,7 +221,7 @@ bool Reflector::on_frame(std::string_view line) {
   }
   const std::string& type = type_field->get_ref<const std::string&>();
   if (type == "ERROR") {
-    frame_error_ = error_from_status(read_json(line)["object"]);
+    frame_error_ = error_from_status(read_frame(bytes, status_fields())["object"]);
     return false;
   }
   std::string version = nested_text(*object, "metadata", "resourceVersion");

@@ -82,7 +82,7 @@ class Reflector {
 
   Duration watch(const std::stop_token& stop);
   /// Handles one frame; false ends the watch.
-  bool on_frame(std::string_view line);
+  bool on_frame(std::string_view bytes);
   Duration watch_failed(const Error& error, bool from_frame, Duration lived);
 
   /// Notes that the server was heard, and that the sink has what arrived.

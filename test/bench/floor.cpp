@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "helperpod/manifest.h"
+#include "k8s/objects.h"
 
 namespace lpp::bench {
 
@@ -72,9 +73,16 @@ Floor::Floor(k8s::ApiClient& client, Clock& clock, FloorOptions options)
     reflectors_.push_back(
         std::make_unique<k8s::Reflector>(client_, clock, reflector, *sinks_.back()));
   };
-  watch({.resource = k8s::kPersistentVolumeClaims}, &Floor::claim_seen);
-  watch({.resource = k8s::kPersistentVolumes}, &Floor::volume_seen);
-  watch({.resource = k8s::kPods, .ns = options_.helper_ns, .label_selector = kLabel},
+  watch({.resource = k8s::kPersistentVolumeClaims,
+         .projection = k8s::fields_of<k8s::PersistentVolumeClaim>()},
+        &Floor::claim_seen);
+  watch(
+      {.resource = k8s::kPersistentVolumes, .projection = k8s::fields_of<k8s::PersistentVolume>()},
+      &Floor::volume_seen);
+  watch({.resource = k8s::kPods,
+         .ns = options_.helper_ns,
+         .label_selector = kLabel,
+         .projection = k8s::fields_of<k8s::Pod>()},
         &Floor::pod_seen);
 }
 

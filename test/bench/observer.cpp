@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "k8s/objects.h"
+
 namespace lpp::bench {
 
 namespace {
@@ -41,11 +43,20 @@ class Observer::Sink final : public k8s::ReflectorSink {
 Observer::Observer(k8s::ApiClient& client, Clock& clock, const std::string& ns,
                    const std::string& helper_ns)
     : clock_(clock), ns_(ns) {
-  add_watch(client, {.resource = k8s::kPersistentVolumeClaims, .ns = ns},
+  add_watch(client,
+            {.resource = k8s::kPersistentVolumeClaims,
+             .ns = ns,
+             .projection = k8s::fields_of<k8s::PersistentVolumeClaim>()},
             [this](const json& object, bool exists) { claim_seen(object, exists); });
-  add_watch(client, {.resource = k8s::kPersistentVolumes},
-            [this](const json& object, bool exists) { volume_seen(object, exists); });
-  add_watch(client, {.resource = k8s::kPods, .ns = helper_ns, .metadata_only = true},
+  add_watch(
+      client,
+      {.resource = k8s::kPersistentVolumes, .projection = k8s::fields_of<k8s::PersistentVolume>()},
+      [this](const json& object, bool exists) { volume_seen(object, exists); });
+  add_watch(client,
+            {.resource = k8s::kPods,
+             .ns = helper_ns,
+             .metadata_only = true,
+             .projection = k8s::fields_of<k8s::Node>()},
             [this](const json& object, bool exists) { pod_seen(object, exists); });
 }
 

@@ -1,5 +1,6 @@
 #include "hollow/hollow_pods.h"
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -14,6 +15,21 @@ using nlohmann::json;
 std::set<std::string> as_set(const std::vector<std::string>& names) {
   return {names.begin(), names.end()};
 }
+
+// What is looked at of a pod. As a real kubelet does, it is read as protobuf.
+using enum k8s::FieldType;
+constexpr auto kMetaFields = std::to_array<k8s::ReadField>({{"name", 1},
+                                                            {"namespace", 3},
+                                                            {"uid", 5},
+                                                            {"resourceVersion", 6},
+                                                            {"deletionTimestamp", 9, kTime}});
+constexpr auto kContainerFields = std::to_array<k8s::ReadField>({{"name", 1}, {"image", 2}});
+constexpr auto kSpecFields = std::to_array<k8s::ReadField>(
+    {{"containers", 2, kObjects, kContainerFields}, {"restartPolicy", 3}, {"nodeName", 10}});
+constexpr auto kStatusFields = std::to_array<k8s::ReadField>({{"phase", 1}});
+constexpr auto kPodFields = std::to_array<k8s::ReadField>({{"metadata", 1, kObject, kMetaFields},
+                                                           {"spec", 2, kObject, kSpecFields},
+                                                           {"status", 3, kObject, kStatusFields}});
 
 json container_state(const char* phase, const std::string& now) {
   if (std::string_view(phase) == "Running") return {{"running", {{"startedAt", now}}}};
@@ -38,7 +54,10 @@ Pods::Pods(k8s::ApiClient& client, Clock& clock, const Options& options)
       options_(options),
       nodes_(as_set(node_names(options))),
       reflector_(client, clock,
-                 {.resource = k8s::kPods, .field_selector = "spec.nodeName!=", .page_size = 1000},
+                 {.resource = k8s::kPods,
+                  .field_selector = "spec.nodeName!=",
+                  .page_size = 1000,
+                  .projection = kPodFields},
                  *this) {}
 
 Pods::~Pods() { stop(); }

@@ -102,7 +102,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     require_same<lpp::k8s::ConfigMap>(line, all);
   }
   std::size_t items = 0;
-  const json list = lpp::k8s::read_list(stream, [&](const json& item) {
+  const json list = lpp::k8s::read_json_list(stream, [&](const json& item) {
     ++items;
     decode_all(item);
   });

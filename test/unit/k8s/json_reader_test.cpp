@@ -19,7 +19,7 @@ struct Read {
 
 Read read(const std::string& text) {
   Read result;
-  result.rest = read_list(text, [&](const json& item) { result.items.push_back(item); });
+  result.rest = read_json_list(text, [&](const json& item) { result.items.push_back(item); });
   return result;
 }
 
@@ -66,8 +66,9 @@ TEST_CASE("read_json refuses what is not JSON, cut short, or nested without end"
 TEST_CASE("with a projection, what is not in it is left out") {
   static constexpr ReadField kMeta[] = {{"name"}, {"labels"}};
   static constexpr ReadField kStates[] = {{"state"}};
-  static constexpr ReadField kStatus[] = {{"phase"}, {"states", kStates}};
-  static constexpr ReadField kFields[] = {{"metadata", kMeta}, {"status", kStatus}};
+  static constexpr ReadField kStatus[] = {{"phase"}, {"states", 0, FieldType::kObject, kStates}};
+  static constexpr ReadField kFields[] = {{"metadata", 0, FieldType::kObject, kMeta},
+                                          {"status", 0, FieldType::kObject, kStatus}};
   struct Row {
     const char* text;
     const char* left;
@@ -93,11 +94,12 @@ TEST_CASE("with a projection, what is not in it is left out") {
     CAPTURE(row.text);
     CHECK(read_json(row.text, kFields) == json::parse(row.left));
     const std::string frame = R"({"type":"ADDED","more":1,"object":)" + std::string(row.text) + "}";
-    CHECK(read_frame(frame, kFields) == json{{"type", "ADDED"}, {"object", json::parse(row.left)}});
+    CHECK(read_json_frame(frame, kFields) ==
+          json{{"type", "ADDED"}, {"object", json::parse(row.left)}});
     std::vector<json> items;
-    const json rest = read_list(R"({"kind":"L","metadata":{"continue":"c"},"items":[)" +
-                                    std::string(row.text) + "," + row.text + "]}",
-                                [&](const json& item) { items.push_back(item); }, kFields);
+    const json rest = read_json_list(R"({"kind":"L","metadata":{"continue":"c"},"items":[)" +
+                                         std::string(row.text) + "," + row.text + "]}",
+                                     [&](const json& item) { items.push_back(item); }, kFields);
     CHECK(rest == json{{"metadata", {{"continue", "c"}}}, {"items", json::array()}});
     if (row.text[0] != '[') {
       CHECK(items == std::vector<json>{json::parse(row.left), json::parse(row.left)});
@@ -136,7 +138,7 @@ TEST_CASE("with a projection, what is read must still be JSON") {
   CHECK(read_json(R"({"name":)" + std::string(100'000, '[') + "}", kFields).is_discarded());
 }
 
-TEST_CASE("read_list hands over each item and keeps the rest of the list") {
+TEST_CASE("read_json_list hands over each item and keeps the rest of the list") {
   const auto list = read(
       R"({"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"items":[)"
       R"({"metadata":{"name":"a","managedFields":[{}]},"spec":{"items":[1,2]}},{"metadata":{"name":"b"}},3,[4]]})");
@@ -150,7 +152,7 @@ TEST_CASE("read_list hands over each item and keeps the rest of the list") {
   CHECK(list.items[3] == json::parse("[4]"));
 }
 
-TEST_CASE("read_list leaves alone what is called items and is not the list") {
+TEST_CASE("read_json_list leaves alone what is called items and is not the list") {
   CHECK(read(R"({"items":{"a":1}})").rest == json::parse(R"({"items":{"a":1}})"));
   CHECK(read(R"({"items":null})").rest == json::parse(R"({"items":null})"));
   const auto inner = read(R"({"metadata":{"items":[1]},"other":[2],"items":[]})");
@@ -159,7 +161,7 @@ TEST_CASE("read_list leaves alone what is called items and is not the list") {
   CHECK(read(R"([{"items":[1]}])").items.empty());
 }
 
-TEST_CASE("read_list says that a list is cut short, whatever it delivered before") {
+TEST_CASE("read_json_list says that a list is cut short, whatever it delivered before") {
   const auto cut = read(R"({"items":[{"a":1},{"b":)");
   CHECK(cut.rest.is_discarded());
   CHECK(cut.items.size() == 1);
