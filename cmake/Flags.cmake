@@ -11,7 +11,7 @@ target_compile_options(
             -Wnon-virtual-dtor
             -Woverloaded-virtual
             $<$<CXX_COMPILER_ID:GNU>:-Wsuggest-override;-Wduplicated-cond;-Wlogical-op>
-            $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>
+            $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety;-Wreserved-identifier>
             $<$<BOOL:${LPP_WARNINGS_AS_ERRORS}>:-Werror>)
 
 add_library(lpp_sanitizers INTERFACE)
