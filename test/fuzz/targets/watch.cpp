@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "helperpod/manifest.h"
+#include "k8s/frame_splitter.h"
 #include "k8s/json_reader.h"
-#include "k8s/line_splitter.h"
 #include "k8s/objects.h"
 #include "property.h"
 
@@ -19,13 +19,13 @@ using nlohmann::json;
 
 std::vector<std::string> lines_of(std::string_view stream, std::size_t step) {
   std::vector<std::string> lines;
-  lpp::k8s::LineSplitter splitter(1 << 16);
+  lpp::k8s::FrameSplitter splitter(1 << 16);
   while (!stream.empty()) {
-    const auto outcome = splitter.feed(stream.substr(0, step), [&](std::string_view line) {
-      lines.emplace_back(line);
+    const auto outcome = splitter.feed(stream.substr(0, step), [&](std::string_view frame) {
+      lines.emplace_back(frame);
       return true;
     });
-    if (outcome != lpp::k8s::LineSplitter::Outcome::kMore) break;
+    if (outcome != lpp::k8s::FrameSplitter::Outcome::kMore) break;
     stream.remove_prefix(std::min(step, stream.size()));
   }
   return lines;
