@@ -16,6 +16,7 @@
 #include "k8s/dial.h"
 #include "k8s/proxy.h"
 #include "k8s/tls_context.h"
+#include "k8s/wire_stream.h"
 
 namespace lpp::k8s {
 
@@ -48,6 +49,7 @@ class Connection {
 
   /// False when the other end has closed it or sent something unasked for.
   bool quiet() const {
+    if (!drained_) return false;
     pollfd entry{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     return socket_.get() >= 0 && ::poll(&entry, 1, 0) == 0;
   }
@@ -81,6 +83,7 @@ class Connection {
   /// A socket for the library, which closes it; a duplicate stays here for the guard.
   int connect() {
     reused_ = false;
+    drained_ = true;
     socket_.reset();
     auto fd = dial(target_, clock_, *call_);
     if (!fd.ok()) {
@@ -92,6 +95,14 @@ class Connection {
     return fd->release();
   }
 
+  /// Lets the library send a request and receive its answer on an open connection.
+  bool exchange(int socket, SSL* ssl, const std::function<bool(httplib::Stream&)>& use) {
+    WireStream stream(socket, ssl);
+    const bool done = use(stream);
+    drained_ = stream.is_drained();
+    return done;
+  }
+
  private:
   const DialTarget target_;
   const std::shared_ptr<const TlsContext> tls_;  // null for http
@@ -99,6 +110,7 @@ class Connection {
   CallGuard::Call* call_ = nullptr;
   UniqueFd socket_;
   bool reused_ = false;
+  bool drained_ = true;  // nothing came after the last answer
   std::optional<Error> connect_error_;
   std::string verify_error_;
   std::string tls_error_;
@@ -142,6 +154,11 @@ class HttplibConnection final : public Connection {
       if (socket.sock >= 0) return true;
       error = httplib::Error::Connection;
       return false;
+    }
+
+    bool process_socket(const httplib::ClientImpl::Socket& socket,
+                        std::function<bool(httplib::Stream&)> use) override {
+      return owner_.exchange(socket.sock, socket.ssl, use);
     }
 
     HttplibConnection& owner_;

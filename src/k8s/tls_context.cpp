@@ -123,6 +123,7 @@ Result<void> TlsContext::configure(ssl_ctx_st* ctx, std::string* verify_error) c
   SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
   // Most connections wait most of the time, and their two buffers are 33 KiB.
   SSL_CTX_set_mode(ctx, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_read_ahead(ctx, 1);  // a record in one system call instead of two
   SSL_CTX_set_ex_data(ctx, verify_error_index(), verify_error);
   if (!input_.insecure) {
     SSL_CTX_set1_cert_store(ctx, parts_->trusted.get());
