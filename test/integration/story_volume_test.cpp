@@ -10,7 +10,10 @@ namespace lpp::testing {
 namespace {
 
 TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both go again") {
-  StoryBed story;
+  bool protobuf = true;
+  SUBCASE("read as protobuf") {}
+  SUBCASE("read as JSON, from an API server that has nothing else") { protobuf = false; }
+  StoryBed story({}, {.manifest = LPP_MANIFEST, .protobuf = protobuf});
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};

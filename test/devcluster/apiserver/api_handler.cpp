@@ -3,6 +3,7 @@
 #include "base/strings.h"
 #include "devcluster/apiserver/discovery.h"
 #include "devcluster/apiserver/protobuf.h"
+#include "devcluster/apiserver/protobuf_writer.h"
 #include "devcluster/apiserver/status.h"
 #include "devcluster/apiserver/table.h"
 
@@ -93,6 +94,9 @@ void ApiHandler::handle(const HttpRequest& request, HttpExchange& exchange) {
                     .name = call.path.name,
                     .user_agent = request.header("user-agent")};
   if (call.path.info != nullptr) call.operation.resource = call.path.info->plural;
+  call.wanted = wanted_of(request.header("accept"),
+                          call.path.info != nullptr ? call.path.info->kind : std::string(),
+                          options_.protobuf);
   const bool open = request.path == "/healthz" || request.path == "/readyz" ||
                     request.path == "/livez" || request.path == "/version";
   const auto user = tokens_.user_of(bearer_token(request));
@@ -116,7 +120,7 @@ void ApiHandler::handle(const HttpRequest& request, HttpExchange& exchange) {
           .code = 404, .body = "404 page not found\n", .content_type = "text/plain; charset=utf-8"};
   }
   record(call, answer->code);
-  respond(exchange, *answer);
+  respond(call, std::move(*answer));
 }
 
 std::optional<ApiHandler::Answer> ApiHandler::answer_fixed(const HttpRequest& request) const {
@@ -152,12 +156,11 @@ void ApiHandler::handle_resource(Call& call) {
       call.operation.name = text_at(call.body, {"metadata", "generateName"});
     }
   }
-  call.shape = shape_of(call.request.header("accept"));
   std::vector<FaultAction> later;
   if (!strike_before(call, later)) return;
   if (const auto refused = refusal(call)) {
     record(call, refused->code);
-    return respond(call.exchange, plain(*refused));
+    return respond(call, plain(*refused));
   }
   if (call.verb == "watch") return watch(call, later);
   if (call.verb == "get" && call.path.info->plural == "pods" && call.path.subresource == "log") {
@@ -169,7 +172,7 @@ void ApiHandler::handle_resource(Call& call) {
     return;
   }
   record(call, answer.code);
-  respond(call.exchange, answer);
+  respond(call, answer);
 }
 
 std::optional<Reply> ApiHandler::refusal(const Call& call) {
@@ -217,18 +220,19 @@ bool ApiHandler::strike_before(Call& call, std::vector<FaultAction>& later) {
         auto answer = plain(fault_status(action.code, action.reason, "", action.retry_after));
         answer.retry_after = action.retry_after;
         record(call, action.code);
-        respond(call.exchange, answer);
+        respond(call, answer);
         return false;
       }
       case Kind::kExpire: {
         const Reply status = watch_expired(0, registry_.resource_version());
         Answer answer = plain(status);
         if (call.verb == "watch") {
-          answer.code = 200;
-          answer.body = R"({"type":"ERROR","object":)" + dump(*status.body) + "}\n";
+          answer = {.body = frame(call, "ERROR", *status.body),
+                    .content_type = std::string(call.wanted.protobuf ? kProtobufWatchType
+                                                                     : "application/json")};
         }
         record(call, answer.code);
-        respond(call.exchange, answer);
+        respond(call, answer);
         return false;
       }
       case Kind::kCutBefore:
@@ -296,7 +300,7 @@ Reply ApiHandler::check_body(Call& call) const {
 }
 
 ApiHandler::Answer ApiHandler::run_verb(Call& call) {
-  if (call.shape == Shape::kUnsupported) {
+  if (call.wanted.shape == Shape::kUnsupported) {
     return plain(make_status(406, "NotAcceptable",
                              "only the following media types are accepted: application/json"));
   }
@@ -330,14 +334,22 @@ ApiHandler::Answer ApiHandler::list(Call& call) {
     return answer;
   }
   const Json metadata = list_metadata(reply);
-  if (call.shape == Shape::kTable) {
+  if (call.wanted.shape == Shape::kTable) {
     Json table = make_table(*call.path.info, reply.items, table_objects(call.request),
                             std::chrono::system_clock::now());
     table["metadata"] = metadata;
     return Answer{.body = dump(table) + "\n"};
   }
-  return Answer{.body =
-                    list_text(*call.path.info, reply, metadata, call.shape == Shape::kMetadata)};
+  const bool only_metadata = call.wanted.shape == Shape::kMetadata;
+  if (call.wanted.protobuf) {
+    const auto& info = *call.path.info;
+    auto bytes =
+        only_metadata
+            ? protobuf_list("PartialObjectMetadata", "meta.k8s.io/v1", metadata, reply.items)
+            : protobuf_list(info.kind, info.api_version(), metadata, reply.items);
+    if (bytes) return Answer{.body = *std::move(bytes), .content_type = std::string(kProtobufType)};
+  }
+  return Answer{.body = list_text(*call.path.info, reply, metadata, only_metadata)};
 }
 
 ApiHandler::Answer ApiHandler::create(Call& call) {
@@ -436,23 +448,23 @@ std::optional<ApiHandler::Answer> ApiHandler::answer_review(const HttpRequest& r
 }
 
 ApiHandler::Answer ApiHandler::shaped(const Call& call, const Reply& reply) const {
-  if (!reply.ok() || text_at(*reply.body, {"kind"}) == "Status" || call.shape == Shape::kObject) {
+  if (!reply.ok() || text_at(*reply.body, {"kind"}) == "Status" ||
+      call.wanted.shape == Shape::kObject) {
     return plain(reply);
   }
-  Answer answer{.code = reply.code};
-  if (call.shape == Shape::kMetadata) {
-    answer.body = dump(metadata_only(*reply.body)) + "\n";
-  } else {
-    Json table = make_table(*call.path.info, {reply.body}, table_objects(call.request),
-                            std::chrono::system_clock::now());
-    table["metadata"]["resourceVersion"] = text_at(*reply.body, {"metadata", "resourceVersion"});
-    answer.body = dump(table) + "\n";
+  if (call.wanted.shape == Shape::kMetadata) {
+    return plain({reply.code, std::make_shared<const Json>(metadata_only(*reply.body))});
   }
+  Answer answer{.code = reply.code};
+  Json table = make_table(*call.path.info, {reply.body}, table_objects(call.request),
+                          std::chrono::system_clock::now());
+  table["metadata"]["resourceVersion"] = text_at(*reply.body, {"metadata", "resourceVersion"});
+  answer.body = dump(table) + "\n";
   return answer;
 }
 
 ApiHandler::Answer ApiHandler::plain(const Reply& reply) {
-  return Answer{.code = reply.code, .body = dump(*reply.body) + "\n"};
+  return Answer{.code = reply.code, .object = reply.body};
 }
 
 void ApiHandler::record(const Call& call, int code) {
@@ -469,12 +481,19 @@ void ApiHandler::record(const Call& call, int code) {
                  .time = std::chrono::steady_clock::now()});
 }
 
-void ApiHandler::respond(HttpExchange& exchange, const Answer& answer) {
+void ApiHandler::respond(const Call& call, Answer answer) {
+  if (answer.object != nullptr) {
+    const bool status = text_at(*answer.object, {"kind"}) == "Status";
+    const bool wanted = status ? call.wanted.status_protobuf : call.wanted.protobuf;
+    auto bytes = wanted ? protobuf_object(*answer.object) : std::nullopt;
+    if (bytes) answer.content_type = kProtobufType;
+    answer.body = bytes ? *std::move(bytes) : dump(*answer.object) + "\n";
+  }
   HttpHeaders headers = {{"Content-Type", answer.content_type}, {"Cache-Control", "no-cache"}};
   if (answer.retry_after) {
     headers.emplace_back("Retry-After", std::to_string(answer.retry_after->count()));
   }
-  exchange.send(answer.code, headers, answer.body);
+  call.exchange.send(answer.code, headers, answer.body);
 }
 
 }  // namespace lpp::devcluster

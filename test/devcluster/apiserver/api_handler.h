@@ -38,7 +38,7 @@ class ApiHandler {
     ApiPath path;
     std::string verb{};
     std::string user{};
-    Shape shape = Shape::kObject;
+    Wanted wanted{};
     Json body{};
     Operation operation{};
   };
@@ -47,6 +47,7 @@ class ApiHandler {
     std::string body{};
     std::string content_type = "application/json";
     std::optional<std::chrono::seconds> retry_after{};
+    ObjectPtr object{};  ///< instead of the body: in the format that the client wants
   };
 
   /// Discovery, health, OpenAPI; empty when the path is none of these.
@@ -76,13 +77,15 @@ class ApiHandler {
   void stream_events(Call& call, Watch& watch);
   /// False when the stream is over.
   bool send_event(Call& call, const WatchEvent& event);
+  /// A frame in the format of the call.
+  static std::string frame(const Call& call, std::string_view type, const Json& object);
   std::string frame(const Call& call, const WatchEvent& event) const;
   std::string bookmark(const Call& call, std::uint64_t version, bool initial_end) const;
 
   Answer shaped(const Call& call, const Reply& reply) const;
   static Answer plain(const Reply& reply);
   void record(const Call& call, int code);
-  static void respond(HttpExchange& exchange, const Answer& answer);
+  static void respond(const Call& call, Answer answer);
   Reply check_body(Call& call) const;
 
   Registry& registry_;

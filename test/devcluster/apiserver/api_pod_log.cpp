@@ -56,7 +56,7 @@ void ApiHandler::pod_log(Call& call, const std::vector<FaultAction>& later) {
   const auto finish = [&](const Answer& answer) {
     const bool answered = strike_after(call, later);
     record(call, answered ? answer.code : 0);
-    if (answered) respond(call.exchange, answer);
+    if (answered) respond(call, answer);
   };
   const auto pod = registry_.get({"pods", path.ns, path.name});
   if (!pod.ok()) return finish(plain(pod));

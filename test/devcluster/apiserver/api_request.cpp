@@ -6,6 +6,7 @@
 #include "base/strings.h"
 #include "devcluster/apiserver/http_message.h"
 #include "devcluster/apiserver/protobuf.h"
+#include "devcluster/apiserver/protobuf_writer.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -16,23 +17,30 @@ std::int64_t to_number(const std::string& text) {
   return value;
 }
 
-Shape shape_of_range(std::string_view range) {
-  const auto parts = split(range, ';');
+/// One of the types that a client accepts.
+struct Range {
+  Shape shape = Shape::kUnsupported;
+  bool protobuf = false;
+};
+
+Range parse_range(std::string_view text) {
+  const auto parts = split(text, ';');
   const auto type = trim(parts.front());
-  if (type != "application/json" && type != "*/*" && type != "application/*") {
-    return Shape::kUnsupported;
+  const bool protobuf = is_protobuf(type);
+  if (!protobuf && type != "application/json" && type != "*/*" && type != "application/*") {
+    return {};
   }
   for (const auto part : parts) {
     const auto parameter = trim(part);
     if (!parameter.starts_with("as=")) continue;
     const auto as = parameter.substr(3);
-    if (as == "Table") return Shape::kTable;
+    if (as == "Table" && !protobuf) return {.shape = Shape::kTable};
     if (as == "PartialObjectMetadata" || as == "PartialObjectMetadataList") {
-      return Shape::kMetadata;
+      return {.shape = Shape::kMetadata, .protobuf = protobuf};
     }
-    return Shape::kUnsupported;
+    return {};
   }
-  return Shape::kObject;
+  return {.shape = Shape::kObject, .protobuf = protobuf};
 }
 
 }  // namespace
@@ -88,13 +96,25 @@ std::string verb_of(const HttpRequest& request, const ApiPath& path) {
   return {};
 }
 
-Shape shape_of(const std::string& accept) {
-  if (trim(accept).empty()) return Shape::kObject;
-  for (const auto range : split(accept, ',')) {
-    const auto shape = shape_of_range(range);
-    if (shape != Shape::kUnsupported) return shape;
+Wanted wanted_of(const std::string& accept, std::string_view kind, bool protobuf) {
+  if (trim(accept).empty()) return {};
+  Wanted wanted{.shape = Shape::kUnsupported};
+  bool status_found = false;
+  for (const auto text : split(accept, ',')) {
+    const Range range = parse_range(text);
+    if (range.protobuf && !protobuf) continue;
+    if (range.shape == Shape::kObject && !status_found) {
+      status_found = true;
+      wanted.status_protobuf = range.protobuf;
+    }
+    const bool possible =
+        !range.protobuf || range.shape == Shape::kMetadata || is_written_as_protobuf(kind);
+    if (wanted.shape == Shape::kUnsupported && possible) {
+      wanted.shape = range.shape;
+      wanted.protobuf = range.protobuf;
+    }
   }
-  return Shape::kUnsupported;
+  return wanted;
 }
 
 bool is_true(const std::string& value) { return value == "true" || value == "1"; }

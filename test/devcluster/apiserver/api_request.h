@@ -25,9 +25,15 @@ ApiPath parse_api_path(const std::string& path);
 /// get list watch create update patch delete deletecollection; "" for a method that fits nothing.
 std::string verb_of(const HttpRequest& request, const ApiPath& path);
 
-/// In which shape the client wants objects.
+/// In which shape and format the client wants objects.
 enum class Shape { kObject, kMetadata, kTable, kUnsupported };
-Shape shape_of(const std::string& accept);
+struct Wanted {
+  Shape shape = Shape::kObject;
+  bool protobuf = false;         ///< objects of this kind, as far as they can be written so
+  bool status_protobuf = false;  ///< a Status: only types without "as" count for it
+};
+/// Protobuf is taken for an unknown type unless `protobuf` is set.
+Wanted wanted_of(const std::string& accept, std::string_view kind, bool protobuf);
 
 ListOptions list_options(const HttpRequest& request, const ApiPath& path);
 bool is_true(const std::string& value);

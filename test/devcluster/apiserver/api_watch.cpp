@@ -2,6 +2,7 @@
 #include <charconv>
 
 #include "devcluster/apiserver/api_handler.h"
+#include "devcluster/apiserver/protobuf_writer.h"
 #include "devcluster/apiserver/status.h"
 #include "devcluster/apiserver/table.h"
 
@@ -29,10 +30,6 @@ std::string_view type_name(WatchEventType type) {
       break;
   }
   return "ERROR";
-}
-
-std::string frame_text(std::string_view type, const Json& object) {
-  return R"({"type":")" + std::string(type) + R"(","object":)" + dump(object) + "}\n";
 }
 
 std::chrono::seconds timeout_of(const HttpRequest& request, std::chrono::seconds fallback) {
@@ -69,9 +66,9 @@ void ApiHandler::watch(Call& call, const std::vector<FaultAction>& later) {
     Answer answer = plain(reply);
     if (reply.code == 504) answer.retry_after = std::chrono::seconds(1);
     record(call, reply.code);
-    respond(call.exchange, answer);
+    respond(call, answer);
   };
-  if (call.shape == Shape::kUnsupported) {
+  if (call.wanted.shape == Shape::kUnsupported) {
     return refuse(make_status(406, "NotAcceptable",
                               "only the following media types are accepted: application/json, "
                               "application/json;stream=watch"));
@@ -91,7 +88,9 @@ void ApiHandler::watch(Call& call, const std::vector<FaultAction>& later) {
   if (!reply.ok()) return refuse({reply.code, reply.status});
   record(call, 200);
   if (!call.exchange.begin_chunks(
-          200, {{"Content-Type", "application/json"}, {"Cache-Control", "no-cache"}})) {
+          200, {{"Content-Type",
+                 call.wanted.protobuf ? std::string(kProtobufWatchType) : "application/json"},
+                {"Cache-Control", "no-cache"}})) {
     return;
   }
   if (!strike_after(call, later)) return;
@@ -139,7 +138,7 @@ void ApiHandler::stream_events(Call& call, Watch& watch) {
 bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
   using Kind = FaultAction::Kind;
   if (event.type == WatchEventType::kError) {
-    call.exchange.write_chunk(frame_text("ERROR", *event.object));
+    call.exchange.write_chunk(frame(call, "ERROR", *event.object));
     call.exchange.end_chunks();
     return false;
   }
@@ -168,7 +167,7 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
       case Kind::kErrorEvent: {
         const Reply status = action.code == 410 ? watch_expired(0, event.resource_version)
                                                 : fault_status(action.code, "", "", std::nullopt);
-        call.exchange.write_chunk(frame_text("ERROR", *status.body));
+        call.exchange.write_chunk(frame(call, "ERROR", *status.body));
         call.exchange.end_chunks();
         return false;
       }
@@ -179,29 +178,34 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
   return call.exchange.write_chunk(text);
 }
 
+std::string ApiHandler::frame(const Call& call, std::string_view type, const Json& object) {
+  if (call.wanted.protobuf) return protobuf_frame(type, object);
+  return R"({"type":")" + std::string(type) + R"(","object":)" + dump(object) + "}\n";
+}
+
 std::string ApiHandler::frame(const Call& call, const WatchEvent& event) const {
   const auto type = type_name(event.type);
-  if (call.shape == Shape::kMetadata) return frame_text(type, metadata_only(*event.object));
-  if (call.shape != Shape::kTable) return frame_text(type, *event.object);
+  if (call.wanted.shape == Shape::kMetadata) return frame(call, type, metadata_only(*event.object));
+  if (call.wanted.shape != Shape::kTable) return frame(call, type, *event.object);
   Json table = make_table(*call.path.info, {event.object},
                           call.request.param("includeObject") == "Object" ? TableObjects::kObject
                                                                           : TableObjects::kMetadata,
                           std::chrono::system_clock::now());
   table["metadata"]["resourceVersion"] = text_at(*event.object, {"metadata", "resourceVersion"});
-  return frame_text(type, table);
+  return frame(call, type, table);
 }
 
 std::string ApiHandler::bookmark(const Call& call, std::uint64_t version, bool initial_end) const {
   Json metadata = {{"resourceVersion", std::to_string(version)}, {"creationTimestamp", nullptr}};
   if (initial_end) metadata["annotations"] = {{"k8s.io/initial-events-end", "true"}};
   Json object = {{"kind", call.path.info->kind}, {"apiVersion", call.path.info->api_version()}};
-  if (call.shape == Shape::kMetadata) {
+  if (call.wanted.shape == Shape::kMetadata) {
     object = {{"kind", "PartialObjectMetadata"}, {"apiVersion", "meta.k8s.io/v1"}};
-  } else if (call.shape == Shape::kTable) {
+  } else if (call.wanted.shape == Shape::kTable) {
     object = make_table(*call.path.info, {}, TableObjects::kNone, {});
   }
   object["metadata"] = std::move(metadata);
-  return frame_text("BOOKMARK", object);
+  return frame(call, "BOOKMARK", object);
 }
 
 }  // namespace lpp::devcluster

@@ -37,6 +37,8 @@ class ApiServer {
     /// From the deletion of a namespace to that of its objects.
     std::chrono::milliseconds namespace_delay{500};
     std::size_t body_limit = std::size_t{3} * 1024 * 1024;
+    /// Answers in protobuf where a client prefers it; else JSON is all there is.
+    bool protobuf = true;
   };
 
   explicit ApiServer(Registry& registry);

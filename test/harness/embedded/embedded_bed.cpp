@@ -19,8 +19,9 @@ Result<std::unique_ptr<EmbeddedBed>> EmbeddedBed::create(const Options& options)
   std::unique_ptr<EmbeddedBed> bed(new EmbeddedBed);
   LPP_ASSIGN_OR_RETURN(
       bed->cluster_,
-      devcluster::Cluster::start(
-          {.nodes = options.nodes, .known_images = {"busybox", "rancher/library-busybox"}}),
+      devcluster::Cluster::start({.nodes = options.nodes,
+                                  .known_images = {"busybox", "rancher/library-busybox"},
+                                  .server = {.protobuf = options.protobuf}}),
       "embedded cluster");
   LPP_ASSIGN_OR_RETURN(bed->admin_, Kube::from_kubeconfig(bed->cluster_->kubeconfig()),
                        "administrator");

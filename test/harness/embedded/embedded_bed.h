@@ -19,6 +19,7 @@ class EmbeddedBed final : public TestBed {
     std::string manifest{};                                // deploy/local-path-storage.yaml
     std::string account_namespace = "local-path-storage";  // of the daemon's ServiceAccount
     std::vector<std::string> nodes{"node-1", "node-2"};
+    bool protobuf = true;  // the API server can answer so
   };
 
   static Result<std::unique_ptr<EmbeddedBed>> create(const Options& options);
