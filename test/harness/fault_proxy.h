@@ -61,7 +61,7 @@ struct Decision {
                         std::optional<std::chrono::seconds> retry_after = {});
 };
 
-/// What becomes of one frame (line) of a watch.
+/// What becomes of one frame of a watch: a line of JSON, or a message of protobuf after its length.
 enum class FrameAction {
   kForward,
   kDrop,

@@ -34,6 +34,8 @@ class Kube {
   static Result<std::unique_ptr<Kube>> from_kubeconfig(const std::string& file);
 
   k8s::ApiClient& api() { return client_; }
+  /// What the client calls, for a test that looks at the answers themselves.
+  k8s::Transport& transport() { return *transport_; }
   /// The same API server, for a proxy in front of it.
   Result<Upstream> upstream() const;
 

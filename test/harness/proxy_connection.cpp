@@ -42,6 +42,19 @@ Error client_left() {
   return Error{.code = ErrorCode::kCancelled, .message = "the client has left"};
 }
 
+/// Of the first frame that is complete, with its line break or its length before it; 0 when there
+/// is none.
+std::size_t frame_size(std::string_view bytes, bool counted) {
+  if (!counted) return bytes.find('\n') + 1;  // npos + 1 is 0
+  constexpr std::size_t kLengthBytes = 4;
+  if (bytes.size() < kLengthBytes) return 0;
+  std::size_t size = 0;
+  for (const char byte : bytes.substr(0, kLengthBytes)) {
+    size = size << 8U | static_cast<unsigned char>(byte);
+  }
+  return bytes.size() - kLengthBytes < size ? 0 : kLengthBytes + size;
+}
+
 std::string status_body(const ApiRequest& request, const Decision& decision) {
   nlohmann::json status = {
       {"kind", "Status"},
@@ -248,6 +261,7 @@ Result<void> FaultProxy::Connection::send_answer(const Message& message, const H
   if (bodyless) return {};
 
   frame_.clear();
+  counted_frames_ = header_or_empty(head, "Content-Type").find("protobuf") != std::string::npos;
   body_left_ = decision.cut_body_after;
   pause_ = decision.pause;
   upstream_reader_->begin_body(head, !head.is_chunked() && !length);
@@ -275,10 +289,9 @@ Result<void> FaultProxy::Connection::send_piece(const ApiRequest& request, std::
 Result<void> FaultProxy::Connection::send_frames(const ApiRequest& request,
                                                  std::string_view piece) {
   frame_ += piece;
-  std::size_t end = 0;
-  while ((end = frame_.find('\n')) != std::string::npos) {
-    const std::string frame = frame_.substr(0, end + 1);
-    frame_.erase(0, end + 1);
+  while (const std::size_t size = frame_size(frame_, counted_frames_)) {
+    const std::string frame = frame_.substr(0, size);
+    frame_.erase(0, size);
     FrameAction action = FrameAction::kForward;
     {
       const HookUse hooks(proxy_);

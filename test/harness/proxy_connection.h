@@ -56,7 +56,8 @@ class FaultProxy::Connection {
   std::atomic<bool> ended_ = false;
 
   // The answer being sent.
-  std::string frame_;  // a started line of a watch
+  std::string frame_;            // a started frame of a watch
+  bool counted_frames_ = false;  // frames come after their length, as protobuf does
   std::size_t body_left_ = std::string::npos;
   std::chrono::milliseconds pause_{0};
 

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <fstream>
 #include <future>
 #include <map>
@@ -66,6 +67,11 @@ class Client {
   bool connected_ = false;
 };
 
+/// What stands in protobuf's frames is not looked at.
+const std::array<std::string, 3> kCountedFrames = {
+    std::string("\0\0\0\x0a", 4) + "\n\n\n\n\n\n\n\n\n\n", std::string("\0\0\0\0", 4),
+    std::string("\0\0\0\4", 4) + "{3}\n"};
+
 /// An API server that counts what reaches it, echoes bodies, and streams on ?watch=true.
 struct Scene {
   std::atomic<int> reached = 0;
@@ -73,6 +79,16 @@ struct Scene {
     ++reached;
     last_authorization = head.find("Authorization") == nullptr ? "" : *head.find("Authorization");
     saw_accept_encoding = head.find("Accept-Encoding") != nullptr;
+    if (head.first_line.find("configmaps?watch=true") != std::string::npos) {
+      // Lengths and contents of frames look like line breaks, and pieces end anywhere.
+      const std::string frames = kCountedFrames[0] + kCountedFrames[1] + kCountedFrames[2];
+      std::string answer =
+          "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.kubernetes.protobuf;stream=watch\r\n"
+          "Transfer-Encoding: chunked\r\n\r\n";
+      for (const char byte : frames) answer += std::string("1\r\n") + byte + "\r\n";
+      (void)stream.write(answer);
+      return;
+    }
     if (head.first_line.find("watch=true") != std::string::npos) {
       (void)stream.write(
           "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -140,6 +156,42 @@ TEST_CASE("a watch is passed on frame by frame while it lasts") {
   if (actions.empty()) CHECK(text == "{1}\n{2}\n{3}\n");
   if (actions.contains("{1}\n")) CHECK(text == "{2}\n{2}\n{3}\n");
   if (cut) CHECK(text == (actions["{3}\n"] == FrameAction::kCut ? "{1}\n{2}\n" : "{1}\n{2}\n{3"));
+}
+
+TEST_CASE("a watch in protobuf is passed on frame by frame too") {
+  Scene scene;
+  FrameAction first = FrameAction::kForward;
+  FrameAction last = FrameAction::kForward;
+  std::string expected = kCountedFrames[0] + kCountedFrames[1] + kCountedFrames[2];
+  SUBCASE("untouched") {}
+  SUBCASE("a frame dropped and one doubled") {
+    first = FrameAction::kDrop;
+    last = FrameAction::kDuplicate;
+    expected = kCountedFrames[1] + kCountedFrames[2] + kCountedFrames[2];
+  }
+  SUBCASE("cut at a frame") {
+    last = FrameAction::kCut;
+    expected = kCountedFrames[0] + kCountedFrames[1];
+  }
+  SUBCASE("cut within a frame") {
+    last = FrameAction::kTruncate;
+    expected = kCountedFrames[0] + kCountedFrames[1] + kCountedFrames[2].substr(0, 4);
+  }
+  scene.proxy->set_hooks({.frame = [&](const ApiRequest&, std::string_view frame) {
+    if (frame == kCountedFrames[0]) return first;
+    return frame == kCountedFrames[2] ? last : FrameAction::kForward;
+  }});
+  Client client(*scene.proxy);
+  REQUIRE(client.send("GET", "/api/v1/configmaps?watch=true").ok());
+  REQUIRE(client.head().ok());
+  std::string bytes;
+  while (bytes.size() < expected.size()) {
+    const auto piece = client.piece();
+    if (!piece.ok() || piece->empty()) break;
+    bytes += *piece;
+  }
+  CHECK(bytes == expected);
+  if (last == FrameAction::kCut || last == FrameAction::kTruncate) CHECK_FALSE(client.piece().ok());
 }
 
 TEST_CASE("an answer is late or slow, and whole") {
