@@ -10,7 +10,8 @@ if [ $# != 2 ] || [ ! -x "$1" ]; then
 fi
 program=$1
 version=$2
-compiled_in=(nlohmann-json3-dev libspdlog-dev libfmt-dev libcpp-httplib-dev)
+compiled_in=(nlohmann-json3-dev libspdlog-dev libfmt-dev libcpp-httplib-dev libprotozero-dev
+  libyaml-cpp-dev)
 
 # The package of each library; the package database may know it by either side of /lib -> /usr/lib.
 linked=$(ldd "$program" | grep -oE '(/[^ ]+) \(0x' | cut -d ' ' -f 1 | while read -r library; do
