@@ -23,9 +23,15 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxQueued = 4000;
-// Normal Events in a burst of work compete with the work itself: after so many they are spread out.
-constexpr double kNormalBurst = 50;
-constexpr double kNormalPerSecond = 20;
+// Normal Events in a burst of work compete with the work itself, and one costs the API server about
+// as much as a helper pod: after so many they step back until no more come or they have waited
+// long.
+constexpr double kNormalBurst = 20;
+constexpr double kBusyPerSecond = 5;
+constexpr double kLatePerSecond = 20;
+constexpr double kQuietPerSecond = 50;
+constexpr Duration kQuietAfter = std::chrono::seconds(1);
+constexpr Duration kLateAfter = std::chrono::seconds(10);
 // Behaviour rule C7.4.
 constexpr int kMaxTries = 12;
 constexpr Duration kAnsweredInterval = std::chrono::seconds(1);  // it is there, it can be soon
@@ -113,12 +119,14 @@ class EventRecorder::Impl {
       if (const auto it = normal_of_.find(object); normal && it != normal_of_.end()) {
         // Still unsent when the next one comes: what happened last is what people ask for.
         waiting_.erase(it->second->identity());
+        last_normal_ = clock_.now();
         *it->second = std::move(report);
         waiting_.emplace(std::move(identity), it->second);
         return;
       }
       if (warnings_.size() + normals_.size() < kMaxQueued && !finished_) {
         auto& queue = normal ? normals_ : warnings_;
+        if (normal) last_normal_ = clock_.now();
         const auto it = queue.insert(queue.end(), std::move(report));
         waiting_.emplace(std::move(identity), it);
         if (normal) normal_of_.emplace(std::move(object), it);
@@ -168,10 +176,17 @@ class EventRecorder::Impl {
     return report;
   }
 
+  /// How fast Normal Events may go out; there is at least one.
+  double pace(TimePoint now) const LPP_REQUIRES(mutex_) {
+    if (now - last_normal_ >= kQuietAfter) return kQuietPerSecond;
+    const bool late = clock_.wall_now() - normals_.front().first >= kLateAfter;
+    return late ? kLatePerSecond : kBusyPerSecond;
+  }
+
   bool take_token() LPP_REQUIRES(mutex_) {
     const TimePoint now = clock_.now();
     const std::chrono::duration<double> passed = now - refilled_;
-    tokens_ = std::min(kNormalBurst, tokens_ + passed.count() * kNormalPerSecond);
+    tokens_ = std::min(kNormalBurst, tokens_ + passed.count() * pace(now));
     refilled_ = now;
     if (tokens_ < 1) return false;
     tokens_ -= 1;
@@ -179,8 +194,10 @@ class EventRecorder::Impl {
   }
 
   TimePoint next_token() const LPP_REQUIRES(mutex_) {
-    const std::chrono::duration<double> missing((1 - tokens_) / kNormalPerSecond);
-    return refilled_ + std::chrono::ceil<Duration>(missing);
+    const std::chrono::duration<double> missing((1 - tokens_) / pace(refilled_));
+    const TimePoint refilled = refilled_ + std::chrono::ceil<Duration>(missing);
+    const TimePoint quiet = last_normal_ + kQuietAfter;
+    return quiet > refilled_ ? std::min(refilled, quiet) : refilled;
   }
 
   /// Sends one Event, again and again while the server cannot take it. Later ones wait meanwhile:
@@ -296,6 +313,7 @@ class EventRecorder::Impl {
   Places normal_of_ LPP_GUARDED_BY(mutex_);  // by object, in normals_
   double tokens_ LPP_GUARDED_BY(mutex_) = kNormalBurst;
   TimePoint refilled_ LPP_GUARDED_BY(mutex_) = clock_.now();
+  TimePoint last_normal_ LPP_GUARDED_BY(mutex_){};  // when one was recorded
 
   // Used by the thread only.
   EventCorrelator correlator_;

@@ -32,8 +32,10 @@ class EventSink {
 
 /// Sends Events to the API server from its own thread, with client-go's rules (behaviour rule C7):
 /// repeated Events become a count, many similar ones one combined Event, a flood per object is
-/// dropped. Warnings go first. Normal Events are sent at once while there are few; in a burst of
-/// work, 20 per second, and one that still waits is replaced by the next one about the same object.
+/// dropped. Warnings go first. Normal Events are sent at once while there are few. A burst of work
+/// comes before them: 5 per second go out while more are recorded, 20 when they have waited for
+/// 10 s, 50 when no more come; one that still waits is replaced by the next one about the same
+/// object.
 /// The queue is bounded; what does not fit is dropped and counted.
 class EventRecorder final : public EventSink {
  public:

@@ -418,21 +418,31 @@ TEST_CASE("a full queue drops and counts, and never blocks") {
   CHECK(f.transport.requests().size() == 4000);
 }
 
-TEST_CASE("normal events in a burst are spread out, and warnings overtake them") {
+TEST_CASE("normal events give way to a burst of work, and warnings overtake them") {
   Fixture f;
-  for (int i = 0; i < 100; ++i) {
-    f.send("m", claim_reference("n" + std::to_string(i)), EventType::kNormal);
-  }
+  int recorded = 0;
+  const auto record = [&] {
+    f.send("m", claim_reference("n" + std::to_string(recorded++)), EventType::kNormal);
+  };
+  while (recorded < 100) record();
   f.start_with_working_server();
-  REQUIRE(f.transport.wait_for_requests(50));
+  REQUIRE(f.transport.wait_for_requests(20));
   f.send("m", claim_reference("w"));
-  REQUIRE(f.transport.wait_for_requests(51));
-  CHECK(json::parse(f.request(50).body)["type"] == "Warning");
-  f.clock.advance(1s);
-  REQUIRE(f.transport.wait_for_requests(71));
-  f.clock.advance(49ms);  // a token takes 50 ms
-  f.recorder.stop(1h);    // without a pace
-  CHECK(f.transport.requests().size() == 101);
+  REQUIRE(f.transport.wait_for_requests(21));
+  CHECK(json::parse(f.request(20).body)["type"] == "Warning");
+  const auto step = [&](bool busy, std::size_t expected) {
+    if (busy) record();
+    f.clock.advance(200ms);
+    REQUIRE(f.transport.wait_for_requests(expected));
+    CHECK(f.transport.requests().size() == expected);
+  };
+  std::size_t sent = 21;
+  while (sent < 70) step(true, ++sent);               // 5 per second while more are recorded
+  for (int i = 0; i < 3; ++i) step(true, sent += 4);  // 20 when they have waited for 10 s
+  for (int i = 0; i < 4; ++i) step(false, sent += 4);
+  for (int i = 0; i < 3; ++i) step(false, sent += 10);  // 50 when no more came for a second
+  f.recorder.stop(1h);                                  // the rest without a pace
+  CHECK(f.transport.requests().size() == static_cast<std::size_t>(recorded) + 1);
   CHECK(f.recorder.dropped() == 0);
 }
 
