@@ -222,7 +222,7 @@ Result<Progress> HelperPodRunner::create(const Operation& operation) {
                        "helper pod");
   const k8s::ObjectKey key{settings_.ns, manifest["metadata"]["name"].get<std::string>()};
   LPP_RETURN_IF_ERROR(reserve(operation), "helper pod");
-  const auto created = client_.create(k8s::kPods, settings_.ns, manifest, k8s::Answer::kMetadata);
+  const auto created = client_.create(k8s::kPods, settings_.ns, manifest, k8s::Answer::kIdentity);
   if (!created.ok()) {
     if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, operation);
     return created.error().wrap("create helper pod " + key.to_string());

@@ -1,6 +1,7 @@
 #include "k8s/api_client.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -47,6 +48,11 @@ constexpr std::string_view kMetadataList = "PartialObjectMetadataList";
 
 bool succeeded(const Response& response) { return response.status >= 200 && response.status < 300; }
 
+constexpr auto kIdentityMeta =
+    std::to_array<ReadField>({{"name", 1}, {"namespace", 3}, {"uid", 5}});
+constexpr auto kIdentityFields =
+    std::to_array<ReadField>({{"metadata", 1, FieldType::kObject, kIdentityMeta}});
+
 /// Collects "?a=b&c=d"; empty values are left out.
 class Query {
  public:
@@ -84,9 +90,11 @@ Error not_json(std::string_view method, std::string_view target, const Response&
                .http_status = response.status};
 }
 
-Result<json> parse_object(const Request& request, const Result<Response>& result) {
+Result<json> parse_object(const Request& request, const Result<Response>& result,
+                          Answer answer = Answer::kObject) {
   if (!result.ok()) return result.error();
-  json object = read_json(result->body);
+  json object = answer == Answer::kIdentity ? read_object(result->body, kIdentityFields)
+                                            : read_json(result->body);
   if (object.is_object()) return object;
   return not_json(request.method, request.target, *result);
 }
@@ -205,8 +213,8 @@ Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view
 Result<json> ApiClient::create(const Resource& resource, std::string_view ns, const json& object,
                                Answer answer) {
   Request request = write_request("POST", collection_path(resource, ns), object);
-  if (answer == Answer::kMetadata) request.accept = accepted(false, kMetadataObject);
-  return parse_object(request, call(request, options_.call_timeout));
+  if (answer == Answer::kIdentity) request.accept = accepted(true, kMetadataObject);
+  return parse_object(request, call(request, options_.call_timeout), answer);
 }
 
 Result<json> ApiClient::update(const Resource& resource, const ObjectKey& key, const json& object,
@@ -219,15 +227,15 @@ Result<json> ApiClient::patch(const Resource& resource, const ObjectKey& key, Pa
                               const json& patch, std::string_view subresource, Answer answer) {
   Request request = write_request("PATCH", object_path(resource, key, subresource), patch,
                                   std::string(content_type_of(type)));
-  if (answer == Answer::kMetadata) request.accept = accepted(false, kMetadataObject);
-  return parse_object(request, call(request, options_.call_timeout));
+  if (answer == Answer::kIdentity) request.accept = accepted(true, kMetadataObject);
+  return parse_object(request, call(request, options_.call_timeout), answer);
 }
 
 Result<void> ApiClient::remove(const Resource& resource, const ObjectKey& key,
                                const DeleteOptions& options) {
   Request request{.method = "DELETE", .target = object_path(resource, key)};
   // Nobody looks at the answer: a short one will do.
-  request.accept = accepted(false, kMetadataObject);
+  request.accept = accepted(true, kMetadataObject);
   json preconditions = json::object();
   if (!options.uid.empty()) preconditions["uid"] = options.uid;
   if (!options.resource_version.empty()) {

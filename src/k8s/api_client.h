@@ -46,9 +46,9 @@ struct DeleteOptions {
 
 enum class PatchType { kMerge, kStrategicMerge, kJson };
 
-/// What a write is answered with. kMetadata asks the server for a PartialObjectMetadata, which
-/// spares both sides most of the bytes; a server may send the whole object all the same.
-enum class Answer { kObject, kMetadata };
+/// What a write is answered with: the object, or only its name, namespace and UID, which
+/// spares both sides most of the work.
+enum class Answer { kObject, kIdentity };
 
 /// What a page of a list says beside its items.
 struct ListPage {

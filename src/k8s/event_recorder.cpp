@@ -229,7 +229,7 @@ class EventRecorder::Impl {
   Result<void> send(EventWrite& write, std::optional<ObjectKey>& created_as) {
     if (write.of) {
       const auto patched = client_.patch(kEvents, *write.of, PatchType::kStrategicMerge,
-                                         event_patch(write.event), {}, Answer::kMetadata);
+                                         event_patch(write.event), {}, Answer::kIdentity);
       if (patched.ok()) return {};
       if (!patched.error().is(ErrorCode::kNotFound)) return patched.error();
       write.of.reset();  // Events expire: make a new one that goes on counting
@@ -238,7 +238,7 @@ class EventRecorder::Impl {
     if (!repeated) created_as = new_key(write.event);
     const auto created =
         client_.create(kEvents, created_as->ns, event_object(write.event, *created_as, component_),
-                       Answer::kMetadata);
+                       Answer::kIdentity);
     if (!created.ok() && !(repeated && created.error().is(ErrorCode::kAlreadyExists))) {
       return created.error();
     }

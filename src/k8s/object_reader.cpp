@@ -9,6 +9,10 @@ namespace lpp::k8s {
 
 using nlohmann::json;
 
+json read_object(std::string_view body, Projection projection) {
+  return is_protobuf(body) ? read_protobuf(body, projection) : read_json(body, projection);
+}
+
 json read_frame(std::string_view frame, Projection projection) {
   // The tag of an event's first field, which in a line of JSON would be its end.
   const bool protobuf = frame.starts_with('\n');

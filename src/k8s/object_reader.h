@@ -12,6 +12,9 @@ namespace lpp::k8s {
 /// tell which it is. Results are those of json_reader.h and protobuf_reader.h; protobuf is never
 /// asked for, and not read, without a projection. Free functions without state; they never throw.
 
+/// An object; "kind" may be missing.
+nlohmann::json read_object(std::string_view body, Projection projection);
+
 /// A frame of a watch as ApiClient::watch() gives it; `projection` is that of its "object".
 nlohmann::json read_frame(std::string_view frame, Projection projection);
 

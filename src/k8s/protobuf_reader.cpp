@@ -97,7 +97,7 @@ void put_entry(json& map, std::string_view entry, bool quantity) {
   map[key.get_ref<const std::string&>()] = text(quantity ? bytes_in(value, kQuantityText) : value);
 }
 
-json read_object(std::string_view bytes, Projection projection);
+json read_message(std::string_view bytes, Projection projection);
 
 void read_field(pbf_reader& message, const ReadField& field, json& value) {
   if (field.type == FieldType::kInteger) {
@@ -122,10 +122,10 @@ void read_field(pbf_reader& message, const ReadField& field, json& value) {
       put_entry(value, bytes, field.type == FieldType::kQuantityMap);
       break;
     case FieldType::kObject:
-      value = read_object(bytes, field.inside);
+      value = read_message(bytes, field.inside);
       break;
     case FieldType::kObjects:
-      value.push_back(read_object(bytes, field.inside));
+      value.push_back(read_message(bytes, field.inside));
       break;
   }
 }
@@ -151,7 +151,7 @@ void read_fields(std::string_view bytes, Projection projection, std::uint32_t wi
   }
 }
 
-json read_object(std::string_view bytes, Projection projection) {
+json read_message(std::string_view bytes, Projection projection) {
   json object = json::object();
   read_fields(bytes, projection, 0, object);
   return object;
@@ -173,7 +173,7 @@ Envelope open_envelope(std::string_view body) {
 
 json read_enveloped(std::string_view body, Projection projection) {
   const Envelope envelope = open_envelope(body);
-  json object = read_object(envelope.message, projection);
+  json object = read_message(envelope.message, projection);
   object["kind"] = text(envelope.kind);
   return object;
 }
@@ -215,9 +215,9 @@ json read_protobuf_list(std::string_view body, const std::function<void(const js
     pbf_reader message(envelope.message);
     while (message.next()) {
       if (message.tag() == kListMetadata) {
-        list["metadata"] = read_object(bytes_of(message), kListMetaFields);
+        list["metadata"] = read_message(bytes_of(message), kListMetaFields);
       } else if (message.tag() == kListItems) {
-        on_item(read_object(bytes_of(message), projection));
+        on_item(read_message(bytes_of(message), projection));
       } else {
         message.skip();
       }

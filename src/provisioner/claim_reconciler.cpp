@@ -293,7 +293,7 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
                                       const VolumeShape& shape) {
   const auto manifest = make_volume(operation, shape, *scene.claim, *scene.storage_class);
   const auto created =
-      world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kMetadata);
+      world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kIdentity);
   if (!created.ok() && created.error().is(ErrorCode::kAlreadyExists)) {
     const auto found = world_.client.get(k8s::kPersistentVolumes, {"", scene.volume_name});
     if (!found.ok()) return api_failed(scene, found.error().wrap("read existing volume"));
@@ -361,7 +361,7 @@ Action ClaimReconciler::reschedule(Scene& scene, const std::string& why) {
                                {"annotations", {{kSelectedNode, nullptr}}}}}};
   const auto patched =
       world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
-                          k8s::PatchType::kMerge, patch, {}, k8s::Answer::kMetadata);
+                          k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
   if (!patched.ok()) {
     // One message for both, or each attempt would say first the one and then the other again.
     const Error error = patched.error().wrap(why + "; remove the selected node from the claim");

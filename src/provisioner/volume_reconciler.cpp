@@ -237,7 +237,7 @@ Result<void> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volu
   patch["metadata"][list] = nlohmann::json::array({kFinalizer});
   const auto patched =
       world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
-                          k8s::PatchType::kStrategicMerge, patch, {}, k8s::Answer::kMetadata);
+                          k8s::PatchType::kStrategicMerge, patch, {}, k8s::Answer::kIdentity);
   if (!patched.ok()) return patched.error().wrap("patch the volume's finalizers");
   return {};
 }

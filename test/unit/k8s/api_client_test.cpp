@@ -98,6 +98,27 @@ TEST_CASE_FIXTURE(ApiClientFixture, "a list's further pages carry no resource ve
         "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
 }
 
+TEST_CASE_FIXTURE(ApiClientFixture,
+                  "a write is answered with who the object is, in either format") {
+  const json identity = {{"metadata", {{"name", "p"}, {"namespace", "n"}, {"uid", "u"}}}};
+  json whole = identity;
+  whole["metadata"]["labels"] = {{"a", "b"}};
+  whole["spec"] = json::object();
+  // The same in protobuf: PartialObjectMetadata, within what says so.
+  const std::string bytes("k8s\0\x0a\x00\x12\x0b\x0a\x09\x0a\x01p\x1a\x01n\x2a\x01u", 19);
+  transport.on("POST", "")
+      .reply(201, whole.dump())
+      .reply(201, bytes)
+      .reply(201, bytes.substr(0, 18));
+  const auto create = [&] { return client.create(kPods, "n", json::object(), Answer::kIdentity); };
+  CHECK(create().value() == identity);
+  CHECK(create().value()["metadata"] == identity["metadata"]);
+  CHECK(create().error().is(ErrorCode::kInternal));
+  CHECK(transport.requests()[0].accept ==
+        "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,"
+        "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+}
+
 TEST_CASE_FIXTURE(ApiClientFixture, "text that is not UTF-8 is sent, replaced, not thrown") {
   transport.on_any().reply(201);
   CHECK(client

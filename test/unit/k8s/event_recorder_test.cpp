@@ -14,6 +14,7 @@
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 #include "k8s/event_correlator.h"
+#include "unit/k8s/event_recorder_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
@@ -22,50 +23,6 @@ using namespace std::chrono_literals;
 using nlohmann::json;
 
 namespace {
-
-ObjectReference claim_reference(const std::string& name = "data", const std::string& ns = "team") {
-  return {.kind = "PersistentVolumeClaim",
-          .api_version = "v1",
-          .ns = ns,
-          .name = name,
-          .uid = "uid-" + name,
-          .resource_version = "7"};
-}
-
-struct Fixture {
-  Fixture() { clock.advance(20h); }
-  void start_with_working_server() {
-    transport.on("POST", "/events").always([](const Request& request) {
-      return Response{.status = 201, .body = request.body};
-    });
-    transport.on("PATCH", "/events").always([](const Request&) {
-      return Response{.status = 200, .body = "{}"};
-    });
-    recorder.start();
-  }
-  void send(const std::string& message, const ObjectReference& about = claim_reference(),
-            EventType type = EventType::kWarning,
-            const std::string& reason = "ProvisioningFailed") {
-    recorder.event(about, type, reason, message);
-  }
-  /// One event, and the request that it became.
-  json sent(const std::string& message) {
-    const auto before = transport.requests().size();
-    send(message);
-    REQUIRE(transport.wait_for_requests(before + 1));
-    return json::parse(transport.requests()[before].body);
-  }
-  Request request(std::size_t n) const {
-    const auto requests = transport.requests();
-    REQUIRE(n < requests.size());
-    return requests[n];
-  }
-
-  FakeClock clock;
-  FakeTransport transport;
-  ApiClient client{transport, clock, {}};
-  EventRecorder recorder{client, clock, "rancher.io/local-path_host_uid"};
-};
 
 /// Advances the clock until the condition holds: timers of other threads fire.
 bool eventually_with_time(FakeClock& clock, Duration step, const std::function<bool()>& condition) {
@@ -79,7 +36,7 @@ bool eventually_with_time(FakeClock& clock, Duration step, const std::function<b
 }  // namespace
 
 TEST_CASE("an event is stored as the API wants it") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   const json event = f.sent("no space");
   CHECK(f.request(0).method == "POST");
@@ -108,7 +65,7 @@ TEST_CASE("an event is stored as the API wants it") {
 }
 
 TEST_CASE("an event about a cluster-scoped object lives in the namespace default") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   f.send("x", {.kind = "PersistentVolume", .api_version = "v1", .ns = "", .name = "pv", .uid = "u"},
          EventType::kNormal);
@@ -122,7 +79,7 @@ TEST_CASE("an event about a cluster-scoped object lives in the namespace default
 }
 
 TEST_CASE("event names are valid and different whatever the object's name is") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   std::set<std::string> names;
   std::size_t n = 0;
@@ -149,7 +106,7 @@ TEST_CASE("event names are valid and different whatever the object's name is") {
 }
 
 TEST_CASE("the same event again raises the count of the stored one") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   const json first = f.sent("no space");
   f.clock.advance(90s);
@@ -165,7 +122,7 @@ TEST_CASE("the same event again raises the count of the stored one") {
 }
 
 TEST_CASE("the object's version does not make an event another one, all else does") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   f.sent("m");
   auto about = claim_reference();
@@ -190,7 +147,7 @@ TEST_CASE("the object's version does not make an event another one, all else doe
 }
 
 TEST_CASE("an event that expired on the server is created anew and goes on counting") {
-  Fixture f;
+  EventFixture f;
   f.transport.on("PATCH", "/events").reply(404);
   f.start_with_working_server();
   const json first = f.sent("m");
@@ -208,7 +165,7 @@ TEST_CASE("an event that expired on the server is created anew and goes on count
 }
 
 TEST_CASE("many similar events become one combined event") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   for (int i = 1; i <= 9; ++i) {
     CHECK(f.sent("message " + std::to_string(i))["message"] == "message " + std::to_string(i));
@@ -291,7 +248,7 @@ TEST_CASE("what the correlator remembers is bounded, oldest first forgotten") {
 }
 
 TEST_CASE("equal events that wait together become one request") {
-  Fixture f;
+  EventFixture f;
   f.send("m");
   f.clock.advance(5s);
   f.send("m");
@@ -308,7 +265,7 @@ TEST_CASE("equal events that wait together become one request") {
 }
 
 TEST_CASE("messages are bounded without cutting characters, combined ones too") {
-  Fixture f;
+  EventFixture f;
   f.start_with_working_server();
   const std::string long_message = "x" + [] {
     std::string text;
@@ -329,7 +286,7 @@ TEST_CASE("messages are bounded without cutting characters, combined ones too") 
 }
 
 TEST_CASE("an event that the API server refuses is dropped, and the next one is sent") {
-  Fixture f;
+  EventFixture f;
   auto& script = f.transport.on("POST", "/events");
   SUBCASE("namespace gone") { script.reply(404); }
   SUBCASE("namespace terminating") {
@@ -349,7 +306,7 @@ TEST_CASE("an event that the API server refuses is dropped, and the next one is 
 }
 
 TEST_CASE("an event is sent again while no answer comes, under one name") {
-  Fixture f;
+  EventFixture f;
   auto& script = f.transport.on("POST", "/events");
   script.fail(ErrorCode::kTimeout).fail(ErrorCode::kUnavailable);
   SUBCASE("and is stored") {}
@@ -370,7 +327,7 @@ TEST_CASE("an event is sent again while no answer comes, under one name") {
 
 TEST_CASE("an event is sent again soon when the server is in trouble") {
   for (const int status : {429, 500, 503, 504}) {
-    Fixture f;
+    EventFixture f;
     f.transport.on("POST", "/events").reply(status).reply(status);
     f.start_with_working_server();
     f.send("m");
@@ -379,7 +336,7 @@ TEST_CASE("an event is sent again soon when the server is in trouble") {
 }
 
 TEST_CASE("a patch without an answer is repeated, and may turn into a create") {
-  Fixture f;
+  EventFixture f;
   f.transport.on("PATCH", "/events").fail(ErrorCode::kTimeout).reply(404);
   f.start_with_working_server();
   const json first = f.sent("m");
@@ -392,7 +349,7 @@ TEST_CASE("a patch without an answer is repeated, and may turn into a create") {
 }
 
 TEST_CASE("tries are bounded and spaced, and later events follow") {
-  Fixture f;
+  EventFixture f;
   auto& script = f.transport.on("POST", "/events");
   for (int i = 0; i < 12; ++i) script.fail(ErrorCode::kUnavailable);
   f.start_with_working_server();
@@ -406,105 +363,4 @@ TEST_CASE("tries are bounded and spaced, and later events follow") {
   CHECK(json::parse(f.request(12).body)["message"] == "later");
   CHECK(f.clock.now() - begun >= 100s);
   CHECK(f.recorder.dropped() == 1);
-}
-
-TEST_CASE("a full queue drops and counts, and never blocks") {
-  Fixture f;
-  for (int i = 0; i < 4200; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
-  CHECK(f.recorder.dropped() == 200);
-  f.start_with_working_server();
-  CHECK(f.transport.wait_for_requests(4000));
-  f.recorder.stop(5s);
-  CHECK(f.transport.requests().size() == 4000);
-}
-
-TEST_CASE("normal events give way to a burst of work, and warnings overtake them") {
-  Fixture f;
-  int recorded = 0;
-  const auto record = [&] {
-    f.send("m", claim_reference("n" + std::to_string(recorded++)), EventType::kNormal);
-  };
-  while (recorded < 100) record();
-  f.start_with_working_server();
-  REQUIRE(f.transport.wait_for_requests(20));
-  f.send("m", claim_reference("w"));
-  REQUIRE(f.transport.wait_for_requests(21));
-  CHECK(json::parse(f.request(20).body)["type"] == "Warning");
-  const auto step = [&](bool busy, std::size_t expected) {
-    if (busy) record();
-    f.clock.advance(200ms);
-    REQUIRE(f.transport.wait_for_requests(expected));
-    CHECK(f.transport.requests().size() == expected);
-  };
-  std::size_t sent = 21;
-  while (sent < 70) step(true, ++sent);               // 5 per second while more are recorded
-  for (int i = 0; i < 3; ++i) step(true, sent += 4);  // 20 when they have waited for 10 s
-  for (int i = 0; i < 4; ++i) step(false, sent += 4);
-  for (int i = 0; i < 3; ++i) step(false, sent += 10);  // 50 when no more came for a second
-  f.recorder.stop(1h);                                  // the rest without a pace
-  CHECK(f.transport.requests().size() == static_cast<std::size_t>(recorded) + 1);
-  CHECK(f.recorder.dropped() == 0);
-}
-
-TEST_CASE("a normal event that still waits is replaced by the next one about the object") {
-  Fixture f;
-  f.send("begins", claim_reference(), EventType::kNormal, "Provisioning");
-  f.send("begins", claim_reference("other"), EventType::kNormal, "Provisioning");
-  f.send("failed", claim_reference());
-  f.send("done", claim_reference(), EventType::kNormal, "ProvisioningSucceeded");
-  f.start_with_working_server();
-  f.recorder.stop(1h);
-  std::vector<std::string> sent;
-  for (const Request& request : f.transport.requests()) {
-    const auto event = json::parse(request.body);
-    sent.push_back(event["involvedObject"]["name"].get<std::string>() + " " +
-                   event["message"].get<std::string>());
-  }
-  CHECK(sent == std::vector<std::string>{"data failed", "data done", "other begins"});
-}
-
-TEST_CASE("stop sends what is queued") {
-  Fixture f;
-  for (int i = 0; i < 20; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
-  f.start_with_working_server();
-  f.recorder.stop(1h);
-  CHECK(f.transport.requests().size() == 20);
-  f.recorder.stop(1h);
-  f.send("too late");
-  CHECK(f.transport.requests().size() == 20);
-  CHECK(f.recorder.dropped() == 1);
-}
-
-TEST_CASE("stop does not wait longer than its limit, whatever the server does") {
-  SystemClock clock;
-  FakeTransport transport;
-  ApiClient client(transport, clock, {});
-  EventRecorder recorder(client, clock, "c");
-  auto& script = transport.on("POST", "/events");
-  Duration limit = 50ms;
-  SUBCASE("silent") { script.hang(); }
-  SUBCASE("silent, no time given") {
-    script.hang();
-    limit = 0s;
-  }
-  SUBCASE("between two tries") {
-    script.fail(ErrorCode::kUnavailable).fail(ErrorCode::kUnavailable);
-  }
-  recorder.event(claim_reference(), EventType::kWarning, "R", "1");
-  recorder.event(claim_reference(), EventType::kWarning, "R", "2");
-  recorder.start();
-  REQUIRE(transport.wait_for_requests(1));
-  const auto asked = std::chrono::steady_clock::now();
-  recorder.stop(limit);
-  CHECK(std::chrono::steady_clock::now() - asked < 2s);
-  CHECK(recorder.dropped() == 2);
-}
-
-TEST_CASE("a recorder that was never started, or is destroyed at once, ends quietly") {
-  Fixture never;
-  never.send("m");
-  never.recorder.stop(1s);
-  CHECK(never.recorder.dropped() == 1);
-  Fixture at_once;
-  at_once.start_with_working_server();
 }

@@ -1,0 +1,113 @@
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "k8s/event_recorder.h"
+#include "unit/k8s/event_recorder_fixture.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace std::chrono_literals;
+using nlohmann::json;
+
+TEST_CASE("a full queue drops and counts, and never blocks") {
+  EventFixture f;
+  for (int i = 0; i < 4200; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  CHECK(f.recorder.dropped() == 200);
+  f.start_with_working_server();
+  CHECK(f.transport.wait_for_requests(4000));
+  f.recorder.stop(5s);
+  CHECK(f.transport.requests().size() == 4000);
+}
+
+TEST_CASE("normal events give way to a burst of work, and warnings overtake them") {
+  EventFixture f;
+  std::size_t recorded = 0;
+  const auto record = [&] {
+    f.send("m", claim_reference("n" + std::to_string(recorded++)), EventType::kNormal);
+  };
+  while (recorded < 100) record();
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(20));
+  f.send("m", claim_reference("w"));
+  REQUIRE(f.transport.wait_for_requests(21));
+  CHECK(json::parse(f.request(20).body)["type"] == "Warning");
+  const auto step = [&](bool busy, std::size_t expected) {
+    if (busy) record();
+    f.clock.advance(200ms);
+    REQUIRE(f.transport.wait_for_requests(expected));
+    CHECK(f.transport.requests().size() == expected);
+  };
+  std::size_t sent = 21;
+  while (sent < 70) step(true, ++sent);                 // 5 per second
+  for (int i = 0; i < 7; ++i) step(i < 3, sent += 4);   // 20: they have waited for 10 s
+  for (int i = 0; i < 3; ++i) step(false, sent += 10);  // 50: no more came for a second
+  f.recorder.stop(1h);                                  // the rest without a pace
+  CHECK(f.transport.requests().size() == recorded + 1);
+}
+
+TEST_CASE("a normal event that still waits is replaced by the next one about the object") {
+  EventFixture f;
+  f.send("begins", claim_reference(), EventType::kNormal, "Provisioning");
+  f.send("begins", claim_reference("other"), EventType::kNormal, "Provisioning");
+  f.send("failed", claim_reference());
+  f.send("done", claim_reference(), EventType::kNormal, "ProvisioningSucceeded");
+  f.start_with_working_server();
+  f.recorder.stop(1h);
+  std::vector<std::string> sent;
+  for (const Request& request : f.transport.requests()) {
+    const auto event = json::parse(request.body);
+    sent.push_back(event["involvedObject"]["name"].get<std::string>() + " " +
+                   event["message"].get<std::string>());
+  }
+  CHECK(sent == std::vector<std::string>{"data failed", "data done", "other begins"});
+}
+
+TEST_CASE("stop sends what is queued") {
+  EventFixture f;
+  for (int i = 0; i < 20; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  f.start_with_working_server();
+  f.recorder.stop(1h);
+  CHECK(f.transport.requests().size() == 20);
+  f.recorder.stop(1h);
+  f.send("too late");
+  CHECK(f.transport.requests().size() == 20);
+  CHECK(f.recorder.dropped() == 1);
+}
+
+TEST_CASE("stop does not wait longer than its limit, whatever the server does") {
+  SystemClock clock;
+  FakeTransport transport;
+  ApiClient client(transport, clock, {});
+  EventRecorder recorder(client, clock, "c");
+  auto& script = transport.on("POST", "/events");
+  Duration limit = 50ms;
+  SUBCASE("silent") { script.hang(); }
+  SUBCASE("silent, no time given") {
+    script.hang();
+    limit = 0s;
+  }
+  SUBCASE("between two tries") {
+    script.fail(ErrorCode::kUnavailable).fail(ErrorCode::kUnavailable);
+  }
+  recorder.event(claim_reference(), EventType::kWarning, "R", "1");
+  recorder.event(claim_reference(), EventType::kWarning, "R", "2");
+  recorder.start();
+  REQUIRE(transport.wait_for_requests(1));
+  const auto asked = std::chrono::steady_clock::now();
+  recorder.stop(limit);
+  CHECK(std::chrono::steady_clock::now() - asked < 2s);
+  CHECK(recorder.dropped() == 2);
+}
+
+TEST_CASE("a recorder that was never started, or is destroyed at once, ends quietly") {
+  EventFixture never;
+  never.send("m");
+  never.recorder.stop(1s);
+  CHECK(never.recorder.dropped() == 1);
+  EventFixture at_once;
+  at_once.start_with_working_server();
+}
