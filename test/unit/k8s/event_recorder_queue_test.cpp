@@ -43,7 +43,7 @@ TEST_CASE("normal events give way to a burst of work, and warnings overtake them
   };
   std::size_t sent = 21;
   while (sent < 70) step(true, ++sent);                 // 5 per second
-  for (int i = 0; i < 7; ++i) step(i < 3, sent += 4);   // 20: they have waited for 10 s
+  for (int i = 0; i < 6; ++i) step(i < 3, sent += 4);   // 20: they have waited for 10 s
   for (int i = 0; i < 3; ++i) step(false, sent += 10);  // 50: no more came for a second
   f.recorder.stop(1h);                                  // the rest without a pace
   CHECK(f.transport.requests().size() == recorded + 1);
