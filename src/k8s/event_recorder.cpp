@@ -23,9 +23,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kMaxQueued = 4000;
-// Normal Events in a burst of work compete with the work itself, and one costs the API server about
-// as much as a helper pod: after so many they step back until no more come or they have waited
-// long.
+// Normal Events in a burst of work compete with the work itself: after so many they step back until
+// no more come or they have waited long.
 constexpr double kNormalBurst = 20;
 constexpr double kBusyPerSecond = 5;
 constexpr double kLatePerSecond = 20;
