@@ -16,6 +16,10 @@ int clamp(size_t size) { return static_cast<int>(std::min<size_t>(size, INT_MAX)
 
 }  // namespace
 
+bool WireStream::is_drained() const {
+  return unread_.empty() && (ssl_ == nullptr || SSL_has_pending(ssl_) == 0);
+}
+
 ssize_t WireStream::read(char* data, size_t size) {
   if (unread_.empty()) {
     if (size >= buffer_.size()) return read_some(data, size);

@@ -16,8 +16,8 @@ class WireStream final : public httplib::Stream {
   /// `ssl` is null for a connection without TLS.
   WireStream(int socket, SSL* ssl) : socket_(socket), ssl_(ssl) {}
 
-  /// Nothing has come that was not asked for.
-  bool is_drained() const { return unread_.empty(); }
+  /// Nothing is held that was not asked for, here or in TLS.
+  bool is_drained() const;
 
   bool is_readable() const override { return true; }
   bool is_writable() const override { return true; }

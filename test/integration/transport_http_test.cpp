@@ -126,6 +126,29 @@ TEST_CASE_FIXTURE(TransportFixture, "an idle connection closed by the server cos
   }
 }
 
+TEST_CASE_FIXTURE(TransportFixture, "what comes after an answer is never taken for the next one") {
+  for (const bool tls : {true, false}) {
+    CAPTURE(tls);
+    auto opts = options();
+    opts.tls = tls;
+    // An answer and another one that nobody asked for, in one piece.
+    TestServer server(opts, [](Exchange& exchange) {
+      return exchange.send(
+          "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nours"
+          "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nalien");
+    });
+    auto cfg = config(server);
+    cfg.https = tls;
+    const auto client = transport(cfg);
+    for (int i = 0; i < 2; ++i) {
+      const auto answer = client->round_trip(get(), {});
+      REQUIRE(answer.ok());
+      CHECK(answer->body == "ours");
+      CHECK_FALSE(answer->sent_on_reused_connection);
+    }
+  }
+}
+
 TEST_CASE_FIXTURE(TransportFixture, "a reused connection cut at the next request: reads repeat") {
   // The server takes the second request of each connection and closes without an answer.
   TestServer server(options(), [](Exchange& exchange) {
