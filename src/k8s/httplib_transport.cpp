@@ -95,13 +95,8 @@ class Connection {
     return fd->release();
   }
 
-  /// Lets the library send a request and receive its answer on an open connection.
-  bool exchange(int socket, SSL* ssl, const std::function<bool(httplib::Stream&)>& use) {
-    WireStream stream(socket, ssl);
-    const bool done = use(stream);
-    drained_ = stream.is_drained();
-    return done;
-  }
+  /// Whether nothing came after the last answer.
+  void set_drained(bool drained) { drained_ = drained; }
 
  private:
   const DialTarget target_;
@@ -110,7 +105,7 @@ class Connection {
   CallGuard::Call* call_ = nullptr;
   UniqueFd socket_;
   bool reused_ = false;
-  bool drained_ = true;  // nothing came after the last answer
+  bool drained_ = true;
   std::optional<Error> connect_error_;
   std::string verify_error_;
   std::string tls_error_;
@@ -156,9 +151,14 @@ class HttplibConnection final : public Connection {
       return false;
     }
 
+    /// Lets the library send a request and receive its answer.
     bool process_socket(const httplib::ClientImpl::Socket& socket,
                         std::function<bool(httplib::Stream&)> use) override {
-      return owner_.exchange(socket.sock, socket.ssl, use);
+      WireStream stream(socket.sock, socket.ssl);
+      const bool done = use(stream);
+      // After "Connection: close" the library has freed what the stream reads from.
+      owner_.set_drained(socket.is_open() && stream.is_drained());
+      return done;
     }
 
     HttplibConnection& owner_;

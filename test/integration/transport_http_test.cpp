@@ -149,6 +149,29 @@ TEST_CASE_FIXTURE(TransportFixture, "what comes after an answer is never taken f
   }
 }
 
+TEST_CASE_FIXTURE(TransportFixture,
+                  "a connection that the server says it closes is not used again") {
+  for (const bool tls : {true, false}) {
+    CAPTURE(tls);
+    auto opts = options();
+    opts.tls = tls;
+    // It says so and leaves it open.
+    TestServer server(opts, [](Exchange& exchange) {
+      return exchange.send("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\n{}");
+    });
+    auto cfg = config(server);
+    cfg.https = tls;
+    const auto client = transport(cfg);
+    for (int i = 0; i < 2; ++i) {
+      const auto answer = client->round_trip(post("{}"), {});
+      REQUIRE(answer.ok());
+      CHECK(answer->body == "{}");
+      CHECK_FALSE(answer->sent_on_reused_connection);
+    }
+    CHECK(server.connections() == 2);
+  }
+}
+
 TEST_CASE_FIXTURE(TransportFixture, "a reused connection cut at the next request: reads repeat") {
   // The server takes the second request of each connection and closes without an answer.
   TestServer server(options(), [](Exchange& exchange) {
