@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 #include "k8s/api_client.h"
-#include "k8s/protobuf_reader.h"
+#include "k8s/object_reader.h"
 
 namespace lpp::k8s {
 
@@ -31,8 +31,7 @@ std::string string_or_empty(const json& object, const char* key) {
 
 Status parse_status(const std::string& body) {
   Status status;
-  const json object = is_protobuf(body) ? read_protobuf(body, status_fields())
-                                        : json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const json object = read_object(body, status_fields());
   if (!object.is_object() || string_or_empty(object, "kind") != "Status") return status;
   status.found = true;
   status.message = string_or_empty(object, "message");

@@ -303,14 +303,14 @@ json read_json(std::string_view text, Projection projection) {
 
 json read_json_frame(std::string_view text, Projection projection) {
   const std::array<ReadField, 2> frame{
-      {{.name = "type"}, {.name = "object", .type = FieldType::kObject, .inside = projection}}};
+      {{.name = "type"}, {.name = "object", .inside = projection}}};
   return read(text, nullptr, projection.empty() ? projection : Projection(frame));
 }
 
 json read_json_list(std::string_view text, const std::function<void(const json&)>& on_item,
                     Projection projection) {
   const std::array<ReadField, 2> list{
-      {{.name = "metadata"}, {.name = "items", .type = FieldType::kObject, .inside = projection}}};
+      {{.name = "metadata"}, {.name = "items", .inside = projection}}};
   return read(text, &on_item, projection.empty() ? projection : Projection(list));
 }
 

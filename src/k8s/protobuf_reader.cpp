@@ -1,11 +1,12 @@
 #include "k8s/protobuf_reader.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
+#include <exception>
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_reader.hpp>
 #include <string>
-#include <utility>
 
 #include "base/clock.h"
 
@@ -56,13 +57,7 @@ std::int64_t number_of(pbf_reader& message) {
 std::string_view bytes_in(std::string_view bytes, std::uint32_t number) {
   std::string_view found;
   pbf_reader message(bytes);
-  while (message.next()) {
-    if (message.tag() == number) {
-      found = bytes_of(message);
-    } else {
-      message.skip();
-    }
-  }
+  while (message.next(number)) found = bytes_of(message);
   return found;
 }
 
@@ -78,13 +73,7 @@ json time(std::string_view bytes) {
   if (bytes.empty()) return nullptr;
   std::int64_t seconds = 0;
   pbf_reader message(bytes);
-  while (message.next()) {
-    if (message.tag() == kTimeSeconds) {
-      seconds = number_of(message);
-    } else {
-      message.skip();
-    }
-  }
+  while (message.next(kTimeSeconds)) seconds = number_of(message);
   // What the system's clock can express; no object is older.
   constexpr std::int64_t kLongest = std::int64_t{1} << 33U;
   if (seconds < -kLongest || seconds > kLongest) throw Malformed();
@@ -100,32 +89,28 @@ void put_entry(json& map, std::string_view entry, bool quantity) {
 json read_message(std::string_view bytes, Projection projection);
 
 void read_field(pbf_reader& message, const ReadField& field, json& value) {
-  if (field.type == FieldType::kInteger) {
-    value = number_of(message);
-    return;
-  }
-  const std::string_view bytes = bytes_of(message);
   switch (field.type) {
-    case FieldType::kInteger:
-      break;
     case FieldType::kText:
-      value = text(bytes);
+      value = text(bytes_of(message));
       break;
     case FieldType::kTexts:
-      value.push_back(text(bytes));
+      value.push_back(text(bytes_of(message)));
+      break;
+    case FieldType::kInteger:
+      value = number_of(message);
       break;
     case FieldType::kTime:
-      value = time(bytes);
+      value = time(bytes_of(message));
       break;
     case FieldType::kTextMap:
     case FieldType::kQuantityMap:
-      put_entry(value, bytes, field.type == FieldType::kQuantityMap);
+      put_entry(value, bytes_of(message), field.type == FieldType::kQuantityMap);
       break;
     case FieldType::kObject:
-      value = read_message(bytes, field.inside);
+      value = read_message(bytes_of(message), field.inside);
       break;
     case FieldType::kObjects:
-      value.push_back(read_message(bytes, field.inside));
+      value.push_back(read_message(bytes_of(message), field.inside));
       break;
   }
 }

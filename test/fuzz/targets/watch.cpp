@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "frames.h"
 #include "helperpod/manifest.h"
-#include "k8s/frame_splitter.h"
 #include "k8s/json_reader.h"
 #include "k8s/objects.h"
 #include "property.h"
@@ -16,20 +16,6 @@ namespace {
 
 using lpp::fuzz::require;
 using nlohmann::json;
-
-std::vector<std::string> lines_of(std::string_view stream, std::size_t step) {
-  std::vector<std::string> lines;
-  lpp::k8s::FrameSplitter splitter(1 << 16);
-  while (!stream.empty()) {
-    const auto outcome = splitter.feed(stream.substr(0, step), [&](std::string_view frame) {
-      lines.emplace_back(frame);
-      return true;
-    });
-    if (outcome != lpp::k8s::FrameSplitter::Outcome::kMore) break;
-    stream.remove_prefix(std::min(step, stream.size()));
-  }
-  return lines;
-}
 
 /// Takes out the arrays of field managers, at any depth.
 json without_managed_fields(json value) {
@@ -84,8 +70,7 @@ void decode_all(const json& object) {
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   const auto stream = lpp::fuzz::text_of(data + 1, size - 1);
-  const auto lines = lines_of(stream, stream.size());
-  require(lines == lines_of(stream, 1U + data[0]), "cuts do not matter");
+  const auto lines = lpp::fuzz::frames_of(stream, data[0]);
   for (const auto& line : lines) {
     const json all = json::parse(line, nullptr, false);
     check_reading(line, all);

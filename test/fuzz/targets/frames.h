@@ -1,0 +1,36 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8s/frame_splitter.h"
+#include "property.h"
+
+namespace lpp::fuzz {
+
+/// The frames of a watch whose bytes come in chunks of `step`.
+inline std::vector<std::string> frames_in_chunks(std::string_view stream, std::size_t step) {
+  std::vector<std::string> frames;
+  k8s::FrameSplitter splitter(1 << 16);
+  while (!stream.empty()) {
+    const auto outcome = splitter.feed(stream.substr(0, step), [&](std::string_view frame) {
+      frames.emplace_back(frame);
+      return true;
+    });
+    if (outcome != k8s::FrameSplitter::Outcome::kMore) break;
+    stream.remove_prefix(std::min(step, stream.size()));
+  }
+  return frames;
+}
+
+/// The frames of a watch; `cut` says where its chunks end, which must not matter.
+inline std::vector<std::string> frames_of(std::string_view stream, std::uint8_t cut) {
+  auto frames = frames_in_chunks(stream, stream.size());
+  require(frames == frames_in_chunks(stream, std::size_t{1} + cut), "cuts do not matter");
+  return frames;
+}
+
+}  // namespace lpp::fuzz
