@@ -185,14 +185,13 @@ void FaultProxy::set_hooks(ProxyHooks hooks) {
 
 void FaultProxy::release_hung() {
   MutexLock lock(mutex_);
-  ++releases_;
+  held_from_ = next_sequence_;
   changed_.notify_all();
 }
 
-void FaultProxy::wait_for_release(const std::function<bool()>& gone) {
+void FaultProxy::wait_for_release(const ApiRequest& request, const std::function<bool()>& gone) {
   MutexLock lock(mutex_);
-  const auto before = releases_;
-  while (releases_ == before && !stopping_) {
+  while (request.sequence >= held_from_ && !stopping_) {
     lock.unlock();
     const bool over = gone();
     lock.lock();

@@ -107,6 +107,7 @@ class FaultProxy {
   void cut_connections();
   /// While set, new connections are accepted and reset at once.
   void refuse(bool refuse) { refusing_ = refuse; }
+  /// Every request on record goes on, also one whose hook has not decided yet.
   void release_hung();
 
   std::vector<ProxyRecord> records() const;
@@ -129,8 +130,9 @@ class FaultProxy {
   void reap_connections(bool all);
   ApiRequest record(ApiRequest request);
   void set_status(std::uint64_t sequence, int status);
-  /// Waits until released, stopped, or `gone` (asked every few milliseconds) is true.
-  void wait_for_release(const std::function<bool()>& gone);
+  /// Waits until the request is released, the proxy stopped, or `gone` (asked every few
+  /// milliseconds) true.
+  void wait_for_release(const ApiRequest& request, const std::function<bool()>& gone);
   void wait_delay(std::chrono::milliseconds delay);
 
   const Upstream upstream_;
@@ -145,8 +147,8 @@ class FaultProxy {
   mutable Mutex mutex_;
   mutable CondVar changed_;
   bool stopping_ LPP_GUARDED_BY(mutex_) = false;
-  std::uint64_t releases_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t next_sequence_ LPP_GUARDED_BY(mutex_) = 1;
+  std::uint64_t held_from_ LPP_GUARDED_BY(mutex_) = 1;  // the first sequence not released
   std::uint64_t first_recorded_ LPP_GUARDED_BY(mutex_) = 1;
   std::vector<ProxyRecord> records_ LPP_GUARDED_BY(mutex_);
   std::shared_ptr<HookSet> hooks_ LPP_GUARDED_BY(mutex_);

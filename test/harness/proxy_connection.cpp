@@ -142,7 +142,7 @@ bool FaultProxy::Connection::serve(const Message& incoming) {
       client_.reset();
       return false;
     case Decision::Kind::kHang:
-      proxy_.wait_for_release([this] { return cut_ || client_.peer_gone(); });
+      proxy_.wait_for_release(message.request, [this] { return cut_ || client_.peer_gone(); });
       break;
     case Decision::Kind::kForward:
     case Decision::Kind::kCutAfter:
@@ -178,7 +178,7 @@ bool FaultProxy::Connection::forward(const Message& message, const Decision& dec
   }
   if (decision.answer_delay.count() > 0) proxy_.wait_delay(decision.answer_delay);
   if (decision.kind == Decision::Kind::kHangAfter) {
-    proxy_.wait_for_release([this] { return cut_ || client_.peer_gone(); });
+    proxy_.wait_for_release(message.request, [this] { return cut_ || client_.peer_gone(); });
   }
   if (decision.kind == Decision::Kind::kCutAfter || cut_) {
     client_.reset();

@@ -173,6 +173,9 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
   const auto makes_pod = [](const ProxyRecord& record) {
     return record.request.is("create", "pods");
   };
+  const auto makes_volume = [](const ProxyRecord& record) {
+    return record.request.is("create", "persistentvolumes");
+  };
   // With a lease as long as that the one who is cut off from it still believes that he leads.
   TwoReplicas story({"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s",
                      "--leader-elect-retry-period=1s"});
@@ -200,6 +203,9 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
   CHECK(old_leader.wait_for_record(
       [&](const ProxyRecord& record) { return asks_for_claim(record) || makes_pod(record); },
       seconds(20)));
+  // Either may be the first to see that the helper pod has ended.
+  REQUIRE(new_leader.wait_for_record(makes_volume, seconds(20)));
+  new_leader.set_hooks({});
   new_leader.release_hung();
   const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(key));
   LPP_MUST(story.audit.wait_clean());

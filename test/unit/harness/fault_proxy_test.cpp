@@ -286,6 +286,24 @@ TEST_CASE("a hanging request waits until it is released") {
   }
 }
 
+TEST_CASE("a request that is released before its hook has decided does not hang") {
+  Scene scene;
+  std::atomic<bool> released = false;
+  scene.proxy->set_hooks({.before = [&](const ApiRequest&) {
+    released.wait(false);
+    return Decision::hang();
+  }});
+  auto answer = std::async(std::launch::async, [&] {
+    Client client(*scene.proxy);
+    return client.call("POST", kPods, "{}");
+  });
+  REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(10)));
+  scene.proxy->release_hung();
+  released = true;
+  released.notify_all();
+  CHECK(answer.get()->status == 201);
+}
+
 TEST_CASE("a hanging request of a client that left never reaches the API server") {
   Scene scene;
   scene.proxy->set_hooks({.before = [](const ApiRequest&) { return Decision::hang(); }});
