@@ -55,7 +55,7 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_
 k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name) {
   return [name = std::move(provisioner_name)](k8s::PersistentVolumeClaim& claim) {
     const bool bound = !claim.volume_name.empty();
-    const bool ours = provisioner::asks_for(claim, name);
+    const bool ours = provisioner::may_ask_for(claim, name);
     if (ours && !bound) return true;  // patterns may ask for any of its metadata
     // Only what ties it to its volume is still of interest.
     k8s::PersistentVolumeClaim kept;

@@ -335,6 +335,8 @@ Action ClaimReconciler::await_made_volume(Scene& scene) {
 }
 
 Action ClaimReconciler::refuse(Scene& scene, const Refusal& refusal) {
+  // What can be done is begun early; that it cannot is said when the control plane has asked.
+  if (!asks_for(*scene.claim, world_.provisioner_name)) return Action::await_change(kRecheck);
   const bool another_node_may_serve =
       refusal.node_is_the_reason && scene.storage_class != nullptr &&
       k8s::find(scene.claim->meta.annotations, kSelectedNode) != nullptr;

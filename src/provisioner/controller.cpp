@@ -119,7 +119,7 @@ void Controller::start_working() {
   }
   // From here on changes reach the queues; what was there before is enqueued now.
   for (const auto& claim : world_.claims.list()) {
-    if (asks_for(*claim, world_.provisioner_name) && claim->volume_name.empty()) {
+    if (may_ask_for(*claim, world_.provisioner_name) && claim->volume_name.empty()) {
       term->claims.add(key_of(*claim));
     }
   }
@@ -143,7 +143,7 @@ void Controller::config_changed() {
   const auto term = this->term();
   if (!term) return;
   for (const auto& claim : world_.claims.list()) {
-    if (claim->volume_name.empty() && asks_for(*claim, world_.provisioner_name)) {
+    if (claim->volume_name.empty() && may_ask_for(*claim, world_.provisioner_name)) {
       term->claims.add(key_of(*claim));
     }
   }
@@ -177,7 +177,7 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
     term->claims.add(key_of(*before));
     if (!before->volume_name.empty()) term->volumes.add(before->volume_name);
   }
-  if (!after || !asks_for(*after, world_.provisioner_name)) return;
+  if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
   // A claim that stays bound needs nothing; one that has just been bound may have left a helper
   // pod.
   const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty();
@@ -203,7 +203,7 @@ void Controller::on_class(const k8s::Change<k8s::StorageClass>& change) {
   const auto term = this->term();
   if (!term) return;
   for (const auto& claim : world_.claims.list()) {
-    if (claim->volume_name.empty() && asks_for(*claim, world_.provisioner_name) &&
+    if (claim->volume_name.empty() && may_ask_for(*claim, world_.provisioner_name) &&
         claim->class_name() == change.object().meta.name) {
       term->claims.add(key_of(*claim));
     }

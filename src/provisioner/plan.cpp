@@ -19,6 +19,17 @@ using k8s::find;
 constexpr std::string_view kVolumeNamePrefix = "pvc-";
 constexpr std::size_t kMaxLabelValue = 63;
 
+/// Whom the controller manager has asked; nullptr = nobody yet.
+const std::string* asked_provisioner(const k8s::PersistentVolumeClaim& claim) {
+  const std::string* name = find(claim.meta.annotations, kStorageProvisioner);
+  return name != nullptr ? name : find(claim.meta.annotations, kBetaStorageProvisioner);
+}
+
+bool has_selected_node(const k8s::PersistentVolumeClaim& claim) {
+  const std::string* node = find(claim.meta.annotations, kSelectedNode);
+  return node != nullptr && !node->empty();
+}
+
 Refusal refuse(std::string message) { return Refusal{.message = std::move(message)}; }
 
 std::optional<Refusal> check_request(const k8s::PersistentVolumeClaim& claim, bool shared) {
@@ -102,19 +113,23 @@ std::string selected_node(const k8s::PersistentVolumeClaim& claim) {
 }
 
 bool asks_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name) {
-  const std::string* name = find(claim.meta.annotations, kStorageProvisioner);
-  if (name == nullptr) name = find(claim.meta.annotations, kBetaStorageProvisioner);
+  const std::string* name = asked_provisioner(claim);
   return name != nullptr && *name == provisioner_name;
+}
+
+bool may_ask_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name) {
+  const std::string* name = asked_provisioner(claim);
+  return name == nullptr ? has_selected_node(claim) : *name == provisioner_name;
 }
 
 bool should_provision(const k8s::PersistentVolumeClaim& claim,
                       const k8s::StorageClass* storage_class, std::string_view provisioner_name) {
-  if (!claim.volume_name.empty() || !asks_for(claim, provisioner_name)) return false;
-  if (storage_class == nullptr) return true;  // an error to report, not a reason to be silent
+  if (!claim.volume_name.empty() || !may_ask_for(claim, provisioner_name)) return false;
+  const bool asked = asks_for(claim, provisioner_name);
+  // Asked for with a class that is not there is an error to report, not a reason to be silent.
+  if (storage_class == nullptr) return asked;
   if (storage_class->provisioner != provisioner_name) return false;
-  if (!storage_class->waits_for_first_consumer()) return true;
-  const std::string* node = find(claim.meta.annotations, kSelectedNode);
-  return node != nullptr && !node->empty();
+  return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked;
 }
 
 std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,

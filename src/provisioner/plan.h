@@ -28,13 +28,21 @@ struct VolumeShape {
   std::vector<std::string> mount_options{};
 };
 
-/// Whether the claim asks this provisioner for a volume now (behaviour rule A3). Claims that are
-/// bound, belong to others, or wait for a node are not.
+/// Whether the claim is to get a volume of this provisioner now (behaviour rule A3). Claims that
+/// are bound, belong to others, or wait for a node are not. One for which the scheduler has
+/// selected a node need not wait for the controller manager's annotation: its class says whose it
+/// is, and where a class waits for a consumer, that a node is selected means that no volume that is
+/// there will do.
 bool should_provision(const k8s::PersistentVolumeClaim& claim,
                       const k8s::StorageClass* storage_class, std::string_view provisioner_name);
 
-/// True when one of the claim's storage-provisioner annotations names this provisioner.
+/// True when one of the claim's storage-provisioner annotations names this provisioner: the
+/// controller manager has asked for the volume.
 bool asks_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name);
+
+/// True when the claim asks for this provisioner, or has a selected node and asks for none yet, so
+/// that its class tells. False for claims of others, but for these.
+bool may_ask_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name);
 
 /// "pvc-<uid>".
 std::string volume_name_of(std::string_view claim_uid);

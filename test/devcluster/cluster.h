@@ -27,7 +27,7 @@ struct ClusterOptions {
   /// Image repositories that stand for busybox besides its own.
   std::set<std::string> known_images{};
   Duration restart_back_off = std::chrono::seconds(10);
-  bool run_controllers = true;
+  bool run_controllers = true;  // from the beginning
   ApiServer::Options server{};  // `port` above wins
 };
 
@@ -42,6 +42,9 @@ class Cluster {
 
   /// Ends connections, kills all pods, ends all threads. Repeatable.
   void stop();
+
+  /// For a cluster that began without them; once.
+  void start_controllers() { controllers_->start(); }
 
   const std::string& folder() const { return folder_; }
   /// The administrator's kubeconfig file.

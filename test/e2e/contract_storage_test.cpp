@@ -79,6 +79,16 @@ TEST_CASE("a claim whose class waits names its provisioner once a node is select
   });
 }
 
+TEST_CASE("a claim that waits takes the volume made for it before it names a provisioner") {
+  StorageCase c("WaitForFirstConsumer");
+  const json claim = c.create_claim();
+  LPP_MUST(c.kube.create(volume_object("pvc-" + uid_of(claim), claim)));
+  c.wait("the claim is bound",
+         [](const json& now) { return now["status"].value("phase", "") == "Bound"; });
+  CHECK_FALSE(
+      c.claim()["metadata"]["annotations"].contains("volume.kubernetes.io/storage-provisioner"));
+}
+
 TEST_CASE("a volume made for a claim is bound to it, released and protected") {
   StorageCase c;
   const json claim = c.create_claim();

@@ -39,6 +39,31 @@ TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both 
   LPP_MUST(story.installation->stop_daemon());
 }
 
+TEST_CASE("a claim with a node need not wait for a controller manager that is behind") {
+  StoryBed story({}, {.manifest = LPP_MANIFEST, .run_controllers = false});
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey key{"app", "data"};
+  const auto claim =
+      LPP_MUST(story.admin().create(claim_object({.key = key, .selected_node = "node-1"})));
+  const std::string pv = "pvc-" + claim["metadata"]["uid"].get<std::string>();
+  wait_for(story, "the volume is made", [&]() -> std::string {
+    const auto found = story.admin().find(k8s::kPersistentVolumes, {"", pv});
+    return found.ok() && found->has_value() ? "" : "it is not there";
+  });
+  story.bed->cluster().start_controllers();
+  const auto volume = LPP_MUST(story.audit.wait_bound(key));
+  CHECK(volume.pv == pv);
+  LPP_MUST(story.audit.wait_clean());
+  const auto bound = LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, key));
+  CHECK_FALSE(
+      bound["metadata"]["annotations"].contains("volume.kubernetes.io/storage-provisioner"));
+  // It is no other volume than those that were asked for.
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, key));
+  LPP_MUST(story.audit.wait_deleted(key, volume));
+  LPP_MUST(story.audit.wait_clean());
+}
+
 TEST_CASE("the directory of a class that retains stays when its claim goes") {
   StoryBed story;
   story.start();

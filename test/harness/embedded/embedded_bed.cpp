@@ -21,6 +21,7 @@ Result<std::unique_ptr<EmbeddedBed>> EmbeddedBed::create(const Options& options)
       bed->cluster_,
       devcluster::Cluster::start({.nodes = options.nodes,
                                   .known_images = {"busybox", "rancher/library-busybox"},
+                                  .run_controllers = options.run_controllers,
                                   .server = {.protobuf = options.protobuf}}),
       "embedded cluster");
   LPP_ASSIGN_OR_RETURN(bed->admin_, Kube::from_kubeconfig(bed->cluster_->kubeconfig()),

@@ -19,7 +19,8 @@ class EmbeddedBed final : public TestBed {
     std::string manifest{};                                // deploy/local-path-storage.yaml
     std::string account_namespace = "local-path-storage";  // of the daemon's ServiceAccount
     std::vector<std::string> nodes{"node-1", "node-2"};
-    bool protobuf = true;  // the API server can answer so
+    bool protobuf = true;         // the API server can answer so
+    bool run_controllers = true;  // or cluster().start_controllers() does, later
   };
 
   static Result<std::unique_ptr<EmbeddedBed>> create(const Options& options);

@@ -45,8 +45,41 @@ TEST_CASE("a claim is ours by the storage-provisioner annotation, the newer one 
        }) {
     CAPTURE(row.what);
     CHECK(asks_for(row.asked.build(), kProvisionerName) == row.ours);
-    CHECK(should_provision(ClaimBuilder(row.asked).node("n1").build(),
-                           storage_class().shared().get(), kProvisionerName) == row.ours);
+    CHECK(should_provision(row.asked.build(), immediate().shared().get(), kProvisionerName) ==
+          row.ours);
+  }
+}
+
+TEST_CASE("a claim with a selected node is ours by its class before the control plane has asked") {
+  const auto elsewhere = storage_class().provisioner("other");
+  struct Row {
+    const char* what;
+    ClaimBuilder asked;
+    std::shared_ptr<const k8s::StorageClass> of_class;
+    bool may_be_ours;
+    bool wanted;
+  };
+  for (const Row& row : std::vector<Row>{
+           {"our class", bare().node("n1"), storage_class().shared(), true, true},
+           {"another provisioner's class", bare().node("n1"), elsewhere.shared(), true, false},
+           {"no such class", bare().node("n1"), nullptr, true, false},
+           // For these the control plane looks for a volume that is there first.
+           {"Immediate", bare().node("n1"), immediate().shared(), true, false},
+           {"no node", bare(), storage_class().shared(), false, false},
+           {"an empty node", bare().node(""), storage_class().shared(), false, false},
+           {"the alpha annotation does not count", bare().annotation(kAlphaNode, "n1"),
+            storage_class().shared(), false, false},
+           {"bound", bare().node("n1").volume("v"), storage_class().shared(), true, false},
+           {"another one has been asked", bare().annotation(kGa, "other").node("n1"),
+            storage_class().shared(), false, false},
+           {"nobody, and that is said", bare().annotation(kGa, "").node("n1"),
+            storage_class().shared(), false, false},
+       }) {
+    CAPTURE(row.what);
+    const auto built = row.asked.build();
+    CHECK_FALSE(asks_for(built, kProvisionerName));
+    CHECK(may_ask_for(built, kProvisionerName) == row.may_be_ours);
+    CHECK(should_provision(built, row.of_class.get(), kProvisionerName) == row.wanted);
   }
 }
 
