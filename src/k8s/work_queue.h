@@ -44,14 +44,15 @@ struct WorkQueueState {
   std::size_t in_work = 0;
   Duration work_so_far{};      // of all keys in work together
   Duration longest_work{};     // of the key that is longest in work
-  Duration longest_waiting{};  // of the key that is next
+  Duration longest_waiting{};  // of the keys that are next
   Duration since_last_get{};   // since a key was handed out, or the queue was made
 };
 
 /// Queue of keys with client-go's contract: fair (first come, first served), stingy (a key waiting
 /// twice is handed out once), many producers and consumers, and a key is never with two consumers
 /// at once: added while in work, it comes again after done(). Of several due times of a key only
-/// the earliest counts: whoever gets the key decides anew. Thread-safe.
+/// the earliest counts: whoever gets the key decides anew. Beyond that contract keys may be urgent:
+/// they are handed out before the others, among themselves in the order they came. Thread-safe.
 template <typename Key, typename Hash = std::hash<Key>>
 class WorkQueue {
  public:
@@ -59,6 +60,8 @@ class WorkQueue {
       : clock_(clock), policy_(policy), stats_(stats), last_get_(clock.now()) {}
 
   void add(const Key& key);
+  /// Urgent until it is handed out. Whoever adds urgent keys without end starves the others.
+  void add_urgent(const Key& key);
   void add_after(const Key& key, Duration delay);
   /// add_after with the key's own exponential back-off; returns the delay chosen.
   Duration add_rate_limited(const Key& key);
@@ -83,12 +86,17 @@ class WorkQueue {
 
  private:
   using Delayed = std::multimap<TimePoint, Key>;
+  struct Waiting {
+    TimePoint since;
+    bool urgent = false;
+  };
   struct InWork {
     TimePoint added;
     TimePoint taken;
   };
 
-  void make_ready(const Key& key) LPP_REQUIRES(mutex_);
+  void make_ready(const Key& key, bool urgent = false) LPP_REQUIRES(mutex_);
+  bool none_ready() const LPP_REQUIRES(mutex_) { return urgent_.empty() && ready_.empty(); }
   /// Lets one consumer that waits look again.
   void wake() LPP_REQUIRES(mutex_) { (idle_ > 0 ? changed_ : due_changed_).notify_one(); }
   void make_due_keys_ready() LPP_REQUIRES(mutex_);
@@ -109,11 +117,13 @@ class WorkQueue {
   bool timed_ LPP_GUARDED_BY(mutex_) = false;
   bool shutdown_ LPP_GUARDED_BY(mutex_) = false;
   TimePoint last_get_ LPP_GUARDED_BY(mutex_);
-  // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. ready_:
-  // the order of the keys in dirty_ that are not in processing_, each once. delayed_ and due_ hold
-  // the same keys, none of which is in dirty_: being ready now is the earliest due time there is.
+  // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. urgent_
+  // and ready_: the order of the keys in dirty_ that are not in processing_, each once. delayed_
+  // and due_ hold the same keys, none of which is in dirty_: being ready now is the earliest due
+  // time there is.
+  std::deque<Key> urgent_ LPP_GUARDED_BY(mutex_);
   std::deque<Key> ready_ LPP_GUARDED_BY(mutex_);
-  std::unordered_map<Key, TimePoint, Hash> dirty_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<Key, Waiting, Hash> dirty_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, InWork, Hash> processing_ LPP_GUARDED_BY(mutex_);
   Delayed delayed_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, typename Delayed::iterator, Hash> due_ LPP_GUARDED_BY(mutex_);
@@ -125,6 +135,13 @@ void WorkQueue<Key, Hash>::add(const Key& key) {
   MutexLock lock(mutex_);
   if (shutdown_) return;
   make_ready(key);
+}
+
+template <typename Key, typename Hash>
+void WorkQueue<Key, Hash>::add_urgent(const Key& key) {
+  MutexLock lock(mutex_);
+  if (shutdown_) return;
+  make_ready(key, true);
 }
 
 template <typename Key, typename Hash>
@@ -179,7 +196,7 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
   while (true) {
     if (shutdown_) return std::nullopt;
     make_due_keys_ready();
-    if (!ready_.empty()) break;
+    if (!none_ready()) break;
     if (timed_ || delayed_.empty()) {
       ++idle_;
       clock_.wait_until(changed_, mutex_, TimePoint::max());
@@ -190,16 +207,17 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
       timed_ = false;
     }
   }
-  Key key = std::move(ready_.front());
-  ready_.pop_front();
+  std::deque<Key>& line = urgent_.empty() ? ready_ : urgent_;
+  Key key = std::move(line.front());
+  line.pop_front();
   const auto dirty = dirty_.find(key);
-  const InWork work{.added = dirty->second, .taken = clock_.now()};
+  const InWork work{.added = dirty->second.since, .taken = clock_.now()};
   last_get_ = work.taken;
   dirty_.erase(dirty);
   processing_.emplace(key, work);
   if (stats_ != nullptr) stats_->waited.observe(work.taken - work.added);
   // This consumer no longer waits: another one takes over what is ready or the next due time.
-  if (!ready_.empty()) {
+  if (!none_ready()) {
     wake();
   } else if (!timed_ && !delayed_.empty()) {
     changed_.notify_one();
@@ -215,8 +233,8 @@ void WorkQueue<Key, Hash>::done(const Key& key) {
   if (stats_ != nullptr) stats_->worked.observe(clock_.now() - it->second.taken);
   processing_.erase(it);
   if (shutdown_) return;
-  if (dirty_.contains(key)) {
-    ready_.push_back(key);
+  if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) {
+    (dirty->second.urgent ? urgent_ : ready_).push_back(key);
     wake();
   }
 }
@@ -225,6 +243,7 @@ template <typename Key, typename Hash>
 void WorkQueue<Key, Hash>::shutdown() {
   MutexLock lock(mutex_);
   shutdown_ = true;
+  urgent_.clear();
   ready_.clear();
   dirty_.clear();
   delayed_.clear();
@@ -236,7 +255,7 @@ void WorkQueue<Key, Hash>::shutdown() {
 template <typename Key, typename Hash>
 std::size_t WorkQueue<Key, Hash>::size() const {
   MutexLock lock(mutex_);
-  return ready_.size();
+  return urgent_.size() + ready_.size();
 }
 
 template <typename Key, typename Hash>
@@ -250,7 +269,7 @@ template <typename Key, typename Hash>
 WorkQueueState WorkQueue<Key, Hash>::state() const {
   const TimePoint now = clock_.now();
   MutexLock lock(mutex_);
-  WorkQueueState state{.ready = ready_.size(),
+  WorkQueueState state{.ready = urgent_.size() + ready_.size(),
                        .delayed = delayed_.size(),
                        .in_work = processing_.size(),
                        .since_last_get = now - last_get_};
@@ -258,17 +277,27 @@ WorkQueueState WorkQueue<Key, Hash>::state() const {
     state.work_so_far += now - work.taken;
     state.longest_work = std::max(state.longest_work, now - work.taken);
   }
-  if (!ready_.empty()) state.longest_waiting = now - dirty_.at(ready_.front());
+  for (const auto* line : {&urgent_, &ready_}) {
+    if (line->empty()) continue;
+    state.longest_waiting = std::max(state.longest_waiting, now - dirty_.at(line->front()).since);
+  }
   return state;
 }
 
 template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::make_ready(const Key& key) {
+void WorkQueue<Key, Hash>::make_ready(const Key& key, bool urgent) {
   cancel_delay(key);
-  if (!dirty_.try_emplace(key, clock_.now()).second) return;
+  const auto [dirty, is_new] =
+      dirty_.try_emplace(key, Waiting{.since = clock_.now(), .urgent = urgent});
+  if (!is_new) {
+    if (!urgent || std::exchange(dirty->second.urgent, true)) return;
+    // It changes lines, unless it is in work and in none.
+    if (std::erase(ready_, key) > 0) urgent_.push_back(key);
+    return;
+  }
   if (stats_ != nullptr) stats_->adds.fetch_add(1, std::memory_order_relaxed);
   if (processing_.contains(key)) return;
-  ready_.push_back(key);
+  (urgent ? urgent_ : ready_).push_back(key);
   wake();
 }
 

@@ -239,10 +239,11 @@ void Controller::on_pod(const k8s::Change<k8s::Pod>& change) {
   const auto operation = runner_.observe(change);
   const auto term = this->term();
   if (!term || !operation) return;
+  // What has been begun is finished before something new is begun.
   if (operation->action == helperpod::HelperAction::kCreate || Undo::is_undo(*operation)) {
-    term->claims.add({operation->claim, operation->owner_uid});
+    term->claims.add_urgent({operation->claim, operation->owner_uid});
   } else {
-    term->volumes.add(operation->volume_name);
+    term->volumes.add_urgent(operation->volume_name);
   }
 }
 

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <vector>
 
 #include "support/story_steps.h"
 
@@ -62,6 +64,32 @@ TEST_CASE("a claim with a node need not wait for a controller manager that is be
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, key));
   LPP_MUST(story.audit.wait_deleted(key, volume));
   LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("what has been begun is finished before something new is begun") {
+  constexpr int kClaims = 40;
+  StoryBed story({"--worker-threads=1"});
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  std::vector<k8s::ObjectKey> keys;
+  for (int i = 0; i < kClaims; ++i) {
+    keys.push_back({"app", "data-" + std::to_string(i)});
+    LPP_MUST(story.admin().create(claim_object({.key = keys.back(), .selected_node = "node-1"})));
+  }
+  // Slow enough for a helper pod to end while others have not been made.
+  story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
+    return request.is("create", "pods") ? Decision::after_delay(std::chrono::milliseconds(50))
+                                        : Decision::forward();
+  }});
+  story.start();
+  for (const auto& key : keys) LPP_MUST(story.audit.wait_bound(key));
+  const auto records = story.installation->proxy().records();
+  const auto makes = [](const char* resource) {
+    return [resource](const ProxyRecord& record) { return record.request.is("create", resource); };
+  };
+  const auto first_volume =
+      std::find_if(records.begin(), records.end(), makes("persistentvolumes"));
+  REQUIRE(std::count_if(records.begin(), records.end(), makes("pods")) == kClaims);
+  CHECK(std::count_if(records.begin(), first_volume, makes("pods")) < kClaims);
 }
 
 TEST_CASE("the directory of a class that retains stays when its claim goes") {

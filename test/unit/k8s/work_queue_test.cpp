@@ -66,6 +66,58 @@ TEST_CASE("keys are handed out in the order they were added, each once") {
   CHECK(take(queue) == "");
 }
 
+TEST_CASE("urgent keys come first, in their own order, each once") {
+  FakeClock clock;
+  Queue queue(clock);
+  for (const char* key : {"a", "b", "c"}) queue.add(key);
+  for (const char* key : {"x", "b", "x"}) queue.add_urgent(key);
+  queue.add("x");
+  queue.add("d");
+  CHECK(queue.size() == 5);
+  for (const char* key : {"x", "b", "a", "c", "d", ""}) CHECK(take(queue) == key);
+}
+
+TEST_CASE("a key that becomes urgent in work is urgent after it, and only once") {
+  FakeClock clock;
+  Queue queue(clock);
+  for (const char* key : {"a", "b", "c"}) queue.add(key);
+  CHECK(take(queue) == "a");
+  SUBCASE("at once") {}
+  SUBCASE("after it was added again") { queue.add("a"); }
+  queue.add_urgent("a");
+  CHECK(queue.size() == 2);
+  queue.done("a");
+  CHECK(take(queue) == "a");
+  queue.add("a");
+  queue.done("a");
+  for (const char* key : {"b", "c", "a", ""}) CHECK(take(queue) == key);
+}
+
+TEST_CASE("an urgent key does not wait for its due time") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add("a");
+  queue.add_after("b", 10s);
+  queue.add_urgent("b");
+  for (const char* key : {"b", "a", ""}) CHECK(take(queue) == key);
+  clock.advance(20s);
+  CHECK(drain(queue).empty());
+}
+
+TEST_CASE("what waits longest is told of urgent keys and of others") {
+  FakeClock clock;
+  Queue queue(clock);
+  queue.add("a");
+  clock.advance(3s);
+  queue.add_urgent("b");
+  clock.advance(1s);
+  CHECK(queue.state().ready == 2);
+  CHECK(queue.state().longest_waiting == 4s);
+  CHECK(take(queue) == "b");
+  CHECK(take(queue) == "a");
+  CHECK(queue.state().longest_waiting == 0s);
+}
+
 TEST_CASE("a key added while in work comes again only after done") {
   FakeClock clock;
   Queue queue(clock);
