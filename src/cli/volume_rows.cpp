@@ -267,9 +267,10 @@ VolumeRow undo_row(const HelperPod& helper) {
 
 bool is_our_claim(const ClusterView& view, const k8s::PersistentVolumeClaim& claim) {
   if (!claim.volume_name.empty()) {
-    const bool ours = view.volumes.get({"", claim.volume_name}) != nullptr;
-    return ours || (claim.phase == "Lost" && provisioner::asks_for(claim, view.provisioner_name));
+    if (view.volumes.get({"", claim.volume_name}) != nullptr) return true;
+    if (claim.phase != "Lost") return false;
   }
+  // Its class may be gone, and one that was served early has no annotation.
   if (provisioner::asks_for(claim, view.provisioner_name)) return true;
   const auto storage_class = view.classes.get({"", claim.class_name()});
   return storage_class != nullptr && storage_class->provisioner == view.provisioner_name;
