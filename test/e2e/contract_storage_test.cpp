@@ -82,11 +82,14 @@ TEST_CASE("a claim whose class waits names its provisioner once a node is select
 TEST_CASE("a claim that waits takes the volume made for it before it names a provisioner") {
   StorageCase c("WaitForFirstConsumer");
   const json claim = c.create_claim();
-  LPP_MUST(c.kube.create(volume_object("pvc-" + uid_of(claim), claim)));
+  const std::string pv = "pvc-" + uid_of(claim);
+  LPP_MUST(c.kube.create(volume_object(pv, claim)));
   c.wait("the claim is bound",
          [](const json& now) { return now["status"].value("phase", "") == "Bound"; });
   CHECK_FALSE(
       c.claim()["metadata"]["annotations"].contains("volume.kubernetes.io/storage-provisioner"));
+  LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumeClaims, c.key("claim")));
+  LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
 }
 
 TEST_CASE("a volume made for a claim is bound to it, released and protected") {
