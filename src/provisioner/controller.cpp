@@ -119,9 +119,7 @@ void Controller::start_working() {
   }
   // From here on changes reach the queues; what was there before is enqueued now.
   for (const auto& claim : world_.claims.list()) {
-    if (may_ask_for(*claim, world_.provisioner_name) && claim->volume_name.empty()) {
-      term->claims.add(key_of(*claim));
-    }
+    if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
   }
   for (const auto& volume : world_.volumes.list()) term->volumes.add(volume->meta.name);
   for (const auto& pod : informers_.pods.store().list()) on_pod({nullptr, pod});
@@ -143,9 +141,7 @@ void Controller::config_changed() {
   const auto term = this->term();
   if (!term) return;
   for (const auto& claim : world_.claims.list()) {
-    if (claim->volume_name.empty() && may_ask_for(*claim, world_.provisioner_name)) {
-      term->claims.add(key_of(*claim));
-    }
+    if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
   }
   for (const auto& volume : world_.volumes.list()) {
     if (volume->phase == "Released") term->volumes.add(volume->meta.name);
@@ -155,6 +151,10 @@ void Controller::config_changed() {
 std::shared_ptr<Controller::Term> Controller::term() const {
   MutexLock lock(mutex_);
   return term_;
+}
+
+bool Controller::may_want_volume(const k8s::PersistentVolumeClaim& claim) const {
+  return claim.volume_name.empty() && may_ask_for(claim, world_.provisioner_name);
 }
 
 std::optional<k8s::WorkQueueState> Controller::claim_queue() const {
@@ -203,8 +203,7 @@ void Controller::on_class(const k8s::Change<k8s::StorageClass>& change) {
   const auto term = this->term();
   if (!term) return;
   for (const auto& claim : world_.claims.list()) {
-    if (claim->volume_name.empty() && may_ask_for(*claim, world_.provisioner_name) &&
-        claim->class_name() == change.object().meta.name) {
+    if (may_want_volume(*claim) && claim->class_name() == change.object().meta.name) {
       term->claims.add(key_of(*claim));
     }
   }

@@ -60,6 +60,8 @@ class Controller {
   void on_node(const k8s::Change<k8s::Node>& change);
   void on_pod(const k8s::Change<k8s::Pod>& change);
   std::shared_ptr<Term> term() const;
+  /// Whether the claim has no volume and may want one of ours.
+  bool may_want_volume(const k8s::PersistentVolumeClaim& claim) const;
 
   World& world_;
   helperpod::HelperPodRunner& runner_;

@@ -124,12 +124,12 @@ bool may_ask_for(const k8s::PersistentVolumeClaim& claim, std::string_view provi
 
 bool should_provision(const k8s::PersistentVolumeClaim& claim,
                       const k8s::StorageClass* storage_class, std::string_view provisioner_name) {
-  if (!claim.volume_name.empty() || !may_ask_for(claim, provisioner_name)) return false;
-  const bool asked = asks_for(claim, provisioner_name);
+  const std::string* asked = asked_provisioner(claim);
+  if (!claim.volume_name.empty() || (asked != nullptr && *asked != provisioner_name)) return false;
   // Asked for with a class that is not there is an error to report, not a reason to be silent.
-  if (storage_class == nullptr) return asked;
+  if (storage_class == nullptr) return asked != nullptr;
   if (storage_class->provisioner != provisioner_name) return false;
-  return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked;
+  return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked != nullptr;
 }
 
 std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
