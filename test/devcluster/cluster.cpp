@@ -59,7 +59,7 @@ Result<void> Cluster::start_parts() {
   LPP_RETURN_IF_ERROR(server_->write_kubeconfig(kubeconfig_), "kubeconfig");
 
   controllers_ = std::make_unique<Controllers>(registry_, clock_);
-  if (options_.run_controllers) controllers_->start();
+  if (options_.run_controllers) start_controllers();
   nodes_->start();
   for (const std::string& name : options_.nodes) {
     if (auto added = nodes_->add_node(name); !added.ok()) return added;

@@ -103,6 +103,11 @@ class ClaimBuilder : public ObjectBuilder<ClaimBuilder, k8s::PersistentVolumeCla
     annotation("volume.beta.kubernetes.io/storage-provisioner", value);
     return annotation("volume.kubernetes.io/storage-provisioner", value);
   }
+  /// The control plane has asked nobody for a volume.
+  ClaimBuilder& no_provisioner() {
+    no_annotation("volume.beta.kubernetes.io/storage-provisioner");
+    return no_annotation("volume.kubernetes.io/storage-provisioner");
+  }
   ClaimBuilder& storage_class(const std::string& value) {
     return set("/spec/storageClassName", value);
   }

@@ -60,7 +60,7 @@ TEST_CASE("a claim with a node need not wait for a controller manager that is be
   const auto bound = LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, key));
   CHECK_FALSE(
       bound["metadata"]["annotations"].contains("volume.kubernetes.io/storage-provisioner"));
-  // It is no other volume than those that were asked for.
+  // And it goes like one that was asked for.
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, key));
   LPP_MUST(story.audit.wait_deleted(key, volume));
   LPP_MUST(story.audit.wait_clean());

@@ -89,15 +89,13 @@ TEST_CASE("claims and volumes of other provisioners have no row") {
 }
 
 TEST_CASE("a claim that has lost its volume has a row if it was ours") {
-  constexpr const char* kGa = "volume.kubernetes.io/storage-provisioner";
-  constexpr const char* kBeta = "volume.beta.kubernetes.io/storage-provisioner";
   const auto lost = [] { return claim("data").volume("pvc-1").phase("Lost"); };
   Scene scene;
   std::size_t rows = 1;
   SUBCASE("by its annotation") { scene.add(lost().storage_class("gone")); }
-  SUBCASE("by its class") { scene.add(lost().no_annotation(kGa).no_annotation(kBeta)); }
+  SUBCASE("by its class") { scene.add(lost().no_provisioner()); }
   SUBCASE("by neither") {
-    scene.add(lost().storage_class("gone").no_annotation(kGa).no_annotation(kBeta));
+    scene.add(lost().storage_class("gone").no_provisioner());
     rows = 0;
   }
   const auto found = volume_rows(scene.view);

@@ -105,11 +105,7 @@ TEST_CASE("a claim that is not there, or not ours, is told with the reason") {
   bed.serve("/storageclasses", {storage_class("other").provisioner("x.io/y").json()});
   bed.serve("/persistentvolumeclaims?",
             {claim("a").provisioner("x.io/y").storage_class("other").json(),
-             claim("b")
-                 .no_annotation("volume.kubernetes.io/storage-provisioner")
-                 .no_annotation("volume.beta.kubernetes.io/storage-provisioner")
-                 .storage_class("nope")
-                 .json()});
+             claim("b").no_provisioner().storage_class("nope").json()});
   bed.serve_nothing_else();
   CHECK(bed.run({"volumes", "a"}).err.find("belongs to provisioner x.io/y") != std::string::npos);
   CHECK(bed.run({"volumes", "b"}).err.find("StorageClass \"nope\" does not exist") !=

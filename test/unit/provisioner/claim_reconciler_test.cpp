@@ -102,14 +102,9 @@ TEST_CASE("claims that do not ask for us, are bound, or wait for a node are left
 
 TEST_CASE("a claim is refused only after the control plane has asked for its volume") {
   ClaimScene scene;
-  const auto unasked = [](const char* node) {
-    return claim("a")
-        .node(node)
-        .no_annotation("volume.kubernetes.io/storage-provisioner")
-        .no_annotation("volume.beta.kubernetes.io/storage-provisioner");
-  };
-  SUBCASE("a node without a path") { scene.put(unasked("empty")); }
-  SUBCASE("a selector") { scene.put(unasked("n1").set("/spec/selector/matchLabels/a", "b")); }
+  auto unasked = claim("a").no_provisioner();
+  SUBCASE("a node without a path") { scene.put(unasked.node("empty")); }
+  SUBCASE("a selector") { scene.put(unasked.node("n1").set("/spec/selector/matchLabels/a", "b")); }
   CHECK(scene.step().kind == provisioner::Action::Kind::kAwaitChange);
   CHECK(scene.executor.ensured.empty());
   CHECK(scene.transport.requests().empty());

@@ -18,7 +18,7 @@ constexpr const char* kNode = "volume.kubernetes.io/selected-node";
 constexpr const char* kAlphaNode = "volume.alpha.kubernetes.io/selected-node";
 constexpr const char* kBetaClass = "volume.beta.kubernetes.io/storage-class";
 
-ClaimBuilder bare() { return claim("a").no_annotation(kGa).no_annotation(kBeta); }
+ClaimBuilder bare() { return claim("a").no_provisioner(); }
 
 StorageClassBuilder immediate() { return storage_class().binding_mode("Immediate"); }
 
