@@ -93,8 +93,10 @@ Error not_json(std::string_view method, std::string_view target, const Response&
 Result<json> parse_object(const Request& request, const Result<Response>& result,
                           Answer answer = Answer::kObject) {
   if (!result.ok()) return result.error();
-  json object = answer == Answer::kIdentity ? read_object(result->body, kIdentityFields)
-                                            : read_json(result->body);
+  ValueTree tree;
+  json object = answer == Answer::kIdentity
+                    ? to_json(read_object(result->body, kIdentityFields, tree))
+                    : read_json(result->body);
   if (object.is_object()) return object;
   return not_json(request.method, request.target, *result);
 }
@@ -193,18 +195,19 @@ Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
 
 Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view ns,
                                       const ListOptions& options,
-                                      const std::function<void(const json&)>& on_item) {
+                                      const std::function<void(Value)>& on_item) {
   const auto answer = list_page(resource, ns, options);
   if (!answer.ok()) return answer.error();
-  const json list = read_list(answer->body, on_item, options.projection);
+  ValueTree tree;
+  const Value list = read_list(answer->body, on_item, options.projection, tree);
   if (!list.is_object()) return not_json("list", resource.plural, *answer);
-  const auto items = list.find("items");
-  ListPage page{.resource_version = nested_text(list, "metadata", "resourceVersion"),
-                .continue_token = nested_text(list, "metadata", "continue")};
-  const bool has_items = items != list.end() && !items->is_null();
+  const Value items = list.find("items");
+  const Value metadata = list.find("metadata");
+  ListPage page{.resource_version = std::string(metadata.find("resourceVersion").text()),
+                .continue_token = std::string(metadata.find("continue").text())};
   // Without a version there is nothing to watch from, and "0" would be another kind of watch.
   if (page.resource_version.empty() || page.resource_version == "0" ||
-      (has_items && !items->is_array())) {
+      (!items.is_null() && !items.is_list())) {
     return Error{.message = "the answer is not a list with a resourceVersion"};
   }
   return page;

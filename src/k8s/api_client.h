@@ -14,6 +14,7 @@
 #include "k8s/projection.h"
 #include "k8s/resource.h"
 #include "k8s/transport.h"
+#include "k8s/value_tree.h"
 
 namespace lpp::k8s {
 
@@ -86,8 +87,7 @@ class ApiClient {
   /// One page of a list; its items go to `on_item` one by one while the answer is read, and no more
   /// than one is held. After an Error that came in the middle some have been delivered.
   Result<ListPage> list_each(const Resource& resource, std::string_view ns,
-                             const ListOptions& options,
-                             const std::function<void(const nlohmann::json&)>& on_item);
+                             const ListOptions& options, const std::function<void(Value)>& on_item);
   Result<nlohmann::json> create(const Resource& resource, std::string_view ns,
                                 const nlohmann::json& object, Answer answer = Answer::kObject);
   Result<nlohmann::json> update(const Resource& resource, const ObjectKey& key,

@@ -31,7 +31,8 @@ std::string string_or_empty(const json& object, const char* key) {
 
 Status parse_status(const std::string& body) {
   Status status;
-  const json object = read_object(body, status_fields());
+  ValueTree tree;
+  const json object = to_json(read_object(body, status_fields(), tree));
   if (!object.is_object() || string_or_empty(object, "kind") != "Status") return status;
   status.found = true;
   status.message = string_or_empty(object, "message");

@@ -1,7 +1,5 @@
 #include "k8s/informer.h"
 
-#include <nlohmann/json.hpp>
-
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -9,29 +7,21 @@ namespace lpp::k8s {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t kMaxUnreadable = 1000;
 
 /// What identifies an object and its state; empty texts for what is missing.
 struct Identity {
   ObjectKey key;
-  std::string uid;
-  std::string resource_version;
+  std::string_view uid;
+  std::string_view resource_version;
 };
 
-Identity identify(const json& object) {
-  Identity identity;
-  const auto meta = object.find("metadata");
-  if (meta == object.end() || !meta->is_object()) return identity;
-  const auto text = [&meta](const char* name) {
-    const auto it = meta->find(name);
-    return it != meta->end() && it->is_string() ? it->template get<std::string>() : std::string();
-  };
-  identity.key = {text("namespace"), text("name")};
-  identity.uid = text("uid");
-  identity.resource_version = text("resourceVersion");
-  return identity;
+Identity identify(Value object) {
+  const Value meta = object.find("metadata");
+  return {
+      .key = {std::string(meta.find("namespace").text()), std::string(meta.find("name").text())},
+      .uid = meta.find("uid").text(),
+      .resource_version = meta.find("resourceVersion").text()};
 }
 
 template <typename T>
@@ -78,8 +68,7 @@ void Informer<T>::join() {
 }
 
 template <typename T>
-typename Informer<T>::Arrival Informer<T>::decode_trimmed(const json& object,
-                                                          const ObjectKey& key) {
+typename Informer<T>::Arrival Informer<T>::decode_trimmed(Value object, const ObjectKey& key) {
   auto decoded = decode<T>(object);
   if (!decoded.ok()) {
     if (unreadable_.size() >= kMaxUnreadable) unreadable_.clear();
@@ -106,7 +95,7 @@ void Informer<T>::list_begin() {
 }
 
 template <typename T>
-void Informer<T>::list_item(const json& object) {
+void Informer<T>::list_item(Value object) {
   const Identity identity = identify(object);
   auto known = store_.get(identity.key);
   // A relist mostly brings what we have: share it instead of holding everything twice.
@@ -140,7 +129,7 @@ void Informer<T>::list_end() {
 }
 
 template <typename T>
-void Informer<T>::applied(const json& object) {
+void Informer<T>::applied(Value object) {
   const Identity identity = identify(object);
   if (const auto known = store_.get(identity.key);
       known && unchanged(known->meta, identity.uid, identity.resource_version)) {
@@ -153,7 +142,7 @@ void Informer<T>::applied(const json& object) {
 }
 
 template <typename T>
-void Informer<T>::deleted(const json& object) {
+void Informer<T>::deleted(Value object) {
   const Identity identity = identify(object);
   auto before = store_.erase(identity.key);
   // The frame holds the object's last state, which may be newer than ours.

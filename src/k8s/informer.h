@@ -3,7 +3,6 @@
 #include <atomic>
 #include <functional>
 #include <memory>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -64,17 +63,17 @@ class Informer final : private ReflectorSink {
 
  private:
   void list_begin() override;
-  void list_item(const nlohmann::json& object) override;
+  void list_item(Value object) override;
   void list_end() override;
-  void applied(const nlohmann::json& object) override;
-  void deleted(const nlohmann::json& object) override;
+  void applied(Value object) override;
+  void deleted(Value object) override;
 
   struct Arrival {
     std::shared_ptr<const T> object;  // nullptr: of no interest, or unreadable
     bool readable = true;
   };
   /// Decodes and trims. An unreadable object is logged once per key.
-  Arrival decode_trimmed(const nlohmann::json& object, const ObjectKey& key);
+  Arrival decode_trimmed(Value object, const ObjectKey& key);
   void emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const;
 
   const std::string name_;

@@ -290,13 +290,6 @@ json read(std::string_view text, const std::function<void(const json&)>* on_item
 
 }  // namespace
 
-std::string nested_text(const json& object, const char* outer, const char* inner) {
-  const auto middle = object.find(outer);
-  if (middle == object.end() || !middle->is_object()) return {};
-  const auto it = middle->find(inner);
-  return it != middle->end() && it->is_string() ? it->get<std::string>() : std::string();
-}
-
 json read_json(std::string_view text, Projection projection) {
   return read(text, nullptr, projection);
 }

@@ -27,7 +27,4 @@ nlohmann::json read_json_list(std::string_view text,
                               const std::function<void(const nlohmann::json&)>& on_item,
                               Projection projection = {});
 
-/// The string in object[outer][inner], or "" when anything on the way is missing.
-std::string nested_text(const nlohmann::json& object, const char* outer, const char* inner);
-
 }  // namespace lpp::k8s

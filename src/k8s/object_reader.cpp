@@ -9,20 +9,23 @@ namespace lpp::k8s {
 
 using nlohmann::json;
 
-json read_object(std::string_view body, Projection projection) {
-  return is_protobuf(body) ? read_protobuf(body, projection) : read_json(body, projection);
+Value read_object(std::string_view body, Projection projection, ValueTree& tree) {
+  if (is_protobuf(body)) return read_protobuf(body, projection, tree);
+  return tree.assign(read_json(body, projection));
 }
 
-json read_frame(std::string_view frame, Projection projection) {
+Value read_frame(std::string_view frame, Projection projection, ValueTree& tree) {
   // The tag of an event's first field, which in a line of JSON would be its end.
-  const bool protobuf = frame.starts_with('\n');
-  return protobuf ? read_protobuf_frame(frame, projection) : read_json_frame(frame, projection);
+  if (frame.starts_with('\n')) return read_protobuf_frame(frame, projection, tree);
+  return tree.assign(read_json_frame(frame, projection));
 }
 
-json read_list(std::string_view body, const std::function<void(const json&)>& on_item,
-               Projection projection) {
-  return is_protobuf(body) ? read_protobuf_list(body, on_item, projection)
-                           : read_json_list(body, on_item, projection);
+Value read_list(std::string_view body, const std::function<void(Value)>& on_item,
+                Projection projection, ValueTree& tree) {
+  if (is_protobuf(body)) return read_protobuf_list(body, on_item, projection, tree);
+  ValueTree item;
+  const auto on_json = [&](const json& object) { on_item(item.assign(object)); };
+  return tree.assign(read_json_list(body, on_json, projection));
 }
 
 }  // namespace lpp::k8s

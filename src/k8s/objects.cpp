@@ -1,107 +1,101 @@
 #include "k8s/objects.h"
 
 #include <array>
-#include <cstdint>
-#include <nlohmann/json.hpp>
+#include <charconv>
 #include <utility>
 
 namespace lpp::k8s {
 
 namespace {
 
-using nlohmann::json;
-
 constexpr std::string_view kBetaStorageClass = "volume.beta.kubernetes.io/storage-class";
 
-/// Reads one JSON object field by field. The first wrong type is kept with its place and all reads
+/// Reads one object field by field. The first wrong type is kept with its place and all reads
 /// of the same object tree after it give empty values, so that decoders need one check at the end.
 /// An absent field and null are the same. Children refer to their parent: keep it alive.
 class Fields {
  public:
-  Fields(const json& root, std::optional<Error>& error) : error_(error) { open(root); }
+  Fields(Value root, std::optional<Error>& error) : error_(error) { open(root); }
 
   std::string text(const char* name) const {
-    const json* value = find(name);
-    if (value == nullptr) return {};
-    if (!value->is_string()) return fail(name, "expected a string"), std::string();
-    return value->get_ref<const std::string&>();
+    const Value value = find(name);
+    if (!value.is_text() && !value.is_null()) fail(name, "expected a string");
+    return std::string(value.text());
   }
 
   std::optional<std::string> optional_text(const char* name) const {
-    if (find(name) == nullptr) return std::nullopt;
+    if (!has(name)) return std::nullopt;
     return text(name);
   }
 
   /// A resource quantity: text, or a bare number (behaviour rule C9.2).
   std::string quantity(const char* name) const {
-    const json* value = find(name);
-    if (value == nullptr) return {};
-    if (value->is_string()) return value->get_ref<const std::string&>();
-    if (value->is_number()) return value->dump();
-    return fail(name, "expected a quantity"), std::string();
+    const Value value = find(name);
+    if (value.is_text()) return std::string(value.text());
+    if (value.type() == Value::Type::kNumber) return std::string(value.spelling());
+    if (!value.is_null()) fail(name, "expected a quantity");
+    return {};
   }
 
   int integer(const char* name) const {
-    const json* value = find(name);
-    if (value == nullptr) return 0;
-    const bool fits =
-        value->is_number_unsigned()
-            ? std::in_range<int>(value->get<std::uint64_t>())
-            : value->is_number_integer() && std::in_range<int>(value->get<std::int64_t>());
-    if (!fits) return fail(name, "expected an integer"), 0;
-    return value->get<int>();
+    const Value value = find(name);
+    if (value.is_null()) return 0;
+    int number = 0;
+    const std::string_view digits = value.spelling();
+    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
+    if (value.type() == Value::Type::kNumber && error == std::errc() && end == digits.end()) {
+      return number;
+    }
+    fail(name, "expected an integer");
+    return 0;
   }
 
-  bool has(const char* name) const { return find(name) != nullptr; }
+  bool has(const char* name) const { return !find(name).is_null(); }
 
   std::vector<std::string> texts(const char* name) const {
     std::vector<std::string> result;
-    const json* list = find_list(name);
-    if (list == nullptr) return result;
-    result.reserve(list->size());
-    for (const json& item : *list) {
-      if (item.is_null()) continue;
-      if (!item.is_string()) return fail(name, "expected a list of strings"), result;
-      result.push_back(item.get_ref<const std::string&>());
-    }
+    find_list(name).each([&](Value item) {
+      if (item.is_text()) {
+        result.emplace_back(item.text());
+      } else if (!item.is_null()) {
+        fail(name, "expected a list of strings");
+      }
+    });
     return result;
   }
 
   StringMap map(const char* name) const {
     StringMap result;
-    const json* object = find(name);
-    if (object == nullptr) return result;
-    if (!object->is_object()) return fail(name, "expected an object"), result;
-    for (const auto& [key, value] : object->items()) {
-      if (value.is_null()) continue;
-      if (!value.is_string()) {
-        return fail((std::string(name) + "." + key).c_str(), "expected a string"), result;
+    const Value object = find(name);
+    if (!object.is_object() && !object.is_null()) fail(name, "expected an object");
+    object.each([&](Value entry) {
+      if (entry.is_text()) {
+        result.insert_or_assign(result.end(), std::string(entry.name()), entry.text());
+      } else if (!entry.is_null()) {
+        fail(std::string(name) + "." + std::string(entry.name()), "expected a string");
       }
-      result.emplace_hint(result.end(), key, value.get_ref<const std::string&>());
-    }
+    });
     return result;
   }
 
   /// The object in that field; an empty one when it is absent.
   Fields object(const char* name) const {
     Fields child(*this, name, -1);
-    if (const json* value = find(name)) child.open(*value);
+    child.open(find(name));
     return child;
   }
 
   /// Calls visit(Fields) for each object of the list in that field.
   template <typename Visit>
   void each(const char* name, Visit visit) const {
-    const json* list = find_list(name);
-    if (list == nullptr) return;
     int index = -1;
-    for (const json& item : *list) {
+    find_list(name).each([&](Value item) {
       ++index;
-      if (item.is_null()) continue;
+      if (item.is_null()) return;
       Fields child(*this, name, index);
       child.open(item);
       visit(std::as_const(child));
-    }
+    });
   }
 
   void require(const char* name) const {
@@ -112,31 +106,28 @@ class Fields {
   Fields(const Fields& parent, const char* name, int index)
       : parent_(&parent), name_(name), index_(index), error_(parent.error_) {}
 
-  void open(const json& value) {
+  void open(Value value) {
     if (value.is_object()) {
-      object_ = &value;
+      object_ = value;
     } else if (!value.is_null() && !error_) {
       error_ =
           invalid((parent_ == nullptr ? std::string("object") : path()) + ": expected an object");
     }
   }
 
-  const json* find(const char* name) const {
-    if (error_ || object_ == nullptr) return nullptr;
-    const auto it = object_->find(name);
-    return it == object_->end() || it->is_null() ? nullptr : &*it;
+  Value find(const char* name) const { return error_ ? Value() : object_.find(name); }
+
+  Value find_list(const char* name) const {
+    const Value value = find(name);
+    if (value.is_list()) return value;
+    if (!value.is_null()) fail(name, "expected a list");
+    return {};
   }
 
-  const json* find_list(const char* name) const {
-    const json* value = find(name);
-    if (value == nullptr || value->is_array()) return value;
-    return fail(name, "expected a list"), nullptr;
-  }
-
-  void fail(const char* name, const char* what) const {
+  void fail(std::string_view name, const char* what) const {
     if (error_) return;
     const std::string place = path();
-    error_ = invalid((place.empty() ? place : place + ".") + name + ": " + what);
+    error_ = invalid((place.empty() ? place : place + ".") + std::string(name) + ": " + what);
   }
 
   std::string path() const {
@@ -151,7 +142,7 @@ class Fields {
   const Fields* parent_ = nullptr;
   const char* name_ = "";
   int index_ = -1;
-  const json* object_ = nullptr;
+  Value object_{};
   std::optional<Error>& error_;
 };
 
@@ -382,7 +373,7 @@ void fill(Pod& pod, const Fields& root) {
 void fill(ConfigMap& config_map, const Fields& root) { config_map.data = root.map("data"); }
 
 template <typename T>
-Result<T> decode_object(const json& object) {
+Result<T> decode_object(Value object) {
   std::optional<Error> error;
   const Fields root(object, error);
   T result;
@@ -430,27 +421,27 @@ Projection fields_of<ConfigMap>() {
 }
 
 template <>
-Result<PersistentVolumeClaim> decode(const json& object) {
+Result<PersistentVolumeClaim> decode(Value object) {
   return decode_object<PersistentVolumeClaim>(object);
 }
 template <>
-Result<PersistentVolume> decode(const json& object) {
+Result<PersistentVolume> decode(Value object) {
   return decode_object<PersistentVolume>(object);
 }
 template <>
-Result<StorageClass> decode(const json& object) {
+Result<StorageClass> decode(Value object) {
   return decode_object<StorageClass>(object);
 }
 template <>
-Result<Node> decode(const json& object) {
+Result<Node> decode(Value object) {
   return decode_object<Node>(object);
 }
 template <>
-Result<Pod> decode(const json& object) {
+Result<Pod> decode(Value object) {
   return decode_object<Pod>(object);
 }
 template <>
-Result<ConfigMap> decode(const json& object) {
+Result<ConfigMap> decode(Value object) {
   return decode_object<ConfigMap>(object);
 }
 

@@ -8,8 +8,9 @@
 #include <vector>
 
 #include "base/result.h"
-#include "k8s/json_reader.h"
+#include "k8s/projection.h"
 #include "k8s/resource.h"
+#include "k8s/value_tree.h"
 
 /// The objects we read, with only the fields we use: what is not here is dropped on arrival.
 /// Plain values; immutable once in a Store. Objects we write are built as JSON where they are made.
@@ -161,19 +162,25 @@ Projection fields_of<ConfigMap>();
 /// Decodes an object of kind T; unknown fields are ignored, a wrong type is kInvalid with its
 /// place.
 template <typename T>
-Result<T> decode(const nlohmann::json& object);
+Result<T> decode(Value object);
 
 template <>
-Result<PersistentVolumeClaim> decode(const nlohmann::json& object);
+Result<PersistentVolumeClaim> decode(Value object);
 template <>
-Result<PersistentVolume> decode(const nlohmann::json& object);
+Result<PersistentVolume> decode(Value object);
 template <>
-Result<StorageClass> decode(const nlohmann::json& object);
+Result<StorageClass> decode(Value object);
 template <>
-Result<Node> decode(const nlohmann::json& object);
+Result<Node> decode(Value object);
 template <>
-Result<Pod> decode(const nlohmann::json& object);
+Result<Pod> decode(Value object);
 template <>
-Result<ConfigMap> decode(const nlohmann::json& object);
+Result<ConfigMap> decode(Value object);
+
+template <typename T>
+Result<T> decode(const nlohmann::json& object) {
+  ValueTree tree;
+  return decode<T>(tree.assign(object));
+}
 
 }  // namespace lpp::k8s

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstring>
 #include <exception>
 #include <nlohmann/json.hpp>
 #include <protozero/pbf_reader.hpp>
@@ -61,16 +62,19 @@ std::string_view bytes_in(std::string_view bytes, std::uint32_t number) {
   return found;
 }
 
-/// The server does not look whether texts that came as protobuf are UTF-8, JSON must be.
-json text(std::string_view bytes) {
-  const bool ascii = std::all_of(bytes.begin(), bytes.end(), [](char c) { return c > 0; });
-  json value(bytes);
-  if (ascii) return value;
-  return json::parse(value.dump(-1, ' ', false, json::error_handler_t::replace));
+/// No byte is above ASCII's. Most texts are looked at, so this takes eight at a time.
+bool is_ascii(std::string_view bytes) {
+  std::uint64_t seen = 0;
+  for (; bytes.size() >= sizeof(seen); bytes.remove_prefix(sizeof(seen))) {
+    std::uint64_t eight = 0;
+    std::memcpy(&eight, bytes.data(), sizeof(eight));
+    seen |= eight;
+  }
+  for (const char c : bytes) seen |= static_cast<unsigned char>(c);
+  return (seen & 0x8080808080808080U) == 0;
 }
 
-json time(std::string_view bytes) {
-  if (bytes.empty()) return nullptr;
+std::string format_time(std::string_view bytes) {
   std::int64_t seconds = 0;
   pbf_reader message(bytes);
   while (message.next(kTimeSeconds)) seconds = number_of(message);
@@ -80,67 +84,92 @@ json time(std::string_view bytes) {
   return format_rfc3339(std::chrono::system_clock::time_point(std::chrono::seconds(seconds)));
 }
 
-void put_entry(json& map, std::string_view entry, bool quantity) {
-  const json key = text(bytes_in(entry, kEntryKey));
-  const std::string_view value = bytes_in(entry, kEntryValue);
-  map[key.get_ref<const std::string&>()] = text(quantity ? bytes_in(value, kQuantityText) : value);
-}
+/// Puts what is read of one message into a tree.
+class Reading {
+ public:
+  using Index = ValueTree::Index;
 
-json read_message(std::string_view bytes, Projection projection);
+  explicit Reading(ValueTree& tree) : tree_(tree) {}
 
-void read_field(pbf_reader& message, const ReadField& field, json& value) {
-  switch (field.type) {
-    case FieldType::kText:
-      value = text(bytes_of(message));
-      break;
-    case FieldType::kTexts:
-      value.push_back(text(bytes_of(message)));
-      break;
-    case FieldType::kInteger:
-      value = number_of(message);
-      break;
-    case FieldType::kTime:
-      value = time(bytes_of(message));
-      break;
-    case FieldType::kTextMap:
-    case FieldType::kQuantityMap:
-      put_entry(value, bytes_of(message), field.type == FieldType::kQuantityMap);
-      break;
-    case FieldType::kObject:
-      value = read_message(bytes_of(message), field.inside);
-      break;
-    case FieldType::kObjects:
-      value.push_back(read_message(bytes_of(message), field.inside));
-      break;
+  /// The server does not look whether texts that came as protobuf are UTF-8, but ours must be.
+  std::string_view text(std::string_view bytes) {
+    if (is_ascii(bytes)) return bytes;
+    const std::string valid = json(bytes).dump(-1, ' ', false, json::error_handler_t::replace);
+    return tree_.keep(json::parse(valid).get<std::string>());
   }
-}
 
-/// Reads what the projection asks for, of the fields that are `within` the message of that number.
-void read_fields(std::string_view bytes, Projection projection, std::uint32_t within,
-                 json& object) {
-  pbf_reader message(bytes);
-  while (message.next()) {
-    const std::uint32_t number = message.tag();
-    const auto field =
-        std::find_if(projection.begin(), projection.end(), [&](const ReadField& one) {
-          return (one.number == number && one.within == within) ||
-                 (within == 0 && one.within == number);
-        });
-    if (field == projection.end()) {
-      message.skip();
-    } else if (field->within != within) {
-      read_fields(bytes_of(message), projection, number, object);
-    } else {
-      read_field(message, *field, object[field->name]);
+  /// Reads what the projection asks for, of the fields that are `within` the message of that
+  /// number.
+  void fields(std::string_view bytes, Projection projection, Index object,
+              std::uint32_t within = 0) {
+    pbf_reader message(bytes);
+    while (message.next()) {
+      const std::uint32_t number = message.tag();
+      const auto field =
+          std::find_if(projection.begin(), projection.end(), [&](const ReadField& one) {
+            return (one.number == number && one.within == within) ||
+                   (within == 0 && one.within == number);
+          });
+      if (field == projection.end()) {
+        message.skip();
+      } else if (field->within != within) {
+        fields(bytes_of(message), projection, object, number);
+      } else {
+        read(message, *field, object);
+      }
     }
   }
-}
 
-json read_message(std::string_view bytes, Projection projection) {
-  json object = json::object();
-  read_fields(bytes, projection, 0, object);
-  return object;
-}
+ private:
+  void read(pbf_reader& message, const ReadField& field, Index object) {
+    using Type = Value::Type;
+    switch (field.type) {
+      case FieldType::kText:
+        tree_.set(tree_.renew(object, field.name), Type::kText, text(bytes_of(message)));
+        break;
+      case FieldType::kTexts:
+        tree_.add(tree_.reopen(object, field.name, Type::kList), {}, Type::kText,
+                  text(bytes_of(message)));
+        break;
+      case FieldType::kInteger:
+        tree_.set(tree_.renew(object, field.name), Type::kNumber,
+                  tree_.keep(std::to_string(number_of(message))));
+        break;
+      case FieldType::kTime: {
+        const std::string_view bytes = bytes_of(message);
+        const Index time = tree_.renew(object, field.name);
+        if (bytes.empty()) {
+          tree_.set(time, Type::kNull);
+        } else {
+          tree_.set(time, Type::kText, tree_.keep(format_time(bytes)));
+        }
+        break;
+      }
+      case FieldType::kTextMap:
+      case FieldType::kQuantityMap: {
+        const std::string_view entry = bytes_of(message);
+        const std::string_view value = bytes_in(entry, kEntryValue);
+        const bool quantity = field.type == FieldType::kQuantityMap;
+        tree_.add(tree_.reopen(object, field.name, Type::kObject), text(bytes_in(entry, kEntryKey)),
+                  Type::kText, text(quantity ? bytes_in(value, kQuantityText) : value));
+        break;
+      }
+      case FieldType::kObject: {
+        const Index inside = tree_.renew(object, field.name);
+        tree_.set(inside, Type::kObject);
+        fields(bytes_of(message), field.inside, inside);
+        break;
+      }
+      case FieldType::kObjects: {
+        const Index list = tree_.reopen(object, field.name, Type::kList);
+        fields(bytes_of(message), field.inside, tree_.add(list, {}, Type::kObject));
+        break;
+      }
+    }
+  }
+
+  ValueTree& tree_;
+};
 
 /// What stands around every object: its kind, and its message.
 struct Envelope {
@@ -156,20 +185,28 @@ Envelope open_envelope(std::string_view body) {
           .message = bytes_in(body, kUnknownRaw)};
 }
 
-json read_enveloped(std::string_view body, Projection projection) {
+void read_enveloped(std::string_view body, Projection projection, ValueTree& tree,
+                    ValueTree::Index object) {
   const Envelope envelope = open_envelope(body);
-  json object = read_message(envelope.message, projection);
-  object["kind"] = text(envelope.kind);
-  return object;
+  Reading reading(tree);
+  reading.fields(envelope.message, projection, object);
+  tree.set(tree.renew(object, "kind"), Value::Type::kText, reading.text(envelope.kind));
 }
 
-/// What `read` gives; discarded when it meets something malformed.
+/// Begins anew, with an object.
+ValueTree::Index begin_object(ValueTree& tree) {
+  tree.clear();
+  return tree.add(0, {}, Value::Type::kObject);
+}
+
+/// What `read` leaves in the tree; null when it meets something malformed.
 template <typename Read>
-json guarded(const Read& read) {
+Value guarded(ValueTree& tree, const Read& read) {
   try {
-    return read();
+    read();
+    return tree.root();
   } catch (const std::exception&) {
-    return json(json::value_t::discarded);
+    return {};
   }
 }
 
@@ -177,37 +214,38 @@ json guarded(const Read& read) {
 
 bool is_protobuf(std::string_view body) { return body.starts_with(kMagic); }
 
-json read_protobuf(std::string_view body, Projection projection) {
-  return guarded([&] { return read_enveloped(body, projection); });
+Value read_protobuf(std::string_view body, Projection projection, ValueTree& tree) {
+  return guarded(tree, [&] { read_enveloped(body, projection, tree, begin_object(tree)); });
 }
 
-json read_protobuf_frame(std::string_view frame, Projection projection) {
-  return guarded([&] {
+Value read_protobuf_frame(std::string_view frame, Projection projection, ValueTree& tree) {
+  return guarded(tree, [&] {
+    const auto event = begin_object(tree);
+    tree.add(event, "type", Value::Type::kText, Reading(tree).text(bytes_in(frame, kEventType)));
     const std::string_view object = bytes_in(bytes_in(frame, kEventObject), kRawExtensionRaw);
-    json result = json::object();
-    result["type"] = text(bytes_in(frame, kEventType));
-    result["object"] = read_enveloped(object, projection);
-    return result;
+    read_enveloped(object, projection, tree, tree.add(event, "object", Value::Type::kObject));
   });
 }
 
-json read_protobuf_list(std::string_view body, const std::function<void(const json&)>& on_item,
-                        Projection projection) {
-  return guarded([&] {
+Value read_protobuf_list(std::string_view body, const std::function<void(Value)>& on_item,
+                         Projection projection, ValueTree& tree) {
+  return guarded(tree, [&] {
     const Envelope envelope = open_envelope(body);
     if (!envelope.kind.ends_with("List")) throw Malformed();
-    json list = {{"metadata", json::object()}, {"items", json::array()}};
+    const auto list = begin_object(tree);
+    const auto metadata = tree.add(list, "metadata", Value::Type::kObject);
+    ValueTree item;
     pbf_reader message(envelope.message);
     while (message.next()) {
       if (message.tag() == kListMetadata) {
-        list["metadata"] = read_message(bytes_of(message), kListMetaFields);
+        Reading(tree).fields(bytes_of(message), kListMetaFields, metadata);
       } else if (message.tag() == kListItems) {
-        on_item(read_message(bytes_of(message), projection));
+        Reading(item).fields(bytes_of(message), projection, begin_object(item));
+        on_item(item.root());
       } else {
         message.skip();
       }
     }
-    return list;
   });
 }
 

@@ -101,7 +101,7 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
   ApiClient::Options client_options = client_.options();
   client_options.stop = either.get_token();
   return client_.with(std::move(client_options))
-      .list_each(options_.resource, options_.ns, options, [this](const json& item) {
+      .list_each(options_.resource, options_.ns, options, [this](Value item) {
         begin_once();
         enter_sink();
         sink_.list_item(item);
@@ -207,39 +207,39 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
 
 bool Reflector::on_frame(std::string_view bytes) {
   if (trim(bytes).empty()) return true;
-  const json frame = read_frame(bytes, options_.projection);
+  const Value frame = read_frame(bytes, options_.projection, frame_);
   const auto refuse = [&](std::string_view why) {
     frame_error_ = bad_frame(why, bytes);
     return false;
   };
   if (!frame.is_object()) return refuse("a frame cannot be read");
-  const auto type_field = frame.find("type");
-  const auto object = frame.find("object");
-  if (type_field == frame.end() || !type_field->is_string() || object == frame.end() ||
-      !object->is_object()) {
+  const Value object = frame.find("object");
+  if (!frame.find("type").is_text() || !object.is_object()) {
     return refuse("a frame has no type or no object");
   }
-  const std::string& type = type_field->get_ref<const std::string&>();
+  const std::string_view type = frame.find("type").text();
   if (type == "ERROR") {
-    frame_error_ = error_from_status(read_frame(bytes, status_fields())["object"]);
+    ValueTree tree;
+    frame_error_ =
+        error_from_status(to_json(read_frame(bytes, status_fields(), tree).find("object")));
     return false;
   }
-  std::string version = nested_text(*object, "metadata", "resourceVersion");
+  const std::string_view version = object.find("metadata").find("resourceVersion").text();
   if (version.empty()) return refuse("a frame has no resourceVersion");
   ++frames_;
   expired_before_ = false;
   if (type != "BOOKMARK") stats_.events.fetch_add(1, std::memory_order_relaxed);
   enter_sink();
   if (type == "ADDED" || type == "MODIFIED") {
-    sink_.applied(*object);
+    sink_.applied(object);
   } else if (type == "DELETED") {
-    sink_.deleted(*object);
+    sink_.deleted(object);
   }
   leave_sink();
   if (type != "ADDED" && type != "MODIFIED" && type != "DELETED" && type != "BOOKMARK") {
     return refuse("a frame has an unknown type");
   }
-  resource_version_ = std::move(version);
+  resource_version_ = version;
   return true;
 }
 

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/result.h"
 #include "k8s/api_client.h"
 #include "k8s/resource.h"
+#include "k8s/value_tree.h"
 
 namespace lpp::k8s {
 
@@ -27,15 +27,16 @@ struct ReflectorOptions {
 
 /// Receives a reflector's protocol: (list_begin list_item* list_end) and then any number of applied
 /// and deleted, again a list after a relist. A list that breaks off has no list_end: the next
-/// list_begin starts anew. Called on the reflector's thread only.
+/// list_begin starts anew. Called on the reflector's thread only; objects are valid until the call
+/// returns.
 class ReflectorSink {
  public:
   virtual ~ReflectorSink() = default;
   virtual void list_begin() = 0;
-  virtual void list_item(const nlohmann::json& object) = 0;
+  virtual void list_item(Value object) = 0;
   virtual void list_end() = 0;
-  virtual void applied(const nlohmann::json& object) = 0;
-  virtual void deleted(const nlohmann::json& object) = 0;
+  virtual void applied(Value object) = 0;
+  virtual void deleted(Value object) = 0;
 };
 
 /// Counters for metrics and tests; each may be read from any thread.
@@ -105,6 +106,7 @@ class Reflector {
   bool paging_ = true;                // false after an expired continue token: one full list
   bool expired_before_ = false;       // a 410 since the last good watch: the next one waits
   std::uint64_t frames_ = 0;          // in the current watch
+  ValueTree frame_;                   // the last one
   std::optional<Error> frame_error_;  // what an ERROR frame said, or what is wrong with a frame
   int failures_in_a_row_ = 0;
   TimePoint last_failure_{};

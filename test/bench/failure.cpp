@@ -18,10 +18,10 @@ class FirstSeen final : public k8s::ReflectorSink {
   FirstSeen(Clock& clock, bool (*condition)(const json&)) : clock_(clock), condition_(condition) {}
 
   void list_begin() override {}
-  void list_item(const json& object) override { look(object); }
+  void list_item(k8s::Value object) override { look(k8s::to_json(object)); }
   void list_end() override {}
-  void applied(const json& object) override { look(object); }
-  void deleted(const json&) override {}
+  void applied(k8s::Value object) override { look(k8s::to_json(object)); }
+  void deleted(k8s::Value) override {}
 
   std::optional<TimePoint> wait(TimePoint deadline) {
     MutexLock lock(mutex_);

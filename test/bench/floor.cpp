@@ -32,10 +32,10 @@ class Floor::Sink final : public k8s::ReflectorSink {
   Sink(Floor& floor, void (Floor::*seen)(const json&)) : floor_(floor), seen_(seen) {}
 
   void list_begin() override {}
-  void list_item(const json& object) override { (floor_.*seen_)(object); }
+  void list_item(k8s::Value object) override { (floor_.*seen_)(k8s::to_json(object)); }
   void list_end() override { ++floor_.synced_; }
-  void applied(const json& object) override { (floor_.*seen_)(object); }
-  void deleted(const json&) override {}
+  void applied(k8s::Value object) override { (floor_.*seen_)(k8s::to_json(object)); }
+  void deleted(k8s::Value) override {}
 
  private:
   Floor& floor_;

@@ -130,13 +130,13 @@ class MemoryTransport final : public k8s::Transport {
 class StoringSink final : public k8s::ReflectorSink {
  public:
   void list_begin() override {}
-  void list_item(const json& object) override { keep(object); }
+  void list_item(k8s::Value object) override { keep(object); }
   void list_end() override {}
-  void applied(const json& object) override { keep(object); }
-  void deleted(const json&) override {}
+  void applied(k8s::Value object) override { keep(object); }
+  void deleted(k8s::Value) override {}
 
  private:
-  void keep(const json& object) {
+  void keep(k8s::Value object) {
     auto decoded = k8s::decode<k8s::PersistentVolume>(object);
     if (!decoded.ok()) return;
     trim_(*decoded);

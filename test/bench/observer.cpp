@@ -23,16 +23,16 @@ class Observer::Sink final : public k8s::ReflectorSink {
       : observer_(observer), ignore_listed_(ignore_listed), seen_(std::move(seen)) {}
 
   void list_begin() override {}
-  void list_item(const json& object) override {
-    if (!ignore_listed_) seen_(object, true);
+  void list_item(k8s::Value object) override {
+    if (!ignore_listed_) seen_(k8s::to_json(object), true);
   }
   void list_end() override {
     MutexLock lock(observer_.mutex_);
     ++observer_.synced_;
     observer_.changed_.notify_all();
   }
-  void applied(const json& object) override { seen_(object, true); }
-  void deleted(const json& object) override { seen_(object, false); }
+  void applied(k8s::Value object) override { seen_(k8s::to_json(object), true); }
+  void deleted(k8s::Value object) override { seen_(k8s::to_json(object), false); }
 
  private:
   Observer& observer_;

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "contract_case.h"
+#include "k8s/json_reader.h"
 #include "k8s/object_reader.h"
 #include "k8s/objects.h"
 #include "k8s/protobuf_reader.h"
@@ -61,7 +62,7 @@ struct FormatCase : ContractCase {
   FormatCase()
       : tap(kube.transport()),
         client(tap, clock, {}),
-        start(LPP_MUST(client.list_each(k8s::kConfigMaps, ns, {}, [](const json&) {
+        start(LPP_MUST(client.list_each(k8s::kConfigMaps, ns, {}, [](k8s::Value) {
               })).resource_version) {}
   ~FormatCase() {
     for (const auto& [resource, key] : made) {
@@ -101,7 +102,7 @@ struct FormatCase : ContractCase {
                               {.field_selector = "metadata.name=" + name,
                                .metadata_only = metadata_only,
                                .projection = k8s::fields_of<T>()},
-                              [&](const json& item) { items.push_back(item); }));
+                              [&](k8s::Value item) { items.push_back(to_json(item)); }));
     CHECK(tap.type == kProtobuf);
     REQUIRE(items.size() == 1);
     return items.front();
@@ -111,8 +112,9 @@ struct FormatCase : ContractCase {
   template <typename T>
   json watched(const std::string& name, const std::string& version, bool metadata_only) {
     json found;
+    k8s::ValueTree tree;
     const auto look = [&](std::string_view frame) {
-      const json event = k8s::read_frame(frame, k8s::fields_of<T>());
+      const json event = to_json(k8s::read_frame(frame, k8s::fields_of<T>(), tree));
       if (event["type"] == "BOOKMARK" || version_of(event["object"]) != version) return true;
       found = event["object"];
       return false;

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "k8s/json_reader.h"
 #include "k8s/objects.h"
 
 /// Fluent builders of API objects for tests: claim("a").node("n1"). json() is what the API server

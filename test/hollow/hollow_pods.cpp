@@ -93,11 +93,9 @@ void Pods::see(const json& object) {
   }
 }
 
-void Pods::deleted(const json& object) {
-  const auto meta = object.find("metadata");
-  if (meta == object.end() || !meta->contains("uid") || !(*meta)["uid"].is_string()) return;
+void Pods::deleted(k8s::Value object) {
   MutexLock lock(mutex_);
-  seen_.erase((*meta)["uid"].get<std::string>());
+  seen_.erase(std::string(object.find("metadata").find("uid").text()));
 }
 
 void Pods::plan(const json& object) {

@@ -2,7 +2,7 @@
 
 #include <atomic>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <thread>
@@ -53,10 +53,10 @@ class Pods final : private k8s::ReflectorSink {
   enum class Seen { kStarted, kOver, kRemoving };
 
   void list_begin() override {}
-  void list_item(const nlohmann::json& object) override { see(object); }
+  void list_item(k8s::Value object) override { see(k8s::to_json(object)); }
   void list_end() override { synced_ = true; }
-  void applied(const nlohmann::json& object) override { see(object); }
-  void deleted(const nlohmann::json& object) override;
+  void applied(k8s::Value object) override { see(k8s::to_json(object)); }
+  void deleted(k8s::Value object) override;
 
   /// Exceptions of malformed objects end here: they are counted and skipped.
   void see(const nlohmann::json& object);

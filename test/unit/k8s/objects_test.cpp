@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "fakes/builders.h"
+#include "k8s/json_reader.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file

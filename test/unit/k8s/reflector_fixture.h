@@ -25,17 +25,19 @@ inline constexpr const char* kWatch = "watch=true";
 class RecordingSink final : public ReflectorSink {
  public:
   void list_begin() override { calls.emplace_back("begin"); }
-  void list_item(const json& object) override { calls.push_back("item " + name(object)); }
+  void list_item(Value object) override { calls.push_back("item " + name(object)); }
   void list_end() override { calls.emplace_back("end"); }
-  void applied(const json& object) override { calls.push_back("applied " + name(object)); }
-  void deleted(const json& object) override { calls.push_back("deleted " + name(object)); }
+  void applied(Value object) override { calls.push_back("applied " + name(object)); }
+  void deleted(Value object) override { calls.push_back("deleted " + name(object)); }
 
   std::vector<std::string> take() { return std::exchange(calls, {}); }
 
   std::vector<std::string> calls;
 
  private:
-  static std::string name(const json& object) { return object["metadata"]["name"]; }
+  static std::string name(Value object) {
+    return std::string(object.find("metadata").find("name").text());
+  }
 };
 
 using Calls = std::vector<std::string>;
