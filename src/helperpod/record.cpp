@@ -72,23 +72,22 @@ bool is_clean_absolute(std::string_view path) {
 }  // namespace
 
 Result<std::string> encode_operation(const Operation& operation) {
-  json record = {
-      {"action", std::string(to_string(operation.action))},
-      {"volume", operation.volume_name},
-      {"claimNamespace", operation.claim.ns},
-      {"claimName", operation.claim.name},
-      {"ownerUid", operation.owner_uid},
-      {"storageClass", operation.storage_class},
-      {"node", operation.node},
-      {"basePath", operation.base_path},
-      {"path", operation.path},
-      {"sizeBytes", operation.size_bytes},
-      {"volumeMode", operation.volume_mode},
-      {"user", operation.user},
-      {"group", operation.group},
-      {"perm", operation.perm},
-      {"attempt", operation.attempt},
-  };
+  json record;
+  record["action"] = to_string(operation.action);
+  record["volume"] = operation.volume_name;
+  record["claimNamespace"] = operation.claim.ns;
+  record["claimName"] = operation.claim.name;
+  record["ownerUid"] = operation.owner_uid;
+  record["storageClass"] = operation.storage_class;
+  record["node"] = operation.node;
+  record["basePath"] = operation.base_path;
+  record["path"] = operation.path;
+  record["sizeBytes"] = operation.size_bytes;
+  record["volumeMode"] = operation.volume_mode;
+  record["user"] = operation.user;
+  record["group"] = operation.group;
+  record["perm"] = operation.perm;
+  record["attempt"] = operation.attempt;
   if (operation.shared) record["shared"] = true;
   try {
     return record.dump();

@@ -8,6 +8,7 @@
 #include "base/strings.h"
 #include "k8s/frame_splitter.h"
 #include "k8s/json_reader.h"
+#include "k8s/json_writer.h"
 #include "k8s/object_reader.h"
 #include "k8s/rate_limiter.h"
 
@@ -70,16 +71,11 @@ class Query {
   std::string text_;
 };
 
-/// Never throws: bytes that are not UTF-8 are replaced.
-std::string serialize(const json& object) {
-  return object.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 Request write_request(std::string method, std::string target, const json& body,
                       std::string content_type = "application/json") {
   return Request{.method = std::move(method),
                  .target = std::move(target),
-                 .body = serialize(body),
+                 .body = write_json(body),
                  .content_type = std::move(content_type)};
 }
 
@@ -248,7 +244,7 @@ Result<void> ApiClient::remove(const Resource& resource, const ObjectKey& key,
     json body = {{"apiVersion", "v1"}, {"kind", "DeleteOptions"}};
     if (!preconditions.empty()) body["preconditions"] = std::move(preconditions);
     if (options.grace_period_seconds) body["gracePeriodSeconds"] = *options.grace_period_seconds;
-    request.body = serialize(body);
+    request.body = write_json(body);
     request.content_type = "application/json";
   }
   const auto result = call(std::move(request), options_.call_timeout);
