@@ -14,14 +14,15 @@ std::string dump(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-bool is_plain(char c) { return c >= ' ' && c != '"' && c != '\\'; }  // what is not ASCII is < 0
+/// Needs no escape and is ASCII. What is not is negative. An object and no function, to be inlined.
+constexpr auto kIsPlain = [](char c) { return c >= ' ' && c != '"' && c != '\\'; };
 
 void append_text(const std::string& text, std::string& out) {
   const std::size_t begin = out.size();
   out += '"';
   const char* const end = text.data() + text.size();
   for (const char* at = text.data(); at != end; ++at) {
-    const char* const special = std::find_if_not(at, end, is_plain);
+    const char* const special = std::find_if_not(at, end, kIsPlain);
     out.append(at, special);
     at = special;
     if (at == end) break;
