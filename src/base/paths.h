@@ -8,7 +8,8 @@ namespace lpp {
 /// True when `path` lies inside `folder` and is not `folder` itself.
 inline bool strictly_below(std::string_view path, std::string_view folder) {
   if (folder == "/") return path.size() > 1 && path.front() == '/';
-  return path.size() > folder.size() && path.starts_with(folder) && path[folder.size()] == '/';
+  // The slash first: of the paths that are compared most begin alike.
+  return path.size() > folder.size() && path[folder.size()] == '/' && path.starts_with(folder);
 }
 
 inline bool is_at_or_below(std::string_view path, std::string_view folder) {

@@ -142,7 +142,7 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
     std::string_view provisioner_name, std::string_view except) {
   return volumes.find_if([&](const k8s::PersistentVolume& volume) {
-    if (volume.meta.name == except || !shares_directory(volume, operation)) return false;
+    if (!shares_directory(volume, operation) || volume.meta.name == except) return false;
     const bool around = operation.base_path.empty()
                             ? strictly_below(operation.path, volume.path)
                             : is_at_or_below(operation.base_path, volume.path);
