@@ -208,7 +208,9 @@ TEST_CASE("real node: no claim gets a directory outside of its own folder") {
       [&]() -> std::string {
         const auto pvs = on.story.admin().list(k8s::kPersistentVolumes);
         if (!pvs.ok()) return pvs.error().message;
-        return pvs->empty() ? on.story.audit.leftovers() : std::to_string(pvs->size());
+        std::string left;
+        for (const auto& pv : *pvs) left += pv["metadata"]["name"].get<std::string>() + " ";
+        return left.empty() ? on.story.audit.leftovers() : left;
       },
       on.story.bed->patience()));
   CHECK(on.in_base().empty());

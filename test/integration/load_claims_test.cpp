@@ -47,7 +47,9 @@ TEST_CASE("200 claims at once with helper pods of one second are bound in under 
   wait_for(story, "all volumes are gone", [&]() -> std::string {
     const auto volumes = story.admin().list(k8s::kPersistentVolumes);
     if (!volumes.ok()) return volumes.error().message;
-    return volumes->empty() ? "" : std::to_string(volumes->size()) + " are left";
+    if (volumes->empty()) return "";
+    return std::to_string(volumes->size()) + " are left, one is " +
+           volumes->front()["metadata"]["name"].get<std::string>();
   });
   MESSAGE(
       kClaims, " volumes removed in ",
