@@ -1,5 +1,7 @@
 #include "k8s/reflector.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -130,6 +132,7 @@ Duration Reflector::list_page(const std::stop_token& stop) {
   enter_sink();
   sink_.list_end();
   leave_sink();
+  malloc_trim(0);  // a list needs more memory for a moment than what it leaves
   resource_version_ = page->resource_version;
   paging_ = true;
   state_ = State::kListed;
