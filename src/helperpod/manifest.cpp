@@ -83,21 +83,19 @@ json& child(json& object, const char* member, json::value_t kind) {
 json& list(json& object, const char* member) { return child(object, member, json::value_t::array); }
 json& map(json& object, const char* member) { return child(object, member, json::value_t::object); }
 
-bool says(const json& entry, const char* member, std::string_view value) {
-  const auto it = entry.find(member);
-  return it != entry.end() && it->is_string() && it->get_ref<const std::string&>() == value;
-}
-
-json* find_named(json& entries, const char* member, std::string_view value) {
+json* find_named(json& entries, std::string_view member, std::string_view value) {
   for (json& entry : entries) {
-    if (says(entry, member, value)) return &entry;
+    const auto it = entry.find(member);
+    if (it != entry.end() && it->is_string() && it->get_ref<const std::string&>() == value) {
+      return &entry;
+    }
   }
   return nullptr;
 }
 
 void set_env(json& env, const char* name, std::string_view value) {
   std::erase_if(env.get_ref<json::array_t&>(),
-                [&](const json& entry) { return says(entry, "name", name); });
+                [&](const json& entry) { return entry.value("name", "") == name; });
   json& entry = env.emplace_back(json::object());
   entry["name"] = name;
   entry["value"] = literal(value);
