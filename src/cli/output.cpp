@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "helperpod/yaml_scalar.h"
+#include "k8s/json_writer.h"
 
 namespace lpp::cli {
 
@@ -10,9 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-std::string quoted(const json& text) {
-  return text.dump(-1, ' ', false, json::error_handler_t::replace);
-}
+std::string quoted(const json& text) { return k8s::write_json(text); }
 
 /// A scalar; text is quoted, as in JSON, wherever a reader could take it for something else.
 std::string scalar(const json& value) {

@@ -5,6 +5,7 @@
 
 #include "base/json_extent.h"
 #include "base/strings.h"
+#include "k8s/json_writer.h"
 
 namespace lpp::config {
 
@@ -27,8 +28,7 @@ std::string place(std::string_view text, std::size_t offset) {
 
 /// What the parser quotes of the text may hold broken UTF-8: Events and logs must not.
 std::string readable(std::string_view text) {
-  return json(std::string(truncate_utf8(text, kMaxMessage)))
-      .dump(-1, ' ', false, json::error_handler_t::replace);
+  return k8s::write_json(json(std::string(truncate_utf8(text, kMaxMessage))));
 }
 
 /// "syntax error while parsing value - unexpected ...", without the library's own position.
@@ -123,7 +123,7 @@ Result<JsonText> parse_json_text(std::string_view text) {
 std::string shown(const json& value) {
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
-  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = k8s::write_json(value);
   return text.size() <= 100 ? text : std::string(truncate_utf8(text, 100)) + "...";
 }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "k8s/json_writer.h"
 #include "k8s/quantity.h"
 
 namespace lpp::helperpod {
@@ -166,7 +167,7 @@ void check(json& value, const Schema& schema, const std::string& path, bool allo
 std::string shown(const json& value) {
   if (value.is_object()) return "a mapping";
   if (value.is_array()) return "a list";
-  const std::string text = value.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::string text = k8s::write_json(value);
   return text.size() <= 80 ? text : std::string(truncate_utf8(text, 80)) + "...";
 }
 

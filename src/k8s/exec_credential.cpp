@@ -11,6 +11,7 @@
 #include "k8s/base64.h"
 #include "k8s/child_process.h"
 #include "k8s/dial.h"
+#include "k8s/json_writer.h"
 #include "k8s/token_source.h"
 
 namespace lpp::k8s {
@@ -121,7 +122,7 @@ Result<std::string> exec_info(const RestConfig& config) {
   const json info = {{"apiVersion", config.exec->api_version},
                      {"kind", "ExecCredential"},
                      {"spec", std::move(spec)}};
-  return info.dump(-1, ' ', false, json::error_handler_t::replace);
+  return write_json(info);
 }
 
 ExecCredentials::ExecCredentials(RestConfig config, Clock& clock)

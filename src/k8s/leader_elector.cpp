@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "k8s/json_writer.h"
 
 namespace lpp::k8s {
 
@@ -301,7 +302,7 @@ void LeaderElector::failed(const Error& error, std::string_view what) {
 
 void LeaderElector::observe(const json& lease, TimePoint at) {
   const json spec = spec_of(lease);
-  std::string record = spec.dump(-1, ' ', false, json::error_handler_t::replace);
+  std::string record = write_json(spec);
   const std::string before =
       std::exchange(observed_->holder, text_or_empty(spec, "holderIdentity"));
   if (observed_->lease.is_null() || record != observed_->record) observed_->at = at;

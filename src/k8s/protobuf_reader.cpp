@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "k8s/json_writer.h"
 
 namespace lpp::k8s {
 
@@ -94,8 +95,7 @@ class Reading {
   /// The server does not look whether texts that came as protobuf are UTF-8, but ours must be.
   std::string_view text(std::string_view bytes) {
     if (is_ascii(bytes)) return bytes;
-    const std::string valid = json(bytes).dump(-1, ' ', false, json::error_handler_t::replace);
-    return tree_.keep(json::parse(valid).get<std::string>());
+    return tree_.keep(json::parse(write_json(json(bytes))).get<std::string>());
   }
 
   /// Reads what the projection asks for, of the fields that are `within` the message of that
@@ -125,23 +125,22 @@ class Reading {
     using Type = Value::Type;
     switch (field.type) {
       case FieldType::kText:
-        tree_.set(tree_.renew(object, field.name), Type::kText, text(bytes_of(message)));
+        tree_.put(object, field.name, Type::kText, text(bytes_of(message)));
         break;
       case FieldType::kTexts:
         tree_.add(tree_.reopen(object, field.name, Type::kList), {}, Type::kText,
                   text(bytes_of(message)));
         break;
       case FieldType::kInteger:
-        tree_.set(tree_.renew(object, field.name), Type::kNumber,
+        tree_.put(object, field.name, Type::kNumber,
                   tree_.keep(std::to_string(number_of(message))));
         break;
       case FieldType::kTime: {
         const std::string_view bytes = bytes_of(message);
-        const Index time = tree_.renew(object, field.name);
         if (bytes.empty()) {
-          tree_.set(time, Type::kNull);
+          tree_.put(object, field.name, Type::kNull);
         } else {
-          tree_.set(time, Type::kText, tree_.keep(format_time(bytes)));
+          tree_.put(object, field.name, Type::kText, tree_.keep(format_time(bytes)));
         }
         break;
       }
@@ -155,8 +154,7 @@ class Reading {
         break;
       }
       case FieldType::kObject: {
-        const Index inside = tree_.renew(object, field.name);
-        tree_.set(inside, Type::kObject);
+        const Index inside = tree_.put(object, field.name, Type::kObject);
         fields(bytes_of(message), field.inside, inside);
         break;
       }
@@ -190,7 +188,7 @@ void read_enveloped(std::string_view body, Projection projection, ValueTree& tre
   const Envelope envelope = open_envelope(body);
   Reading reading(tree);
   reading.fields(envelope.message, projection, object);
-  tree.set(tree.renew(object, "kind"), Value::Type::kText, reading.text(envelope.kind));
+  tree.put(object, "kind", Value::Type::kText, reading.text(envelope.kind));
 }
 
 /// Begins anew, with an object.

@@ -222,9 +222,8 @@ bool Reflector::on_frame(std::string_view bytes) {
   }
   const std::string_view type = frame.find("type").text();
   if (type == "ERROR") {
-    ValueTree tree;
-    frame_error_ =
-        error_from_status(to_json(read_frame(bytes, status_fields(), tree).find("object")));
+    const Value status = read_frame(bytes, status_fields(), frame_).find("object");
+    frame_error_ = error_from_status(to_json(status));
     return false;
   }
   const std::string_view version = object.find("metadata").find("resourceVersion").text();

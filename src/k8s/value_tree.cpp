@@ -59,22 +59,20 @@ ValueTree::Index ValueTree::find(Index object, std::string_view name) const {
   return found;
 }
 
-ValueTree::Index ValueTree::renew(Index object, std::string_view name) {
+ValueTree::Index ValueTree::put(Index object, std::string_view name, Value::Type type,
+                                std::string_view text) {
   const Index found = find(object, name);
-  if (found == kNone) return add(object, name, Value::Type::kNull);
+  if (found == kNone) return add(object, name, type, text);
   Node& node = nodes_[found];
   node.first = node.last = kNone;
+  node.type = type;
+  node.text = text;
   return found;
 }
 
 ValueTree::Index ValueTree::reopen(Index object, std::string_view name, Value::Type type) {
   const Index found = find(object, name);
   return found == kNone ? add(object, name, type) : found;
-}
-
-void ValueTree::set(Index value, Value::Type type, std::string_view text) {
-  nodes_[value].type = type;
-  nodes_[value].text = text;
 }
 
 std::string_view ValueTree::keep(std::string text) { return texts_.emplace_front(std::move(text)); }

@@ -68,11 +68,10 @@ class ValueTree {
 
   /// Adds the last item of a list, or field of an object; `parent` of the root is not looked at.
   Index add(Index parent, std::string_view name, Value::Type type, std::string_view text = {});
-  /// The field of that name: an old one without what was in it, or a new one; null for now.
-  Index renew(Index object, std::string_view name);
+  /// Sets the field of that name; what an old one held is gone.
+  Index put(Index object, std::string_view name, Value::Type type, std::string_view text = {});
   /// The field of that name as it is, or as a new one; a list or an object.
   Index reopen(Index object, std::string_view name, Value::Type type);
-  void set(Index value, Value::Type type, std::string_view text = {});
 
   /// A text that stands nowhere in what was read: lives as long as the values.
   std::string_view keep(std::string text);

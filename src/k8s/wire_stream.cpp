@@ -21,8 +21,8 @@ bool WireStream::is_drained() const {
 }
 
 ssize_t WireStream::read(char* data, size_t size) {
-  if (size == 1 &&
-      !unread_.empty()) {  // nine of ten calls: the library looks for the end of a line
+  // Nine of ten calls: the library looks for the end of a line.
+  if (size == 1 && !unread_.empty()) {
     *data = unread_.front();
     unread_.remove_prefix(1);
     return 1;

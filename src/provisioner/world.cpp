@@ -30,13 +30,12 @@ Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
                                                              const k8s::ObjectKey& key) {
   // A list of one: the daemon has no right to get claims, and needs none.
   std::optional<Result<k8s::PersistentVolumeClaim>> claim;
-  const auto page =
-      world.client.list_each(k8s::kPersistentVolumeClaims, key.ns,
-                             {.field_selector = "metadata.name=" + key.name}, [&](k8s::Value item) {
-                               auto decoded = k8s::decode<k8s::PersistentVolumeClaim>(item);
-                               if (!decoded.ok() || decoded->meta.name == key.name)
-                                 claim = std::move(decoded);
-                             });
+  const auto look = [&](k8s::Value item) {
+    auto decoded = k8s::decode<k8s::PersistentVolumeClaim>(item);
+    if (!decoded.ok() || decoded->meta.name == key.name) claim = std::move(decoded);
+  };
+  const auto page = world.client.list_each(k8s::kPersistentVolumeClaims, key.ns,
+                                           {.field_selector = "metadata.name=" + key.name}, look);
   // "Not found" is no answer to a list: only a list without the claim says that it is gone.
   if (!page.ok()) return page.error().wrap("read claim " + key.to_string());
   if (!claim) return std::optional<k8s::PersistentVolumeClaim>{};

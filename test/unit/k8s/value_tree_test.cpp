@@ -52,11 +52,9 @@ TEST_CASE("fields and items come in their order") {
 TEST_CASE("of a field that is set twice the last one counts") {
   ValueTree tree;
   const auto root = tree.add(0, {}, Value::Type::kObject);
-  const auto first = tree.renew(root, "a");
-  tree.set(first, Value::Type::kObject);
+  const auto first = tree.put(root, "a", Value::Type::kObject);
   tree.add(first, "old", Value::Type::kText, "x");
-  CHECK(tree.renew(root, "a") == first);
-  tree.set(first, Value::Type::kObject);
+  CHECK(tree.put(root, "a", Value::Type::kObject) == first);
   tree.add(first, "new", Value::Type::kText, "y");
   CHECK(to_json(tree.root()) == json{{"a", {{"new", "y"}}}});
   // As a map of protobuf has it.
