@@ -27,8 +27,13 @@ class Executor {
   /// then).
   virtual Result<Progress> ensure(const Operation& operation) = 0;
 
-  /// Removes what ensure() left behind for this volume, if anything; true when nothing is left.
-  virtual Result<bool> clean_up(HelperAction action, std::string_view volume_name) = 0;
+  /// kWhenQuiet is for operations that are over for good, with a result that stands elsewhere: what
+  /// they left is in nobody's way and can wait while others wait for their volumes.
+  enum class When { kNow, kWhenQuiet };
+  /// Removes what ensure() left behind for this volume, if anything; true when nothing is left that
+  /// the caller has to care for. What goes when it is quiet is not recorded() any more, unless it
+  /// could not be removed then: the owner is woken, and the next call removes it now.
+  virtual Result<bool> clean_up(HelperAction action, std::string_view volume_name, When when) = 0;
 };
 
 }  // namespace lpp::helperpod

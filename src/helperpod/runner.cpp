@@ -100,13 +100,13 @@ HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
       current_(std::move(current)) {}
 
 std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
-  // A pod's operation never changes: it is decoded when the pod is first seen.
-  auto known = known_operation(change.object().meta.uid);
+  const auto known = find(change.object().meta.uid);
   if (change.before && (!change.after || change.before->meta.uid != change.after->meta.uid)) {
     forget(change.before->meta.uid);
   }
+  // A pod's operation never changes: it is decoded when the pod is first seen.
   Result<Operation> operation =
-      known ? Result<Operation>(*std::move(known)) : operation_of(change.object());
+      known ? Result<Operation>(known->operation) : operation_of(change.object());
   if (!operation.ok()) {
     const std::string pod_name = change.object().meta.key().to_string();
     const log::Scope fields({{"pod", pod_name}});
@@ -121,6 +121,7 @@ std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& c
                    .removing = change.after->meta.deleting(),
                    .removing_since = clock_.now()});
   }
+  if (known && known->settled) return std::nullopt;
   return *std::move(operation);
 }
 
@@ -128,6 +129,7 @@ Result<std::optional<Operation>> HelperPodRunner::recorded(HelperAction action,
                                                            std::string_view volume_name) {
   std::optional<Operation> latest;
   for (Known& pod : known(action, volume_name)) {
+    if (pod.settled) continue;
     if (!latest || pod.operation.attempt > latest->attempt) latest = std::move(pod.operation);
   }
   return latest;
@@ -137,7 +139,8 @@ Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
   std::optional<Known> same;
   std::vector<Known> others;
   for (Known& pod : known(operation.action, operation.volume_name)) {
-    if (!pod.removing && !same && pod.operation == operation) {
+    // A settled one is history: its directory may have come or gone again since.
+    if (!pod.removing && !pod.settled && !same && pod.operation == operation) {
       same = std::move(pod);
     } else {
       others.push_back(std::move(pod));
@@ -200,6 +203,8 @@ Result<void> HelperPodRunner::reserve(const Operation& operation) {
                             ", where volume " + other.volume_name + " is being made or removed"};
   };
   for (const auto& [uid, known] : by_uid_) {
+    // A directory that was removed is in nobody's way; one that was made is its volume's.
+    if (known.settled && known.operation.action == HelperAction::kDelete) continue;
     if (collide(known.operation, operation)) return conflict(known.operation);
   }
   for (const auto& [volume, other] : reserved_) {
@@ -348,9 +353,11 @@ std::string HelperPodRunner::failure_text(const Known& known, const k8s::Pod& po
   return message;
 }
 
-Result<bool> HelperPodRunner::clean_up(HelperAction action, std::string_view volume_name) {
+Result<bool> HelperPodRunner::clean_up(HelperAction action, std::string_view volume_name,
+                                       When when) {
   bool nothing_left = true;
   for (const Known& pod : known(action, volume_name)) {
+    if (when == When::kWhenQuiet && settle(pod)) continue;
     if (!pod.removing) {
       const auto stored = pods_.get(pod.key);
       // A pod that never started is not waited for: its node may be down for good.
@@ -363,6 +370,63 @@ Result<bool> HelperPodRunner::clean_up(HelperAction action, std::string_view vol
     nothing_left = false;
   }
   return nothing_left || known(action, volume_name).empty();
+}
+
+bool HelperPodRunner::settle(const Known& known) {
+  if (known.settled) return true;
+  if (known.removing || known.removal_failed || !has_ended(known)) return false;
+  MutexLock lock(mutex_);
+  const auto it = by_uid_.find(known.uid);
+  if (it == by_uid_.end()) return true;
+  if (settled_.size() >= kMaxSettled) return false;
+  it->second.settled = true;
+  settled_.emplace_back(clock_.now(), known.uid);
+  settled_changed_.notify_one();
+  return true;
+}
+
+std::optional<TimePoint> HelperPodRunner::wait_for_settled(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(mutex_);
+    settled_changed_.notify_one();
+  });
+  MutexLock lock(mutex_);
+  while (settled_.empty() && !stop.stop_requested()) settled_changed_.wait(mutex_);
+  if (stop.stop_requested()) return std::nullopt;
+  return settled_.front().first;
+}
+
+bool HelperPodRunner::has_settled() const {
+  MutexLock lock(mutex_);
+  return !settled_.empty();
+}
+
+bool HelperPodRunner::remove_settled(const std::function<void(const Operation&)>& wake) {
+  const auto pod = take_settled();
+  if (!pod) return true;
+  const auto removed = remove(*pod, std::nullopt);
+  if (removed.ok()) return true;
+  {
+    MutexLock lock(mutex_);
+    if (const auto it = by_uid_.find(pod->uid); it != by_uid_.end()) {
+      it->second.settled = false;
+      it->second.removal_failed = true;
+    }
+  }
+  log::debug("helper pod is not removed yet: {}", removed.error().message);
+  wake(pod->operation);
+  return false;
+}
+
+/// The oldest that is still there.
+std::optional<HelperPodRunner::Known> HelperPodRunner::take_settled() {
+  MutexLock lock(mutex_);
+  while (!settled_.empty()) {
+    const auto it = by_uid_.find(settled_.front().second);
+    settled_.pop_front();
+    if (it != by_uid_.end() && !it->second.removing) return it->second;
+  }
+  return std::nullopt;
 }
 
 /// Only if it is still as the cache shows it: by now it may have started, and then what it did must
@@ -409,11 +473,11 @@ std::size_t HelperPodRunner::size() const {
   return by_uid_.size();
 }
 
-std::optional<Operation> HelperPodRunner::known_operation(const std::string& uid) const {
+std::optional<HelperPodRunner::Known> HelperPodRunner::find(const std::string& uid) const {
   MutexLock lock(mutex_);
   const auto it = by_uid_.find(uid);
   if (it == by_uid_.end()) return std::nullopt;
-  return it->second.operation;
+  return it->second;
 }
 
 std::vector<HelperPodRunner::Known> HelperPodRunner::known(HelperAction action,

@@ -1,12 +1,15 @@
 #pragma once
 
 #include <chrono>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "base/clock.h"
@@ -21,7 +24,8 @@ namespace lpp::helperpod {
 
 /// The executor that does each operation with a short-lived helper pod. The pod is the durable
 /// record: it carries the operation in its annotations, so that the first pod list after a restart
-/// is enough to go on. It stays until clean_up() or until the next attempt replaces it.
+/// is enough to go on. It stays until clean_up() or until the next attempt replaces it; one that
+/// clean_up() left for a quiet moment until somebody who knows when that is calls remove_settled().
 /// Thread-safe; everything passed in must outlive it. observe() must see every change of the pods
 /// selected by label_selector(), after it is in the store and before anybody is woken by it.
 class HelperPodRunner final : public Executor {
@@ -39,13 +43,23 @@ class HelperPodRunner final : public Executor {
   HelperPodRunner(k8s::ApiClient& client, Clock& clock, const k8s::Store<k8s::Pod>& pods,
                   Settings settings, std::function<Current()> current);
 
-  /// Returns the pod's operation, so that the caller knows whom to wake; nothing when unreadable.
+  /// Returns the pod's operation, so that the caller knows whom to wake; nothing when that is
+  /// nobody, or not known because the pod is unreadable.
   std::optional<Operation> observe(const k8s::Change<k8s::Pod>& change);
 
   Result<std::optional<Operation>> recorded(HelperAction action,
                                             std::string_view volume_name) override;
   Result<Progress> ensure(const Operation& operation) override;
-  Result<bool> clean_up(HelperAction action, std::string_view volume_name) override;
+  Result<bool> clean_up(HelperAction action, std::string_view volume_name, When when) override;
+
+  /// So many pods at most are left for a quiet moment; others go at once.
+  static constexpr std::size_t kMaxSettled = 500;
+  /// Waits until there are some; since when the oldest has been left, or nothing when stopped.
+  std::optional<TimePoint> wait_for_settled(const std::stop_token& stop);
+  bool has_settled() const;
+  /// Removes the oldest of them, if there is one. False: it could not be removed, `wake` is told
+  /// whose it is.
+  bool remove_settled(const std::function<void(const Operation&)>& wake);
 
   /// Helper pods known, for metrics and tests.
   std::size_t size() const;
@@ -59,6 +73,8 @@ class HelperPodRunner final : public Executor {
     TimePoint first_seen{};
     bool removing = false;          // deleted by us, or seen with a deletionTimestamp
     TimePoint removing_since{};     // when that was first known
+    bool settled = false;           // left for a quiet moment
+    bool removal_failed = false;    // was so, and could not be removed: not again
     std::string failure_message{};  // kept, so that a log is fetched once
   };
 
@@ -79,7 +95,11 @@ class HelperPodRunner final : public Executor {
   bool has_ended(const Known& known) const;
   std::string failure_text(const Known& known, const k8s::Pod& pod);
 
-  std::optional<Operation> known_operation(const std::string& uid) const;
+  /// Leaves the pod for a quiet moment; false if it has to go now.
+  bool settle(const Known& known);
+  std::optional<Known> take_settled();
+
+  std::optional<Known> find(const std::string& uid) const;
   std::vector<Known> known(HelperAction action, std::string_view volume_name) const;
   void remember(Known known);
   void forget(std::string_view uid);
@@ -97,6 +117,9 @@ class HelperPodRunner final : public Executor {
   std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
   /// Operations whose pod is being created, by volume name.
   std::unordered_map<std::string, Operation> reserved_ LPP_GUARDED_BY(mutex_);
+  /// UIDs of settled pods, of which some may be gone, and since when; the oldest first.
+  std::deque<std::pair<TimePoint, std::string>> settled_ LPP_GUARDED_BY(mutex_);
+  CondVar settled_changed_;
 };
 
 }  // namespace lpp::helperpod

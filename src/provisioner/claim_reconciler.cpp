@@ -156,7 +156,7 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
       (scene.recorded->path != volume.path || !shares_directory(volume, *scene.recorded))) {
     return undo_.step(*scene.recorded);
   }
-  const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name);
+  const auto clean = clean_up(scene);
   if (!clean.ok()) return api_failed(scene, clean.error());
   return *clean ? Action::done() : Action::await_change(kRecheck);
 }
@@ -317,9 +317,15 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
   made.volume_made = world_.clock.now();
   made.made_by = std::make_shared<const Operation>(operation);
   attempts_.set(scene.volume_name, made);
-  const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name);
+  const auto clean = clean_up(scene);
   if (!clean.ok()) return api_failed(scene, clean.error());
   return Action::await_change(kRecheck);
+}
+
+/// The volume is the record now of what was made.
+Result<bool> ClaimReconciler::clean_up(const Scene& scene) {
+  return world_.executor.clean_up(helperpod::HelperAction::kCreate, scene.volume_name,
+                                  helperpod::Executor::When::kWhenQuiet);
 }
 
 /// The volume was created but the cache does not show it yet.

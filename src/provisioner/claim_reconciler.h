@@ -39,6 +39,7 @@ class ClaimReconciler {
                     const std::string& other_volume);
   Action run(Scene& scene, helperpod::Operation operation, const VolumeShape& shape);
   Action attempt_failed(Scene& scene, int number, const std::string& message, std::string reason);
+  Result<bool> clean_up(const Scene& scene);
   Action create_volume(Scene& scene, const helperpod::Operation& operation,
                        const VolumeShape& shape);
   Action await_made_volume(Scene& scene);

@@ -9,6 +9,7 @@
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/crew.h"
 #include "provisioner/names.h"
+#include "provisioner/sweeper.h"
 #include "provisioner/volume_reconciler.h"
 
 namespace lpp::provisioner {
@@ -17,6 +18,15 @@ namespace {
 
 constexpr k8s::BackoffPolicy kBackoff{
     .base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0.1};
+
+/// Nothing else is to be done when no key has been handed out for so long.
+constexpr std::chrono::milliseconds kQuietAfter{200};
+/// What is left to sweep at the end may keep the lease so much longer.
+constexpr std::chrono::seconds kSweepLimit{2};
+
+bool is_quiet(const k8s::WorkQueueState& queue) {
+  return queue.ready == 0 && queue.in_work == 0 && queue.since_last_get >= kQuietAfter;
+}
 
 ClaimKey key_of(const k8s::PersistentVolumeClaim& claim) {
   return {claim.meta.key(), claim.meta.uid};
@@ -53,8 +63,8 @@ void work(Crew& crew, Queue& queue, const Step& step) {
 }  // namespace
 
 struct Controller::Term {
-  Term(World& world, const ControllerOptions& options, k8s::WorkQueueStats& claim_stats,
-       k8s::WorkQueueStats& volume_stats)
+  Term(World& world, helperpod::HelperPodRunner& runner, const ControllerOptions& options,
+       k8s::WorkQueueStats& claim_stats, k8s::WorkQueueStats& volume_stats)
       : claims(world.clock, kBackoff, &claim_stats),
         volumes(world.clock, kBackoff, &volume_stats),
         claim_attempts(world.clock, kBackoff, options.provisioning_retry_count),
@@ -67,11 +77,16 @@ struct Controller::Term {
                           return claim_reconciler.step(key, claims.waiting_since(key));
                         });
                       }),
-        volume_workers("work-vol-", static_cast<std::size_t>(options.worker_threads), [this] {
-          work(volume_workers, volumes, [this](const std::string& name) {
-            return volume_reconciler.step(name, volumes.waiting_since(name));
-          });
-        }) {}
+        volume_workers("work-vol-", static_cast<std::size_t>(options.worker_threads),
+                       [this] {
+                         work(volume_workers, volumes, [this](const std::string& name) {
+                           return volume_reconciler.step(name, volumes.waiting_since(name));
+                         });
+                       }),
+        sweeper(
+            world.clock, runner,
+            [this] { return is_quiet(claims.state()) && is_quiet(volumes.state()); },
+            [this](const helperpod::Operation& operation) { wake(operation); }) {}
   ~Term() { stop(); }
   Term(const Term&) = delete;
   Term& operator=(const Term&) = delete;
@@ -79,6 +94,7 @@ struct Controller::Term {
   void start() {
     claim_workers.start();
     volume_workers.start();
+    sweeper.start();
   }
 
   void stop() {
@@ -86,6 +102,16 @@ struct Controller::Term {
     volumes.shutdown();
     claim_workers.join();
     volume_workers.join();
+    sweeper.stop(kSweepLimit);
+  }
+
+  /// What has been begun is finished before something new is begun.
+  void wake(const helperpod::Operation& operation) {
+    if (operation.action == helperpod::HelperAction::kCreate || Undo::is_undo(operation)) {
+      claims.add_urgent({operation.claim, operation.owner_uid});
+    } else {
+      volumes.add_urgent(operation.volume_name);
+    }
   }
 
   k8s::WorkQueue<ClaimKey> claims;
@@ -96,6 +122,7 @@ struct Controller::Term {
   VolumeReconciler volume_reconciler;
   Crew claim_workers;
   Crew volume_workers;
+  Sweeper sweeper;
 };
 
 Controller::Controller(World& world, helperpod::HelperPodRunner& runner, Informers informers,
@@ -111,7 +138,7 @@ Controller::Controller(World& world, helperpod::HelperPodRunner& runner, Informe
 Controller::~Controller() { stop_working(); }
 
 void Controller::start_working() {
-  auto term = std::make_shared<Term>(world_, options_, claim_stats_, volume_stats_);
+  auto term = std::make_shared<Term>(world_, runner_, options_, claim_stats_, volume_stats_);
   term->start();
   {
     MutexLock lock(mutex_);
@@ -237,13 +264,7 @@ void Controller::on_pod(const k8s::Change<k8s::Pod>& change) {
   // Always, so that a standby knows the pods when it begins to lead.
   const auto operation = runner_.observe(change);
   const auto term = this->term();
-  if (!term || !operation) return;
-  // What has been begun is finished before something new is begun.
-  if (operation->action == helperpod::HelperAction::kCreate || Undo::is_undo(*operation)) {
-    term->claims.add_urgent({operation->claim, operation->owner_uid});
-  } else {
-    term->volumes.add_urgent(operation->volume_name);
-  }
+  if (term && operation) term->wake(*operation);
 }
 
 }  // namespace lpp::provisioner

@@ -12,6 +12,7 @@ namespace lpp::provisioner {
 
 using helperpod::Operation;
 using helperpod::Progress;
+using When = helperpod::Executor::When;
 
 namespace {
 
@@ -164,11 +165,13 @@ Action Undo::go_on(const Operation& recorded) {
 
 Action Undo::clean_up(std::string_view volume_name, bool undo_too) {
   // The create operation first: as long as anything is recorded, the undo can be recognised.
-  const auto created = world_.executor.clean_up(helperpod::HelperAction::kCreate, volume_name);
+  const auto created =
+      world_.executor.clean_up(helperpod::HelperAction::kCreate, volume_name, When::kNow);
   if (!created.ok()) return Action::retry();
   if (!*created) return Action::await_change(kRecheck);
   if (undo_too) {
-    const auto undone = world_.executor.clean_up(helperpod::HelperAction::kDelete, volume_name);
+    const auto undone =
+        world_.executor.clean_up(helperpod::HelperAction::kDelete, volume_name, When::kNow);
     if (!undone.ok()) return Action::retry();
     if (!*undone) return Action::await_change(kRecheck);
   }

@@ -10,6 +10,7 @@
 
 namespace lpp::provisioner {
 
+using helperpod::Executor;
 using helperpod::Operation;
 using helperpod::Progress;
 
@@ -43,7 +44,8 @@ Action VolumeReconciler::volume_gone(const std::string& name) {
   if (!recorded.ok()) return Action::retry();
   // What an undo records belongs to the claim queue.
   if (!*recorded || Undo::is_undo(**recorded)) return Action::done();
-  const auto clean = world_.executor.clean_up(helperpod::HelperAction::kDelete, name);
+  const auto clean =
+      world_.executor.clean_up(helperpod::HelperAction::kDelete, name, Executor::When::kWhenQuiet);
   if (!clean.ok())
     return clean.error().is(ErrorCode::kCancelled) ? Action::done() : Action::retry();
   return *clean ? Action::done() : Action::await_change(kRecheck);
@@ -133,6 +135,10 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
       report(volume, text);
       return Action::await_change(kRecheck);
     }
+    // Without its volume, what records that it was made would be taken back.
+    const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, volume.meta.name,
+                                                Executor::When::kNow);
+    if (!clean.ok()) return api_failed(volume, clean.error());
     const auto begun = begin_removal(volume);
     if (!begun.ok()) return api_failed(volume, begun.error());
     if (!*begun) return Action::await_change(kRecheck);

@@ -198,7 +198,14 @@ TEST_CASE("real node: no claim gets a directory outside of its own folder") {
   CHECK(tree_of(on.canary) + tree_of(victim.disk) == before);
   const std::string first_of_canary = on.canary.substr(1, on.canary.find('/', 1) - 1);
   CHECK(on.in_base() == std::vector<std::string>{first_of_canary, kNamespace});
-  CHECK(LPP_MUST(on.story.admin().list(k8s::kPods, kDaemonNamespace)).size() <= 4);
+  LPP_MUST(wait_until(
+      "only helper pods that failed are left",
+      [&]() -> std::string {
+        const auto pods = on.story.admin().list(k8s::kPods, kDaemonNamespace);
+        if (!pods.ok()) return pods.error().message;
+        return pods->size() <= 4 ? "" : std::to_string(pods->size());
+      },
+      on.story.bed->patience()));
 
   fs::remove(link);
   LPP_MUST(on.applied.remove_claims());

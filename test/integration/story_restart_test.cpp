@@ -2,7 +2,6 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
 #include <csignal>
 
 #include "harness/watch_tape.h"
@@ -10,13 +9,6 @@
 
 namespace lpp::testing {
 namespace {
-
-/// How many helper pods there have been.
-std::ptrdiff_t pods_made(const WatchTape& pods) {
-  const auto story = pods.story();
-  return std::count_if(story.begin(), story.end(),
-                       [](const std::string& frame) { return frame.starts_with("ADDED "); });
-}
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;

@@ -191,6 +191,7 @@ TEST_CASE("a helper pod template that is refused leaves the last good one in for
     LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
     LPP_MUST(story.audit.wait_deleted(claim, volume));
   }
+  LPP_MUST(story.audit.wait_clean());
   // A good one is used at once. A pod that has failed stays, so that it can be looked at.
   use_template(
       "metadata: {labels: {team: storage}}\n"

@@ -8,6 +8,7 @@
 #include "harness/file_text.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
+#include "harness/watch_tape.h"
 #include "integration/support/story_bed.h"
 
 /// Steps that several stories take. Each one ends the test case when it fails.
@@ -24,6 +25,13 @@ inline void wait_for_phase(StoryBed& story, const k8s::ObjectKey& pod, const std
     const std::string now = (*found)["status"].value("phase", "");
     return now == phase ? "" : "it is " + now + ": " + (*found)["status"].dump();
   });
+}
+
+/// How many helper pods there have been.
+inline std::ptrdiff_t pods_made(const WatchTape& pods) {
+  const auto story = pods.story();
+  return std::count_if(story.begin(), story.end(),
+                       [](const std::string& frame) { return frame.starts_with("ADDED "); });
 }
 
 /// The first event about the claim with that reason and text, once it is there.

@@ -2,15 +2,11 @@
 
 #include <doctest/doctest.h>
 
-#include "fakes/builders.h"
-#include "fakes/fake_clock.h"
-#include "fakes/fake_transport.h"
-#include "helperpod/runner.h"
+#include "fakes/helper_pod_scene.h"
 
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
-using nlohmann::json;
 
 namespace {
 
@@ -52,30 +48,28 @@ TEST_CASE("a directory that overlaps one being made or removed waits, on the nod
            {"shared, beside", shared(first), shared(on("n2", "/data/x/z")), false},
        }) {
     CAPTURE(row.what);
-    FakeClock clock;
-    FakeTransport transport;
-    transport.on("POST", "/pods").always([](const k8s::Request& request) {
-      json pod = json::parse(request.body);
-      pod["metadata"]["uid"] = pod["metadata"]["name"];
-      return Result<k8s::Response>(k8s::Response{.status = 201, .body = pod.dump()});
-    });
-    k8s::ApiClient client{transport, clock, {}};
-    const k8s::StoreWriter<k8s::Pod> pods;
-    HelperPodRunner runner{
-        client, clock, pods, {.provisioner_name = kProvisionerName, .ns = "lps"}, [] {
-          return HelperPodRunner::Current{
-              .pod_template = std::make_shared<const Template>(
-                  Template{.pod = {{"spec", {{"containers", json::array({json::object()})}}}}}),
-              .cmd_timeout = std::chrono::seconds(120)};
-        }};
-    REQUIRE(runner.ensure(row.first).ok());
-    const auto second = runner.ensure(row.second);
+    HelperPodScene scene;
+    REQUIRE(scene.runner.ensure(row.first).ok());
+    const auto second = scene.runner.ensure(row.second);
     CHECK(second.ok() != row.waits);
-    CHECK(transport.count("POST", "/pods") == (row.waits ? 1 : 2));
+    CHECK(scene.transport.count("POST", "/pods") == (row.waits ? 1 : 2));
     if (row.waits) {
       CHECK(second.error().is(ErrorCode::kConflict));
       CHECK(second.error().message.find("where volume a is being made or removed") !=
             std::string::npos);
     }
+  }
+}
+
+TEST_CASE("a removed directory is in nobody's way, even while its helper pod waits to be removed") {
+  for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
+    CAPTURE(to_string(action));
+    HelperPodScene scene;
+    Operation first = make("a", "n1", "/data/x");
+    first.action = action;
+    scene.run(first);
+    REQUIRE(scene.runner.clean_up(action, "a", Executor::When::kWhenQuiet).value());
+    const auto second = scene.runner.ensure(make("b", "n1", "/data/x"));
+    CHECK(second.ok() == (action == HelperAction::kDelete));
   }
 }

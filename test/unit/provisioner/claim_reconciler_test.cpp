@@ -66,6 +66,7 @@ TEST_CASE("a claim with a node gets a create operation, then a volume, and nothi
   CHECK(posted["metadata"]["finalizers"][0] ==
         "external-provisioner.volume.kubernetes.io/finalizer");
   CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+  CHECK(scene.executor.quiet == std::vector<std::string>{"pvc-uid-a"});
   CHECK(scene.has_event("ProvisioningSucceeded: Successfully provisioned volume pvc-uid-a"));
 
   SUBCASE("a cache that does not show the volume yet does not start it again") {

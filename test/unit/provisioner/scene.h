@@ -33,7 +33,9 @@ class FakeExecutor final : public helperpod::Executor {
     progress[key] = {.started = false};
     return progress[key];
   }
-  Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume) override {
+  Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume,
+                        When when) override {
+    if (when == When::kWhenQuiet) quiet.push_back(std::string(volume));
     cleaned.push_back(std::string(to_string(action)) + " " + std::string(volume));
     return records.erase({action, std::string(volume)}) == 0 || !cache_is_late;
   }
@@ -51,6 +53,7 @@ class FakeExecutor final : public helperpod::Executor {
   std::map<Key, helperpod::Progress> progress;
   std::vector<helperpod::Operation> ensured;
   std::vector<std::string> cleaned;
+  std::vector<std::string> quiet;  // those of them that may wait
   std::optional<Error> error;
   bool cache_is_late = false;  // what is cleaned up is known to be gone at the next step only
 };

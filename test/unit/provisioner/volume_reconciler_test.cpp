@@ -73,7 +73,9 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
     CHECK(scene.transport.requests().size() == 2);
     scene.volumes.erase({"", kName});
     CHECK(scene.step() == Action::done());
-    CHECK(scene.executor.cleaned == std::vector<std::string>{"delete pvc-uid-a"});
+    CHECK(scene.executor.cleaned ==
+          std::vector<std::string>{"create pvc-uid-a", "delete pvc-uid-a"});
+    CHECK(scene.executor.quiet == std::vector<std::string>{"pvc-uid-a"});
     CHECK(scene.attempts.size() == 0);
   }
   SUBCASE("it is gone already") {

@@ -1,0 +1,46 @@
+#include "provisioner/sweeper.h"
+
+#include "base/strings.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+/// How often it is looked whether it is quiet by now.
+constexpr std::chrono::milliseconds kLook{50};
+
+}  // namespace
+
+Sweeper::Sweeper(Clock& clock, helperpod::HelperPodRunner& runner, std::function<bool()> is_quiet,
+                 std::function<void(const helperpod::Operation&)> wake)
+    : clock_(clock), runner_(runner), is_quiet_(std::move(is_quiet)), wake_(std::move(wake)) {}
+
+Sweeper::~Sweeper() { stop(Duration::zero()); }
+
+void Sweeper::start() {
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    set_thread_name("sweeper");
+    run(stop);
+  });
+}
+
+void Sweeper::stop(Duration limit) {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+  const TimePoint deadline = clock_.now() + limit;
+  while (runner_.has_settled() && clock_.now() < deadline && runner_.remove_settled(wake_)) {
+  }
+}
+
+void Sweeper::run(const std::stop_token& stop) {
+  while (const auto oldest = runner_.wait_for_settled(stop)) {
+    if (clock_.now() - *oldest >= kLate || is_quiet_()) {
+      (void)runner_.remove_settled(wake_);
+    } else {
+      clock_.sleep_for(kLook, stop);
+    }
+  }
+}
+
+}  // namespace lpp::provisioner

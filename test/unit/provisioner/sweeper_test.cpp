@@ -1,0 +1,125 @@
+#include "provisioner/sweeper.h"
+
+#include <doctest/doctest.h>
+
+#include <atomic>
+#include <thread>
+
+#include "fakes/helper_pod_scene.h"
+
+using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using provisioner::Sweeper;
+
+namespace {
+
+struct SweeperScene : HelperPodScene {
+  explicit SweeperScene(int removals_status = 200) {
+    transport.on("DELETE", "/pods").always([removals_status](const k8s::Request&) {
+      return Result<k8s::Response>(k8s::Response{.status = removals_status, .body = "{}"});
+    });
+    sweeper.start();
+  }
+
+  /// The helper pod of another volume has done its work, and its result is recorded; false if it
+  /// was removed at once.
+  bool settle() {
+    Operation operation;
+    operation.volume_name = "pvc-" + std::to_string(++volumes);
+    operation.node = "n1";
+    operation.path = "/data/" + operation.volume_name;
+    run(operation);
+    return runner.clean_up(HelperAction::kCreate, operation.volume_name, Executor::When::kWhenQuiet)
+        .value();
+  }
+  std::size_t removed() const { return transport.count("DELETE", "/pods"); }
+  /// Lets the sweeper look again and again until this is so. Its time passes much faster than ours,
+  /// but not so fast that it misses its turn on a busy machine.
+  bool looks_until(const std::function<bool()>& condition) {
+    for (int i = 0; i < 500 && !condition(); ++i) {
+      clock.advance(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return condition();
+  }
+  /// Lets it look several times; it must not have removed more than this.
+  bool stays_at(std::size_t count) {
+    const int before = looks;
+    return looks_until([&] { return looks >= before + 3; }) && removed() == count;
+  }
+
+  int volumes = 0;
+  std::atomic<bool> quiet = false;
+  std::atomic<int> looks = 0;
+  std::atomic<int> woken = 0;
+  Sweeper sweeper{clock, runner,
+                  [this] {
+                    ++looks;
+                    return quiet.load();
+                  },
+                  [this](const Operation&) { ++woken; }};
+};
+
+}  // namespace
+
+TEST_CASE("helper pods of finished operations go when it is quiet") {
+  SweeperScene scene;
+  REQUIRE(scene.settle());
+  REQUIRE(scene.settle());
+  CHECK(scene.stays_at(0));
+  scene.quiet = true;
+  CHECK(scene.looks_until([&] { return scene.removed() == 2; }));
+}
+
+TEST_CASE("helper pods of finished operations do not stay longer than the limit") {
+  SweeperScene scene;
+  REQUIRE(scene.settle());
+  scene.clock.advance(Sweeper::kLate / 2);
+  REQUIRE(scene.settle());
+  CHECK(scene.stays_at(0));
+  scene.clock.advance(Sweeper::kLate / 2);
+  CHECK(scene.looks_until([&] { return scene.removed() == 1; }));
+  CHECK(scene.stays_at(1));
+}
+
+TEST_CASE("no more than so many helper pods of finished operations wait") {
+  SweeperScene scene;
+  for (std::size_t i = 0; i < HelperPodRunner::kMaxSettled; ++i) CHECK(scene.settle());
+  CHECK(scene.removed() == 0);
+  CHECK_FALSE(scene.settle());
+  CHECK(scene.removed() == 1);
+}
+
+TEST_CASE("what is left is removed at the end") {
+  SweeperScene scene;
+  REQUIRE(scene.settle());
+  REQUIRE(scene.settle());
+  SUBCASE("of a term in which nothing went wrong") {
+    scene.sweeper.stop(std::chrono::seconds(2));
+    CHECK(scene.removed() == 2);
+    CHECK(scene.woken == 0);
+  }
+  SUBCASE("but there is no time") {
+    scene.sweeper.stop(Duration::zero());
+    CHECK(scene.removed() == 0);
+  }
+}
+
+TEST_CASE("a sweeper that is refused wakes the owner and goes on at its pace") {
+  SweeperScene scene(403);
+  SUBCASE("while working") {
+    scene.quiet = true;
+    REQUIRE(scene.settle());
+    REQUIRE(scene.settle());
+    CHECK(scene.looks_until([&] { return scene.woken == 2; }));
+    CHECK(scene.removed() == 2);
+  }
+  SUBCASE("at the end: once is enough") {
+    REQUIRE(scene.settle());
+    REQUIRE(scene.settle());
+    scene.sweeper.stop(std::chrono::seconds(2));
+    CHECK(scene.removed() == 1);
+    CHECK(scene.woken == 1);
+  }
+}
