@@ -270,6 +270,7 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
                     .controller = controller_,
                     .operations = operations_,
                     .helper_pods = pods_.store(),
+                    .runner = runner_,
                     .config = config_,
                     .elector = options_.leader_election.enabled ? elector_.get() : nullptr,
                     .events = events_,

@@ -89,7 +89,7 @@ void add_operations(Families& out, const Operations& operations) {
   out.push_back(oldest.build());
 }
 
-void add_helper_pods(Families& out, const k8s::Store<k8s::Pod>& pods) {
+void add_helper_pods(Families& out, const k8s::Store<k8s::Pod>& pods, std::size_t settled) {
   std::map<std::pair<std::string, std::string>, std::size_t> counts;
   for (const auto& pod : pods.list()) {
     std::pair<std::string, std::string> key{pod->phase.empty() ? "Pending" : pod->phase,
@@ -103,6 +103,11 @@ void add_helper_pods(Families& out, const k8s::Store<k8s::Pod>& pods) {
     family.add({{"phase", key.first}, {"node", key.second}}, static_cast<double>(count));
   }
   out.push_back(family.build());
+  out.push_back(Family::gauge("local_path_provisioner_helper_pods_done",
+                              "Helper pods whose work is done: they are removed when nothing else "
+                              "is to be done.")
+                    .add({}, static_cast<double>(settled))
+                    .build());
 }
 
 struct Queue {
@@ -157,11 +162,11 @@ void add_queues(Families& out, const provisioner::Controller& controller) {
 
 std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects) {
   return make_collector([&operations = subjects.operations, &pods = subjects.helper_pods,
-                         &controller = subjects.controller] {
+                         &runner = subjects.runner, &controller = subjects.controller] {
     Families out;
     add_controller(out, operations.totals());
     add_operations(out, operations);
-    add_helper_pods(out, pods);
+    add_helper_pods(out, pods, runner.settled());
     add_queues(out, controller);
     return out;
   });

@@ -38,6 +38,7 @@ struct Subjects {
   const provisioner::Controller& controller;
   const provisioner::Operations& operations;
   const k8s::Store<k8s::Pod>& helper_pods;
+  const helperpod::HelperPodRunner& runner;
   const ConfigLoader& config;
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work
   const k8s::EventRecorder& events;

@@ -396,9 +396,9 @@ std::optional<TimePoint> HelperPodRunner::wait_for_settled(const std::stop_token
   return settled_.front().first;
 }
 
-bool HelperPodRunner::has_settled() const {
+std::size_t HelperPodRunner::settled() const {
   MutexLock lock(mutex_);
-  return !settled_.empty();
+  return settled_.size();
 }
 
 bool HelperPodRunner::remove_settled(const std::function<void(const Operation&)>& wake) {

@@ -56,7 +56,7 @@ class HelperPodRunner final : public Executor {
   static constexpr std::size_t kMaxSettled = 500;
   /// Waits until there are some; since when the oldest has been left, or nothing when stopped.
   std::optional<TimePoint> wait_for_settled(const std::stop_token& stop);
-  bool has_settled() const;
+  std::size_t settled() const;
   /// Removes the oldest of them, if there is one. False: it could not be removed, `wake` is told
   /// whose it is.
   bool remove_settled(const std::function<void(const Operation&)>& wake);

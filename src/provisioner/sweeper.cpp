@@ -29,7 +29,7 @@ void Sweeper::stop(Duration limit) {
   thread_.request_stop();
   thread_.join();
   const TimePoint deadline = clock_.now() + limit;
-  while (runner_.has_settled() && clock_.now() < deadline && runner_.remove_settled(wake_)) {
+  while (runner_.settled() > 0 && clock_.now() < deadline && runner_.remove_settled(wake_)) {
   }
 }
 

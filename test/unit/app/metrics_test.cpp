@@ -49,6 +49,7 @@ TEST_CASE("metrics say what has happened, with the names that dashboards know") 
           R"(local_path_provisioner_operations{operation="provision"} 1)",
           R"(local_path_provisioner_operations_waiting{operation="provision"} 1)",
           R"(local_path_provisioner_helper_pods{phase="Running",node="n1"} 1)",
+          "local_path_provisioner_helper_pods_done 0",
           R"(workqueue_depth{name="claims"} 0)",
           R"(workqueue_adds_total{name="volumes"} 0)",
           R"(workqueue_queue_duration_seconds_bucket{name="claims",le="1e-08"} 0)",

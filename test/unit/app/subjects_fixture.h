@@ -76,6 +76,7 @@ struct SubjectsFixture {
                       .controller = controller,
                       .operations = operations,
                       .helper_pods = helper_pods,
+                      .runner = runner,
                       .config = config,
                       .events = events,
                       .stopping = [this] { return stopping; }};

@@ -492,7 +492,7 @@ TEST_CASE("a pod whose work is recorded elsewhere is history until it is removed
     CHECK_FALSE(scene.runner.observe({pod, pod}));
     removes.reply(200);
     CHECK(scene.remove_settled().empty());
-    CHECK_FALSE(scene.runner.has_settled());
+    CHECK(scene.runner.settled() == 0);
     const auto options = json::parse(scene.transport.requests().back().body);
     CHECK(options["preconditions"]["uid"] == "pod-uid");
     CHECK_FALSE(scene.runner.observe({pod, nullptr}));
@@ -507,7 +507,7 @@ TEST_CASE("a pod whose work is recorded elsewhere is history until it is removed
     const auto failed = scene.clean_up(Executor::When::kWhenQuiet);
     REQUIRE_FALSE(failed.ok());
     CHECK(failed.error().is(ErrorCode::kForbidden));
-    CHECK_FALSE(scene.runner.has_settled());
+    CHECK(scene.runner.settled() == 0);
     CHECK_FALSE(scene.clean_up(Executor::When::kWhenQuiet).value());  // now it goes
     scene.hide(kPodName);
     CHECK(scene.clean_up(Executor::When::kWhenQuiet).value());
@@ -542,7 +542,7 @@ TEST_CASE("only a pod that has ended can wait to be removed") {
   scene.transport.on("DELETE", kPodName).reply(200);
   CHECK_FALSE(scene.clean_up(Executor::When::kWhenQuiet).value());
   CHECK(scene.transport.count("DELETE", "") == 1);
-  CHECK_FALSE(scene.runner.has_settled());
+  CHECK(scene.runner.settled() == 0);
 }
 
 TEST_CASE("creating meets refusals without keeping a record") {
