@@ -166,7 +166,7 @@ std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects) 
     Families out;
     add_controller(out, operations.totals());
     add_operations(out, operations);
-    add_helper_pods(out, pods, runner.settled());
+    add_helper_pods(out, pods, runner.settled().size());
     add_queues(out, controller);
     return out;
   });

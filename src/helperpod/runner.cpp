@@ -378,31 +378,17 @@ bool HelperPodRunner::settle(const Known& known) {
   MutexLock lock(mutex_);
   const auto it = by_uid_.find(known.uid);
   if (it == by_uid_.end()) return true;
-  if (settled_.size() >= kMaxSettled) return false;
-  it->second.settled = true;
-  settled_.emplace_back(clock_.now(), known.uid);
-  settled_changed_.notify_one();
-  return true;
-}
-
-std::optional<TimePoint> HelperPodRunner::wait_for_settled(const std::stop_token& stop) {
-  const std::stop_callback wake(stop, [this] {
-    MutexLock lock(mutex_);
-    settled_changed_.notify_one();
-  });
-  MutexLock lock(mutex_);
-  while (settled_.empty() && !stop.stop_requested()) settled_changed_.wait(mutex_);
-  if (stop.stop_requested()) return std::nullopt;
-  return settled_.front().first;
-}
-
-std::size_t HelperPodRunner::settled() const {
-  MutexLock lock(mutex_);
-  return settled_.size();
+  it->second.settled = settled_.add(known.uid, clock_.now());
+  return it->second.settled;
 }
 
 bool HelperPodRunner::remove_settled(const std::function<void(const Operation&)>& wake) {
-  const auto pod = take_settled();
+  std::optional<Known> pod;
+  for (auto uid = settled_.take(); uid; uid = settled_.take()) {
+    pod = find(*uid);
+    if (pod && !pod->removing) break;
+    pod.reset();
+  }
   if (!pod) return true;
   const auto removed = remove(*pod, std::nullopt);
   if (removed.ok()) return true;
@@ -416,17 +402,6 @@ bool HelperPodRunner::remove_settled(const std::function<void(const Operation&)>
   log::debug("helper pod is not removed yet: {}", removed.error().message);
   wake(pod->operation);
   return false;
-}
-
-/// The oldest that is still there.
-std::optional<HelperPodRunner::Known> HelperPodRunner::take_settled() {
-  MutexLock lock(mutex_);
-  while (!settled_.empty()) {
-    const auto it = by_uid_.find(settled_.front().second);
-    settled_.pop_front();
-    if (it != by_uid_.end() && !it->second.removing) return it->second;
-  }
-  return std::nullopt;
 }
 
 /// Only if it is still as the cache shows it: by now it may have started, and then what it did must

@@ -1,21 +1,19 @@
 #pragma once
 
 #include <chrono>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <stop_token>
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <utility>
 #include <vector>
 
 #include "base/clock.h"
 #include "base/sync.h"
 #include "helperpod/executor.h"
 #include "helperpod/manifest.h"
+#include "helperpod/settled_pods.h"
 #include "helperpod/template.h"
 #include "k8s/api_client.h"
 #include "k8s/informer.h"
@@ -52,14 +50,11 @@ class HelperPodRunner final : public Executor {
   Result<Progress> ensure(const Operation& operation) override;
   Result<bool> clean_up(HelperAction action, std::string_view volume_name, When when) override;
 
-  /// So many pods at most are left for a quiet moment; others go at once.
-  static constexpr std::size_t kMaxSettled = 500;
-  /// Waits until there are some; since when the oldest has been left, or nothing when stopped.
-  std::optional<TimePoint> wait_for_settled(const std::stop_token& stop);
-  std::size_t settled() const;
-  /// Removes the oldest of them, if there is one. False: it could not be removed, `wake` is told
-  /// whose it is.
+  /// Removes the oldest pod that was left for a quiet moment, if there is one. False: it could not
+  /// be removed, `wake` is told whose it is.
   bool remove_settled(const std::function<void(const Operation&)>& wake);
+  SettledPods& settled() { return settled_; }
+  const SettledPods& settled() const { return settled_; }
 
   /// Helper pods known, for metrics and tests.
   std::size_t size() const;
@@ -97,7 +92,6 @@ class HelperPodRunner final : public Executor {
 
   /// Leaves the pod for a quiet moment; false if it has to go now.
   bool settle(const Known& known);
-  std::optional<Known> take_settled();
 
   std::optional<Known> find(const std::string& uid) const;
   std::vector<Known> known(HelperAction action, std::string_view volume_name) const;
@@ -117,9 +111,7 @@ class HelperPodRunner final : public Executor {
   std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
   /// Operations whose pod is being created, by volume name.
   std::unordered_map<std::string, Operation> reserved_ LPP_GUARDED_BY(mutex_);
-  /// UIDs of settled pods, of which some may be gone, and since when; the oldest first.
-  std::deque<std::pair<TimePoint, std::string>> settled_ LPP_GUARDED_BY(mutex_);
-  CondVar settled_changed_;
+  SettledPods settled_;
 };
 
 }  // namespace lpp::helperpod

@@ -29,12 +29,12 @@ void Sweeper::stop(Duration limit) {
   thread_.request_stop();
   thread_.join();
   const TimePoint deadline = clock_.now() + limit;
-  while (runner_.settled() > 0 && clock_.now() < deadline && runner_.remove_settled(wake_)) {
+  while (runner_.settled().size() > 0 && clock_.now() < deadline && runner_.remove_settled(wake_)) {
   }
 }
 
 void Sweeper::run(const std::stop_token& stop) {
-  while (const auto oldest = runner_.wait_for_settled(stop)) {
+  while (const auto oldest = runner_.settled().wait(stop)) {
     if (clock_.now() - *oldest >= kLate || is_quiet_()) {
       (void)runner_.remove_settled(wake_);
     } else {

@@ -82,15 +82,8 @@ struct RunnerScene {
     const auto before = pods.erase({"lps", name});
     runner.observe({before, nullptr});
   }
-  Result<bool> clean_up(Executor::When when = Executor::When::kNow) {
-    return runner.clean_up(HelperAction::kCreate, kVolume, when);
-  }
-  /// Removes the oldest pod that was left for a quiet moment; the volumes that were woken by it.
-  std::vector<std::string> remove_settled() {
-    std::vector<std::string> woken;
-    (void)runner.remove_settled(
-        [&](const Operation& operation) { woken.push_back(operation.volume_name); });
-    return woken;
+  Result<bool> clean_up() {
+    return runner.clean_up(HelperAction::kCreate, kVolume, Executor::When::kNow);
   }
   json with_state(json pod, const std::string& phase, const json& state) {
     pod["status"]["phase"] = phase;
@@ -471,78 +464,6 @@ TEST_CASE("removing meets every kind of answer") {
     CHECK_FALSE(scene.clean_up().value());
     CHECK(scene.transport.count("DELETE", "") == 2);
   }
-}
-
-TEST_CASE("a pod whose work is recorded elsewhere is history until it is removed") {
-  RunnerScene scene;
-  scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
-  const json ended =
-      scene.with_state(scene.posted(), "Succeeded", {{"terminated", {{"exitCode", 0}}}});
-  scene.show(ended);
-  CHECK(scene.clean_up(Executor::When::kWhenQuiet).value());
-  CHECK(scene.clean_up(Executor::When::kWhenQuiet).value());  // no matter how often
-  CHECK(scene.transport.count("DELETE", "") == 0);
-  CHECK_FALSE(scene.runner.recorded(HelperAction::kCreate, kVolume).value());
-  CHECK(scene.runner.wait_for_settled({}) == scene.clock.now());
-  auto& removes = scene.transport.on("DELETE", kPodName);
-
-  SUBCASE("its changes wake nobody") {
-    const auto pod = std::make_shared<const k8s::Pod>(k8s::decode<k8s::Pod>(ended).value());
-    CHECK_FALSE(scene.runner.observe({pod, pod}));
-    removes.reply(200);
-    CHECK(scene.remove_settled().empty());
-    CHECK(scene.runner.settled() == 0);
-    const auto options = json::parse(scene.transport.requests().back().body);
-    CHECK(options["preconditions"]["uid"] == "pod-uid");
-    CHECK_FALSE(scene.runner.observe({pod, nullptr}));
-    CHECK(scene.runner.size() == 0);
-  }
-  SUBCASE("what cannot be removed has an owner again, who is told the error") {
-    removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})")
-        .reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})")
-        .reply(200);
-    CHECK(scene.remove_settled() == std::vector<std::string>{kVolume});
-    CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
-    const auto failed = scene.clean_up(Executor::When::kWhenQuiet);
-    REQUIRE_FALSE(failed.ok());
-    CHECK(failed.error().is(ErrorCode::kForbidden));
-    CHECK(scene.runner.settled() == 0);
-    CHECK_FALSE(scene.clean_up(Executor::When::kWhenQuiet).value());  // now it goes
-    scene.hide(kPodName);
-    CHECK(scene.clean_up(Executor::When::kWhenQuiet).value());
-  }
-  SUBCASE("somebody else has removed it") {
-    scene.hide(kPodName);
-    CHECK(scene.remove_settled().empty());
-    CHECK(scene.transport.count("DELETE", "") == 0);
-  }
-  SUBCASE("it goes now after all") {
-    removes.reply(200);
-    CHECK_FALSE(scene.clean_up().value());
-    CHECK(scene.remove_settled().empty());
-    CHECK(scene.transport.count("DELETE", "") == 1);
-  }
-  SUBCASE("the same is to be done again: its success of old counts for nothing") {
-    removes.reply(200);
-    CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kRunning);
-    CHECK(scene.transport.count("POST", "/pods") == 1);
-    CHECK(scene.transport.count("DELETE", "") == 1);
-    scene.hide(kPodName);
-    (void)scene.runner.ensure(create_operation());
-    CHECK(scene.transport.count("POST", "/pods") == 2);
-  }
-}
-
-TEST_CASE("only a pod that has ended can wait to be removed") {
-  RunnerScene scene;
-  scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
-  scene.show(scene.with_state(scene.posted(), "Running", {{"running", json::object()}}));
-  scene.transport.on("DELETE", kPodName).reply(200);
-  CHECK_FALSE(scene.clean_up(Executor::When::kWhenQuiet).value());
-  CHECK(scene.transport.count("DELETE", "") == 1);
-  CHECK(scene.runner.settled() == 0);
 }
 
 TEST_CASE("creating meets refusals without keeping a record") {

@@ -3,8 +3,8 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
-#include <thread>
 
+#include "fakes/eventually.h"
 #include "fakes/helper_pod_scene.h"
 
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
@@ -37,11 +37,11 @@ struct SweeperScene : HelperPodScene {
   /// Lets the sweeper look again and again until this is so. Its time passes much faster than ours,
   /// but not so fast that it misses its turn on a busy machine.
   bool looks_until(const std::function<bool()>& condition) {
-    for (int i = 0; i < 500 && !condition(); ++i) {
-      clock.advance(std::chrono::milliseconds(50));
-      std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    return condition();
+    int polls = 0;
+    return eventually([&] {
+      if (++polls % 20 == 0) clock.advance(std::chrono::milliseconds(50));
+      return condition();
+    });
   }
   /// Lets it look several times; it must not have removed more than this.
   bool stays_at(std::size_t count) {
@@ -85,7 +85,7 @@ TEST_CASE("helper pods of finished operations do not stay longer than the limit"
 
 TEST_CASE("no more than so many helper pods of finished operations wait") {
   SweeperScene scene;
-  for (std::size_t i = 0; i < HelperPodRunner::kMaxSettled; ++i) CHECK(scene.settle());
+  for (std::size_t i = 0; i < SettledPods::kMax; ++i) CHECK(scene.settle());
   CHECK(scene.removed() == 0);
   CHECK_FALSE(scene.settle());
   CHECK(scene.removed() == 1);
