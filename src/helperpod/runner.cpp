@@ -100,13 +100,13 @@ HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
       current_(std::move(current)) {}
 
 std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
-  const auto known = find(change.object().meta.uid);
+  auto known = find(change.object().meta.uid);
   if (change.before && (!change.after || change.before->meta.uid != change.after->meta.uid)) {
     forget(change.before->meta.uid);
   }
   // A pod's operation never changes: it is decoded when the pod is first seen.
   Result<Operation> operation =
-      known ? Result<Operation>(known->operation) : operation_of(change.object());
+      known ? Result<Operation>(std::move(known->operation)) : operation_of(change.object());
   if (!operation.ok()) {
     const std::string pod_name = change.object().meta.key().to_string();
     const log::Scope fields({{"pod", pod_name}});
@@ -382,16 +382,16 @@ bool HelperPodRunner::settle(const Known& known) {
   return it->second.settled;
 }
 
-bool HelperPodRunner::remove_settled(const std::function<void(const Operation&)>& wake) {
+std::optional<Operation> HelperPodRunner::remove_settled() {
   std::optional<Known> pod;
   for (auto uid = settled_.take(); uid; uid = settled_.take()) {
     pod = find(*uid);
     if (pod && !pod->removing) break;
     pod.reset();
   }
-  if (!pod) return true;
+  if (!pod) return std::nullopt;
   const auto removed = remove(*pod, std::nullopt);
-  if (removed.ok()) return true;
+  if (removed.ok()) return std::nullopt;
   {
     MutexLock lock(mutex_);
     if (const auto it = by_uid_.find(pod->uid); it != by_uid_.end()) {
@@ -400,8 +400,7 @@ bool HelperPodRunner::remove_settled(const std::function<void(const Operation&)>
     }
   }
   log::debug("helper pod is not removed yet: {}", removed.error().message);
-  wake(pod->operation);
-  return false;
+  return std::move(pod->operation);
 }
 
 /// Only if it is still as the cache shows it: by now it may have started, and then what it did must

@@ -50,10 +50,9 @@ class HelperPodRunner final : public Executor {
   Result<Progress> ensure(const Operation& operation) override;
   Result<bool> clean_up(HelperAction action, std::string_view volume_name, When when) override;
 
-  /// Removes the oldest pod that was left for a quiet moment, if there is one. False: it could not
-  /// be removed, `wake` is told whose it is.
-  bool remove_settled(const std::function<void(const Operation&)>& wake);
-  SettledPods& settled() { return settled_; }
+  /// Removes the oldest pod that was left for a quiet moment, if there is one. If it could not be
+  /// removed: the operation that it is of, so that the caller knows whom to wake.
+  std::optional<Operation> remove_settled();
   const SettledPods& settled() const { return settled_; }
 
   /// Helper pods known, for metrics and tests.

@@ -10,7 +10,7 @@ bool SettledPods::add(std::string uid, TimePoint now) {
   return true;
 }
 
-std::optional<TimePoint> SettledPods::wait(const std::stop_token& stop) {
+std::optional<TimePoint> SettledPods::wait(const std::stop_token& stop) const {
   // The callback takes the mutex so that its notification cannot fall between test and wait.
   const std::stop_callback wake(stop, [this] {
     MutexLock lock(mutex_);

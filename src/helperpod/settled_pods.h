@@ -22,14 +22,14 @@ class SettledPods {
   /// False when there is no room.
   bool add(std::string uid, TimePoint now);
   /// Waits until there are some; since when the oldest has been here, or nothing when stopped.
-  std::optional<TimePoint> wait(const std::stop_token& stop);
+  std::optional<TimePoint> wait(const std::stop_token& stop) const;
   /// Takes the oldest out.
   std::optional<std::string> take();
   std::size_t size() const;
 
  private:
   mutable Mutex mutex_;
-  CondVar changed_;
+  mutable CondVar changed_;
   std::deque<std::pair<TimePoint, std::string>> pods_ LPP_GUARDED_BY(mutex_);
 };
 

@@ -29,14 +29,20 @@ void Sweeper::stop(Duration limit) {
   thread_.request_stop();
   thread_.join();
   const TimePoint deadline = clock_.now() + limit;
-  while (runner_.settled().size() > 0 && clock_.now() < deadline && runner_.remove_settled(wake_)) {
+  while (runner_.settled().size() > 0 && clock_.now() < deadline && sweep()) {
   }
+}
+
+bool Sweeper::sweep() {
+  const auto stays = runner_.remove_settled();
+  if (stays) wake_(*stays);
+  return !stays;
 }
 
 void Sweeper::run(const std::stop_token& stop) {
   while (const auto oldest = runner_.settled().wait(stop)) {
     if (clock_.now() - *oldest >= kLate || is_quiet_()) {
-      (void)runner_.remove_settled(wake_);
+      (void)sweep();
     } else {
       clock_.sleep_for(kLook, stop);
     }

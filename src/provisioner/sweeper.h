@@ -33,6 +33,8 @@ class Sweeper {
 
  private:
   void run(const std::stop_token& stop);
+  /// Removes one; false if it could not be removed.
+  bool sweep();
 
   Clock& clock_;
   helperpod::HelperPodRunner& runner_;

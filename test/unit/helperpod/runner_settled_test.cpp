@@ -27,12 +27,10 @@ Operation create_operation() {
 
 struct SettledScene : HelperPodScene {
   Result<bool> clean_up(When when) { return runner.clean_up(HelperAction::kCreate, kVolume, when); }
-  /// The volumes that are woken because the pod could not be removed.
+  /// The volumes that are to be woken because the pod could not be removed.
   std::vector<std::string> remove_settled() {
-    std::vector<std::string> woken;
-    (void)runner.remove_settled(
-        [&](const Operation& operation) { woken.push_back(operation.volume_name); });
-    return woken;
+    const auto stays = runner.remove_settled();
+    return stays ? std::vector{stays->volume_name} : std::vector<std::string>{};
   }
   std::size_t removals() const { return transport.count("DELETE", ""); }
   void hide() {
