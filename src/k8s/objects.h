@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/path_index.h"
 #include "base/result.h"
 #include "k8s/projection.h"
 #include "k8s/resource.h"
@@ -77,6 +78,7 @@ enum class VolumeSource { kOther, kHostPath, kLocal };
 
 struct PersistentVolume {
   static constexpr const Resource& kResource = kPersistentVolumes;
+  using Index = PathIndex<PersistentVolume>;  // of a Store
   ObjectMeta meta{};
   ObjectKey claim{};  // spec.claimRef
   std::string claim_uid{};

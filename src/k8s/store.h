@@ -9,6 +9,24 @@
 
 namespace lpp::k8s {
 
+/// For kinds that are found by their key only.
+template <typename T>
+struct NoIndex {
+  void add(const std::shared_ptr<const T>& /*object*/) {}
+  void remove(const std::shared_ptr<const T>& /*object*/) {}
+};
+
+/// By what else a kind's objects are found: the kind says it with a member type `Index`.
+template <typename T>
+struct IndexOf {
+  using Type = NoIndex<T>;
+};
+template <typename T>
+requires requires { typename T::Index; }
+struct IndexOf<T> {
+  using Type = typename T::Index;
+};
+
 /// Read side of an informer's cache. Thread-safe. Objects are immutable snapshots and may be stale:
 /// a missing object may exist, a present one may be gone. Reconcilers must be correct under both.
 template <typename T>
@@ -29,15 +47,12 @@ class Store {
     return all;
   }
 
-  /// Any object for which `matches(const T&)` holds, or nullptr. `matches` runs under the store's
-  /// lock: it looks at the object and at nothing else.
-  template <typename Matches>
-  std::shared_ptr<const T> find_if(const Matches& matches) const {
+  /// What `ask(index)` answers. It runs under the store's lock: it looks at the index and at
+  /// nothing else, and keeps no reference to it.
+  template <typename Ask>
+  auto query(const Ask& ask) const {
     MutexLock lock(mutex_);
-    for (const auto& [key, object] : objects_) {
-      if (matches(*object)) return object;
-    }
-    return nullptr;
+    return ask(index_);
   }
 
   std::size_t size() const {
@@ -47,8 +62,10 @@ class Store {
 
  protected:
   using Map = std::unordered_map<ObjectKey, std::shared_ptr<const T>>;
+  using Index = typename IndexOf<T>::Type;
   mutable Mutex mutex_;
   Map objects_ LPP_GUARDED_BY(mutex_);
+  Index index_ LPP_GUARDED_BY(mutex_);
 };
 
 /// Write side: exactly one per Store, used by its informer's thread, or by tests to set a scene.
@@ -59,6 +76,8 @@ class StoreWriter : public Store<T> {
   std::shared_ptr<const T> put(const ObjectKey& key, std::shared_ptr<const T> object) {
     MutexLock lock(this->mutex_);
     auto& slot = this->objects_[key];
+    if (slot) this->index_.remove(slot);
+    this->index_.add(object);
     std::swap(slot, object);
     return object;
   }
@@ -69,14 +88,18 @@ class StoreWriter : public Store<T> {
     if (it == this->objects_.end()) return nullptr;
     auto old = std::move(it->second);
     this->objects_.erase(it);
+    this->index_.remove(old);
     return old;
   }
 
   /// Puts a complete new state in place at once and returns the old one: readers never see a
   /// half-filled cache after a relist.
   typename Store<T>::Map swap(typename Store<T>::Map objects) {
+    typename Store<T>::Index index;
+    for (const auto& [key, object] : objects) index.add(object);
     MutexLock lock(this->mutex_);
     std::swap(objects, this->objects_);
+    std::swap(index, this->index_);
     return objects;
   }
 };

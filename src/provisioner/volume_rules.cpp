@@ -141,12 +141,15 @@ bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Oper
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
     std::string_view provisioner_name, std::string_view except) {
-  return volumes.find_if([&](const k8s::PersistentVolume& volume) {
+  const auto is_in_the_way = [&](const k8s::PersistentVolume& volume) {
     if (!shares_directory(volume, operation) || volume.meta.name == except) return false;
     const bool around = operation.base_path.empty()
                             ? strictly_below(operation.path, volume.path)
                             : is_at_or_below(operation.base_path, volume.path);
     return !around || is_ours(volume, provisioner_name);
+  };
+  return volumes.query([&](const k8s::PersistentVolume::Index& by_path) {
+    return by_path.find_overlapping(operation.path, is_in_the_way);
   });
 }
 

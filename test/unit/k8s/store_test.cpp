@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "k8s/objects.h"
+
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
 
@@ -40,4 +42,31 @@ TEST_CASE("a swap replaces everything at once, and snapshots stay as they were")
   CHECK(*store.get({"", "b"}) == "new");
   CHECK(store.list().size() == 1);
   CHECK(*snapshot == "old");
+}
+
+TEST_CASE("a store's index follows what is put, replaced, erased and swapped") {
+  const auto volume = [](const char* name, const char* path) {
+    PersistentVolume made;
+    made.meta.name = name;
+    made.path = path;
+    return std::make_shared<const PersistentVolume>(std::move(made));
+  };
+  StoreWriter<PersistentVolume> store;
+  const auto at = [&](const char* path) {
+    return store.query([&](const PersistentVolume::Index& by_path) {
+      const auto found = by_path.find_overlapping(path, [](const auto&) { return true; });
+      return found ? found->meta.name : "";
+    });
+  };
+  store.put({"", "a"}, volume("a", "/x/a"));
+  CHECK(at("/x") == "a");
+  store.put({"", "a"}, volume("a", "/y/a"));
+  CHECK(at("/x").empty());
+  CHECK(at("/y/a/b") == "a");
+  store.erase({"", "a"});
+  CHECK(at("/y").empty());
+  store.put({"", "a"}, volume("a", "/y/a"));
+  store.swap({{{"", "b"}, volume("b", "/z")}});
+  CHECK(at("/y").empty());
+  CHECK(at("/z") == "b");
 }
