@@ -99,40 +99,44 @@ HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
       settings_(std::move(settings)),
       current_(std::move(current)) {}
 
-std::optional<Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
-  auto known = find(change.object().meta.uid);
+std::shared_ptr<const Operation> HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
+  const auto known = find(change.object().meta.uid);
   if (change.before && (!change.after || change.before->meta.uid != change.after->meta.uid)) {
     forget(change.before->meta.uid);
   }
   // A pod's operation never changes: it is decoded when the pod is first seen.
-  Result<Operation> operation =
-      known ? Result<Operation>(std::move(known->operation)) : operation_of(change.object());
-  if (!operation.ok()) {
-    const std::string pod_name = change.object().meta.key().to_string();
-    const log::Scope fields({{"pod", pod_name}});
-    log::warn("a helper pod is labelled as ours but is not usable: {}", operation.error().message);
-    return std::nullopt;
+  std::shared_ptr<const Operation> operation = known ? known->operation : nullptr;
+  if (!operation) {
+    auto decoded = operation_of(change.object());
+    if (!decoded.ok()) {
+      const std::string pod_name = change.object().meta.key().to_string();
+      const log::Scope fields({{"pod", pod_name}});
+      log::warn("a helper pod is labelled as ours but is not usable: {}", decoded.error().message);
+      return nullptr;
+    }
+    operation = std::make_shared<const Operation>(*std::move(decoded));
   }
   if (change.after) {
     remember(Known{.key = change.after->meta.key(),
                    .uid = change.after->meta.uid,
-                   .operation = *operation,
+                   .operation = operation,
                    .first_seen = clock_.now(),
                    .removing = change.after->meta.deleting(),
                    .removing_since = clock_.now()});
   }
-  if (known && known->settled) return std::nullopt;
-  return *std::move(operation);
+  if (known && known->settled) return nullptr;
+  return operation;
 }
 
 Result<std::optional<Operation>> HelperPodRunner::recorded(HelperAction action,
                                                            std::string_view volume_name) {
-  std::optional<Operation> latest;
+  std::shared_ptr<const Operation> latest;
   for (Known& pod : known(action, volume_name)) {
     if (pod.settled) continue;
-    if (!latest || pod.operation.attempt > latest->attempt) latest = std::move(pod.operation);
+    if (!latest || pod.operation->attempt > latest->attempt) latest = std::move(pod.operation);
   }
-  return latest;
+  if (!latest) return std::optional<Operation>{};
+  return std::optional(*latest);
 }
 
 Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
@@ -140,7 +144,7 @@ Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
   std::vector<Known> others;
   for (Known& pod : known(operation.action, operation.volume_name)) {
     // A settled one is history: its directory may have come or gone again since.
-    if (!pod.removing && !pod.settled && !same && pod.operation == operation) {
+    if (!pod.removing && !pod.settled && !same && *pod.operation == operation) {
       same = std::move(pod);
     } else {
       others.push_back(std::move(pod));
@@ -149,7 +153,7 @@ Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
   // An earlier attempt that has ended is removed only when the new one is recorded: at no moment is
   // it unknown that something may have been done on the node. Anything else goes first.
   const bool must_wait = !same && !std::all_of(others.begin(), others.end(), [&](const auto& pod) {
-    return is_earlier_attempt(pod.operation, operation) && has_ended(pod);
+    return is_earlier_attempt(*pod.operation, operation) && has_ended(pod);
   });
   Result<Progress> progress = waiting_for(others);
   if (!must_wait) {
@@ -171,7 +175,7 @@ Progress HelperPodRunner::waiting_for(const std::vector<Known>& others) const {
     if (!pod.removing || clock_.now() - pod.removing_since <= limit) continue;
     progress.reason = "StuckTerminating";
     progress.message = "helper pod " + pod.key.to_string() +
-                       " was deleted but does not go: is node " + pod.operation.node +
+                       " was deleted but does not go: is node " + pod.operation->node +
                        " up, and has the pod finalizers?";
   }
   return progress;
@@ -189,32 +193,28 @@ bool HelperPodRunner::has_ended(const Known& known) const {
 }
 
 Result<Progress> HelperPodRunner::start(const Operation& operation) {
-  auto progress = create(operation);
+  const auto shared = std::make_shared<const Operation>(operation);
+  auto progress = create(shared);
   MutexLock lock(mutex_);
-  reserved_.erase(operation.volume_name);
+  reserved_.remove(shared);
   return progress;
 }
 
-Result<void> HelperPodRunner::reserve(const Operation& operation) {
+Result<void> HelperPodRunner::reserve(const std::shared_ptr<const Operation>& operation) {
   MutexLock lock(mutex_);
-  const auto conflict = [&](const Operation& other) {
-    return Error{.code = ErrorCode::kConflict,
-                 .message = "path " + operation.path + " overlaps " + other.path +
-                            ", where volume " + other.volume_name + " is being made or removed"};
-  };
-  for (const auto& [uid, known] : by_uid_) {
-    // A directory that was removed is in nobody's way; one that was made is its volume's.
-    if (known.settled && known.operation.action == HelperAction::kDelete) continue;
-    if (collide(known.operation, operation)) return conflict(known.operation);
+  const auto in_the_way = [&](const Operation& other) { return collide(other, *operation); };
+  for (const auto* paths : {&at_work_, &reserved_}) {
+    if (const auto other = paths->find_overlapping(operation->path, in_the_way)) {
+      return Error{.code = ErrorCode::kConflict,
+                   .message = "path " + operation->path + " overlaps " + other->path +
+                              ", where volume " + other->volume_name + " is being made or removed"};
+    }
   }
-  for (const auto& [volume, other] : reserved_) {
-    if (collide(other, operation)) return conflict(other);
-  }
-  reserved_.insert_or_assign(operation.volume_name, operation);
+  reserved_.add(operation);
   return {};
 }
 
-Result<Progress> HelperPodRunner::create(const Operation& operation) {
+Result<Progress> HelperPodRunner::create(const std::shared_ptr<const Operation>& operation) {
   const Current current = current_();
   if (current.pod_template == nullptr) {
     return Error{.code = ErrorCode::kInternal, .message = "no helper pod template is loaded"};
@@ -222,21 +222,22 @@ Result<Progress> HelperPodRunner::create(const Operation& operation) {
   Settings settings = settings_;
   settings.setup_command = current.setup_command;
   settings.teardown_command = current.teardown_command;
-  settings.deadline = deadline_of(operation.action, current.cmd_timeout);
-  LPP_ASSIGN_OR_RETURN(const auto manifest, make_pod(*current.pod_template, operation, settings),
+  settings.deadline = deadline_of(operation->action, current.cmd_timeout);
+  LPP_ASSIGN_OR_RETURN(const auto manifest, make_pod(*current.pod_template, *operation, settings),
                        "helper pod");
   const k8s::ObjectKey key{settings_.ns, manifest["metadata"]["name"].get<std::string>()};
   LPP_RETURN_IF_ERROR(reserve(operation), "helper pod");
   const auto created = client_.create(k8s::kPods, settings_.ns, manifest, k8s::Answer::kIdentity);
   if (!created.ok()) {
-    if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, operation);
+    if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, *operation);
     return created.error().wrap("create helper pod " + key.to_string());
   }
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*created), "created helper pod");
   const std::string pod_name = key.to_string();
-  const log::Scope fields({{"pod", pod_name}, {"node", operation.node}, {"path", operation.path}});
-  log::info("helper pod created to {} the directory, attempt {}", to_string(operation.action),
-            operation.attempt);
+  const log::Scope fields(
+      {{"pod", pod_name}, {"node", operation->node}, {"path", operation->path}});
+  log::info("helper pod created to {} the directory, attempt {}", to_string(operation->action),
+            operation->attempt);
   remember(
       Known{.key = key, .uid = pod.meta.uid, .operation = operation, .first_seen = clock_.now()});
   return Progress{.started = false};
@@ -276,14 +277,14 @@ Result<Progress> HelperPodRunner::resolve_name_taken(const k8s::ObjectKey& key,
   }
   Known known{.key = key,
               .uid = pod.meta.uid,
-              .operation = *std::move(theirs),
+              .operation = std::make_shared<const Operation>(*std::move(theirs)),
               .first_seen = clock_.now(),
               .removing = pod.meta.deleting(),
               .removing_since = clock_.now()};
   // The same volume's directory under way elsewhere is not forgotten: its record is seen next time.
-  const bool under_way =
-      operation.action == HelperAction::kCreate && known.operation.owner_uid == operation.owner_uid;
-  if (known.operation != operation && !known.removing && !under_way) {
+  const bool under_way = operation.action == HelperAction::kCreate &&
+                         known.operation->owner_uid == operation.owner_uid;
+  if (*known.operation != operation && !known.removing && !under_way) {
     LPP_RETURN_IF_ERROR(remove(known, std::nullopt), "remove old helper pod");
     known.removing = true;
   }
@@ -317,14 +318,14 @@ Result<Progress> HelperPodRunner::progress_of(const Known& known) {
   } else if (progress.state == Progress::State::kRunning) {
     const auto cmd_timeout = current_().cmd_timeout;
     const auto limit =
-        started ? deadline_of(known.operation.action, cmd_timeout) + kDeadlineMargin : cmd_timeout;
+        started ? deadline_of(known.operation->action, cmd_timeout) + kDeadlineMargin : cmd_timeout;
     if (clock_.now() - known.first_seen > limit) {
       progress.state = Progress::State::kFailed;
       if (progress.reason.empty()) progress.reason = "Timeout";
       progress.message = fmt::format(
           "helper pod {} did not {} within {} s{}{}", known.key.name, started ? "end" : "start",
           limit.count(),
-          progress.message.empty() ? ": is node " + known.operation.node + " up?" : ": ",
+          progress.message.empty() ? ": is node " + known.operation->node + " up?" : ": ",
           progress.message);
     }
   }
@@ -336,7 +337,7 @@ std::string HelperPodRunner::failure_text(const Known& known, const k8s::Pod& po
   const Outcome outcome = helperpod::observe(pod);
   std::string message = outcome.progress.message;
   const std::string pod_name = known.key.to_string();
-  const log::Scope fields({{"pod", pod_name}, {"node", known.operation.node}});
+  const log::Scope fields({{"pod", pod_name}, {"node", known.operation->node}});
   log_output(outcome.output);
   if (outcome.log_wanted) {
     const auto text = client_.pod_log(known.key, outcome.container, kLogLines, kLogBytes);
@@ -379,28 +380,31 @@ bool HelperPodRunner::settle(const Known& known) {
   const auto it = by_uid_.find(known.uid);
   if (it == by_uid_.end()) return true;
   it->second.settled = settled_.add(known.uid, clock_.now());
+  const auto& operation = it->second.operation;
+  if (it->second.settled && operation->action == HelperAction::kDelete) at_work_.remove(operation);
   return it->second.settled;
 }
 
-std::optional<Operation> HelperPodRunner::remove_settled() {
+std::shared_ptr<const Operation> HelperPodRunner::remove_settled() {
   std::optional<Known> pod;
   for (auto uid = settled_.take(); uid; uid = settled_.take()) {
     pod = find(*uid);
     if (pod && !pod->removing) break;
     pod.reset();
   }
-  if (!pod) return std::nullopt;
+  if (!pod) return nullptr;
   const auto removed = remove(*pod, std::nullopt);
-  if (removed.ok()) return std::nullopt;
+  if (removed.ok()) return nullptr;
   {
     MutexLock lock(mutex_);
     if (const auto it = by_uid_.find(pod->uid); it != by_uid_.end()) {
       it->second.settled = false;
       it->second.removal_failed = true;
+      at_work_.add(it->second.operation);
     }
   }
   log::debug("helper pod is not removed yet: {}", removed.error().message);
-  return std::move(pod->operation);
+  return pod->operation;
 }
 
 /// Only if it is still as the cache shows it: by now it may have started, and then what it did must
@@ -422,7 +426,7 @@ Result<void> HelperPodRunner::remove_unstarted(const Known& known,
 
 void HelperPodRunner::mark_removing(const Known& known) {
   const std::string pod_name = known.key.to_string();
-  const log::Scope fields({{"pod", pod_name}, {"volume", known.operation.volume_name}});
+  const log::Scope fields({{"pod", pod_name}, {"volume", known.operation->volume_name}});
   log::debug("helper pod removed");
   MutexLock lock(mutex_);
   if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) note_removing(it->second);
@@ -468,8 +472,9 @@ void HelperPodRunner::remember(Known known) {
   MutexLock lock(mutex_);
   const auto [it, added] = by_uid_.try_emplace(known.uid, known);
   if (added) {
-    by_operation_[index_key(known.operation.action, known.operation.volume_name)].push_back(
+    by_operation_[index_key(known.operation->action, known.operation->volume_name)].push_back(
         known.uid);
+    at_work_.add(known.operation);
   } else {
     if (known.removing) note_removing(it->second);
   }
@@ -479,10 +484,11 @@ void HelperPodRunner::forget(std::string_view uid) {
   MutexLock lock(mutex_);
   const auto it = by_uid_.find(std::string(uid));
   if (it == by_uid_.end()) return;
-  const auto index =
-      by_operation_.find(index_key(it->second.operation.action, it->second.operation.volume_name));
+  const auto index = by_operation_.find(
+      index_key(it->second.operation->action, it->second.operation->volume_name));
   std::erase(index->second, it->first);
   if (index->second.empty()) by_operation_.erase(index);
+  at_work_.remove(it->second.operation);
   by_uid_.erase(it);
 }
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/path_index.h"
 #include "base/sync.h"
 #include "helperpod/executor.h"
 #include "helperpod/manifest.h"
@@ -41,9 +42,9 @@ class HelperPodRunner final : public Executor {
   HelperPodRunner(k8s::ApiClient& client, Clock& clock, const k8s::Store<k8s::Pod>& pods,
                   Settings settings, std::function<Current()> current);
 
-  /// Returns the pod's operation, so that the caller knows whom to wake; nothing when that is
+  /// Returns the pod's operation, so that the caller knows whom to wake; nullptr when that is
   /// nobody, or not known because the pod is unreadable.
-  std::optional<Operation> observe(const k8s::Change<k8s::Pod>& change);
+  std::shared_ptr<const Operation> observe(const k8s::Change<k8s::Pod>& change);
 
   Result<std::optional<Operation>> recorded(HelperAction action,
                                             std::string_view volume_name) override;
@@ -52,7 +53,7 @@ class HelperPodRunner final : public Executor {
 
   /// Removes the oldest pod that was left for a quiet moment, if there is one. If it could not be
   /// removed: the operation that it is of, so that the caller knows whom to wake.
-  std::optional<Operation> remove_settled();
+  std::shared_ptr<const Operation> remove_settled();
   const SettledPods& settled() const { return settled_; }
 
   /// Helper pods known, for metrics and tests.
@@ -63,7 +64,7 @@ class HelperPodRunner final : public Executor {
   struct Known {
     k8s::ObjectKey key{};
     std::string uid{};
-    Operation operation{};
+    std::shared_ptr<const Operation> operation{};
     TimePoint first_seen{};
     bool removing = false;          // deleted by us, or seen with a deletionTimestamp
     TimePoint removing_since{};     // when that was first known
@@ -73,10 +74,10 @@ class HelperPodRunner final : public Executor {
   };
 
   Result<Progress> start(const Operation& operation);
-  Result<Progress> create(const Operation& operation);
+  Result<Progress> create(const std::shared_ptr<const Operation>& operation);
   /// Makes the operation's path known before its pod is; kConflict when another volume's operation
   /// on the same node overlaps it.
-  Result<void> reserve(const Operation& operation);
+  Result<void> reserve(const std::shared_ptr<const Operation>& operation);
   Result<Progress> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   Result<Progress> progress_of(const Known& known);
   Result<Progress> progress_unseen(const Known& known);
@@ -108,8 +109,11 @@ class HelperPodRunner final : public Executor {
   /// "create/<volume>" or "delete/<volume>" to UIDs; more than one while an attempt
   /// replaces another, and after a change of template.
   std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
-  /// Operations whose pod is being created, by volume name.
-  std::unordered_map<std::string, Operation> reserved_ LPP_GUARDED_BY(mutex_);
+  /// Operations that may be at work in their directory: those of by_uid_, but for settled deletions
+  /// (a directory that was removed is in nobody's way; one that was made is its volume's), and
+  /// those whose pod is being created.
+  PathIndex<Operation> at_work_ LPP_GUARDED_BY(mutex_);
+  PathIndex<Operation> reserved_ LPP_GUARDED_BY(mutex_);
   SettledPods settled_;
 };
 

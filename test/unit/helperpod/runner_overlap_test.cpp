@@ -73,3 +73,26 @@ TEST_CASE("a removed directory is in nobody's way, even while its helper pod wai
     CHECK(second.ok() == (action == HelperAction::kDelete));
   }
 }
+
+TEST_CASE("an operation is in the way of others until its helper pod is gone") {
+  for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
+    for (const bool settled : {false, true}) {
+      CAPTURE(to_string(action));
+      CAPTURE(settled);
+      HelperPodScene scene;
+      Operation first = make("a", "n1", "/data/x");
+      first.action = action;
+      scene.run(first);
+      if (settled) {  // but it could not be removed when it was quiet
+        REQUIRE(scene.runner.clean_up(action, "a", Executor::When::kWhenQuiet).value());
+        scene.transport.on("DELETE", "/pods").reply(500);
+        REQUIRE(scene.runner.remove_settled() != nullptr);
+      }
+      CHECK_FALSE(scene.runner.ensure(make("b", "n1", "/data/x/y")).ok());
+      const auto pod = scene.pods.list().front();
+      scene.pods.erase(pod->meta.key());
+      CHECK(scene.runner.observe({pod, nullptr}) != nullptr);
+      CHECK(scene.runner.ensure(make("b", "n1", "/data/x/y")).ok());
+    }
+  }
+}
