@@ -295,13 +295,15 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
   const auto created =
       world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kIdentity);
   if (!created.ok() && created.error().is(ErrorCode::kAlreadyExists)) {
-    const auto found = world_.client.get(k8s::kPersistentVolumes, {"", scene.volume_name});
-    if (!found.ok()) return api_failed(scene, found.error().wrap("read existing volume"));
-    const auto volume = k8s::decode<k8s::PersistentVolume>(*found);
+    const auto volume = read_volume(world_, scene.volume_name);
     if (!volume.ok()) return api_failed(scene, volume.error());
-    return volume_exists(scene, *volume);
-  }
-  if (!created.ok()) {
+    if (!*volume) return Action::retry();
+    // Ours if the answer to an earlier request was lost.
+    const bool made_by_us = difference(**volume, *scene.claim, world_.provisioner_name).empty() &&
+                            (*volume)->path == operation.path &&
+                            shares_directory(**volume, operation);
+    if (!made_by_us) return volume_exists(scene, **volume);
+  } else if (!created.ok()) {
     return api_failed(scene,
                       created.error().wrap("Error creating provisioned PV object for claim " +
                                            scene.claim->meta.key().to_string()));
@@ -333,9 +335,9 @@ Action ClaimReconciler::await_made_volume(Scene& scene) {
   if (world_.clock.now() - *scene.attempt.volume_made < kMadeVolumeLimit) {
     return Action::await_change(kRecheck);
   }
-  const auto found = world_.client.get(k8s::kPersistentVolumes, {"", scene.volume_name});
-  if (found.ok()) return Action::await_change(kRecheck);
-  if (!found.error().is(ErrorCode::kNotFound)) return api_failed(scene, found.error());
+  const auto volume = read_volume(world_, scene.volume_name);
+  if (!volume.ok()) return api_failed(scene, volume.error());
+  if (*volume) return Action::await_change(kRecheck);
   attempts_.erase(scene.volume_name);  // removed by somebody before we saw it: begin again
   return Action::retry();
 }

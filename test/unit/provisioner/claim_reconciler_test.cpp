@@ -261,8 +261,24 @@ TEST_CASE("creating the volume meets every kind of answer") {
     posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
         .reply(200, volume("pvc-uid-a").claim("default", "a").host_path(kPath).json().dump());
-    CHECK(scene.step() == provisioner::Action::done());
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK(scene.executor.cleaned.size() == 1);
+    CHECK(scene.has_event("Successfully provisioned volume pvc-uid-a"));
+  }
+  SUBCASE("an answer that was lost, and the volume is gone again") {
+    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(404);
+    CHECK(scene.step() == provisioner::Action::retry());
+    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.events.lines.size() == 1);
+  }
+  SUBCASE("another leader has made the volume, in another directory: this one goes") {
+    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    const auto other = volume("pvc-uid-a").claim("default", "a").host_path("/else").json().dump();
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(200, other).reply(200, other);
+    (void)scene.step();
+    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
+    CHECK(scene.executor.ensured.back().path == kPath);
   }
   SUBCASE("another volume has the name") {
     posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");

@@ -15,19 +15,26 @@ constexpr const char* kVolume = "pvc-uid-a";
 const ClaimKey kFirst{{"default", "a"}, "uid-a"};
 const ClaimKey kSecond{{"default", "b"}, "uid-b"};
 
+/// Two claims for one directory; the first one's helper pod has made it.
+struct TakenScene : Scene {
+  TakenScene() {
+    put(storage_class("shared")
+            .parameter("pathPattern", "common")
+            .parameter("allowUnsafePathPattern", "true"));
+    put(claim("a").storage_class("shared").node("n1"));
+    put(claim("b").storage_class("shared").node("n1"));
+    (void)reconciler.step(kFirst);
+    executor.succeed(helperpod::HelperAction::kCreate, kVolume);
+  }
+  ClaimReconciler reconciler{world, attempts};
+};
+
 }  // namespace
 
 TEST_CASE(
     "a directory is not given to a second claim while the cache lacks the first one's volume") {
-  Scene scene;
-  ClaimReconciler reconciler(scene.world, scene.attempts);
-  scene.put(storage_class("shared")
-                .parameter("pathPattern", "common")
-                .parameter("allowUnsafePathPattern", "true"));
-  scene.put(claim("a").storage_class("shared").node("n1"));
-  scene.put(claim("b").storage_class("shared").node("n1"));
-  (void)reconciler.step(kFirst);
-  scene.executor.succeed(helperpod::HelperAction::kCreate, kVolume);
+  TakenScene scene;
+  auto& reconciler = scene.reconciler;
   scene.transport.on("POST", "/persistentvolumes").reply(201);
   (void)reconciler.step(kFirst);
   REQUIRE(scene.executor.records.empty());  // nothing but our memory says whose it is
@@ -62,4 +69,20 @@ TEST_CASE(
   }
   (void)reconciler.step(kSecond);
   CHECK(scene.executor.ensured.size() == count + 1);
+}
+
+TEST_CASE("a directory is remembered also when the answer to its volume's creation was lost") {
+  TakenScene scene;
+  scene.transport.on("POST", "/persistentvolumes")
+      .fail(ErrorCode::kUnavailable)
+      .reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+  scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
+      .reply(200, volume(kVolume).claim("default", "a").host_path("/data/common").json().dump());
+  CHECK(scene.reconciler.step(kFirst) == provisioner::Action::retry());
+  CHECK(scene.reconciler.step(kFirst) == provisioner::Action::await_change(kRecheck));
+  REQUIRE(scene.executor.records.empty());
+  (void)scene.reconciler.step(kSecond);
+  CHECK(scene.executor.ensured.back().volume_name == kVolume);
+  CHECK(scene.events.lines.back().find("overlaps the directory /data/common of volume pvc-uid-a") !=
+        std::string::npos);
 }
