@@ -11,6 +11,7 @@
 #include "app/wiring.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "devcluster/apiserver/protobuf_writer.h"
 #include "harness/objects.h"
 #include "k8s/api_client.h"
 #include "k8s/informer.h"
@@ -20,6 +21,7 @@
 #include "k8s/transport.h"
 #include "k8s/work_queue.h"
 #include "provisioner/patterns.h"
+#include "provisioner/volume_rules.h"
 
 namespace lpp::bench {
 namespace {
@@ -28,6 +30,7 @@ using nlohmann::json;
 
 constexpr std::size_t kObjects = 1000;
 constexpr const char* kProvisioner = "rancher.io/local-path";
+constexpr const char* kOther = "example.com/other";
 
 json managed_fields() {
   const json fields = {{"f:metadata", {{"f:annotations", {{".", json::object()}}}}},
@@ -76,28 +79,39 @@ json volume(std::size_t number, const std::string& provisioner) {
           {"status", {{"phase", "Bound"}, {"lastPhaseTransitionTime", "2026-01-01T00:00:00Z"}}}};
 }
 
+enum class Format { kProtobuf, kJson };
+
+json list_of(const json& items) {
+  return {{"kind", "PersistentVolumeList"},
+          {"apiVersion", "v1"},
+          {"metadata", {{"resourceVersion", "999"}}},
+          {"items", items}};
+}
+
 /// An API server that knows one list and one watch, and then ends. Ready-made bytes: what is
 /// measured is the client.
 class MemoryTransport final : public k8s::Transport {
  public:
-  explicit MemoryTransport(const std::string& provisioner) {
+  MemoryTransport(const std::string& provisioner, Format format) {
     json items = json::array();
+    std::vector<devcluster::ObjectPtr> objects;
     for (std::size_t i = 0; i < kObjects; ++i) {
       json object = volume(i, provisioner);
-      const json frame = {{"type", "ADDED"}, {"object", object}};
-      frames_ += frame.dump() + "\n";
-      items.push_back(std::move(object));
+      if (format == Format::kJson) {
+        frames_ += json{{"type", "ADDED"}, {"object", object}}.dump() + "\n";
+        items.push_back(std::move(object));
+        continue;
+      }
+      object["metadata"].erase("managedFields");  // the writer does not know them
+      frames_ += devcluster::protobuf_frame("ADDED", object);
+      objects.push_back(std::make_shared<const json>(std::move(object)));
     }
-    const json list = {{"kind", "PersistentVolumeList"},
-                       {"apiVersion", "v1"},
-                       {"metadata", {{"resourceVersion", "999"}}},
-                       {"items", std::move(items)}};
-    list_ = list.dump();
-    empty_list_ = json{{"kind", "PersistentVolumeList"},
-                       {"apiVersion", "v1"},
-                       {"metadata", {{"resourceVersion", "999"}}},
-                       {"items", json::array()}}
-                      .dump();
+    empty_list_ = list_of(json::array()).dump();
+    list_ = format == Format::kJson
+                ? list_of(items).dump()
+                : devcluster::protobuf_list("PersistentVolume", "v1", {{"resourceVersion", "999"}},
+                                            objects)
+                      .value();
   }
 
   void serve_list(bool full) { full_list_ = full; }
@@ -105,9 +119,7 @@ class MemoryTransport final : public k8s::Transport {
   std::size_t watch_bytes() const { return frames_.size(); }
 
   Result<k8s::Response> round_trip(const k8s::Request&, const std::stop_token&) override {
-    return k8s::Response{.status = 200,
-                         .body = full_list_ ? list_ : empty_list_,
-                         .content_type = "application/json"};
+    return k8s::Response{.status = 200, .body = full_list_ ? list_ : empty_list_};
   }
   Result<k8s::Response> stream(const k8s::Request&, const k8s::ChunkSink& sink,
                                const std::stop_token&) override {
@@ -153,8 +165,8 @@ const k8s::ReflectorOptions kVolumes{.resource = k8s::kPersistentVolumes,
                                      .projection = k8s::fields_of<k8s::PersistentVolume>()};
 
 /// From the bytes of a watch to the store, per object.
-void watch_frames(benchmark::State& state, const std::string& provisioner) {
-  MemoryTransport transport(provisioner);
+void watch_frames(benchmark::State& state, const std::string& provisioner, Format format) {
+  MemoryTransport transport(provisioner, format);
   SystemClock clock;
   k8s::ApiClient client(transport, clock, {});
   for (auto _ : state) {
@@ -169,12 +181,16 @@ void watch_frames(benchmark::State& state, const std::string& provisioner) {
   state.SetItemsProcessed(objects);
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * transport.watch_bytes()));
 }
-BENCHMARK_CAPTURE(watch_frames, ours, kProvisioner)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(watch_frames, others, "example.com/other")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(watch_frames, ours, kProvisioner, Format::kProtobuf)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(watch_frames, others, kOther, Format::kProtobuf)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(watch_frames, ours_json, kProvisioner, Format::kJson)
+    ->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(watch_frames, others_json, kOther, Format::kJson)->Unit(benchmark::kMillisecond);
 
 /// From the bytes of a list to the store, per object.
-void list_page(benchmark::State& state, const std::string& provisioner) {
-  MemoryTransport transport(provisioner);
+void list_page(benchmark::State& state, const std::string& provisioner, Format format) {
+  MemoryTransport transport(provisioner, format);
   transport.serve_list(true);
   SystemClock clock;
   k8s::ApiClient client(transport, clock, {});
@@ -186,8 +202,10 @@ void list_page(benchmark::State& state, const std::string& provisioner) {
   state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * kObjects));
   state.SetBytesProcessed(static_cast<std::int64_t>(state.iterations() * transport.list_bytes()));
 }
-BENCHMARK_CAPTURE(list_page, ours, kProvisioner)->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(list_page, others, "example.com/other")->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(list_page, ours, kProvisioner, Format::kProtobuf)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(list_page, others, kOther, Format::kProtobuf)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(list_page, ours_json, kProvisioner, Format::kJson)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(list_page, others_json, kOther, Format::kJson)->Unit(benchmark::kMillisecond);
 
 void trim_volume(benchmark::State& state, const std::string& provisioner) {
   const auto decoded = k8s::decode<k8s::PersistentVolume>(volume(1, provisioner));
@@ -199,7 +217,7 @@ void trim_volume(benchmark::State& state, const std::string& provisioner) {
   }
 }
 BENCHMARK_CAPTURE(trim_volume, ours, kProvisioner);
-BENCHMARK_CAPTURE(trim_volume, others, "example.com/other");
+BENCHMARK_CAPTURE(trim_volume, others, kOther);
 
 void store_update(benchmark::State& state) {
   k8s::StoreWriter<k8s::PersistentVolume> store;
@@ -213,6 +231,24 @@ void store_update(benchmark::State& state) {
   for (auto _ : state) benchmark::DoNotOptimize(store.put(keys[next++ % kObjects], object));
 }
 BENCHMARK(store_update);
+
+/// Whether a new directory overlaps one of so many volumes: it does not.
+void overlap_search(benchmark::State& state) {
+  k8s::StoreWriter<k8s::PersistentVolume> store;
+  for (std::size_t i = 0; i < static_cast<std::size_t>(state.range(0)); ++i) {
+    auto object = k8s::decode<k8s::PersistentVolume>(volume(i, kProvisioner)).value();
+    const k8s::ObjectKey key = object.meta.key();
+    store.put(key, std::make_shared<const k8s::PersistentVolume>(std::move(object)));
+  }
+  helperpod::Operation operation;
+  operation.node = "node-1";
+  operation.base_path = "/opt/local";
+  operation.path = "/opt/local/pvc-0b6e1f9e-0000-4000-8000-new";
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(provisioner::overlapping_volume(store, operation, kProvisioner, {}));
+  }
+}
+BENCHMARK(overlap_search)->Arg(100)->Arg(10'000);
 
 /// One key through the queue: added twice, handed out once.
 void queue_round(benchmark::State& state) {
