@@ -94,6 +94,7 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
   auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!recorded.ok()) return api_failed(scene, recorded.error());
   scene.recorded = *std::move(recorded);
+  if (!scene.recorded) undo_.forget_if_over(scene.volume_name);
   if (const auto volume = world_.volumes.get({"", scene.volume_name})) {
     return volume_exists(scene, *volume);
   }
@@ -133,6 +134,7 @@ Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volum
 
 /// A helper pod that had started was removed by somebody: what it may have made goes.
 Action ClaimReconciler::take_back_lost(const std::string& volume_name) {
+  undo_.forget_if_over(volume_name);
   const auto lost = undo_.lost(volume_name);
   return lost == nullptr ? Action::done() : undo_.take_back(*lost);
 }

@@ -44,7 +44,14 @@ void Undo::remember(const Operation& created) {
   attempts_.set(key, std::move(attempt));
 }
 
-void Undo::forget(std::string_view volume_name) { attempts_.erase(undo_key(volume_name)); }
+void Undo::forget(std::string_view volume_name) {
+  attempts_.erase(undo_key(volume_name));
+  world_.operations.forget(Work::kUndo, volume_name);
+}
+
+void Undo::forget_if_over(std::string_view volume_name) {
+  if (lost(volume_name) == nullptr) forget(volume_name);
+}
 
 std::shared_ptr<const Operation> Undo::lost(std::string_view volume_name) const {
   return attempts_.get(undo_key(volume_name)).begun;
@@ -175,8 +182,8 @@ Action Undo::clean_up(std::string_view volume_name, bool undo_too) {
     if (!undone.ok()) return Action::retry();
     if (!*undone) return Action::await_change(kRecheck);
   }
-  forget(volume_name);
   world_.operations.succeeded(Work::kUndo, volume_name, {});
+  forget(volume_name);
   return Action::done();
 }
 

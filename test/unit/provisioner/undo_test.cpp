@@ -38,6 +38,11 @@ struct UndoScene : Scene {
     });
   }
   bool undo_was_begun() const { return executor.records.contains(kUndone); }
+  bool undo_is_shown() const {
+    const auto shown = operations.in_flight(10);
+    return std::any_of(shown.begin(), shown.end(),
+                       [](const InFlight& one) { return one.work == Work::kUndo; });
+  }
 
   ClaimReconciler reconciler{world, attempts};
 };
@@ -231,5 +236,26 @@ TEST_CASE("a removal that failed is not repeated once a volume records the direc
     CHECK(scene.step() == provisioner::Action::retry());
     CHECK(scene.executor.ensured.size() == attempts);
     CHECK(scene.undo_was_begun());
+  }
+}
+
+TEST_CASE("an undo that an earlier process brought to its end does not stay in flight") {
+  for (const Row& row : std::vector<Row>{
+           {"the claim is gone", [](UndoScene& s) { s.forget_claim(); }},
+           {"it waits for a node", [](UndoScene& s) { s.put(claim("a")); }},
+           {"another node was selected", [](UndoScene& s) { s.put(claim("a").node("n2")); }},
+       }) {
+    CAPTURE(row.what);
+    UndoScene scene;
+    row.act(scene);
+    // Its last helper pod, which is going, is all that this process sees.
+    scene.executor.records = {{kUndone, scene.executor.records[kCreated]}};
+    scene.executor.records[kUndone].action = HelperAction::kDelete;
+    scene.executor.progress[kUndone] = {};
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.undo_is_shown());
+    scene.executor.records.clear();
+    (void)scene.step();
+    CHECK_FALSE(scene.undo_is_shown());
   }
 }
