@@ -109,10 +109,10 @@ class HelperPodRunner final : public Executor {
   /// "create/<volume>" or "delete/<volume>" to UIDs; more than one while an attempt
   /// replaces another, and after a change of template.
   std::unordered_map<std::string, std::vector<std::string>> by_operation_ LPP_GUARDED_BY(mutex_);
-  /// Operations that may be at work in their directory: those of by_uid_, but for settled deletions
-  /// (a directory that was removed is in nobody's way; one that was made is its volume's), and
-  /// those whose pod is being created.
+  /// Operations of by_uid_ that may be at work in their directory: all but settled deletions (a
+  /// directory that was removed is in nobody's way; one that was made is its volume's).
   PathIndex<Operation> at_work_ LPP_GUARDED_BY(mutex_);
+  /// Operations whose pod is being created.
   PathIndex<Operation> reserved_ LPP_GUARDED_BY(mutex_);
   SettledPods settled_;
 };

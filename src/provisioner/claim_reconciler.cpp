@@ -51,6 +51,11 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
           .resource_version = claim.meta.resource_version};
 }
 
+/// Whether the volume's directory is the operation's.
+bool shows_directory(const k8s::PersistentVolume& volume, const Operation& operation) {
+  return volume.path == operation.path && shares_directory(volume, operation);
+}
+
 /// "Kind" of "Kind/name".
 std::string source_kind(const k8s::PersistentVolumeClaim& claim) {
   return claim.data_source.substr(0, claim.data_source.find('/'));
@@ -94,7 +99,7 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
   auto recorded = world_.executor.recorded(helperpod::HelperAction::kCreate, scene.volume_name);
   if (!recorded.ok()) return api_failed(scene, recorded.error());
   scene.recorded = *std::move(recorded);
-  if (!scene.recorded) undo_.forget_if_over(scene.volume_name);
+  if (!scene.recorded && undo_.lost(scene.volume_name) == nullptr) undo_.forget(scene.volume_name);
   if (const auto volume = world_.volumes.get({"", scene.volume_name})) {
     return volume_exists(scene, *volume);
   }
@@ -134,9 +139,9 @@ Action ClaimReconciler::claim_gone(const ClaimKey& key, const std::string& volum
 
 /// A helper pod that had started was removed by somebody: what it may have made goes.
 Action ClaimReconciler::take_back_lost(const std::string& volume_name) {
-  undo_.forget_if_over(volume_name);
-  const auto lost = undo_.lost(volume_name);
-  return lost == nullptr ? Action::done() : undo_.take_back(*lost);
+  if (const auto lost = undo_.lost(volume_name)) return undo_.take_back(*lost);
+  undo_.forget(volume_name);
+  return Action::done();
 }
 
 Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentVolume& volume) {
@@ -154,8 +159,7 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
   world_.operations.forget(Work::kProvision, scene.volume_name);
   // A helper pod for another path or node can only be left from a cache that was behind: its
   // directory goes.
-  if (scene.recorded &&
-      (scene.recorded->path != volume.path || !shares_directory(volume, *scene.recorded))) {
+  if (scene.recorded && !shows_directory(volume, *scene.recorded)) {
     return undo_.step(*scene.recorded);
   }
   const auto clean = clean_up(scene);
@@ -302,8 +306,7 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
     if (!*volume) return Action::retry();
     // Ours if the answer to an earlier request was lost.
     const bool made_by_us = difference(**volume, *scene.claim, world_.provisioner_name).empty() &&
-                            (*volume)->path == operation.path &&
-                            shares_directory(**volume, operation);
+                            shows_directory(**volume, operation);
     if (!made_by_us) return volume_exists(scene, **volume);
   } else if (!created.ok()) {
     return api_failed(scene,

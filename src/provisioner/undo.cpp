@@ -49,10 +49,6 @@ void Undo::forget(std::string_view volume_name) {
   world_.operations.forget(Work::kUndo, volume_name);
 }
 
-void Undo::forget_if_over(std::string_view volume_name) {
-  if (lost(volume_name) == nullptr) forget(volume_name);
-}
-
 std::shared_ptr<const Operation> Undo::lost(std::string_view volume_name) const {
   return attempts_.get(undo_key(volume_name)).begun;
 }

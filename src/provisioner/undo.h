@@ -35,11 +35,9 @@ class Undo {
   /// nothing in the cluster says any more that there may be a directory. This memory ends with the
   /// process; the helper pod is the record that does not.
   void remember(const helperpod::Operation& created);
-  /// Nothing is to be taken back any more.
+  /// Nothing is to be taken back any more. Also for a volume of which nothing is recorded or
+  /// lost(): what an earlier process took back may just have gone.
   void forget(std::string_view volume_name);
-  /// The same, for a volume of which nothing is recorded, unless something is lost(): what an
-  /// earlier process took back may just have gone.
-  void forget_if_over(std::string_view volume_name);
   /// What was remembered and not yet taken back, or the undo that did so while the cache may still
   /// show its records, for take_back(); nullptr = nothing.
   std::shared_ptr<const helperpod::Operation> lost(std::string_view volume_name) const;

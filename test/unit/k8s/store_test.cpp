@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "fakes/builders.h"
 #include "k8s/objects.h"
 
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
@@ -46,10 +47,7 @@ TEST_CASE("a swap replaces everything at once, and snapshots stay as they were")
 
 TEST_CASE("a store's index follows what is put, replaced, erased and swapped") {
   const auto volume = [](const char* name, const char* path) {
-    PersistentVolume made;
-    made.meta.name = name;
-    made.path = path;
-    return std::make_shared<const PersistentVolume>(std::move(made));
+    return testing::volume(name).host_path(path).shared();
   };
   StoreWriter<PersistentVolume> store;
   const auto at = [&](const char* path) {

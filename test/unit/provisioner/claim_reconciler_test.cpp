@@ -258,7 +258,7 @@ TEST_CASE("creating the volume meets every kind of answer") {
   scene.provision_until_made();
   auto& posts = scene.transport.on("POST", "/persistentvolumes");
   SUBCASE("an answer that was lost: the volume is already there") {
-    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    posts.reply(409, kAlreadyExists);
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
         .reply(200, volume("pvc-uid-a").claim("default", "a").host_path(kPath).json().dump());
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
@@ -266,14 +266,14 @@ TEST_CASE("creating the volume meets every kind of answer") {
     CHECK(scene.has_event("Successfully provisioned volume pvc-uid-a"));
   }
   SUBCASE("an answer that was lost, and the volume is gone again") {
-    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    posts.reply(409, kAlreadyExists);
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(404);
     CHECK(scene.step() == provisioner::Action::retry());
     CHECK(scene.executor.cleaned.empty());
     CHECK(scene.events.lines.size() == 1);
   }
   SUBCASE("another leader has made the volume, in another directory: this one goes") {
-    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    posts.reply(409, kAlreadyExists);
     const auto other = volume("pvc-uid-a").claim("default", "a").host_path("/else").json().dump();
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(200, other).reply(200, other);
     (void)scene.step();
@@ -281,7 +281,7 @@ TEST_CASE("creating the volume meets every kind of answer") {
     CHECK(scene.executor.ensured.back().path == kPath);
   }
   SUBCASE("another volume has the name") {
-    posts.reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    posts.reply(409, kAlreadyExists);
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
         .reply(200, volume("pvc-uid-a").claim("x", "y", "z").json().dump());
     CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));

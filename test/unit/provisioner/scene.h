@@ -14,6 +14,10 @@
 
 namespace lpp::testing {
 
+/// What the API server says with 409 to the creation of what is there.
+inline constexpr const char* kAlreadyExists =
+    R"({"kind":"Status","reason":"AlreadyExists","code":409})";
+
 /// Does nothing but what the test says: set progress per operation; asked and cleaned are recorded.
 class FakeExecutor final : public helperpod::Executor {
  public:

@@ -75,7 +75,7 @@ TEST_CASE("a directory is remembered also when the answer to its volume's creati
   TakenScene scene;
   scene.transport.on("POST", "/persistentvolumes")
       .fail(ErrorCode::kUnavailable)
-      .reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+      .reply(409, kAlreadyExists);
   scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
       .reply(200, volume(kVolume).claim("default", "a").host_path("/data/common").json().dump());
   CHECK(scene.reconciler.step(kFirst) == provisioner::Action::retry());
