@@ -35,5 +35,7 @@ if(LPP_SANITIZE MATCHES "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
 endif()
 
 add_library(lpp_options INTERFACE)
+# The first element of an empty vector and the like: a message and the end, in all that is tested.
+target_compile_definitions(lpp_options INTERFACE $<$<CONFIG:Debug>:_GLIBCXX_ASSERTIONS>)
 target_link_libraries(lpp_options INTERFACE lpp_warnings lpp_sanitizers)
 target_include_directories(lpp_options INTERFACE "${CMAKE_SOURCE_DIR}/src")

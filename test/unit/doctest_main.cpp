@@ -1,4 +1,8 @@
 #define DOCTEST_CONFIG_IMPLEMENT
+// A sanitizer tells of a crash with its stack; doctest's handler would run on in what is broken.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define DOCTEST_CONFIG_NO_POSIX_SIGNALS
+#endif
 #include <doctest/doctest.h>
 
 #include <cstdlib>
