@@ -26,6 +26,18 @@ class Executor {
   /// for another owner, node or path, or being removed, is cleaned away first (kRunning until
   /// then).
   virtual Result<Progress> ensure(const Operation& operation) = 0;
+  /// The same for an operation that recorded() has told of, but starts nothing: nullopt when it is
+  /// not recorded any more. The change that took it away wakes the owner, who looks whether it is
+  /// still wanted.
+  virtual Result<std::optional<Progress>> follow(const Operation& operation) = 0;
+
+  /// follow() or, for an operation that is new, ensure().
+  Result<std::optional<Progress>> advance(const Operation& operation, bool is_recorded) {
+    if (is_recorded) return follow(operation);
+    auto progress = ensure(operation);
+    if (!progress.ok()) return std::move(progress).error();
+    return std::optional(*std::move(progress));
+  }
 
   /// kWhenQuiet is for operations that are over for good, with a result that stands elsewhere: what
   /// they left is in nobody's way and can wait while others wait for their volumes.

@@ -295,4 +295,19 @@ Result<Operation> operation_of(const k8s::Pod& pod) {
   return operation;
 }
 
+bool is_of_former_program(const nlohmann::json& pod) {
+  const auto labels = pod["metadata"].value("labels", nlohmann::json::object());
+  if (labels.contains(kProvisionerLabel)) return false;
+  const nlohmann::json none = nlohmann::json::array();
+  const nlohmann::json spec = pod.value("spec", nlohmann::json::object());
+  const auto& volumes = spec.value("volumes", none);
+  const bool has_data = std::any_of(volumes.begin(), volumes.end(), [](const auto& volume) {
+    return volume.value("name", "") == "data" && volume.contains("hostPath");
+  });
+  const auto& containers = spec.value("containers", none);
+  if (!has_data || containers.empty()) return false;
+  const auto& args = containers[0].value("args", none);
+  return args.size() >= 2 && args[0] == "-p";
+}
+
 }  // namespace lpp::helperpod

@@ -46,4 +46,8 @@ Result<nlohmann::json> make_pod(const Template& pod_template, const Operation& o
 /// Reads the operation back from a helper pod's annotations; kInvalid when it is not one of ours.
 Result<Operation> operation_of(const k8s::Pod& pod);
 
+/// Whether a pod, as JSON, is a helper pod of rancher/local-path-provisioner: those have the names
+/// of ours, none of our labels, and their own arguments. Pure.
+bool is_of_former_program(const nlohmann::json& pod);
+
 }  // namespace lpp::helperpod

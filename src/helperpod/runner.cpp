@@ -72,22 +72,6 @@ void log_output(std::string_view text) {
   }
 }
 
-/// Helper pods of rancher/local-path-provisioner have the names of ours, no labels, and these.
-bool is_of_former_program(const nlohmann::json& pod) {
-  const auto labels = pod["metadata"].value("labels", nlohmann::json::object());
-  if (labels.contains(kProvisionerLabel)) return false;
-  const nlohmann::json none = nlohmann::json::array();
-  const nlohmann::json spec = pod.value("spec", nlohmann::json::object());
-  const auto& volumes = spec.value("volumes", none);
-  const bool has_data = std::any_of(volumes.begin(), volumes.end(), [](const auto& volume) {
-    return volume.value("name", "") == "data" && volume.contains("hostPath");
-  });
-  const auto& containers = spec.value("containers", none);
-  if (!has_data || containers.empty()) return false;
-  const auto& args = containers[0].value("args", none);
-  return args.size() >= 2 && args[0] == "-p";
-}
-
 }  // namespace
 
 HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
@@ -140,6 +124,16 @@ Result<std::optional<Operation>> HelperPodRunner::recorded(HelperAction action,
 }
 
 Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
+  auto progress = pass(operation, true);
+  if (!progress.ok()) return std::move(progress).error();
+  return **std::move(progress);
+}
+
+Result<std::optional<Progress>> HelperPodRunner::follow(const Operation& operation) {
+  return pass(operation, false);
+}
+
+Result<std::optional<Progress>> HelperPodRunner::pass(const Operation& operation, bool may_start) {
   std::optional<Known> same;
   std::vector<Known> others;
   for (Known& pod : known(operation.action, operation.volume_name)) {
@@ -157,13 +151,14 @@ Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
   });
   Result<Progress> progress = waiting_for(others);
   if (!must_wait) {
+    if (!same && !may_start) return std::optional<Progress>{};
     progress = same ? progress_of(*same) : start(operation);
-    if (!progress.ok()) return progress;
+    if (!progress.ok()) return std::move(progress).error();
   }
   for (const Known& pod : others) {
     if (!pod.removing) LPP_RETURN_IF_ERROR(remove(pod, std::nullopt), "remove old helper pod");
   }
-  return progress;
+  return std::optional(*std::move(progress));
 }
 
 /// A pod that hangs in Terminating, since its node is away or somebody's finalizer holds it, keeps

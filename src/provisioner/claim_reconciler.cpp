@@ -256,12 +256,15 @@ Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape
     operation.attempt = scene.attempt.number + 1;
     announce(scene);
   }
-  if (!scene.recorded || scene.recorded->attempt != operation.attempt) {
+  const bool under_way = scene.recorded && scene.recorded->attempt == operation.attempt;
+  if (!under_way) {
     world_.operations.progressed(Work::kProvision, operation, Step::kQueued, {},
                                  scene.waiting_since);
   }
-  const auto progress = world_.executor.ensure(operation);
-  if (!progress.ok()) return api_failed(scene, progress.error());
+  const auto reached = world_.executor.advance(operation, under_way);
+  if (!reached.ok()) return api_failed(scene, reached.error());
+  const auto& progress = *reached;
+  if (!progress) return Action::await_change(kRecheck);
   world_.operations.progressed(Work::kProvision, operation, step_of(*progress), progress->message);
   if (progress->started) undo_.remember(operation);
   switch (progress->state) {
@@ -274,7 +277,7 @@ Action ClaimReconciler::run(Scene& scene, Operation operation, const VolumeShape
       break;
   }
   if (!progress->message.empty()) report(scene, progress->message);
-  if (scene.recorded && scene.recorded->attempt == operation.attempt) {
+  if (under_way) {
     scene.attempt = attempts_.get(scene.volume_name);
     scene.attempt.in_flight = operation.attempt;
     attempts_.set(scene.volume_name, scene.attempt);

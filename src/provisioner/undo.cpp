@@ -54,8 +54,10 @@ std::shared_ptr<const Operation> Undo::lost(std::string_view volume_name) const 
 }
 
 Action Undo::step(const Operation& created, bool at_once) {
-  const auto progress = world_.executor.ensure(created);
-  if (!progress.ok()) return failed(created, progress.error());
+  const auto followed = world_.executor.follow(created);
+  if (!followed.ok()) return failed(created, followed.error());
+  const auto& progress = *followed;
+  if (!progress) return Action::await_change(kRecheck);
   if (progress->started) remember(created);
   if (progress->state == Progress::State::kRunning && (progress->started || !at_once)) {
     return Action::await_change(at_once ? kSoon : kRecheck);
@@ -84,7 +86,7 @@ Action Undo::take_back(const Operation& created, bool has_failed) {
   undo.perm.clear();
   const log::Scope fields({{"node", created.node}, {"path", created.path}});
   log::info("removing the directory of a volume that will not come to be");
-  return go_on(undo);
+  return remove_directory(undo, false);
 }
 
 /// The cache of claims may be behind the one of helper pods, and behind another leader's where
@@ -114,8 +116,9 @@ bool Undo::is_in_use(const Operation& operation,
   return true;
 }
 
-Action Undo::go_on(const Operation& recorded) {
-  Operation undo = recorded;
+Action Undo::go_on(const Operation& recorded) { return remove_directory(recorded, true); }
+
+Action Undo::remove_directory(Operation undo, bool is_recorded) {
   const std::string key = undo_key(undo.volume_name);
   Attempt attempt = attempts_.get(key);
   if (const auto left = attempts_.held(attempt, {})) return Action::await_change(*left);
@@ -129,13 +132,16 @@ Action Undo::go_on(const Operation& recorded) {
   }
   if (attempt.number >= undo.attempt) {
     undo.attempt = attempt.number + 1;
+    is_recorded = false;
     // Time has passed since the API server was asked.
     const auto volume = read_volume(world_, undo.volume_name);
     if (!volume.ok()) return failed(undo, volume.error());
     if (is_in_use(undo, *volume)) return clean_up(undo.volume_name, true);
   }
-  const auto progress = world_.executor.ensure(undo);
-  if (!progress.ok()) return failed(undo, progress.error());
+  const auto reached = world_.executor.advance(undo, is_recorded);
+  if (!reached.ok()) return failed(undo, reached.error());
+  const auto& progress = *reached;
+  if (!progress) return Action::await_change(kRecheck);
   world_.operations.progressed(Work::kUndo, undo, step_of(*progress), progress->message);
   switch (progress->state) {
     case Progress::State::kRunning:

@@ -144,8 +144,10 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
     if (!*begun) return Action::await_change(kRecheck);
     world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);
   }
-  const auto progress = world_.executor.ensure(operation);
-  if (!progress.ok()) return api_failed(volume, progress.error());
+  const auto reached = world_.executor.advance(operation, under_way);
+  if (!reached.ok()) return api_failed(volume, reached.error());
+  const auto& progress = *reached;
+  if (!progress) return Action::await_change(kRecheck);
   world_.operations.progressed(Work::kDelete, operation, step_of(*progress), progress->message);
   switch (progress->state) {
     case Progress::State::kRunning:

@@ -209,7 +209,10 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
   new_leader.release_hung();
   const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(key));
   LPP_MUST(story.audit.wait_clean());
-  for (const ProxyRecord& record : old_leader.records()) CHECK_FALSE(makes_pod(record));
+  for (const ProxyRecord& record : old_leader.records()) {
+    CAPTURE(record.request.body);
+    CHECK_FALSE(makes_pod(record));
+  }
 
   // The claim goes, and with it the directory.
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, key));

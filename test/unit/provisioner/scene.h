@@ -1,8 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "config/published.h"
@@ -37,6 +39,16 @@ class FakeExecutor final : public helperpod::Executor {
     progress[key] = {.started = false};
     return progress[key];
   }
+  Result<std::optional<helperpod::Progress>> follow(
+      const helperpod::Operation& operation) override {
+    if (before_follow) std::exchange(before_follow, nullptr)();
+    if (records.find({operation.action, operation.volume_name}) == records.end()) {
+      return std::optional<helperpod::Progress>{};
+    }
+    auto stands = ensure(operation);
+    if (!stands.ok()) return std::move(stands).error();
+    return std::optional(*std::move(stands));
+  }
   Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume,
                         When when) override {
     if (when == When::kWhenQuiet) quiet.push_back(std::string(volume));
@@ -57,7 +69,8 @@ class FakeExecutor final : public helperpod::Executor {
   std::map<Key, helperpod::Progress> progress;
   std::vector<helperpod::Operation> ensured;
   std::vector<std::string> cleaned;
-  std::vector<std::string> quiet;  // those of them that may wait
+  std::vector<std::string> quiet;       // those of them that may wait
+  std::function<void()> before_follow;  // once: what happens since recorded() was asked
   std::optional<Error> error;
   bool cache_is_late = false;  // what is cleaned up is known to be gone at the next step only
 };
