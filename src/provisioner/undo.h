@@ -43,6 +43,7 @@ class Undo {
   std::shared_ptr<const helperpod::Operation> lost(std::string_view volume_name) const;
 
  private:
+  /// Begins the undo, or follows the one that is recorded.
   Action remove_directory(helperpod::Operation undo, bool is_recorded);
   Result<bool> still_wanted(const helperpod::Operation& created, bool has_failed);
   bool is_in_use(const helperpod::Operation& operation,
