@@ -42,7 +42,7 @@ struct VanishingScene : Scene {
 
 TEST_CASE("nothing is started for a record that goes while a step looks") {
   VanishingScene scene;
-  Action then = Action::await_change(kRecheck);
+  const Action then = Action::await_change(kRecheck);
   SUBCASE("a claim's directory is being made") {
     scene.put(claim("a").node("n1"));
     (void)scene.claim_step();
