@@ -25,26 +25,17 @@ class Executor {
   /// Starts the operation unless it is already recorded, and says how it stands. Something recorded
   /// for another owner, node or path, or being removed, is cleaned away first (kRunning until
   /// then).
-  virtual Result<Progress> ensure(const Operation& operation) = 0;
-  /// The same for an operation that recorded() has told of, but starts nothing: nullopt when it is
-  /// not recorded any more. The change that took it away wakes the owner, who looks whether it is
-  /// still wanted.
-  virtual Result<std::optional<Progress>> follow(const Operation& operation) = 0;
-
-  /// follow() or, for an operation that is new, ensure().
-  Result<std::optional<Progress>> advance(const Operation& operation, bool is_recorded) {
-    if (is_recorded) return follow(operation);
-    auto progress = ensure(operation);
-    if (!progress.ok()) return std::move(progress).error();
-    return std::optional(*std::move(progress));
-  }
+  /// What recorded() has told of (`is_recorded`) is only followed: nullopt, and nothing is started,
+  /// when it is not recorded any more. The change that took it away wakes the owner, who looks
+  /// whether it is still wanted.
+  virtual Result<std::optional<Progress>> advance(const Operation& operation, bool is_recorded) = 0;
 
   /// kWhenQuiet is for operations that are over for good, with a result that stands elsewhere: what
   /// they left is in nobody's way and can wait while others wait for their volumes.
   enum class When { kNow, kWhenQuiet };
-  /// Removes what ensure() left behind for this volume, if anything; true when nothing is left that
-  /// the caller has to care for. What goes when it is quiet is not recorded() any more, unless it
-  /// could not be removed then: the owner is woken, and the next call removes it now.
+  /// Removes what advance() left behind for this volume, if anything; true when nothing is left
+  /// that the caller has to care for. What goes when it is quiet is not recorded() any more, unless
+  /// it could not be removed then: the owner is woken, and the next call removes it now.
   virtual Result<bool> clean_up(HelperAction action, std::string_view volume_name, When when) = 0;
 };
 

@@ -39,7 +39,7 @@ struct Operation {
 /// the other's. No node, and a shared filesystem, mean every node.
 bool collide(const Operation& a, const Operation& b);
 
-/// What an executor says about an operation it was asked to ensure.
+/// What an executor says about an operation it was asked to advance.
 struct Progress {
   enum class State { kRunning, kSucceeded, kFailed };
   State state = State::kRunning;

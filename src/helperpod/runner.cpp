@@ -123,17 +123,8 @@ Result<std::optional<Operation>> HelperPodRunner::recorded(HelperAction action,
   return std::optional(*latest);
 }
 
-Result<Progress> HelperPodRunner::ensure(const Operation& operation) {
-  auto progress = pass(operation, true);
-  if (!progress.ok()) return std::move(progress).error();
-  return **std::move(progress);
-}
-
-Result<std::optional<Progress>> HelperPodRunner::follow(const Operation& operation) {
-  return pass(operation, false);
-}
-
-Result<std::optional<Progress>> HelperPodRunner::pass(const Operation& operation, bool may_start) {
+Result<std::optional<Progress>> HelperPodRunner::advance(const Operation& operation,
+                                                         bool is_recorded) {
   std::optional<Known> same;
   std::vector<Known> others;
   for (Known& pod : known(operation.action, operation.volume_name)) {
@@ -151,7 +142,7 @@ Result<std::optional<Progress>> HelperPodRunner::pass(const Operation& operation
   });
   Result<Progress> progress = waiting_for(others);
   if (!must_wait) {
-    if (!same && !may_start) return std::optional<Progress>{};
+    if (!same && is_recorded) return std::optional<Progress>{};
     progress = same ? progress_of(*same) : start(operation);
     if (!progress.ok()) return std::move(progress).error();
   }

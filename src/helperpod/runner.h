@@ -48,8 +48,7 @@ class HelperPodRunner final : public Executor {
 
   Result<std::optional<Operation>> recorded(HelperAction action,
                                             std::string_view volume_name) override;
-  Result<Progress> ensure(const Operation& operation) override;
-  Result<std::optional<Progress>> follow(const Operation& operation) override;
+  Result<std::optional<Progress>> advance(const Operation& operation, bool is_recorded) override;
   Result<bool> clean_up(HelperAction action, std::string_view volume_name, When when) override;
 
   /// Removes the oldest pod that was left for a quiet moment, if there is one. If it could not be
@@ -74,8 +73,6 @@ class HelperPodRunner final : public Executor {
     std::string failure_message{};  // kept, so that a log is fetched once
   };
 
-  /// Both ensure() and follow(); nullopt only if it may not start the operation.
-  Result<std::optional<Progress>> pass(const Operation& operation, bool may_start);
   Result<Progress> start(const Operation& operation);
   Result<Progress> create(const std::shared_ptr<const Operation>& operation);
   /// Makes the operation's path known before its pod is; kConflict when another volume's operation

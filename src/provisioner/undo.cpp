@@ -54,9 +54,9 @@ std::shared_ptr<const Operation> Undo::lost(std::string_view volume_name) const 
 }
 
 Action Undo::step(const Operation& created, bool at_once) {
-  const auto followed = world_.executor.follow(created);
-  if (!followed.ok()) return failed(created, followed.error());
-  const auto& progress = *followed;
+  const auto reached = world_.executor.advance(created, true);
+  if (!reached.ok()) return failed(created, reached.error());
+  const auto& progress = *reached;
   if (!progress) return Action::await_change(kRecheck);
   if (progress->started) remember(created);
   if (progress->state == Progress::State::kRunning && (progress->started || !at_once)) {

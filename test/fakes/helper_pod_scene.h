@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "fakes/builders.h"
 #include "fakes/fake_clock.h"
@@ -12,6 +13,14 @@
 #include "helperpod/runner.h"
 
 namespace lpp::testing {
+
+/// One step of an operation that is started if it is not recorded.
+inline Result<helperpod::Progress> ensure(helperpod::Executor& executor,
+                                          const helperpod::Operation& operation) {
+  auto progress = executor.advance(operation, false);
+  if (!progress.ok()) return std::move(progress).error();
+  return progress->value();
+}
 
 /// A runner whose API server takes every helper pod.
 struct HelperPodScene {
@@ -24,7 +33,7 @@ struct HelperPodScene {
 
   /// Runs the operation, and the cache shows that its helper pod has done its work.
   void run(const helperpod::Operation& operation) {
-    REQUIRE(runner.ensure(operation).ok());
+    REQUIRE(ensure(runner, operation).ok());
     const auto requests = transport.requests();
     const auto posted = std::find_if(requests.rbegin(), requests.rend(),
                                      [](const auto& request) { return request.method == "POST"; });

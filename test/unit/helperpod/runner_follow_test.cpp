@@ -26,7 +26,7 @@ Operation attempt_of_pvc_1(int attempt) {
 TEST_CASE("an operation that is recorded is followed, one that is not is not started") {
   HelperPodScene scene;
   const auto follow = [&](int attempt) {
-    return scene.runner.follow(attempt_of_pvc_1(attempt)).value();
+    return scene.runner.advance(attempt_of_pvc_1(attempt), true).value();
   };
   CHECK_FALSE(follow(1));
   CHECK(scene.transport.requests().empty());
@@ -34,7 +34,7 @@ TEST_CASE("an operation that is recorded is followed, one that is not is not sta
   scene.run(attempt_of_pvc_1(1));
   REQUIRE(follow(1));
   CHECK(follow(1)->state == Progress::State::kSucceeded);
-  CHECK(*follow(1) == scene.runner.ensure(attempt_of_pvc_1(1)).value());
+  CHECK(*follow(1) == ensure(scene.runner, attempt_of_pvc_1(1)).value());
   CHECK_FALSE(follow(2));  // another attempt is recorded, and stays
 
   // On its way out it is waited for; gone, it is not made again.

@@ -49,8 +49,8 @@ TEST_CASE("a directory that overlaps one being made or removed waits, on the nod
        }) {
     CAPTURE(row.what);
     HelperPodScene scene;
-    REQUIRE(scene.runner.ensure(row.first).ok());
-    const auto second = scene.runner.ensure(row.second);
+    REQUIRE(ensure(scene.runner, row.first).ok());
+    const auto second = ensure(scene.runner, row.second);
     CHECK(second.ok() != row.waits);
     CHECK(scene.transport.count("POST", "/pods") == (row.waits ? 1 : 2));
     if (row.waits) {
@@ -69,7 +69,7 @@ TEST_CASE("a removed directory is in nobody's way, even while its helper pod wai
     first.action = action;
     scene.run(first);
     REQUIRE(scene.runner.clean_up(action, "a", Executor::When::kWhenQuiet).value());
-    const auto second = scene.runner.ensure(make("b", "n1", "/data/x"));
+    const auto second = ensure(scene.runner, make("b", "n1", "/data/x"));
     CHECK(second.ok() == (action == HelperAction::kDelete));
   }
 }
@@ -88,11 +88,11 @@ TEST_CASE("an operation is in the way of others until its helper pod is gone") {
         scene.transport.on("DELETE", "/pods").reply(500);
         REQUIRE(scene.runner.remove_settled() != nullptr);
       }
-      CHECK_FALSE(scene.runner.ensure(make("b", "n1", "/data/x/y")).ok());
+      CHECK_FALSE(ensure(scene.runner, make("b", "n1", "/data/x/y")).ok());
       const auto pod = scene.pods.list().front();
       scene.pods.erase(pod->meta.key());
       CHECK(scene.runner.observe({pod, nullptr}) != nullptr);
-      CHECK(scene.runner.ensure(make("b", "n1", "/data/x/y")).ok());
+      CHECK(ensure(scene.runner, make("b", "n1", "/data/x/y")).ok());
     }
   }
 }

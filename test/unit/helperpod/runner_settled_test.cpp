@@ -84,20 +84,20 @@ TEST_CASE("a pod whose work is recorded elsewhere is history until it is removed
   }
   SUBCASE("the same is to be done again: its success of old counts for nothing") {
     removes.reply(200);
-    const auto progress = scene.runner.ensure(create_operation());
+    const auto progress = ensure(scene.runner, create_operation());
     REQUIRE(progress.ok());
     CHECK(progress->state == Progress::State::kRunning);
     CHECK(scene.transport.count("POST", "/pods") == 1);
     CHECK(scene.removals() == 1);
     scene.hide();
-    CHECK(scene.runner.ensure(create_operation()).ok());
+    CHECK(ensure(scene.runner, create_operation()).ok());
     CHECK(scene.transport.count("POST", "/pods") == 2);
   }
 }
 
 TEST_CASE("only a pod that has ended can wait to be removed") {
   SettledScene scene;
-  REQUIRE(scene.runner.ensure(create_operation()).ok());
+  REQUIRE(ensure(scene.runner, create_operation()).ok());
   scene.transport.on("DELETE", kPodName).reply(200);
   CHECK_FALSE(scene.clean_up(When::kWhenQuiet).value());
   CHECK(scene.removals() == 1);

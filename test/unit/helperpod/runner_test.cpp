@@ -6,6 +6,7 @@
 #include "fakes/captured_log.h"
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
+#include "fakes/helper_pod_scene.h"
 
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
@@ -103,24 +104,24 @@ TEST_CASE(
     "an operation gets one pod, however often it is asked for and however late the cache is") {
   RunnerScene scene;
   scene.accept_posts();
-  CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kRunning);
-  CHECK(must(scene.runner.ensure(create_operation())).started);  // it may have, for all we know
+  CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kRunning);
+  CHECK(must(ensure(scene.runner, create_operation())).started);  // it may have, for all we know
   CHECK(scene.transport.count("POST", "/pods") == 1);
   CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
 
   const json pod = scene.posted();
   scene.show(pod);
-  CHECK(must(scene.runner.ensure(create_operation())).started);  // any moment now
+  CHECK(must(ensure(scene.runner, create_operation())).started);  // any moment now
   scene.clock.advance(std::chrono::seconds(6));
-  CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+  CHECK_FALSE(must(ensure(scene.runner, create_operation())).started);
   scene.show(scene.with_state(pod, "Pending", {{"waiting", {{"reason", "ContainerCreating"}}}}));
-  CHECK(must(scene.runner.ensure(create_operation())).started);
+  CHECK(must(ensure(scene.runner, create_operation())).started);
   scene.show(scene.with_state(pod, "Pending", {{"waiting", {{"reason", "ErrImagePull"}}}}));
-  CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+  CHECK_FALSE(must(ensure(scene.runner, create_operation())).started);
   scene.show(scene.with_state(pod, "Running", {{"running", json::object()}}));
-  CHECK(must(scene.runner.ensure(create_operation())).started);
+  CHECK(must(ensure(scene.runner, create_operation())).started);
   scene.show(scene.with_state(pod, "Succeeded", {{"terminated", {{"exitCode", 0}}}}));
-  CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kSucceeded);
+  CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kSucceeded);
   CHECK(scene.transport.requests().size() == 1);
 
   scene.transport.on("DELETE", kPodName).reply(200);
@@ -137,12 +138,12 @@ TEST_CASE(
 TEST_CASE("after a restart the pods that are there say what was under way") {
   RunnerScene first;
   first.accept_posts();
-  (void)first.runner.ensure(create_operation());
+  (void)ensure(first.runner, create_operation());
   RunnerScene restarted;
   restarted.show(
       first.with_state(first.posted(), "Succeeded", {{"terminated", {{"exitCode", 0}}}}));
   CHECK(restarted.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
-  CHECK(must(restarted.runner.ensure(create_operation())).state == Progress::State::kSucceeded);
+  CHECK(must(ensure(restarted.runner, create_operation())).state == Progress::State::kSucceeded);
   CHECK(restarted.transport.requests().empty());
 }
 
@@ -154,33 +155,33 @@ TEST_CASE("a pod of the same name that the cache does not show is recognised or 
       .reply(409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
   auto& reads = scene.transport.on("GET", kPodName);
   SUBCASE("ours, for this operation") {
-    (void)other.runner.ensure(create_operation());
+    (void)ensure(other.runner, create_operation());
     reads.reply(200, other.posted("other-uid").dump());
-    CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kRunning);
+    CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kRunning);
     CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
     CHECK(scene.transport.count("DELETE", "") == 0);
   }
   SUBCASE("ours, for the same claim in another place: that may have been made") {
     Operation begun = create_operation();
     begun.path = "/elsewhere/pvc-1_default_a";
-    (void)other.runner.ensure(begun);
+    (void)ensure(other.runner, begun);
     reads.reply(200, other.posted("other-uid").dump());
-    CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+    CHECK_FALSE(must(ensure(scene.runner, create_operation())).started);
     CHECK(scene.transport.count("DELETE", "") == 0);
     CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == begun);
   }
   SUBCASE("ours, for another owner") {
     Operation stale = create_operation();
     stale.owner_uid = "another";
-    (void)other.runner.ensure(stale);
+    (void)ensure(other.runner, stale);
     reads.reply(200, other.posted("other-uid").dump());
     scene.transport.on("DELETE", kPodName).reply(200);
-    CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+    CHECK_FALSE(must(ensure(scene.runner, create_operation())).started);
     CHECK(scene.transport.count("DELETE", "") == 1);
   }
   SUBCASE("not ours") {
     reads.reply(200, pod(kPodName).ns("lps").json().dump());
-    const auto progress = scene.runner.ensure(create_operation());
+    const auto progress = ensure(scene.runner, create_operation());
     REQUIRE_FALSE(progress.ok());
     CHECK(progress.error().is(ErrorCode::kConflict));
     CHECK(progress.error().message.find("was not made by this provisioner") != std::string::npos);
@@ -200,14 +201,14 @@ TEST_CASE("a pod of the same name that the cache does not show is recognised or 
     }
     reads.reply(200, left.dump());
     scene.transport.on("DELETE", kPodName).reply(200);
-    const auto progress = scene.runner.ensure(create_operation());
+    const auto progress = ensure(scene.runner, create_operation());
     REQUIRE_FALSE(progress.ok());
     CHECK(progress.error().is(ErrorCode::kUnavailable));
     CHECK(scene.transport.count("DELETE", "") == (deleting ? 0 : 1));
   }
   SUBCASE("gone again") {
     reads.reply(404);
-    CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
+    CHECK_FALSE(must(ensure(scene.runner, create_operation())).started);
   }
 }
 
@@ -215,7 +216,7 @@ TEST_CASE(
     "what stands for another attempt, node, path or owner is removed before a new pod is made") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   scene.show(scene.posted());
   Operation next = create_operation();
   SUBCASE("attempt") { next.attempt = 2; }
@@ -223,19 +224,19 @@ TEST_CASE(
   SUBCASE("path") { next.path = "/data/other"; }
   SUBCASE("owner") { next.owner_uid = "2"; }
   scene.transport.on("DELETE", kPodName).reply(200);
-  CHECK_FALSE(must(scene.runner.ensure(next)).started);
-  CHECK_FALSE(must(scene.runner.ensure(next)).started);
+  CHECK_FALSE(must(ensure(scene.runner, next)).started);
+  CHECK_FALSE(must(ensure(scene.runner, next)).started);
   CHECK(scene.transport.count("DELETE", "") == 1);
   CHECK(scene.transport.count("POST", "") == 1);
   scene.hide(kPodName);
-  (void)scene.runner.ensure(next);
+  (void)ensure(scene.runner, next);
   CHECK(scene.transport.count("POST", "") == 2);
 }
 
 TEST_CASE("a failed attempt stays recorded until the next one is") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   scene.show(scene.with_state(
       scene.posted(), "Failed",
       {{"terminated", {{"exitCode", 1}, {"message", "no space"}, {"reason", "Error"}}}}));
@@ -246,13 +247,13 @@ TEST_CASE("a failed attempt stays recorded until the next one is") {
     RunnerScene refused;
     refused.show(scene.with_state(scene.posted(), "Failed", {{"terminated", {{"exitCode", 1}}}}));
     refused.transport.on("POST", "/pods").fail(ErrorCode::kUnavailable);
-    CHECK_FALSE(refused.runner.ensure(next).ok());
+    CHECK_FALSE(ensure(refused.runner, next).ok());
     CHECK(refused.transport.count("DELETE", "") == 0);
     CHECK(refused.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
   }
   SUBCASE("made first, then the old one goes") {
     removes.reply(200);
-    (void)scene.runner.ensure(next);
+    (void)ensure(scene.runner, next);
     const auto lines = scene.transport.lines();
     REQUIRE(lines.size() == 3);
     CHECK(lines[1].starts_with("POST"));
@@ -264,29 +265,29 @@ TEST_CASE("a failed attempt stays recorded until the next one is") {
 TEST_CASE("a failed pod is reported with the tail of its log, which is fetched once") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   scene.show(scene.with_state(scene.posted(), "Failed",
                               {{"terminated", {{"exitCode", 3}, {"reason", "Error"}}}}));
   auto& logs = scene.transport.on("GET", "/log");
   SUBCASE("with a log") {
     logs.reply(200, "mkdir: no space left", "text/plain");
-    const auto progress = must(scene.runner.ensure(create_operation()));
+    const auto progress = must(ensure(scene.runner, create_operation()));
     CHECK(progress.state == Progress::State::kFailed);
     CHECK(progress.message.find("exit code 3") != std::string::npos);
     CHECK(progress.message.find("mkdir: no space left") != std::string::npos);
-    CHECK(must(scene.runner.ensure(create_operation())).message == progress.message);
+    CHECK(must(ensure(scene.runner, create_operation())).message == progress.message);
     CHECK(scene.transport.count("GET", "/log") == 1);
   }
   SUBCASE("the log cannot be had") {
     logs.reply(500);
-    CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kFailed);
+    CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kFailed);
   }
 }
 
 TEST_CASE("what a failed script said is in the log once, line by line, marked and bounded") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   std::string said;
   for (int i = 1; i <= 30; ++i) said += "line " + std::to_string(i) + "\n";
   bool in_status = false;
@@ -300,8 +301,8 @@ TEST_CASE("what a failed script said is in the log once, line by line, marked an
   }
   scene.show(scene.with_state(scene.posted(), "Failed", {{"terminated", terminated}}));
   CapturedLog captured;
-  (void)scene.runner.ensure(create_operation());
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
+  (void)ensure(scene.runner, create_operation());
   std::vector<std::string> lines;
   for (const std::string& line : captured.take()) {
     if (line.starts_with("warning helper pod output | ")) lines.push_back(line);
@@ -315,14 +316,14 @@ TEST_CASE("what a failed script said is in the log once, line by line, marked an
 TEST_CASE("a pod that never starts, or never ends, is late at some point") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   const json pod = scene.posted();
   SUBCASE("never started") {
     scene.show(pod);
     scene.clock.advance(std::chrono::seconds(119));
-    CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kRunning);
+    CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kRunning);
     scene.clock.advance(std::chrono::seconds(2));
-    const auto progress = must(scene.runner.ensure(create_operation()));
+    const auto progress = must(ensure(scene.runner, create_operation()));
     CHECK(progress.state == Progress::State::kFailed);
     CHECK(progress.message ==
           "helper pod helper-pod-create-pvc-1 did not start within 120 s: is node n1 up?");
@@ -330,42 +331,42 @@ TEST_CASE("a pod that never starts, or never ends, is late at some point") {
   SUBCASE("stuck for a reason that is known") {
     scene.show(scene.with_state(
         pod, "Pending", {{"waiting", {{"reason", "ErrImagePull"}, {"message", "no such image"}}}}));
-    auto progress = must(scene.runner.ensure(create_operation()));
+    auto progress = must(ensure(scene.runner, create_operation()));
     CHECK(progress.state == Progress::State::kRunning);
     CHECK(progress.message.find("ErrImagePull") != std::string::npos);
     scene.clock.advance(std::chrono::seconds(121));
-    progress = must(scene.runner.ensure(create_operation()));
+    progress = must(ensure(scene.runner, create_operation()));
     CHECK(progress.state == Progress::State::kFailed);
     CHECK(progress.message.find("no such image") != std::string::npos);
   }
   SUBCASE("never ends") {
     scene.show(scene.with_state(pod, "Running", {{"running", json::object()}}));
     scene.clock.advance(std::chrono::seconds(140));
-    CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kRunning);
+    CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kRunning);
     scene.clock.advance(std::chrono::seconds(20));
-    CHECK(must(scene.runner.ensure(create_operation())).state == Progress::State::kFailed);
+    CHECK(must(ensure(scene.runner, create_operation())).state == Progress::State::kFailed);
   }
 }
 
 TEST_CASE("a pod that hangs in Terminating keeps its operation waiting, and that is said") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   json pod = scene.posted();
   pod["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z";
   scene.show(pod);
-  const auto silent = must(scene.runner.ensure(create_operation()));
+  const auto silent = must(ensure(scene.runner, create_operation()));
   CHECK(silent.state == Progress::State::kRunning);
   CHECK(silent.message == "");
   scene.clock.advance(std::chrono::seconds(121));
-  const auto told = must(scene.runner.ensure(create_operation()));
+  const auto told = must(ensure(scene.runner, create_operation()));
   CHECK(told.state == Progress::State::kRunning);
   CHECK(told.message ==
         "helper pod lps/helper-pod-create-pvc-1 was deleted but does not go: is node n1 up, and "
         "has the pod finalizers?");
   CHECK(scene.transport.count("POST", "/pods") == 1);
   scene.hide("helper-pod-create-pvc-1");
-  CHECK(must(scene.runner.ensure(create_operation())).message == "");
+  CHECK(must(ensure(scene.runner, create_operation())).message == "");
   CHECK(scene.transport.count("POST", "/pods") == 2);
 }
 
@@ -374,17 +375,17 @@ TEST_CASE("a delete gets more time than a create") {
   scene.accept_posts();
   Operation remove = create_operation();
   remove.action = HelperAction::kDelete;
-  (void)scene.runner.ensure(remove);
+  (void)ensure(scene.runner, remove);
   CHECK(scene.posted()["spec"]["activeDeadlineSeconds"] == 3600);
   scene.show(scene.with_state(scene.posted(), "Running", {{"running", json::object()}}));
   scene.clock.advance(std::chrono::minutes(50));
-  CHECK(must(scene.runner.ensure(remove)).state == Progress::State::kRunning);
+  CHECK(must(ensure(scene.runner, remove)).state == Progress::State::kRunning);
 }
 
 TEST_CASE("a pod that never started is removed without waiting for its node") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   scene.show(scene.posted());
   auto& removes = scene.transport.on("DELETE", kPodName);
   removes.reply(200);
@@ -396,7 +397,7 @@ TEST_CASE("a pod that never started is removed without waiting for its node") {
 TEST_CASE("a pod that has started since the cache last showed it is not forgotten") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   json pod = scene.posted();
   scene.show(pod);
   auto& removes = scene.transport.on("DELETE", kPodName);
@@ -407,30 +408,30 @@ TEST_CASE("a pod that has started since the cache last showed it is not forgotte
   CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
   pod = scene.with_state(pod, "Running", {{"running", json::object()}});
   scene.show(pod);
-  CHECK(must(scene.runner.ensure(create_operation())).started);
+  CHECK(must(ensure(scene.runner, create_operation())).started);
 }
 
 TEST_CASE("a pod that came and went without being seen is made again") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   auto& reads = scene.transport.on("GET", kPodName);
   scene.clock.advance(std::chrono::seconds(11));
   SUBCASE("it is there, and only the cache is behind") {
     json pod = scene.posted();
     reads.reply(200, pod.dump());
-    CHECK(must(scene.runner.ensure(create_operation())).started);
+    CHECK(must(ensure(scene.runner, create_operation())).started);
     CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value().has_value());
   }
   SUBCASE("not known") {
     reads.fail(ErrorCode::kTimeout);
-    CHECK_FALSE(scene.runner.ensure(create_operation()).ok());
+    CHECK_FALSE(ensure(scene.runner, create_operation()).ok());
     CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value().has_value());
   }
   SUBCASE("gone") {
     reads.reply(404);
-    CHECK_FALSE(must(scene.runner.ensure(create_operation())).started);
-    (void)scene.runner.ensure(create_operation());
+    CHECK_FALSE(must(ensure(scene.runner, create_operation())).started);
+    (void)ensure(scene.runner, create_operation());
     CHECK(scene.transport.count("POST", "/pods") == 2);
   }
 }
@@ -438,7 +439,7 @@ TEST_CASE("a pod that came and went without being seen is made again") {
 TEST_CASE("removing meets every kind of answer") {
   RunnerScene scene;
   scene.accept_posts();
-  (void)scene.runner.ensure(create_operation());
+  (void)ensure(scene.runner, create_operation());
   scene.show(scene.posted());
   auto& removes = scene.transport.on("DELETE", kPodName);
   SUBCASE("already gone") {
@@ -470,7 +471,7 @@ TEST_CASE("creating meets refusals without keeping a record") {
   RunnerScene scene;
   scene.transport.on("POST", "/pods")
       .reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"PodSecurity"})");
-  const auto progress = scene.runner.ensure(create_operation());
+  const auto progress = ensure(scene.runner, create_operation());
   REQUIRE_FALSE(progress.ok());
   CHECK(progress.error().is(ErrorCode::kForbidden));
   CHECK(progress.error().message.find("PodSecurity") != std::string::npos);

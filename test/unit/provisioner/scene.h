@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -29,25 +28,18 @@ class FakeExecutor final : public helperpod::Executor {
     if (it == records.end()) return std::optional<helperpod::Operation>{};
     return std::optional<helperpod::Operation>(it->second);
   }
-  Result<helperpod::Progress> ensure(const helperpod::Operation& operation) override {
+  Result<std::optional<helperpod::Progress>> advance(const helperpod::Operation& operation,
+                                                     bool is_recorded) override {
+    const Key key{operation.action, operation.volume_name};
+    if (is_recorded && vanishing) records.erase(*std::exchange(vanishing, std::nullopt));
+    const auto it = records.find(key);
+    if (is_recorded && it == records.end()) return std::optional<helperpod::Progress>{};
     ensured.push_back(operation);
     if (error) return *error;
-    const Key key{operation.action, operation.volume_name};
-    const auto it = records.find(key);
-    if (it != records.end() && it->second == operation) return progress[key];
+    if (it != records.end() && it->second == operation) return std::optional(progress[key]);
     records[key] = operation;
     progress[key] = {.started = false};
-    return progress[key];
-  }
-  Result<std::optional<helperpod::Progress>> follow(
-      const helperpod::Operation& operation) override {
-    if (before_follow) std::exchange(before_follow, nullptr)();
-    if (records.find({operation.action, operation.volume_name}) == records.end()) {
-      return std::optional<helperpod::Progress>{};
-    }
-    auto stands = ensure(operation);
-    if (!stands.ok()) return std::move(stands).error();
-    return std::optional(*std::move(stands));
+    return std::optional(progress[key]);
   }
   Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume,
                         When when) override {
@@ -69,8 +61,8 @@ class FakeExecutor final : public helperpod::Executor {
   std::map<Key, helperpod::Progress> progress;
   std::vector<helperpod::Operation> ensured;
   std::vector<std::string> cleaned;
-  std::vector<std::string> quiet;       // those of them that may wait
-  std::function<void()> before_follow;  // once: what happens since recorded() was asked
+  std::vector<std::string> quiet;  // those of them that may wait
+  std::optional<Key> vanishing;    // once: it is recorded() still, and gone when it is to advance
   std::optional<Error> error;
   bool cache_is_late = false;  // what is cleaned up is known to be gone at the next step only
 };

@@ -37,6 +37,14 @@ struct UndoScene : Scene {
       return k8s::Response{.status = 404};
     });
   }
+  /// One step, in the middle of which this record goes: nothing is started.
+  void step_while_it_vanishes(const FakeExecutor::Key& record) {
+    REQUIRE(executor.records.contains(record));
+    const auto asked = executor.ensured.size();
+    executor.vanishing = record;
+    CHECK(step() == provisioner::Action::await_change(kRecheck));
+    CHECK(executor.ensured.size() == asked);
+  }
   bool undo_was_begun() const { return executor.records.contains(kUndone); }
   bool undo_is_shown() const {
     const auto shown = operations.in_flight(10);
@@ -257,5 +265,30 @@ TEST_CASE("an undo that an earlier process brought to its end does not stay in f
     scene.executor.records.clear();
     (void)scene.step();
     CHECK_FALSE(scene.undo_is_shown());
+  }
+}
+
+TEST_CASE("nothing is started for a record that goes while a step looks") {
+  UndoScene scene;
+  scene.volume_is_missing();
+  SUBCASE("of a directory that is being made") {
+    scene.step_while_it_vanishes(kCreated);
+    const auto asked = scene.executor.ensured.size();
+    (void)scene.step();  // the claim is there still
+    CHECK(scene.executor.ensured.size() > asked);
+  }
+  SUBCASE("of what was begun for a claim that is gone") {
+    scene.forget_claim();
+    scene.step_while_it_vanishes(kCreated);
+    CHECK(scene.executor.records.empty());
+  }
+  SUBCASE("of an undo") {
+    scene.forget_claim();
+    scene.api_shows_no_claim();
+    (void)scene.step();
+    scene.step_while_it_vanishes(kUndone);
+    (void)scene.step();  // after the API server was asked again
+    CHECK(scene.undo_was_begun());
+    CHECK(scene.transport.count("GET", "/persistentvolumes/pvc-uid-a") == 2);
   }
 }

@@ -14,6 +14,7 @@ namespace {
 
 constexpr const char* kName = "pvc-uid-a";
 constexpr const char* kPath = "/data/pvc-uid-a_default_a";
+constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
 constexpr const char* kFinalizerName = "external-provisioner.volume.kubernetes.io/finalizer";
 
 /// Made by a version that knew no finalizer.
@@ -103,7 +104,7 @@ TEST_CASE("no directory is removed before the API server has deleted the volume 
   Action then = Action::await_change(kRecheck);
   SUBCASE("it is gone") { removes.reply(404); }
   SUBCASE("it has changed: bound again, to be kept, or another volume of its name") {
-    removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    removes.reply(409, kConflict);
   }
   SUBCASE("forbidden") {
     removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
@@ -117,6 +118,22 @@ TEST_CASE("no directory is removed before the API server has deleted the volume 
   CHECK(scene.executor.ensured.empty());
   // What the cache shows in the end decides; here that the request had come through after all.
   scene.put(released().deleting());
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.executor.ensured.size() == 1);
+}
+
+TEST_CASE("a removal whose record goes while a step looks is begun again only if it is still due") {
+  VolumeScene scene;
+  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+  removes.reply(200);
+  scene.put(released());
+  (void)scene.step();
+  REQUIRE(scene.executor.ensured.size() == 1);
+  scene.executor.vanishing = {HelperAction::kDelete, kName};
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.executor.ensured.size() == 1);
+  // The API server says that the volume has changed.
+  removes.reply(409, kConflict);
   CHECK(scene.step() == Action::await_change(kRecheck));
   CHECK(scene.executor.ensured.size() == 1);
 }
@@ -170,7 +187,7 @@ TEST_CASE("a volume that we do not hold is deleted after its directory, in the v
     CHECK(options["preconditions"]["resourceVersion"] == "7");
   }
   SUBCASE("it has changed") {
-    removes.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
+    removes.reply(409, kConflict);
     CHECK(scene.step() == Action::retry());
   }
   CHECK(scene.transport.count("PATCH", "") == 0);
