@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace lpp {
 
@@ -27,7 +28,22 @@ class PathIndex {
   /// nullptr.
   template <typename Matches>
   Item find_overlapping(std::string_view path, const Matches& matches) const {
-    const auto is_match = [&](const Item& item) { return matches(*item); };
+    return find(path, [&](const Item& item) { return matches(*item); });
+  }
+
+  /// All items whose path overlaps() the absolute `path`.
+  std::vector<Item> all_overlapping(std::string_view path) const {
+    std::vector<Item> all;
+    find(path, [&](const Item& item) {
+      all.push_back(item);
+      return false;
+    });
+    return all;
+  }
+
+ private:
+  template <typename IsMatch>
+  Item find(std::string_view path, const IsMatch& is_match) const {
     // The path itself and the folders around it.
     for (std::string_view folder = path; !folder.empty(); folder = parent(folder)) {
       const auto [begin, end] = items_.equal_range(folder);
@@ -42,7 +58,6 @@ class PathIndex {
     return nullptr;
   }
 
- private:
   struct ByPath {
     using is_transparent = void;
     bool operator()(const Item& a, const Item& b) const {

@@ -96,7 +96,8 @@ void explain_shape(const provisioner::VolumeShape& shape, PathAnswer& answer) {
 PathAnswer explain_path(const k8s::PersistentVolumeClaim& claim,
                         const k8s::StorageClass& storage_class, const k8s::Node* node,
                         const config::Config& config,
-                        const k8s::Store<k8s::PersistentVolume>& volumes) {
+                        const k8s::Store<k8s::PersistentVolume>& volumes,
+                        const k8s::Store<k8s::Node>& nodes) {
   PathAnswer answer;
   if (node != nullptr) answer.node = node->meta.name;
   explain_entry(claim, config, node, answer);
@@ -115,7 +116,7 @@ PathAnswer explain_path(const k8s::PersistentVolumeClaim& claim,
   explain_shape(std::get<provisioner::VolumeShape>(shape), answer);
   answer.path = operation.path;
   if (const auto other = provisioner::overlapping_volume(
-          volumes, operation, storage_class.provisioner, operation.volume_name)) {
+          volumes, nodes, operation, storage_class.provisioner, operation.volume_name)) {
     return refuse(fmt::format("path {} overlaps the directory {} of volume {}", operation.path,
                               other->path, other->meta.name));
   }

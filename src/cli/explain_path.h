@@ -31,7 +31,8 @@ inline constexpr std::string_view kUnknownUid = "<uid>";
 PathAnswer explain_path(const k8s::PersistentVolumeClaim& claim,
                         const k8s::StorageClass& storage_class, const k8s::Node* node,
                         const config::Config& config,
-                        const k8s::Store<k8s::PersistentVolume>& volumes);
+                        const k8s::Store<k8s::PersistentVolume>& volumes,
+                        const k8s::Store<k8s::Node>& nodes);
 
 /// `explain-path`: what path a claim would get, and why.
 extern const Command kExplainPathCommand;

@@ -254,7 +254,7 @@ int run_explain_path(const Given& given, Context& context) {
   std::vector<PathAnswer> answers;
   for (const auto& node : question->nodes) {
     answers.push_back(explain_path(question->claim, *question->storage_class, node.get(),
-                                   *view.config, view.directories));
+                                   *view.config, view.directories, view.nodes));
   }
   context.out(format.empty() ? to_text(*question, answers, made.get(), context.terminal)
                              : machine_text(to_json(*question, answers, made.get()), format));

@@ -208,6 +208,11 @@ void take_volume(const ClusterView& view, const k8s::PersistentVolume& volume, V
     row.shared = volume.node_affinity.empty();
   } else if (node.kind == provisioner::VolumeNode::Kind::kNode) {
     row.node = node.name;
+  } else if (view.nodes_known && node.kind == provisioner::VolumeNode::Kind::kUnclear) {
+    row.problem = true;
+    row.why = fmt::format("it is not clear on which node it is: {}", node.description);
+    row.next =
+        fmt::format("say it with the volume's annotation {}", provisioner::kVolumeSelectedNode);
   } else if (view.nodes_known) {
     row.problem = true;
     row.why = fmt::format("its node is gone ({}): no pod can use it", node.description);

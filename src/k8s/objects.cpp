@@ -4,6 +4,8 @@
 #include <charconv>
 #include <utility>
 
+#include "base/paths.h"
+
 namespace lpp::k8s {
 
 namespace {
@@ -204,6 +206,7 @@ constexpr std::array kVolumeSpecFields =
                               {"claimRef", 4, kObject, kClaimRefFields},
                               {"persistentVolumeReclaimPolicy", 5},
                               {"storageClassName", 6},
+                              {"volumeMode", 8},
                               {"nodeAffinity", 9, kObject, kAffinityFields}});
 constexpr std::array kVolumeFields =
     std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
@@ -323,15 +326,16 @@ void fill(PersistentVolume& volume, const Fields& root) {
   volume.claim_uid = claim.text("uid");
   volume.storage_class_name = spec.text("storageClassName");
   volume.reclaim_policy = spec.text("persistentVolumeReclaimPolicy");
+  volume.volume_mode = spec.text("volumeMode");
   volume.capacity = spec.object("capacity").quantity("storage");
   volume.access_modes = spec.texts("accessModes");
   volume.phase = root.object("status").text("phase");
   if (spec.has("hostPath")) {
     volume.source = VolumeSource::kHostPath;
-    volume.path = spec.object("hostPath").text("path");
+    volume.path = tidy_path(spec.object("hostPath").text("path"));
   } else if (spec.has("local")) {
     volume.source = VolumeSource::kLocal;
-    volume.path = spec.object("local").text("path");
+    volume.path = tidy_path(spec.object("local").text("path"));
   }
   const Fields affinity = spec.object("nodeAffinity");
   affinity.object("required").each("nodeSelectorTerms", [&](const Fields& term) {

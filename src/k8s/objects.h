@@ -84,11 +84,12 @@ struct PersistentVolume {
   std::string claim_uid{};
   std::string storage_class_name{};
   std::string reclaim_policy{};
-  std::string capacity{};  // quantity text of capacity.storage
+  std::string volume_mode{};  // "" = Filesystem
+  std::string capacity{};     // quantity text of capacity.storage
   std::vector<std::string> access_modes{};
   std::string phase{};
   VolumeSource source = VolumeSource::kOther;
-  std::string path{};                             // of hostPath or local
+  std::string path{};                             // of hostPath or local, see tidy_path()
   std::vector<NodeSelectorTerm> node_affinity{};  // spec.nodeAffinity.required
 };
 

@@ -52,8 +52,9 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
 }
 
 /// Whether the volume's directory is the operation's.
-bool shows_directory(const k8s::PersistentVolume& volume, const Operation& operation) {
-  return volume.path == operation.path && shares_directory(volume, operation);
+bool shows_directory(const k8s::PersistentVolume& volume, const Operation& operation,
+                     const k8s::Store<k8s::Node>& nodes) {
+  return volume.path == operation.path && shares_directory(volume, operation, nodes);
 }
 
 /// "Kind" of "Kind/name".
@@ -159,7 +160,7 @@ Action ClaimReconciler::volume_exists(const Scene& scene, const k8s::PersistentV
   world_.operations.forget(Work::kProvision, scene.volume_name);
   // A helper pod for another path or node can only be left from a cache that was behind: its
   // directory goes.
-  if (scene.recorded && !shows_directory(volume, *scene.recorded)) {
+  if (scene.recorded && !shows_directory(volume, *scene.recorded, world_.nodes)) {
     return undo_.step(*scene.recorded);
   }
   const auto clean = clean_up(scene);
@@ -229,8 +230,8 @@ Action ClaimReconciler::provision(Scene& scene) {
   if (const auto* refusal = std::get_if<Refusal>(&planned)) return refuse(scene, *refusal);
   Operation& operation = std::get<Operation>(planned);
   operation.attempt = scene.attempt.number + 1;
-  if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
-                                            scene.volume_name)) {
+  if (const auto other = overlapping_volume(world_.volumes, world_.nodes, operation,
+                                            world_.provisioner_name, scene.volume_name)) {
     // It may be on its way out: the volume of a claim that was made again under its name, say.
     return path_taken(scene, operation.path, other->path, other->meta.name);
   }
@@ -309,7 +310,7 @@ Action ClaimReconciler::create_volume(Scene& scene, const Operation& operation,
     if (!*volume) return Action::retry();
     // Ours if the answer to an earlier request was lost.
     const bool made_by_us = difference(**volume, *scene.claim, world_.provisioner_name).empty() &&
-                            shows_directory(**volume, operation);
+                            shows_directory(**volume, operation, world_.nodes);
     if (!made_by_us) return volume_exists(scene, **volume);
   } else if (!created.ok()) {
     return api_failed(scene,

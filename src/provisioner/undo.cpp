@@ -108,8 +108,9 @@ Result<bool> Undo::still_wanted(const Operation& created, bool has_failed) {
 /// records the path: then it is not ours to remove.
 bool Undo::is_in_use(const Operation& operation,
                      const std::optional<k8s::PersistentVolume>& volume) {
-  if (volume && shares_directory(*volume, operation)) return true;
-  const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name, {});
+  if (volume && shares_directory(*volume, operation, world_.nodes)) return true;
+  const auto other =
+      overlapping_volume(world_.volumes, world_.nodes, operation, world_.provisioner_name, {});
   if (other == nullptr) return false;
   const log::Scope fields({{"path", operation.path}, {"other", other->meta.name}});
   log::warn("directory left in place: it overlaps another volume");

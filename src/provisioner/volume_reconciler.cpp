@@ -70,14 +70,10 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
                                           std::optional<TimePoint> waiting_since) {
   const auto config = world_.config.current();
   Attempt attempt = attempts_.get(volume.meta.name);
-  VolumeNode node = node_of(volume, world_.nodes);
-  // Any node will do; the one where the volume was made may be down.
-  if (volume.node_affinity.empty() && is_on_shared_filesystem(volume.path, *config)) {
-    node = {.kind = VolumeNode::Kind::kAny};
-  }
+  const VolumeNode node = removal_node_of(volume, world_.nodes, *config);
   const log::Scope fields({{"node", node.name}});
-  const std::string seen =
-      fmt::format("{}/{}/{}", volume.meta.resource_version, node.name, config->generation);
+  const std::string seen = fmt::format("{}/{}/{}/{}", volume.meta.resource_version, node.name,
+                                       node.description, config->generation);
   if (const auto left = attempts_.held(attempt, seen)) return Action::await_change(*left);
   if (world_.clock.now() < attempt.removal_seen_by) return Action::await_change(kRecheck);
 
@@ -97,6 +93,12 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
     log::warn("{}", text);
     return remove_volume(volume);
   }
+  if (node.kind == VolumeNode::Kind::kUnclear) {
+    return refuse(volume, seen,
+                  "it is not clear on which node the directory " + volume.path +
+                      " is: " + node.description + "; say it with the volume's annotation " +
+                      std::string(kVolumeSelectedNode));
+  }
   if (const auto removable = check_removable(volume, *config); !removable.ok()) {
     return refuse(volume, seen, removable.error().message);
   }
@@ -109,6 +111,7 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
   operation.node = node.name;
   operation.path = volume.path;
   operation.base_path = base_path_of(volume.path, *config);
+  if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
   if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
     operation.size_bytes = size->value();
   }
@@ -126,8 +129,8 @@ Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
       known && (*recorded)->attempt == operation.attempt && (*recorded)->path == operation.path;
   if (!under_way) {
     // Once, before it begins, for it looks at every volume of the cluster.
-    if (const auto other = overlapping_volume(world_.volumes, operation, world_.provisioner_name,
-                                              volume.meta.name)) {
+    if (const auto other = overlapping_volume(world_.volumes, world_.nodes, operation,
+                                              world_.provisioner_name, volume.meta.name)) {
       const std::string text = "refusing to remove path " + volume.path +
                                ": it overlaps the directory " + other->path + " of volume " +
                                other->meta.name;

@@ -13,41 +13,6 @@ namespace {
 
 using k8s::find;
 
-bool matches(const k8s::NodeSelectorRequirement& requirement, const std::string* value) {
-  const auto& values = requirement.values;
-  const bool listed =
-      value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
-  if (requirement.op == "In") return listed;
-  if (requirement.op == "NotIn") return !listed;
-  if (requirement.op == "Exists") return value != nullptr;
-  if (requirement.op == "DoesNotExist") return value == nullptr;
-  return false;  // Gt and Lt never come from a provisioner of directories
-}
-
-bool matches(const k8s::NodeSelectorTerm& term, const k8s::Node& node) {
-  if (term.match_expressions.empty() && term.match_fields.empty()) return false;
-  const bool labels =
-      std::all_of(term.match_expressions.begin(), term.match_expressions.end(),
-                  [&](const auto& r) { return matches(r, find(node.meta.labels, r.key)); });
-  return labels &&
-         std::all_of(term.match_fields.begin(), term.match_fields.end(), [&](const auto& r) {
-           return r.key == "metadata.name" && matches(r, &node.meta.name);
-         });
-}
-
-std::string describe(const std::vector<k8s::NodeSelectorTerm>& terms) {
-  std::string text;
-  for (const auto& term : terms) {
-    for (const auto* requirements : {&term.match_expressions, &term.match_fields}) {
-      for (const auto& requirement : *requirements) {
-        text += (text.empty() ? "" : ", ") + requirement.key + " " + requirement.op;
-        for (const auto& value : requirement.values) text += " " + value;
-      }
-    }
-  }
-  return text;
-}
-
 template <typename Visit>
 void for_each_base(const config::Config& config, const Visit& visit) {
   const auto visit_paths = [&](const config::PathConfig& paths) {
@@ -92,6 +57,7 @@ k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume) {
   place.claim_uid = volume.claim_uid;
   place.source = volume.source;
   place.path = config::clean_path(volume.path);
+  place.node_affinity = volume.node_affinity;
   return place;
 }
 
@@ -113,44 +79,30 @@ bool wants_delete(const k8s::PersistentVolume& volume,
          claim->volume_name != volume.meta.name;
 }
 
-VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::Node>& nodes) {
-  const std::string* annotation = find(volume.meta.annotations, kVolumeSelectedNode);
-  const bool annotated = annotation != nullptr && !annotation->empty();
-  if (annotated && nodes.get({"", *annotation}) != nullptr) {
-    return {.name = *annotation};
-  }
-  if (volume.node_affinity.empty()) return {.kind = VolumeNode::Kind::kAny};
-  for (const auto& node : nodes.list()) {
-    for (const auto& term : volume.node_affinity) {
-      if (matches(term, *node)) return {.name = node->meta.name};
-    }
-  }
-  if (annotated) {
-    return {.kind = VolumeNode::Kind::kGone, .name = *annotation, .description = *annotation};
-  }
-  return {.kind = VolumeNode::Kind::kGone, .description = describe(volume.node_affinity)};
-}
-
-bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation) {
+bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation,
+                      const k8s::Store<k8s::Node>& nodes) {
   if (volume.path.empty() || !overlaps(volume.path, operation.path)) return false;
-  const std::string* node = find(volume.meta.annotations, kVolumeSelectedNode);
-  const bool known = node != nullptr && !node->empty() && !volume.node_affinity.empty();
-  return operation.node.empty() || operation.shared || !known || *node == operation.node;
+  return operation.node.empty() || operation.shared || may_be_on(volume, operation.node, nodes);
 }
 
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
-    const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
-    std::string_view provisioner_name, std::string_view except) {
+    const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
+    const helperpod::Operation& operation, std::string_view provisioner_name,
+    std::string_view except) {
   const auto is_in_the_way = [&](const k8s::PersistentVolume& volume) {
-    if (!shares_directory(volume, operation) || volume.meta.name == except) return false;
+    if (volume.meta.name == except) return false;
     const bool around = operation.base_path.empty()
                             ? strictly_below(operation.path, volume.path)
                             : is_at_or_below(operation.base_path, volume.path);
-    return !around || is_ours(volume, provisioner_name);
+    if (around && !is_ours(volume, provisioner_name)) return false;
+    return shares_directory(volume, operation, nodes);
   };
-  return volumes.query([&](const k8s::PersistentVolume::Index& by_path) {
-    return by_path.find_overlapping(operation.path, is_in_the_way);
+  const auto found = volumes.query([&](const k8s::PersistentVolume::Index& by_path) {
+    return by_path.all_overlapping(operation.path);
   });
+  const auto it = std::find_if(found.begin(), found.end(),
+                               [&](const auto& volume) { return is_in_the_way(*volume); });
+  return it == found.end() ? nullptr : *it;
 }
 
 std::string base_path_of(std::string_view path, const config::Config& config) {

@@ -8,6 +8,7 @@
 #include "helperpod/operation.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
+#include "provisioner/volume_node.h"
 
 namespace lpp::provisioner {
 
@@ -19,7 +20,8 @@ bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_n
 /// keep.)
 bool made_by_hand(const k8s::PersistentVolume& volume);
 
-/// What of such a volume concerns ours: whose it is, and where its directory is, as a clean path.
+/// What of such a volume concerns ours: whose it is, and where its directory is, as a clean path on
+/// its nodes.
 k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume);
 
 bool has_finalizer(const k8s::PersistentVolume& volume);
@@ -29,33 +31,20 @@ bool has_finalizer(const k8s::PersistentVolume& volume);
 bool wants_delete(const k8s::PersistentVolume& volume,
                   const k8s::Store<k8s::PersistentVolumeClaim>& claims);
 
-/// Where a volume's directory is.
-struct VolumeNode {
-  enum class Kind {
-    kNode,  // on `name`
-    kAny,   // on a filesystem that every node shares
-    kGone,  // on a node that is not there
-  };
-  Kind kind = Kind::kNode;
-  std::string name{};         // kGone: what the volume's annotation says, maybe nothing
-  std::string description{};  // kGone: the node, for people
-};
-
-/// From the volume alone: its annotation if that node exists, else its node affinity resolved by
-/// label (matchFields included), never today's configuration.
-VolumeNode node_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::Node>& nodes);
-
 /// Whether the volume's directory is, contains or lies inside the operation's, on the same node as
-/// far as is known. No node means every node.
-bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation);
+/// far as is known: nodes are compared as node_of() resolves them, and what is not known may be the
+/// same. No node means every node.
+bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation,
+                      const k8s::Store<k8s::Node>& nodes);
 
 /// Another volume, not of name `except`, whose directory on the same node is, contains or lies
 /// inside the operation's; nullptr when there is none. No node means every node. A volume that is
 /// not ours and shows a whole base path (for backups, say) does not count; where the base path is
 /// not known, one around the directory.
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
-    const k8s::Store<k8s::PersistentVolume>& volumes, const helperpod::Operation& operation,
-    std::string_view provisioner_name, std::string_view except);
+    const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
+    const helperpod::Operation& operation, std::string_view provisioner_name,
+    std::string_view except);
 
 /// The configured base path that `path` lies below, the longest if there are several; "" when it is
 /// not in the configuration (any more).

@@ -234,6 +234,7 @@ BENCHMARK(store_update);
 
 /// Whether a new directory overlaps one of so many volumes: it does not.
 void overlap_search(benchmark::State& state) {
+  const k8s::StoreWriter<k8s::Node> nodes;
   k8s::StoreWriter<k8s::PersistentVolume> store;
   for (std::size_t i = 0; i < static_cast<std::size_t>(state.range(0)); ++i) {
     auto object = k8s::decode<k8s::PersistentVolume>(volume(i, kProvisioner)).value();
@@ -245,7 +246,8 @@ void overlap_search(benchmark::State& state) {
   operation.base_path = "/opt/local";
   operation.path = "/opt/local/pvc-0b6e1f9e-0000-4000-8000-new";
   for (auto _ : state) {
-    benchmark::DoNotOptimize(provisioner::overlapping_volume(store, operation, kProvisioner, {}));
+    benchmark::DoNotOptimize(
+        provisioner::overlapping_volume(store, nodes, operation, kProvisioner, {}));
   }
 }
 BENCHMARK(overlap_search)->Arg(100)->Arg(10'000);

@@ -84,6 +84,8 @@ TEST_CASE("of volumes made by hand the directory is kept, so that none of ours o
            {"without a directory",
             by_hand().unset("/spec", "hostPath").set("/spec/csi/driver", "example.com"), false,
             false},
+           {"on another node", by_hand().local("/opt/lp/default/data").node("n2"), true, false},
+           {"on its node", by_hand().local("/opt/lp/default/data").node("n1"), true, true},
            {"ours", volume("other").host_path("/opt/lp/default/data"), true, true},
        }) {
     CAPTURE(row.what);
@@ -91,9 +93,12 @@ TEST_CASE("of volumes made by hand the directory is kept, so that none of ours o
     REQUIRE(trim(kept) == row.kept);
     if (!row.kept) continue;
     CHECK(kept.meta.labels.empty());
+    k8s::StoreWriter<k8s::Node> nodes;
+    for (const char* name : {"n1", "n2"}) nodes.put({"", name}, node(name).shared());
     k8s::StoreWriter<k8s::PersistentVolume> volumes;
     volumes.put(kept.meta.key(), std::make_shared<const k8s::PersistentVolume>(kept));
-    const auto found = provisioner::overlapping_volume(volumes, operation, kProvisionerName, {});
+    const auto found =
+        provisioner::overlapping_volume(volumes, nodes, operation, kProvisionerName, {});
     CHECK((found != nullptr) == row.in_the_way);
   }
 }

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <functional>
+#include <tuple>
 
 #include "provisioner/volume_reconciler.h"
 #include "unit/provisioner/scene.h"
@@ -15,6 +16,8 @@ using helperpod::HelperAction;
 namespace {
 
 constexpr const char* kName = "pvc-uid-a";
+constexpr const char* kUsualPath = "/data/pvc-uid-a_default_a";
+constexpr const char* kHostname = "kubernetes.io/hostname";
 constexpr const char* kNodeOf = "local.path.provisioner/selected-node";
 
 /// Released, as v0.0.37 wrote it but for where it is.
@@ -37,12 +40,24 @@ VolumeBuilder on(const char* list, const char* key, const std::vector<std::strin
   return base().set("/spec/nodeAffinity", affinity(list, key, values));
 }
 
+nlohmann::json in(const char* key, const std::vector<std::string>& values) {
+  return {{"key", key}, {"operator", "In"}, {"values", values}};
+}
+
+/// The expressions of each term.
+VolumeBuilder terms(const std::vector<std::vector<nlohmann::json>>& all) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& expressions : all) list.push_back({{"matchExpressions", expressions}});
+  return base().set("/spec/nodeAffinity/required/nodeSelectorTerms", list);
+}
+
 struct Row {
   const char* what;
   VolumeBuilder made;
   const char* node;  // where the directory is removed; "" = anywhere
   const char* path = "/data/pvc-uid-a_default_a";
   std::function<void(Scene&)> around = [](Scene&) {};
+  const char* volume_mode = "Filesystem";
 };
 
 void only_shared(Scene& scene) {
@@ -57,6 +72,12 @@ void only_other_class(Scene& scene) {
   scene.use(std::move(config));
 }
 
+void label_n1_as_n3(Scene& scene) { scene.put(node("n1").label(kHostname, "n3")); }
+
+void add_bare_node(Scene& scene) { scene.put(node("bare").unset("/metadata/labels", kHostname)); }
+
+void put_n2_in_a_zone(Scene& scene) { scene.put(node("n2").label("example.com/zone", "z1")); }
+
 std::vector<Row> rows() {
   const auto hostname = [](const char* value) {
     return on("matchExpressions", "kubernetes.io/hostname", {value});
@@ -68,7 +89,15 @@ std::vector<Row> rows() {
        hostname("n1").annotation(kNodeOf, "n1").local("/data/pvc-uid-a_default_a"), "n1"},
       {"hostname without the annotation", hostname("n2"), "n2"},
       {"hostname that is not the node's name", hostname("host-3"), "n3"},
-      {"hostname that is another node's name", hostname("n3").annotation(kNodeOf, "n1"), "n1"},
+      {"hostname that is another node's name", hostname("n3").annotation(kNodeOf, "n1"), "n1",
+       kUsualPath, label_n1_as_n3},
+      {"hostname that is another node's name, without the annotation", hostname("n3"), "n1",
+       kUsualPath, label_n1_as_n3},
+      {"node without the label", hostname("bare"), "bare", kUsualPath, add_bare_node},
+      {"node without the label, with the annotation", hostname("bare").annotation(kNodeOf, "bare"),
+       "bare", kUsualPath, add_bare_node},
+      {"hostname label that came later", hostname("n3"), "n3"},
+      {"node renamed, its label kept", hostname("host-3").annotation(kNodeOf, "old-name"), "n3"},
       {"custom affinity key", on("matchExpressions", "example.com/stable", {"s3"}), "n3"},
       {"custom affinity key, node made anew under another name",
        on("matchExpressions", "example.com/stable", {"s3"}).annotation(kNodeOf, "gone"), "n3"},
@@ -77,16 +106,31 @@ std::vector<Row> rows() {
       {"v0.0.29, by field", on("matchFields", "metadata.name", {"n2"}), "n2"},
       {"v0.0.29, by field, with the annotation",
        on("matchFields", "metadata.name", {"n2"}).annotation(kNodeOf, "n2"), "n2"},
-      {"hostname of several values", on("matchExpressions", "kubernetes.io/hostname", {"x", "n2"}),
+      {"several values, and the annotation says which",
+       on("matchExpressions", kHostname, {"n1", "n2"}).annotation(kNodeOf, "n2"), "n2"},
+      {"several expressions", terms({{in("example.com/zone", {"z1"}), in(kHostname, {"n2"})}}),
+       "n2", kUsualPath, put_n2_in_a_zone},
+      {"several expressions, the others changed since",
+       terms({{in(kHostname, {"n2"}), in("example.com/zone", {"gone"})}}), "n2", kUsualPath,
+       put_n2_in_a_zone},
+      {"several terms for one node", terms({{in(kHostname, {"n2"})}, {in(kHostname, {"n2"})}}),
        "n2"},
+      {"several terms, and the annotation says which",
+       terms({{in(kHostname, {"n1"})}, {in(kHostname, {"n2"})}}).annotation(kNodeOf, "n1"), "n1"},
       {"shared filesystem, bound at once", nfs().annotation(kNodeOf, ""), "",
        "/mnt/nfs/pvc-uid-a_default_a", only_shared},
       {"shared filesystem, made on a node", nfs().annotation(kNodeOf, "n1"), "",
        "/mnt/nfs/pvc-uid-a_default_a", only_shared},
       {"shared filesystem, node gone", nfs().annotation(kNodeOf, "gone"), "",
        "/mnt/nfs/pvc-uid-a_default_a", only_shared},
-      {"shared filesystem that is not configured any more", nfs().annotation(kNodeOf, ""), "",
-       "/mnt/nfs/pvc-uid-a_default_a"},
+      {"shared filesystem that is not configured any more, made on a node",
+       nfs().annotation(kNodeOf, "n1"), "n1", "/mnt/nfs/pvc-uid-a_default_a"},
+      {"path in an odd spelling", hostname("n1").host_path("/data//pvc-uid-a_default_a/./y/"), "n1",
+       "/data/pvc-uid-a_default_a/y"},
+      {"local path in an odd spelling", hostname("n1").local("//data/./pvc-uid-a_default_a/"),
+       "n1"},
+      {"a block device's volume", hostname("n1").set("/spec/volumeMode", "Block"), "n1", kUsualPath,
+       [](Scene&) {}, "Block"},
       {"a node's path after a switch to a shared filesystem",
        hostname("n1").annotation(kNodeOf, "n1"), "n1", "/data/pvc-uid-a_default_a", only_shared},
       {"path not in the configuration", hostname("n1").host_path("/old/disk/pvc-uid-a_default_a"),
@@ -133,7 +177,7 @@ TEST_CASE("the directory of a volume of any older version is removed where it is
     CHECK(operation.action == HelperAction::kDelete);
     CHECK(operation.node == row.node);
     CHECK(operation.path == row.path);
-    CHECK(operation.volume_mode == "Filesystem");
+    CHECK(operation.volume_mode == row.volume_mode);
     CHECK(scene.events.lines.empty());
 
     if (scene.transport.count("DELETE", "") == 1) scene.put(VolumeBuilder(row.made).deleting());
@@ -195,6 +239,41 @@ TEST_CASE("a volume of an older version that cannot be removed safely says why a
     scene.put(VolumeBuilder(made).node("n1"));
     CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
     REQUIRE(scene.events.lines.size() == 1);
+    CHECK_MESSAGE(scene.events.lines[0].find(says) != std::string::npos, scene.events.lines[0]);
+    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.transport.requests().empty());
+  }
+}
+
+TEST_CASE("a volume of an older version stays where it is not clear on which node it is") {
+  nlohmann::json not_in = in(kHostname, {"n1"});
+  not_in["operator"] = "NotIn";
+  for (const auto& [what, made, says] :
+       std::initializer_list<std::tuple<const char*, VolumeBuilder, const char*>>{
+           {"NotIn", terms({{not_in}}), "is met by several nodes: bare, empty, n2, n3"},
+           {"two values", terms({{in(kHostname, {"n1", "n2"})}}), "several nodes: n1, n2"},
+           {"two values, one of a node that is gone", terms({{in(kHostname, {"gone", "n2"})}}),
+            "it could have been on another one"},
+           {"two terms", terms({{in(kHostname, {"n1"})}, {in(kHostname, {"n2"})}}),
+            "several nodes: n1, n2"},
+           {"two terms, one of a node that is gone",
+            terms({{in(kHostname, {"n1"})}, {in(kHostname, {"gone"})}}),
+            "it could have been on another one"},
+           {"a label of several nodes", terms({{in("kubernetes.io/os", {"linux"})}}), "several"},
+           {"the annotation names another node",
+            terms({{in(kHostname, {"n2"})}}).annotation(kNodeOf, "n1"), "annotation names node n1"},
+           {"no affinity", base(), "no node affinity"},
+           {"no affinity, node gone", base().annotation(kNodeOf, "gone"), "no node affinity"},
+           {"a shared filesystem that is not configured any more",
+            base().host_path("/mnt/nfs/pvc-uid-a_default_a").annotation(kNodeOf, ""),
+            "no node affinity"}}) {
+    CAPTURE(what);
+    OldScene scene;
+    add_bare_node(scene);
+    scene.put(made);
+    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    REQUIRE(scene.events.lines.size() == 1);
+    CHECK(scene.events.lines[0].find("Warning VolumeFailedDelete") != std::string::npos);
     CHECK_MESSAGE(scene.events.lines[0].find(says) != std::string::npos, scene.events.lines[0]);
     CHECK(scene.executor.ensured.empty());
     CHECK(scene.transport.requests().empty());

@@ -250,24 +250,6 @@ TEST_CASE("our finalizer is put on bound volumes to be deleted, and taken off th
   CHECK(scene.executor.ensured.empty());
 }
 
-TEST_CASE(
-    "the node of a volume comes from the volume, by annotation, then by label, then by field") {
-  Scene scene;
-  scene.put(node("renamed").label("kubernetes.io/hostname", "old-host").label("zone", "z1"));
-  const auto where = [&](const VolumeBuilder& b) { return node_of(b.build(), scene.nodes); };
-  CHECK(
-      where(volume("v").node("n2").annotation("local.path.provisioner/selected-node", "n1")).name ==
-      "n1");
-  CHECK(where(volume("v").node("old-host")).name == "renamed");
-  CHECK(where(volume("v").node("old-host").annotation("local.path.provisioner/selected-node", "x"))
-            .name == "renamed");
-  CHECK(where(volume("v").node_field("n2")).name == "n2");
-  CHECK(where(volume("v")).kind == VolumeNode::Kind::kAny);
-  CHECK(where(volume("v").annotation("local.path.provisioner/selected-node", "gone")).kind ==
-        VolumeNode::Kind::kAny);
-  CHECK(where(volume("v").node("gone")).kind == VolumeNode::Kind::kGone);
-}
-
 TEST_CASE("a volume whose node is gone for good is let go with an event") {
   VolumeScene scene;
   scene.put(released().node("gone").annotation("local.path.provisioner/selected-node", "gone"));
@@ -302,7 +284,6 @@ TEST_CASE("a path that could take more than the volume with it is refused, once,
   SUBCASE("the system's") { path = "/etc/cron.d"; }
   SUBCASE("the kubelet's") { path = "/var/lib/kubelet/pods"; }
   SUBCASE("around the kubelet's") { path = "/var/lib"; }
-  SUBCASE("trailing slash") { path = "/data/x/"; }
   SUBCASE("control character") { path = "/data/x\ny"; }
   // These end with the other volume, so they are looked at again soon.
   Duration again = Attempts::kResync;
