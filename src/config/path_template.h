@@ -15,10 +15,10 @@ struct Tree;
 
 /// A path, user, group or permission pattern of a StorageClass: Go's text/template over .PVName and
 /// .PVC (the claim's ObjectMeta), behaviour rule B4. Gives what Go gives, or an error. On purpose
-/// an error: a label or annotation that is missing (as Go's option missingkey=error), complex
+/// an error: printing a label or annotation that is missing (elsewhere it is empty), complex
 /// numbers, methods of times, printing whole structs, define/template/block, fields of ObjectMeta
-/// that are not kept (e.g. Generation), and functions whose result would depend on Unicode tables
-/// for characters beyond ASCII. Times print in UTC. Size and steps are bounded. Immutable;
+/// that are not kept (e.g. ManagedFields), and functions whose result would depend on Unicode
+/// tables for characters beyond ASCII. Times print in UTC. Size and steps are bounded. Immutable;
 /// thread-safe; cheap to copy.
 class PathTemplate {
  public:

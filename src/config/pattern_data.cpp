@@ -10,7 +10,7 @@ namespace lpp::config::pattern {
 namespace {
 
 /// Fields of ObjectMeta that we do not keep of a claim.
-constexpr std::array<std::string_view, 3> kNotKept = {"DeletionGracePeriodSeconds", "Generation",
+constexpr std::array<std::string_view, 2> kNotKept = {"DeletionGracePeriodSeconds",
                                                       "ManagedFields"};
 
 Value text(std::string_view value) { return Value::of_string(std::string(value)); }
@@ -29,6 +29,7 @@ Result<Value> meta_field(std::string_view name, const k8s::ObjectMeta& claim) {
   if (name == "SelfLink") return text("");
   if (name == "UID") return Value{.kind = Kind::kUid, .text = claim.uid};
   if (name == "ResourceVersion") return text(claim.resource_version);
+  if (name == "Generation") return Value{.kind = Kind::kInt64, .integer = claim.generation};
   if (name == "CreationTimestamp") return time(claim.creation_timestamp);
   if (name == "DeletionTimestamp") {
     return claim.deletion_timestamp.empty() ? Value{.kind = Kind::kNoTime}
@@ -62,11 +63,11 @@ Result<Value> field_of(const Value& receiver, std::string_view name, bool has_ar
   Result<Value> field = no_field(name, receiver.kind);
   switch (receiver.kind) {
     case Kind::kInvalid:
-      return invalid("nil data; no entry for key " + quote(name));
+      return receiver;
     case Kind::kMap: {
       if (has_arguments) return invalid(std::string(name) + " is not a method but has arguments");
       const std::string* value = k8s::find(*receiver.map, name);
-      if (value == nullptr) return invalid("map has no entry for key " + quote(name));
+      if (value == nullptr) return Value{.text = "map has no entry for key " + quote(name)};
       return text(*value);
     }
     case Kind::kData:

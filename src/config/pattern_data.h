@@ -8,7 +8,8 @@
 namespace lpp::config::pattern {
 
 /// A field of the pattern's data (.PVName, .PVC), of the claim's metadata, or an entry of its
-/// labels or annotations. kInvalid with Go's message. Pure.
+/// labels or annotations: one that is missing is a value that is missing(), which has no fields but
+/// missing ones. kInvalid with Go's message. Pure.
 Result<Value> field_of(const Value& receiver, std::string_view name, bool has_arguments,
                        std::string_view pv_name, const k8s::ObjectMeta& claim);
 

@@ -39,7 +39,14 @@ class Evaluator {
 
  private:
   [[noreturn]] void fail(const std::string& message) const {
-    throw Failure{node_->position, "at <" + to_string(*node_) + ">: " + message};
+    throw Failure{node_->position, here(message)};
+  }
+  std::string here(const std::string& message) const {
+    return "at <" + to_string(*node_) + ">: " + message;
+  }
+  /// What is missing counts as empty until it would be seen: that would be a mistake in a path.
+  static void refuse_missing(const Value& value) {
+    if (value.missing()) throw Failure{static_cast<std::size_t>(value.integer), value.text};
   }
   void at(const Node& node) {
     node_ = &node;
@@ -108,6 +115,7 @@ class Evaluator {
         if (over.kind == Kind::kNoTime) fail("range can't iterate over <nil>");
         return false;
       case Kind::kInt:
+      case Kind::kInt64:
       case Kind::kByte:
         if (node.pipe->declarations.size() > 1) {
           fail("can't use " + std::to_string(over.integer) +
@@ -246,7 +254,12 @@ class Evaluator {
       const bool last = i + 1 == names.size();
       auto next = field_of(value, names[i], last && has_arguments, pv_name_, claim_);
       if (!next.ok()) fail(next.error().message);
+      const bool missed_now = next->missing() && !value.missing();
       value = *std::move(next);
+      if (missed_now) {
+        value.text = here(value.text);
+        value.integer = static_cast<std::int64_t>(node_->position);
+      }
     }
     return value;
   }
@@ -273,6 +286,7 @@ class Evaluator {
     };
     for (const auto& word : words) arguments.push_back(argument(dot, *word, parameter()));
     if (last.has_value()) arguments.push_back(checked(*last, parameter()));
+    if (prints(name)) std::for_each(arguments.begin(), arguments.end(), refuse_missing);
     auto result = name == "call" ? no_call(words, arguments) : call_function(name, arguments);
     if (!result.ok()) {
       at(whole);
@@ -340,6 +354,7 @@ class Evaluator {
 
   void print(const Node& node, const Value& value) {
     at(node);
+    refuse_missing(value);
     if (!value.valid()) fail("there is no value to print");
     auto text = sprint(std::span(&value, 1));
     if (!text.ok()) fail(text.error().message);

@@ -8,8 +8,9 @@
 
 namespace lpp::config::pattern {
 
-/// Evaluates a template after Go's text/template (BSD-style licence) with the option
-/// missingkey=error. Throws Failure; its message contains the place as Go names it ("at <.X>: ").
+/// Evaluates a template after Go's text/template (BSD-style licence); where that prints
+/// "<no value>", it is an error. Throws Failure; its message contains the place as Go names it ("at
+/// <.X>: ").
 std::string evaluate(const Tree& tree, std::string_view pv_name, const k8s::ObjectMeta& claim);
 
 }  // namespace lpp::config::pattern

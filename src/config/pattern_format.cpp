@@ -131,7 +131,7 @@ class Formatter {
   std::optional<int> from_value() {
     if (next_ >= values_.size()) return std::nullopt;
     const Value& value = values_[next_++];
-    if (value.kind != Kind::kInt && value.kind != Kind::kByte) return std::nullopt;
+    if (!value.whole_number()) return std::nullopt;
     if (value.integer > kTooLarge || value.integer < -kTooLarge) return std::nullopt;
     return static_cast<int>(value.integer);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <string>
 
 #include "config/pattern_format.h"
@@ -27,6 +28,10 @@ constexpr std::array kFunctions = {
 
 std::string name_of(const Value& value) { return std::string(type_name(value.kind)); }
 
+bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool is_nil(const Value& value) {
   switch (value.kind) {
     case Kind::kInvalid:
@@ -50,6 +55,7 @@ Class class_of(const Value& value) {
     case Kind::kBool:
       return Class::kBool;
     case Kind::kInt:
+    case Kind::kInt64:
       return Class::kInt;
     case Kind::kByte:
       return Class::kUint;
@@ -144,7 +150,7 @@ Result<bool> compare(std::string_view name, const Value& a, const Value& b) {
 /// An index into a text or list; at most `limit`.
 Result<std::size_t> index_argument(const Value& index, std::size_t limit) {
   if (!index.valid()) return invalid("cannot index slice/array with nil");
-  if (index.kind != Kind::kInt && index.kind != Kind::kByte) {
+  if (!index.whole_number()) {
     return invalid("cannot index slice/array with type " + name_of(index));
   }
   if (index.integer < 0 || static_cast<std::uint64_t>(index.integer) > limit) {
@@ -316,6 +322,10 @@ const Signature* find_function(std::string_view name) {
   const auto* it = std::find_if(kFunctions.begin(), kFunctions.end(),
                                 [&](const Signature& function) { return function.name == name; });
   return it == kFunctions.end() ? nullptr : it;
+}
+
+bool prints(std::string_view name) {
+  return is_one_of(name, {"print", "println", "printf", "html", "js", "urlquery"});
 }
 
 Result<Value> call_function(std::string_view name, Arguments arguments) {

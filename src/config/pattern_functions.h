@@ -21,6 +21,9 @@ struct Signature {
 const Signature* find_function(std::string_view name);
 inline bool is_function(std::string_view name) { return find_function(name) != nullptr; }
 
+/// Whether the function's result holds the text of its arguments.
+bool prints(std::string_view name);
+
 /// Calls a function other than "and", "or" and "call" with arguments that fit its signature.
 /// kInvalid with Go's message. Pure.
 Result<Value> call_function(std::string_view name, std::span<const Value> arguments);

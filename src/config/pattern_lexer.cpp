@@ -3,6 +3,7 @@
 #include <map>
 
 #include "config/pattern_quote.h"
+#include "config/unicode_letters.h"
 
 namespace lpp::config::pattern {
 
@@ -68,6 +69,16 @@ class Lexer {
     if (peek() == kEnd || valid.find(input_[position_]) == std::string_view::npos) return false;
     ++position_;
     return true;
+  }
+  /// The character ahead if it can be part of a name, else its size 0.
+  std::size_t name_part() const {
+    const int c = peek();
+    if (c < 0x80) return is_alphanumeric(c) ? 1 : 0;
+    const Rune rune = decode_rune(rest());
+    return is_letter_or_digit(rune.value) ? rune.size : 0;
+  }
+  void accept_name() {
+    while (const std::size_t size = name_part()) position_ += size;
   }
   void accept_run(std::string_view valid) {
     while (accept(valid)) {
@@ -211,7 +222,9 @@ class Lexer {
       --position_;
       return number();
     }
-    if (is_alphanumeric(c)) return identifier();
+    --position_;
+    if (name_part() > 0) return identifier();
+    ++position_;
     if (c >= 0x20 && c < 0x7F) return emit(TokenType::kChar);
     bad_character("unrecognized character in action:", position_ - 1);
   }
@@ -233,7 +246,7 @@ class Lexer {
   }
 
   void identifier() {
-    while (is_alphanumeric(peek())) ++position_;
+    accept_name();
     if (!at_terminator()) return bad_character("bad character", position_);
     const std::string_view word = input_.substr(start_, position_ - start_);
     if (const auto it = keywords().find(word); it != keywords().end()) return emit(it->second);
@@ -244,7 +257,7 @@ class Lexer {
     if (at_terminator()) {
       return emit(type == TokenType::kVariable ? TokenType::kVariable : TokenType::kDot);
     }
-    while (is_alphanumeric(peek())) ++position_;
+    accept_name();
     if (!at_terminator()) return bad_character("bad character", position_);
     emit(type);
   }
@@ -307,11 +320,9 @@ class Lexer {
       accept_run("0123456789_");
     }
     accept("i");
-    if (is_alphanumeric(peek())) {
-      ++position_;
-      return false;
-    }
-    return true;
+    const std::size_t size = name_part();
+    position_ += size;
+    return size == 0;
   }
 
   const std::string_view input_;

@@ -77,6 +77,7 @@ void Printer::print(const Value& value, char32_t verb, const FormatSpec& spec) {
     case Kind::kBool:
       return print_bool(value, verb);
     case Kind::kInt:
+    case Kind::kInt64:
     case Kind::kByte:
       return print_integer(value, verb);
     case Kind::kFloat:

@@ -32,6 +32,8 @@ std::string_view type_name(Kind kind) {
       return "bool";
     case Kind::kInt:
       return "int";
+    case Kind::kInt64:
+      return "int64";
     case Kind::kByte:
       return "uint8";
     case Kind::kFloat:
@@ -67,6 +69,7 @@ bool is_true(const Value& value) {
       return false;
     case Kind::kBool:
     case Kind::kInt:
+    case Kind::kInt64:
     case Kind::kByte:
       return value.integer != 0;
     case Kind::kFloat:

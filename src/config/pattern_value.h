@@ -12,9 +12,10 @@ namespace lpp::config::pattern {
 
 /// The types that values can have in a pattern; Go's name in the comment.
 enum class Kind {
-  kInvalid,  // nil
+  kInvalid,  // nil; with a text, a label or annotation that is missing
   kBool,     // bool
   kInt,      // int
+  kInt64,    // int64
   kByte,     // uint8: a byte of a string
   kFloat,    // float64
   kString,   // string
@@ -32,9 +33,9 @@ enum class Kind {
 /// A value in the evaluation of a pattern. A plain value; maps and metadata belong to the claim.
 struct Value {
   Kind kind = Kind::kInvalid;
-  std::int64_t integer = 0;  // kBool (0 or 1), kInt, kByte
+  std::int64_t integer = 0;  // kBool (0 or 1), kInt, kInt64, kByte; kInvalid: the place of `text`
   double real = 0;
-  std::string text{};  // kString, kUid, kTime
+  std::string text{};  // kString, kUid, kTime; kInvalid: what is missing, to say when it is printed
   const k8s::StringMap* map = nullptr;
   std::vector<std::string> list{};
   std::span<const k8s::OwnerReference> owners{};  // kOwners; the one of kOwner
@@ -50,6 +51,10 @@ struct Value {
     return {.kind = Kind::kOwners, .owners = owners};
   }
   bool valid() const { return kind != Kind::kInvalid; }
+  bool missing() const { return !valid() && !text.empty(); }
+  bool whole_number() const {
+    return kind == Kind::kInt || kind == Kind::kInt64 || kind == Kind::kByte;
+  }
   bool textual() const { return kind == Kind::kString || kind == Kind::kUid; }
 
   // Of lists: text, []string or owners. Element and part are in bounds.

@@ -161,6 +161,7 @@ constexpr std::array kMetaFields =
                               {"namespace", 3},
                               {"uid", 5},
                               {"resourceVersion", 6},
+                              {"generation", 7, kInteger},
                               {"creationTimestamp", 8, kTime},
                               {"deletionTimestamp", 9, kTime},
                               {"labels", 11, kTextMap},
@@ -258,6 +259,7 @@ ObjectMeta decode_meta(const Fields& root) {
   meta.uid = fields.text("uid");
   meta.resource_version = fields.text("resourceVersion");
   meta.generate_name = fields.text("generateName");
+  meta.generation = fields.integer("generation");
   meta.creation_timestamp = fields.text("creationTimestamp");
   meta.deletion_timestamp = fields.text("deletionTimestamp");
   meta.labels = fields.map("labels");

@@ -35,6 +35,7 @@ struct ObjectMeta {
   std::string uid{};
   std::string resource_version{};
   std::string generate_name{};
+  int generation = 0;
   std::string creation_timestamp{};
   std::string deletion_timestamp{};  // "" = not being deleted
   StringMap labels{};

@@ -37,6 +37,17 @@ std::string shown(std::string_view path) {
 
 }  // namespace
 
+bool has_control_character(std::string_view text) {
+  // In UTF-8, U+0080 to U+009F are 0xC2 and a byte of that range.
+  bool after_c2 = false;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < ' ' || byte == 0x7f || (after_c2 && byte >= 0x80 && byte < 0xa0)) return true;
+    after_c2 = byte == 0xc2;
+  }
+  return false;
+}
+
 Result<void> check_volume_path(std::string_view path) {
   const auto refuse = [&](std::string_view why) {
     return invalid("path " + shown(path) + " " + std::string(why));
@@ -50,11 +61,7 @@ Result<void> check_volume_path(std::string_view path) {
     if (component.size() > kNameMax) {
       return refuse("has a component longer than 255 bytes, which no file system accepts");
     }
-    for (const char c : component) {
-      if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
-        return refuse("has a control character");
-      }
-    }
+    if (has_control_character(component)) return refuse("has a control character");
   }
   if (components.size() < 2) return refuse("lies directly under the root directory");
   return {};

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "config/path_template.h"
 #include "provisioner/names.h"
+#include "provisioner/path_safety.h"
 
 namespace lpp::provisioner {
 
@@ -37,6 +38,28 @@ Result<std::string> render(const std::string& pattern, std::string_view name,
 bool is_true(const std::string* text) {
   constexpr std::array<std::string_view, 6> kTrue{"1", "t", "T", "TRUE", "true", "True"};
   return text != nullptr && std::find(kTrue.begin(), kTrue.end(), *text) != kTrue.end();
+}
+
+/// Without the characters around it that Unicode calls white space, as Go's strings.TrimSpace.
+std::string_view trim_blanks(std::string_view text) {
+  constexpr std::array<std::string_view, 25> kBlanks{
+      "\t",     "\n",     "\v",     "\f",     "\r",     " ",      "\u0085", "\u00a0", "\u1680",
+      "\u2000", "\u2001", "\u2002", "\u2003", "\u2004", "\u2005", "\u2006", "\u2007", "\u2008",
+      "\u2009", "\u200a", "\u2028", "\u2029", "\u202f", "\u205f", "\u3000"};
+  for (bool found = true; found;) {
+    found = false;
+    for (const std::string_view blank : kBlanks) {
+      if (text.starts_with(blank)) {
+        text.remove_prefix(blank.size());
+        found = true;
+      }
+      if (text.ends_with(blank)) {
+        text.remove_suffix(blank.size());
+        found = true;
+      }
+    }
+  }
+  return text;
 }
 
 bool is_number(std::string_view text, std::string_view digits) {
@@ -106,10 +129,7 @@ std::variant<std::string, Refusal> folder_from(std::string rendered, bool unsafe
     if (component == "." || component == "..") {
       return refuse("which has the component \"" + std::string(component) + "\"");
     }
-    if (std::any_of(component.begin(), component.end(),
-                    [](char c) { return static_cast<unsigned char>(c) < ' ' || c == 0x7f; })) {
-      return refuse("which has a control character");
-    }
+    if (has_control_character(component)) return refuse("which has a control character");
   }
   const std::string own = claim.meta.ns + "/" + claim.meta.name;
   if (!unsafe_allowed && !is_at_or_below(folder, own)) {
@@ -153,7 +173,7 @@ std::variant<Rendered, Refusal> render_patterns(const k8s::PersistentVolumeClaim
     if (pattern == nullptr) continue;
     auto rendered = render(*pattern, owner.pattern, claim, volume_name);
     if (!rendered.ok()) return Refusal{.message = rendered.error().message};
-    owner.target = std::string(trim(*rendered));
+    owner.target = std::string(trim_blanks(*rendered));
     if (!owner.target.empty() && !owner.valid(owner.target)) {
       return Refusal{.message = std::string(owner.pattern) + " gives \"" + owner.target +
                                 "\", which is not " + std::string(owner.wanted)};

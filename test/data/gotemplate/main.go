@@ -40,6 +40,7 @@ func data() map[string]config.PatternData {
 				Namespace:         "team-a",
 				UID:               "0b5d4f0c-1111-2222-3333-444455556666",
 				ResourceVersion:   "123",
+				Generation:        7,
 				CreationTimestamp: created,
 				Labels: map[string]string{
 					"app": "web", "tier": "front end", "zone": "z1", "example.com/zone": "z2", "empty": "",
@@ -61,18 +62,25 @@ func data() map[string]config.PatternData {
 
 var place = regexp.MustCompile(`^template: p:(\d+(?::\d+)?): (?s:(.*))$`)
 
+// What Go prints for a label or annotation that is missing.
+var noValue = regexp.MustCompile(`no.value|<nil>`)
+
 func run(name string, d config.PatternData, c pattern) result {
 	r := result{Data: name, Pattern: c.text, Refused: c.refused}
 	if c.refused {
 		return r
 	}
 	var out bytes.Buffer
-	t, err := template.New("p").Option("missingkey=error").Parse(c.text)
+	t, err := template.New("p").Parse(c.text)
 	if err == nil {
 		err = t.Execute(&out, d)
 	}
 	if err == nil {
 		text := out.String()
+		if noValue.MatchString(text) && t.Option("missingkey=error").Execute(&out, d) != nil {
+			r.Refused = true
+			return r
+		}
 		if !utf8.ValidString(text) {
 			log.Fatalf("%s: result is not UTF-8", c.text)
 		}

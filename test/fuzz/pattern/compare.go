@@ -30,6 +30,8 @@ func (b *bounded) Write(p []byte) (int, error) {
 type goAnswer struct {
 	output string
 	err    error
+	// Whether a label or annotation that is missing was read.
+	missing bool
 }
 
 func goResult(pattern string, data config.PatternData) (result goAnswer) {
@@ -38,7 +40,7 @@ func goResult(pattern string, data config.PatternData) (result goAnswer) {
 			result = goAnswer{err: fmt.Errorf("panic: %v", r)}
 		}
 	}()
-	t, err := template.New("p").Option("missingkey=error").Parse(pattern)
+	t, err := template.New("p").Parse(pattern)
 	if err != nil {
 		return goAnswer{err: err}
 	}
@@ -46,15 +48,15 @@ func goResult(pattern string, data config.PatternData) (result goAnswer) {
 	if err := t.Execute(&out, data); err != nil {
 		return goAnswer{err: err}
 	}
-	return goAnswer{output: out.String()}
+	missing := t.Option("missingkey=error").Execute(&bounded{}, data) != nil
+	return goAnswer{output: out.String(), missing: missing}
 }
 
 // What we refuse on purpose where Go gives a result: complex numbers, whole structs, fields that are
-// not kept, methods and comparisons of times, the printing of what is not ASCII by %q and js, and
-// letters of identifiers that are not ASCII.
+// not kept, methods and comparisons of times, the printing of what is not ASCII by %q and js, and of
+// labels and annotations that are missing.
 var refusals = regexp.MustCompile(`not supported|not available in patterns|longer than 64 KiB|too many steps|` +
-	`nested too deep|there is no value to print|nil is not a command|cannot be compared|` +
-	`(bad|unrecognized) character[^U]* U\+(00[89A-F]|0[1-9A-F]|[1-9A-F])`)
+	`nested too deep|there is no value to print|map has no entry for key|nil is not a command|cannot be compared`)
 
 // Where both say no, Go's text may hold whole structs, or where the action began, which ours does not.
 var alike = regexp.MustCompile(` in action started at p:\d+| started at p:\d+|non-comparable type (?s:.*)|` +
@@ -87,7 +89,8 @@ func compare(theirs goAnswer, ourOutput, ourError string) (string, string) {
 	}
 	if theirs.err == nil {
 		// The path or name would be refused later in any case.
-		if refusals.MatchString(ourError) || !utf8.ValidString(theirs.output) {
+		unasked := strings.Contains(ourError, "map has no entry for key") && !theirs.missing
+		if refusals.MatchString(ourError) && !unasked || !utf8.ValidString(theirs.output) {
 			return "", ""
 		}
 		return "our error only: " + kindOf(ourError), fmt.Sprintf("Go   %q\n  ours %s", theirs.output, ourError)

@@ -49,6 +49,7 @@ func randomClaim(r *rand.Rand) claim {
 		Namespace:       pick(r, "team-a", "b"),
 		UID:             types.UID(pick(r, "0b5d4f0c-1111", "u")),
 		ResourceVersion: pick(r, "1", "123"),
+		Generation:      int64(r.Intn(3)),
 		Labels:          randomMap(r),
 		Annotations:     randomMap(r),
 	}
@@ -72,6 +73,9 @@ func randomClaim(r *rand.Rand) claim {
 		"name": meta.Name, "namespace": meta.Namespace, "uid": meta.UID,
 		"resourceVersion":   meta.ResourceVersion,
 		"creationTimestamp": meta.CreationTimestamp.Format(time.RFC3339),
+	}
+	if meta.Generation != 0 {
+		metadata["generation"] = meta.Generation
 	}
 	if meta.GenerateName != "" {
 		metadata["generateName"] = meta.GenerateName
@@ -124,7 +128,7 @@ var tokens = []string{
 	"0", "1", "-", "+", "_", "e", "x", "0x", "1.5", ".PVC", ".Labels", ".Name", "index ", "slice ", "printf ",
 	"print ", "len ", "eq ", "and ", "or ", "not ", "html ", "js ", "urlquery ", "call ", "%v", "%q", "%d",
 	"%x", "%5s", "%-5d", "%+v", "%#v", "%[1]s", "%*d", "%T", "%t", "%c", "%U", "%", "\xff", "é", "☃", "\x00",
-	"\r", "else if ", "else with ", "{{end}}", "{{else}}", "{{/* c */}}", "template ", "define ", "block ",
+	"\r", "else if ", "else with ", "$größe", "$名1", "\u0663", "{{end}}", "{{else}}", "{{/* c */}}", "template ", "define ", "block ",
 }
 
 func mutate(r *rand.Rand, pattern string, corpus []string) string {
@@ -198,7 +202,7 @@ func (g *grammar) item(depth int) string {
 	case 1, 2:
 		return g.action(g.pipeline(depth))
 	case 3:
-		name := pick(g.r, "$x", "$y", "$long_1")
+		name := pick(g.r, "$x", "$y", "$long_1", "$größe", "$名1")
 		text := g.action(name + pick(g.r, " := ", ":=") + g.pipeline(depth))
 		g.variables = append(g.variables, name)
 		return text
@@ -322,7 +326,7 @@ func (g *grammar) operand(depth int) string {
 	case 0, 1, 2:
 		return pick(g.r, ".PVC.Name", ".PVName", ".PVC.Namespace", ".PVC.UID", ".PVC.Labels", ".PVC.Annotations",
 			".PVC.Finalizers", ".PVC.CreationTimestamp", ".PVC.DeletionTimestamp", ".PVC.GenerateName",
-			".PVC.ResourceVersion", ".PVC.SelfLink", ".PVC.OwnerReferences", ".PVC.Nothing", ".PVC", ".")
+			".PVC.ResourceVersion", ".PVC.SelfLink", ".PVC.OwnerReferences", ".PVC.Nothing", ".PVC.Generation", ".PVC", ".")
 	case 3:
 		return pick(g.r, ".PVC.Labels.", ".PVC.Annotations.", "$.PVC.Labels.") + pick(g.r, "app", "tier", "zone", "empty", "owner", "missing")
 	case 4:

@@ -30,6 +30,7 @@ k8s::ObjectMeta claim(const std::string& name) {
   meta.ns = "team-a";
   meta.uid = "0b5d4f0c-1111-2222-3333-444455556666";
   meta.resource_version = "123";
+  meta.generation = 7;
   meta.labels = {{"app", "web"},
                  {"tier", "front end"},
                  {"zone", "z1"},

@@ -82,7 +82,10 @@ TEST_CASE("a class may opt out of the claim's own folder, but not out of the bas
     CHECK(refusal(with(pattern, "true")).find("leads to or above the base path") !=
           std::string::npos);
   }
-  CHECK(refusal(with("a\nb", "true")).find("control character") != std::string::npos);
+  for (const char* text : {"a\nb", "a\x7f", "\u0080", "a/b\u0085c", "\u009f"}) {
+    CHECK(refusal(with(text, "true")).find("control character") != std::string::npos);
+  }
+  CHECK(folder(with("\u00a0\u0142\u2028", "true")) == "\u00a0\u0142\u2028");
   CHECK(refusal(with("shared", "yes")).find("must begin with") != std::string::npos);
   CHECK(folder(render(storage_class()
                           .parameter("pathPattern", "shared")
@@ -97,6 +100,43 @@ TEST_CASE("a missing label or a broken pattern is a refusal that points at the p
             .find("function \"trim\" not defined") != std::string::npos);
   CHECK(refusal(render(storage_class().parameter("permPattern", "{{.PVC.Labels.none}}")))
             .find("permPattern") != std::string::npos);
+}
+
+TEST_CASE("a class with optional labels works for claims without them, in all four patterns") {
+  const char* const optional = "{{if .PVC.Labels.none}}x{{else}}%{{end}}";
+  const auto with = [&](const std::string& otherwise) {
+    std::string pattern = optional;
+    return pattern.replace(pattern.find('%'), 1, otherwise);
+  };
+  const auto result = render(
+      storage_class()
+          .parameter("pathPattern",
+                     "{{.PVC.Namespace}}/{{.PVC.Name}}/{{or .PVC.Labels.none .PVC.Annotations.none "
+                     "\"d\"}}")
+          .parameter("userPattern", with("1000"))
+          .parameter("groupPattern", "{{with .PVC.Annotations.none}}{{.}}{{else}}2000{{end}}")
+          .parameter("permPattern", "{{if eq .PVC.Labels.none \"x\"}}0700{{else}}0750{{end}}"));
+  CHECK(folder(result) == "default/data/d");
+  CHECK(std::get<Rendered>(result).user == "1000");
+  CHECK(std::get<Rendered>(result).group == "2000");
+  CHECK(std::get<Rendered>(result).perm == "0750");
+}
+
+TEST_CASE("user, group and mode lose every blank around them that Unicode knows") {
+  for (const char* blank : {"\t", "\v", "\u0085", "\u00a0", "\u1680", "\u2003", "\u2029", "\u3000",
+                            " \u00a0\n\u3000 "}) {
+    const std::string around(blank);
+    const auto result = render(storage_class()
+                                   .parameter("userPattern", around + "1000" + around)
+                                   .parameter("permPattern", around));
+    CHECK(std::get<Rendered>(result).user == "1000");
+    CHECK(std::get<Rendered>(result).perm.empty());
+  }
+  // These are no blanks.
+  for (const char* other : {"\u200b1000", "1000\ufeff"}) {
+    CHECK(refusal(render(storage_class().parameter("userPattern", other)))
+              .find("userPattern gives") != std::string::npos);
+  }
 }
 
 TEST_CASE("user, group and mode are taken from parameters or annotations, trimmed and checked") {

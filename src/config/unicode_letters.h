@@ -1,0 +1,8 @@
+#pragma once
+
+namespace lpp::config::pattern {
+
+/// Whether Go takes a character beyond ASCII for a letter or a digit. Pure.
+bool is_letter_or_digit(char32_t rune);
+
+}  // namespace lpp::config::pattern
