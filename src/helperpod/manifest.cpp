@@ -128,8 +128,8 @@ Result<std::string> add_data(json& spec, json& container, const std::string& fol
       .push_back({{"name", kDataVolume},
                   {"hostPath", {{"path", host_path}, {"type", "DirectoryOrCreate"}}}});
   json& mounts = list(container, "volumeMounts");
-  if (const json* mount = find_named(mounts, "name", kDataVolume); mount != nullptr) {
-    std::string seen = mount->value("mountPath", "");
+  json* const mount = find_named(mounts, "name", kDataVolume);
+  if (std::string seen = mount == nullptr ? "" : mount->value("mountPath", ""); !seen.empty()) {
     while (seen.size() > 1 && seen.back() == '/') seen.pop_back();
     if (seen.size() < 2 || seen.front() != '/') {
       return invalid(
@@ -146,7 +146,11 @@ Result<std::string> add_data(json& spec, json& container, const std::string& fol
     return invalid("helper pod template: its volumeMount at " + mount_path +
                    " is in the way of the volume's folder");
   }
-  mounts.push_back({{"name", kDataVolume}, {"mountPath", mount_path}});
+  if (mount != nullptr) {
+    (*mount)["mountPath"] = mount_path;  // it says something else, such as mountPropagation
+  } else {
+    mounts.push_back({{"name", kDataVolume}, {"mountPath", mount_path}});
+  }
   return hidden ? mount_path : folder;
 }
 

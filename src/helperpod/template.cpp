@@ -130,7 +130,8 @@ class Rules {
       if (path == "/local-path-base") {
         error(place + ".mountPath: /local-path-base is where the provisioner mounts base folders");
       }
-      if (mount.value("name", "") == "data" && (path.size() < 2 || path.front() != '/')) {
+      const bool usable = path.empty() || (path.size() > 1 && path.front() == '/');
+      if (mount.value("name", "") == "data" && !usable) {
         error(place + ".mountPath must be absolute and not the root folder, is " + shown(path));
       }
     }

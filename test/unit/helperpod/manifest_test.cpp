@@ -332,6 +332,23 @@ spec:
         as_json(R"({"name": "sidecar", "image": "x", "command": ["side"], "args": ["car"]})"));
 }
 
+TEST_CASE("a mount of the data or the scripts that does not say where gets its place") {
+  for (const char* where : {"", ", mountPath: ''", ", mountPath: null"}) {
+    CAPTURE(where);
+    const auto mount = [&](const std::string& name) {
+      return "{name: " + name + where + ", mountPropagation: HostToContainer}";
+    };
+    const auto pod_template = load(
+        "spec: {containers: [{volumeMounts: [" + mount("data") + ", " + mount("script") + "]}]}",
+        true);
+    const json pod = build(pod_template, create(), settings());
+    CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/pvc-1_default_data");
+    CHECK(pod["spec"]["containers"][0]["volumeMounts"] == as_json(R"([
+      {"name": "data", "mountPath": "/opt/lp/", "mountPropagation": "HostToContainer"},
+      {"name": "script", "mountPath": "/script", "mountPropagation": "HostToContainer"}])"));
+  }
+}
+
 TEST_CASE("a mount of the template in the way of the data is an error") {
   for (const char* path : {"/opt/lp", "/opt/lp/"}) {
     const auto pod_template = load(

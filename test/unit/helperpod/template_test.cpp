@@ -396,7 +396,7 @@ TEST_CASE("an unsafe template may not take what the provisioner adds") {
                  "spec.containers[0].volumeMounts[0].mountPath: /script is where"));
   CHECK(contains(error_of(container_with("volumeMounts: [{name: data, mountPath: /}]"), true),
                  "spec.containers[0].volumeMounts[0].mountPath must be absolute"));
-  CHECK(contains(error_of(container_with("volumeMounts: [{name: data}]"), true),
+  CHECK(contains(error_of(container_with("volumeMounts: [{name: data, mountPath: x}]"), true),
                  "spec.containers[0].volumeMounts[0].mountPath must be absolute"));
   CHECK(contains(error_of("spec: {containers: [{name: a}, {name: a}]}", true),
                  "spec.containers[1].name \"a\" is given twice"));
