@@ -219,8 +219,7 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, const G
   if (!global.ok()) return misplaced_or_unknown(program, all.first(command), global.error());
   if (command == all.size()) {
     if (global->asked_for("version")) return print_version();
-    if (global->asked_for("help")) return print(program_help(all_commands(), program));
-    return program_error(program, "there is no command; the daemon's is `start`");
+    return print(program_help(all_commands(), program));
   }
   const auto rest = all.subspan(command + 1);
   if (const Command* const found = find_command(all_commands(), all[command])) {

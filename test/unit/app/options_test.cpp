@@ -302,9 +302,14 @@ TEST_CASE("a flag of start before the command is refused with its right place") 
   check_refused({"--config", "x.json", "start"}, {}, "local-path-provisioner start --config");
 }
 
-TEST_CASE("a missing or unknown command is refused with usage") {
-  check_refused({}, {}, "there is no command");
-  check_refused({"--debug"}, {}, "there is no command");
+TEST_CASE("without a command the help is printed") {
+  for (const Arguments& arguments : {Arguments{}, Arguments{"--debug"}}) {
+    CHECK(text(arguments).exit_code == 0);
+    CHECK(text(arguments).text == text({"--help"}).text);
+  }
+}
+
+TEST_CASE("an unknown command is refused with usage") {
   check_refused({"stat"}, {}, "there is no command stat; did you mean start?");
   check_refused({"help", "nothing"}, {}, "there is no command nothing");
   check_refused({""}, {}, "there is no command \"\"");
