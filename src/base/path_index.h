@@ -53,7 +53,7 @@ class PathIndex {
     const std::string inside = path == "/" ? "/" : std::string(path) + '/';
     for (auto it = items_.lower_bound(inside);
          it != items_.end() && (*it)->path.starts_with(inside); ++it) {
-      if (is_match(*it)) return *it;
+      if ((*it)->path != path && is_match(*it)) return *it;  // the root's has been asked about
     }
     return nullptr;
   }

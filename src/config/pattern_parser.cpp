@@ -251,15 +251,9 @@ class Parser {
       if (context != "range" || pipe.declarations.size() >= 2) {
         fail("too many declarations in " + context, variable.position);
       }
-      const Token& second = peek_non_space();
-      const TokenType type = second.type;
+      const TokenType type = peek_non_space().type;
       if (type != TokenType::kVariable && type != TokenType::kRightDelim &&
           type != TokenType::kRightParen) {
-        // A letter that Go allows in a name and we do not: say so.
-        const bool letter = std::any_of(second.text.begin(), second.text.end(), [](char c) {
-          return static_cast<unsigned char>(c) >= 0x80;
-        });
-        if (type == TokenType::kError && letter) fail(second.text, second.position);
         fail("range can only initialize variables", peek().position);
       }
     }

@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <random>
 #include <vector>
 
@@ -101,6 +102,12 @@ TEST_CASE("a path index finds what a look at every item finds") {
       CAPTURE(wanted);
       REQUIRE((found != nullptr) == there);
       if (found) CHECK((overlaps(found->path, wanted) && found->number == number));
+      const auto every = index.all_overlapping(wanted);
+      CHECK(std::all_of(every.begin(), every.end(),
+                        [&](const auto& item) { return overlaps(item->path, wanted); }));
+      CHECK(static_cast<std::ptrdiff_t>(every.size()) ==
+            std::count_if(all.begin(), all.end(),
+                          [&](const auto& item) { return overlaps(item->path, wanted); }));
     }
   }
 }

@@ -130,6 +130,8 @@ TEST_CASE("a volume is decoded with its source, claim and affinity") {
   CHECK(v.claim_uid == "uid-c");
   CHECK(v.capacity == "1Gi");
   CHECK(v.reclaim_policy == "Delete");
+  CHECK(v.volume_mode.empty());
+  CHECK(volume("pv").set("/spec/volumeMode", "Block").build().volume_mode == "Block");
   CHECK(v.phase == "Bound");
   CHECK(v.source == VolumeSource::kHostPath);
   CHECK(v.path == "/data/x");
@@ -148,6 +150,29 @@ TEST_CASE("a volume is decoded with its source, claim and affinity") {
   CHECK(local.node_affinity[0].match_fields[0].key == "metadata.name");
 
   CHECK(volume("pv").unset("/spec", "hostPath").build().source == VolumeSource::kOther);
+}
+
+TEST_CASE("a volume's path is kept in one spelling, and as it is where it leads back") {
+  for (const auto& [written, kept] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"/base//x/./y/", "/base/x/y"},
+                                                                  {"//base/./x//", "/base/x"},
+                                                                  {"/./", "/"},
+                                                                  {"/", "/"},
+                                                                  {"", ""},
+                                                                  {"./x/", "x"},
+                                                                  {".", ""},
+                                                                  {"/a/.../.x", "/a/.../.x"},
+                                                                  {"/a/../b//c", "/a/../b//c"},
+                                                                  {"/a/..", "/a/.."}}) {
+    CAPTURE(written);
+    CHECK(volume("pv").host_path(written).build().path == kept);
+    CHECK(volume("pv").local(written).build().path == kept);
+  }
+}
+
+TEST_CASE("a claim's generation is a number") {
+  CHECK(claim("a").build().meta.generation == 0);
+  CHECK(claim("a").set("/metadata/generation", 3).build().meta.generation == 3);
 }
 
 TEST_CASE("a class knows whether it waits for the first consumer") {

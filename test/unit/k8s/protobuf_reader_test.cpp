@@ -61,6 +61,7 @@ Message meta(const std::string& name) {
       .text(3, "ns")
       .text(5, "uid")
       .text(6, "17")
+      .integer(7, 3)
       .message(8, Message().integer(1, 1763457316).integer(2, 0))
       .entry(11, "app", "x")
       .entry(12, "a", "1")
@@ -93,13 +94,14 @@ Message volume(const std::string& name) {
 
 const json kVolume = json::parse(R"({
   "metadata": {"name": "v", "generateName": "", "namespace": "ns", "uid": "uid",
-    "resourceVersion": "17", "creationTimestamp": "2025-11-18T09:15:16Z", "labels": {"app": "x"},
+    "resourceVersion": "17", "generation": 3, "creationTimestamp": "2025-11-18T09:15:16Z", "labels": {"app": "x"},
     "annotations": {"a": "1", "b": ""}, "finalizers": ["one/f", "two/f"],
     "ownerReferences": [{"kind": "K", "name": "o", "uid": "u", "apiVersion": "v1"}]},
   "spec": {"capacity": {"storage": "2Gi"}, "hostPath": {"path": "/p"},
     "accessModes": ["ReadWriteOnce", "ReadOnlyMany"],
     "claimRef": {"namespace": "ns", "name": "c", "uid": "cu"},
     "persistentVolumeReclaimPolicy": "Delete", "storageClassName": "local-path",
+    "volumeMode": "Filesystem",
     "nodeAffinity": {"required": {"nodeSelectorTerms": [{
       "matchExpressions": [{"key": "k", "operator": "In", "values": ["v", "w"]}],
       "matchFields": [{"key": "k", "operator": "In", "values": ["v", "w"]}]}]}}},
