@@ -110,12 +110,8 @@ class App::Impl {
         elector_(std::make_unique<k8s::LeaderElector>(
             client_, clock_, elector_options(),
             k8s::LeaderElector::Callbacks{
-                .started_leading =
-                    [this] {
-                      log::info("leading identity={}", identity_);
-                      controller_.start_working();
-                    },
-                .stopped_leading = [this] { stop_working(); },
+                .started_leading = [this] { begin_term(); },
+                .stopped_leading = [this] { end_term(); },
                 .new_leader =
                     [](const std::string& holder) { log::info("leader is {}", holder); }})),
         subjects_(make_subjects(std::move(api_host))),
@@ -134,7 +130,12 @@ class App::Impl {
   }
   helperpod::HelperPodRunner::Current current() const;
   k8s::LeaderElectorOptions elector_options() const;
+  template <typename Use>
+  void for_each_cache(const Use& use);
   bool wait_for_sync();
+  void begin_term();
+  void end_term();
+  bool catch_up(TimePoint since, const std::stop_token& ended);
   void stop_working();
 
   const Options options_;
@@ -162,6 +163,7 @@ class App::Impl {
   provisioner::World world_;
   provisioner::Controller controller_;
   std::unique_ptr<k8s::LeaderElector> elector_;
+  std::jthread term_;  // begins the work, and ends with that
   const Subjects subjects_;
   const Metrics metrics_;
   std::unique_ptr<HealthServer> health_;
@@ -198,6 +200,7 @@ void App::Impl::work() {
     elector_->run(stop_);  // releases the lease when the work has ended
     return;
   }
+  // Nobody led before: what the caches were filled with at the start is good enough.
   controller_.start_working();
   clock_.sleep_until(TimePoint::max(), stop_);
   stop_working();
@@ -222,6 +225,51 @@ void App::Impl::shut_down() {
   pods_.join();
   config_map_.join();
   if (health_) health_->stop();
+}
+
+/// What leaders' decisions are made from.
+template <typename Use>
+void App::Impl::for_each_cache(const Use& use) {
+  use(claims_);
+  use(volumes_);
+  use(classes_);
+  use(nodes_);
+  use(pods_);
+}
+
+/// Called with the lease in hand. The work waits for the caches, the lease's renewal does not.
+void App::Impl::begin_term() {
+  term_ = std::jthread([this, since = clock_.now()](const std::stop_token& ended) {
+    set_thread_name("term");
+    if (!catch_up(since, ended)) return;
+    log::info("leading identity={}", identity_);
+    controller_.start_working();
+  });
+}
+
+void App::Impl::end_term() {
+  term_.request_stop();
+  if (term_.joinable()) term_.join();
+  stop_working();
+}
+
+/// A watch may be behind by any time: what the last leader did to the end may be missing in the
+/// caches, and nothing in them tells. A consistent list made after the lease was taken has it all.
+bool App::Impl::catch_up(TimePoint since, const std::stop_token& ended) {
+  constexpr std::chrono::milliseconds kStep{2};
+  for_each_cache([&](auto& cache) { cache.list_since(since); });
+  const auto done = [&] {
+    bool all = true;
+    for_each_cache([&](const auto& cache) { all = all && cache.listed_since(since); });
+    return all;
+  };
+  while (!done()) {
+    if (!clock_.sleep_for(kStep, ended)) return false;
+  }
+  const auto took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock_.now() - since).count();
+  log::info("caches are as new as the lease, after {} ms", took);
+  return true;
 }
 
 /// Ends the leader's work. When the process stops, steps that hang in a call are cut short after a

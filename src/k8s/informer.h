@@ -59,6 +59,11 @@ class Informer final : private ReflectorSink {
   const Store<T>& store() const { return store_; }
   /// True once the first list was delivered in full; stays true.
   bool has_synced() const { return synced_.load(std::memory_order_acquire); }
+  /// Sees to it that the store gets everything that had been written by `since`, through a list
+  /// unless one has begun since then. Returns at once.
+  void list_since(TimePoint since) { reflector_.list_since(since); }
+  /// True once the store has it.
+  bool listed_since(TimePoint since) const { return reflector_.listed_since(since); }
   const ReflectorStats& stats() const { return reflector_.stats(); }
 
  private:

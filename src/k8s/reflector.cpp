@@ -38,6 +38,23 @@ Error bad_frame(std::string_view why, std::string_view bytes) {
       .reason = std::string(kFrameReason)};
 }
 
+/// A token that either of two others triggers.
+class EitherStop {
+ public:
+  EitherStop(const std::stop_token& a, const std::stop_token& b)
+      : on_a_(a, Forward{source_}), on_b_(b, Forward{source_}) {}
+  std::stop_token token() const { return source_.get_token(); }
+
+ private:
+  struct Forward {
+    std::stop_source& source;
+    void operator()() const { source.request_stop(); }
+  };
+  std::stop_source source_;
+  const std::stop_callback<Forward> on_a_;
+  const std::stop_callback<Forward> on_b_;
+};
+
 /// An ERROR frame carries a Status under HTTP status 200 (rule C4.4).
 Error error_from_status(const json& status) {
   int code = 500;
@@ -58,8 +75,25 @@ Reflector::Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, 
 void Reflector::run(const std::stop_token& stop) {
   while (!stop.stop_requested() && !client_.options().stop.stop_requested()) {
     const Duration wait = step(stop);
-    if (wait > Duration::zero() && !clock_.sleep_for(wait, stop)) return;
+    if (wait > Duration::zero()) clock_.sleep_for(wait, EitherStop(stop, wake_token()).token());
   }
+}
+
+void Reflector::list_since(TimePoint since) {
+  std::stop_source wake;
+  {
+    MutexLock lock(mutex_);
+    if (began_ >= since) return;
+    wanted_ = std::max(wanted_, since);
+    wake = wake_;
+  }
+  // Outside of the lock: it runs callbacks.
+  wake.request_stop();
+}
+
+std::stop_token Reflector::wake_token() {
+  MutexLock lock(mutex_);
+  return wake_.get_token();
 }
 
 void Reflector::enter_sink() {
@@ -75,14 +109,22 @@ void Reflector::leave_sink() {
 
 Duration Reflector::step(const std::stop_token& stop) {
   stats_.last_progress.store(clock_.now(), std::memory_order_relaxed);
+  const std::stop_token wake = begin_step();
   switch (state_) {
     case State::kEmpty:
     case State::kListing:
-      return list_page(stop);
+      return list_page(stop, wake);
     case State::kListed:
-      return watch(stop);
+      return watch(stop, wake);
   }
   return Duration::zero();
+}
+
+std::stop_token Reflector::begin_step() {
+  MutexLock lock(mutex_);
+  if (wake_.stop_requested()) wake_ = std::stop_source();
+  if (began_ < wanted_) state_ = State::kEmpty;
+  return wake_.get_token();
 }
 
 Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
@@ -96,12 +138,9 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
                             .projection = options_.projection};
 
   // Our stop ends the request too, not only the client's.
-  std::stop_source either;
-  const auto forward = [&either] { either.request_stop(); };
-  const std::stop_callback on_stop(stop, forward);
-  const std::stop_callback on_client_stop(client_.options().stop, forward);
+  const EitherStop either(stop, client_.options().stop);
   ApiClient::Options client_options = client_.options();
-  client_options.stop = either.get_token();
+  client_options.stop = either.token();
   return client_.with(std::move(client_options))
       .list_each(options_.resource, options_.ns, options, [this](Value item) {
         begin_once();
@@ -111,17 +150,23 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
       });
 }
 
+void Reflector::begin_list() {
+  continue_token_.clear();
+  begun_ = false;
+  stats_.lists.fetch_add(1, std::memory_order_relaxed);
+  MutexLock lock(mutex_);
+  began_ = clock_.now();
+}
+
 void Reflector::begin_once() {
   if (!std::exchange(begun_, true)) sink_.list_begin();
 }
 
-Duration Reflector::list_page(const std::stop_token& stop) {
+Duration Reflector::list_page(const std::stop_token& stop, const std::stop_token& wake) {
   if (state_ == State::kEmpty) {
-    continue_token_.clear();
-    begun_ = false;
-    stats_.lists.fetch_add(1, std::memory_order_relaxed);
+    begin_list();
   }
-  const auto page = request_page(stop);
+  const auto page = request_page(EitherStop(stop, wake).token());
   if (!page.ok()) return list_failed(page.error());
   begin_once();
   continue_token_ = page->continue_token;
@@ -136,6 +181,8 @@ Duration Reflector::list_page(const std::stop_token& stop) {
   resource_version_ = page->resource_version;
   paging_ = true;
   state_ = State::kListed;
+  MutexLock lock(mutex_);
+  listed_.store(began_, std::memory_order_release);
   return Duration::zero();
 }
 
@@ -153,7 +200,7 @@ Duration Reflector::list_failed(const Error& error) {
   return report("list", error, next_backoff(error));
 }
 
-Duration Reflector::watch(const std::stop_token& stop) {
+Duration Reflector::watch(const std::stop_token& stop, const std::stop_token& wake) {
   stats_.watches.fetch_add(1, std::memory_order_relaxed);
   frames_ = 0;
   frame_error_.reset();
@@ -167,9 +214,9 @@ Duration Reflector::watch(const std::stop_token& stop) {
   const TimePoint started = clock_.now();
   const auto result = client_.watch(
       options_.resource, options_.ns, options,
-      [this](std::string_view frame) { return on_frame(frame); }, stop);
+      [this](std::string_view frame) { return on_frame(frame); }, EitherStop(stop, wake).token());
   const Duration lived = clock_.now() - started;
-  if (stop.stop_requested()) return Duration::zero();
+  if (stop.stop_requested() || wake.stop_requested()) return Duration::zero();
   if (frame_error_) return watch_failed(*frame_error_, /*from_frame=*/true, lived);
   if (!result.ok()) return watch_failed(result.error(), /*from_frame=*/false, lived);
   if (frames_ == 0 && lived < kShortWatch) {

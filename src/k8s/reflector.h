@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/sync.h"
 #include "k8s/api_client.h"
 #include "k8s/resource.h"
 #include "k8s/value_tree.h"
@@ -71,17 +72,30 @@ class Reflector {
   /// One list page or one watch until its end. Returns how long to wait before the next step.
   Duration step(const std::stop_token& stop);
 
+  /// Sees to it that a list begun at `since` or later comes: whatever is in progress ends, unless
+  /// it is that list or comes after it. From any thread; returns at once.
+  void list_since(TimePoint since);
+  /// Whether the sink has all of a list begun at `since` or later. As every list is a consistent
+  /// read, it then knows everything that had been written by `since`. From any thread.
+  bool listed_since(TimePoint since) const {
+    return listed_.load(std::memory_order_acquire) >= since;
+  }
+
   State state() const { return state_; }
   const ReflectorStats& stats() const { return stats_; }
 
  private:
-  Duration list_page(const std::stop_token& stop);
+  Duration list_page(const std::stop_token& stop, const std::stop_token& wake);
   /// Delivers the items of the next page.
   Result<ListPage> request_page(const std::stop_token& stop);
   void begin_once();
+  /// From which state the next step goes on, and what wakes it out of a wait.
+  std::stop_token begin_step();
+  void begin_list();
+  std::stop_token wake_token();
   Duration list_failed(const Error& error);
 
-  Duration watch(const std::stop_token& stop);
+  Duration watch(const std::stop_token& stop, const std::stop_token& wake);
   /// Handles one frame; false ends the watch.
   bool on_frame(std::string_view bytes);
   Duration watch_failed(const Error& error, bool from_frame, Duration lived);
@@ -99,6 +113,13 @@ class Reflector {
   ReflectorSink& sink_;
   ReflectorStats stats_;
 
+  std::atomic<TimePoint> listed_{TimePoint::min()};  // when the last complete list began
+  Mutex mutex_;
+  std::stop_source wake_ LPP_GUARDED_BY(mutex_);  // of the current step and the wait after it
+  TimePoint wanted_ LPP_GUARDED_BY(mutex_) = TimePoint::min();  // no older list will do
+  TimePoint began_ LPP_GUARDED_BY(mutex_) = TimePoint::min();   // the newest list
+
+  // Used by the thread only.
   State state_ = State::kEmpty;
   std::string resource_version_;      // of the next watch; set in kListed only
   std::string continue_token_;        // of the next page; set in kListing only

@@ -219,5 +219,32 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
   LPP_MUST(story.audit.wait_deleted(key, volume));
 }
 
+TEST_CASE("a new leader knows what its watches did not tell it before") {
+  std::atomic<bool> held_back = true;
+  TwoReplicas story;  // goes first: its proxy uses the other
+  story.standby->proxy().set_hooks({
+      .before =
+          [&](const ApiRequest& request) {
+            // From the new leader's first renewal on.
+            if (request.is("update", "leases")) held_back = false;
+            return Decision::forward();
+          },
+      .frame =
+          [&](const ApiRequest&, std::string_view) {
+            return held_back ? FrameAction::kDrop : FrameAction::kForward;
+          },
+  });
+  // The first volume is lost while nobody leads, the second claim is new.
+  story.make_claims(0);
+  story.check_claims(0);
+  const k8s::ObjectKey gone{"app", "c0"};
+  const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(gone));
+  story.installation->kill_daemon();
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, gone));
+  story.make_claims(kClaims);
+  story.check_claims(kClaims);
+  LPP_MUST(story.audit.wait_deleted(gone, volume));
+}
+
 }  // namespace
 }  // namespace lpp::testing
