@@ -67,6 +67,14 @@ std::optional<EventWrite> EventCorrelator::correlate(const EventReport& report) 
   return write;
 }
 
+void EventCorrelator::refresh(EventWrite& write) {
+  const Stored& stored = stored_[write.key];
+  if (!stored.where) return;
+  write.of = stored.where;
+  write.event.count = std::max(write.event.count, stored.count);
+  write.event.first = stored.first;
+}
+
 void EventCorrelator::stored(const EventWrite& write, const ObjectKey& where) {
   Stored& stored = stored_[write.key];
   stored.where = where;

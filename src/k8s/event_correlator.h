@@ -44,6 +44,8 @@ class EventCorrelator {
 
   /// Nothing when the object has had too many Events.
   std::optional<EventWrite> correlate(const EventReport& report);
+  /// Brings a write that was not stored up to date: another one may have been stored in its place.
+  void refresh(EventWrite& write);
   /// Where the Event of that write was stored: the next equal one updates it.
   void stored(const EventWrite& write, const ObjectKey& where);
 

@@ -3,17 +3,17 @@
 #include <algorithm>
 #include <atomic>
 #include <functional>
-#include <list>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <stop_token>
 #include <thread>
-#include <unordered_map>
+#include <vector>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/sync.h"
 #include "k8s/event_correlator.h"
+#include "k8s/event_queue.h"
 #include "k8s/leader_elector.h"
 
 namespace lpp::k8s {
@@ -22,19 +22,16 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kMaxQueued = 4000;
-// Normal Events in a burst of work compete with the work itself: after so many they step back until
-// no more come or they have waited long.
-constexpr double kNormalBurst = 20;
-constexpr double kBusyPerSecond = 5;
-constexpr double kLatePerSecond = 20;
-constexpr double kQuietPerSecond = 50;
-constexpr Duration kQuietAfter = std::chrono::seconds(1);
-constexpr Duration kLateAfter = std::chrono::seconds(10);
-// Behaviour rule C7.4.
-constexpr int kMaxTries = 12;
-constexpr Duration kAnsweredInterval = std::chrono::seconds(1);  // it is there, it can be soon
-constexpr Duration kRetryInterval = std::chrono::seconds(10);
+// A try that failed is repeated after a back-off per Event, which doubles; the server's own trouble
+// holds back all of them, or each would find out for itself.
+constexpr Duration kFirstWait = std::chrono::seconds(1);
+constexpr Duration kMaxWait = std::chrono::minutes(1);
+constexpr Duration kMaxPause = std::chrono::seconds(10);
+constexpr std::chrono::seconds kMaxRetryAfter{120};
+// The API server would have forgotten it after that, too.
+constexpr std::chrono::hours kKept{1};
+// A namespace that is not there is either just being made or gone for good.
+constexpr int kTriesWithoutNamespace = 6;
 constexpr std::size_t kMaxName = 253;
 
 /// A DNS-1123 subdomain, as names of Events must be.
@@ -50,22 +47,46 @@ bool is_valid_name(std::string_view name) {
   return true;
 }
 
-std::string object_identity(const ObjectReference& about) {
-  return fmt::format("{}/{}/{}/{}", about.kind, about.ns, about.name, about.uid);
-}
-
-/// No answer, or one that says nothing about the Event: the server is overloaded or in trouble.
-bool heals_by_itself(const Error& error) {
-  return error.reason != kNotLeader &&
-         (error.is(ErrorCode::kTimeout) || error.is(ErrorCode::kUnavailable) ||
-          error.is(ErrorCode::kTooManyRequests));
-}
-
-/// The namespace is gone or going: nobody will ever look at that Event.
+/// The namespace is going: nobody will ever look at that Event.
 bool namespace_is_ending(const Error& error) {
-  return error.is(ErrorCode::kNotFound) ||
-         (error.is(ErrorCode::kForbidden) &&
-          error.message.find("being terminated") != std::string::npos);
+  return error.is(ErrorCode::kForbidden) &&
+         error.message.find("being terminated") != std::string::npos;
+}
+
+/// Whether another try of the same Event can succeed. Rights come and go, also by themselves: an
+/// API server that has just started knows no roles yet.
+bool may_heal(const Error& error, int tries) {
+  switch (error.code) {
+    case ErrorCode::kTimeout:
+    case ErrorCode::kUnavailable:
+      return error.reason != kNotLeader;
+    case ErrorCode::kTooManyRequests:
+    case ErrorCode::kUnauthorized:
+    case ErrorCode::kConflict:
+    case ErrorCode::kAlreadyExists:
+      return true;
+    case ErrorCode::kForbidden:
+      return !namespace_is_ending(error);
+    case ErrorCode::kNotFound:
+      return tries < kTriesWithoutNamespace;
+    default:
+      return false;
+  }
+}
+
+/// No answer, or one that says nothing about the Event: others would fare no better.
+bool is_servers_trouble(const Error& error) {
+  return error.is(ErrorCode::kTimeout) || error.is(ErrorCode::kUnavailable) ||
+         error.is(ErrorCode::kTooManyRequests) || error.is(ErrorCode::kUnauthorized);
+}
+
+/// The server has looked at it and did not store it.
+bool was_refused(const Error& error) { return error.http_status != 0 && error.http_status < 500; }
+
+Duration doubled(Duration first, int times, Duration most) {
+  Duration wait = first;
+  for (int i = 0; i < times && wait < most; ++i) wait *= 2;
+  return std::min(wait, most);
 }
 
 }  // namespace
@@ -103,129 +124,109 @@ class EventRecorder::Impl {
   }
 
   void event(EventReport report) {
-    std::string identity = report.identity();
     bool overflow = false;
     {
       MutexLock lock(mutex_);
-      if (const auto it = waiting_.find(identity); it != waiting_.end()) {
-        // The same again while the first still waits: one request for both.
-        it->second->count += 1;
-        it->second->last = report.last;
-        return;
-      }
-      const bool normal = report.type == EventType::kNormal;
-      std::string object = normal ? object_identity(report.about) : std::string();
-      if (const auto it = normal_of_.find(object); normal && it != normal_of_.end()) {
-        // Still unsent when the next one comes: what happened last is what people ask for.
-        waiting_.erase(it->second->identity());
-        last_normal_ = clock_.now();
-        *it->second = std::move(report);
-        waiting_.emplace(std::move(identity), it->second);
-        return;
-      }
-      if (warnings_.size() + normals_.size() < kMaxQueued && !finished_) {
-        auto& queue = normal ? normals_ : warnings_;
-        if (normal) last_normal_ = clock_.now();
-        const auto it = queue.insert(queue.end(), std::move(report));
-        waiting_.emplace(std::move(identity), it);
-        if (normal) normal_of_.emplace(std::move(object), it);
+      if (!finished_ && queue_.add(report)) {
         overflowed_ = false;
         changed_.notify_all();
-      } else {
-        count_dropped(1);
-        overflow = !finished_ && !std::exchange(overflowed_, true);
+        return;
       }
+      overflow = !finished_ && !std::exchange(overflowed_, true);
+      drop(report);
     }
-    if (overflow) log::warn("events: the queue is full ({}), dropping Events", kMaxQueued);
+    if (overflow) {
+      log::warn("events: the queue is full ({}, or {} of one namespace), dropping Events",
+                EventQueue::kMax, EventQueue::kMaxOfNamespace);
+    }
   }
+
+  void on_dropped(DroppedHook hook) { hook_ = std::move(hook); }
 
   std::uint64_t dropped() const { return dropped_.load(std::memory_order_relaxed); }
 
  private:
+  /// An Event that was given up, for the hook.
+  struct Dropped {
+    ObjectReference about;
+    std::string reason;
+    std::string message;
+  };
+
   ApiClient::Options cancellable(ApiClient::Options options) const {
     options.stop = cancel_.get_token();
     return options;
   }
 
   void run() {
-    while (const auto report = next()) deliver(*report);
+    while (true) {
+      tell_dropped();
+      std::optional<QueuedEvent> event;
+      {
+        MutexLock lock(mutex_);
+        if (cancel_.stop_requested()) break;
+        const bool paused = !stopping_ && clock_.now() < paused_until_;
+        if (!paused) event = queue_.take(stopping_);
+        if (!event) {
+          if (stopping_) break;
+          if (notices_.empty()) {
+            clock_.wait_until(changed_, mutex_, paused ? paused_until_ : queue_.next_take());
+          }
+          continue;
+        }
+      }
+      deliver(*std::move(event));
+    }
+    tell_dropped();
     MutexLock lock(mutex_);
     finished_ = true;
     changed_.notify_all();
   }
 
-  std::optional<EventReport> next() {
+  void deliver(QueuedEvent event) {
+    if (event.write) {
+      correlator_.refresh(*event.write);
+    } else {
+      event.write = correlator_.correlate(event.report);
+    }
+    if (!event.write) return give_up(event);  // a flood about one object
+    const auto sent = send(event);
+    if (!sent.ok()) return failed(std::move(event), sent.error());
+    failures_in_a_row_ = 0;
+    said_ = false;
     MutexLock lock(mutex_);
-    while (true) {
-      if (cancel_.stop_requested()) return std::nullopt;
-      if (!warnings_.empty()) return pop(warnings_);
-      if (!normals_.empty() && (stopping_ || take_token())) {
-        normal_of_.erase(object_identity(normals_.front().about));
-        return pop(normals_);
-      }
-      if (stopping_) return std::nullopt;
-      clock_.wait_until(changed_, mutex_, normals_.empty() ? TimePoint::max() : next_token());
+    queue_.done(event);
+  }
+
+  void failed(QueuedEvent event, const Error& error) {
+    ++event.tries;
+    const bool too_old = clock_.wall_now() - event.report.last > kKept;
+    if (is_stopping() || too_old || !may_heal(error, event.tries)) {
+      const bool expected = namespace_is_ending(error) || error.is(ErrorCode::kNotFound) ||
+                            error.is(ErrorCode::kCancelled);
+      report_loss(*event.write, error, expected, "");
+      return give_up(event);
     }
-  }
-
-  EventReport pop(std::list<EventReport>& queue) LPP_REQUIRES(mutex_) {
-    EventReport report = std::move(queue.front());
-    queue.pop_front();
-    waiting_.erase(report.identity());
-    return report;
-  }
-
-  /// How fast Normal Events may go out; there is at least one.
-  double pace(TimePoint now) const LPP_REQUIRES(mutex_) {
-    if (now - last_normal_ >= kQuietAfter) return kQuietPerSecond;
-    const bool late = clock_.wall_now() - normals_.front().first >= kLateAfter;
-    return late ? kLatePerSecond : kBusyPerSecond;
-  }
-
-  bool take_token() LPP_REQUIRES(mutex_) {
+    report_loss(*event.write, error, std::exchange(said_, true), ", it is tried again");
     const TimePoint now = clock_.now();
-    const std::chrono::duration<double> passed = now - refilled_;
-    tokens_ = std::min(kNormalBurst, tokens_ + passed.count() * pace(now));
-    refilled_ = now;
-    if (tokens_ < 1) return false;
-    tokens_ -= 1;
-    return true;
-  }
-
-  TimePoint next_token() const LPP_REQUIRES(mutex_) {
-    const std::chrono::duration<double> missing((1 - tokens_) / pace(refilled_));
-    const TimePoint refilled = refilled_ + std::chrono::ceil<Duration>(missing);
-    const TimePoint quiet = last_normal_ + kQuietAfter;
-    return quiet > refilled_ ? std::min(refilled, quiet) : refilled;
-  }
-
-  /// Sends one Event, again and again while the server cannot take it. Later ones wait meanwhile:
-  /// they would not be taken either, and the counts stay in order.
-  void deliver(const EventReport& report) {
-    auto write = correlator_.correlate(report);
-    if (!write) {
-      count_dropped(report.count);
-      return;
+    Duration wait = doubled(kFirstWait, event.tries - 1, kMaxWait);
+    wait += std::chrono::duration_cast<Duration>(wait * (0.2 * random_unit()));
+    if (error.retry_after) {
+      wait = std::max<Duration>(wait, std::min(*error.retry_after, kMaxRetryAfter));
     }
-    std::optional<ObjectKey> created_as;
-    for (int tries = 1;; ++tries) {
-      const auto sent = send(*write, created_as);
-      if (sent.ok()) return;
-      const Error& error = sent.error();
-      const Duration wait =
-          error.http_status != 0 ? kAnsweredInterval
-          : tries == 1 ? std::chrono::duration_cast<Duration>(kRetryInterval * random_unit())
-                       : kRetryInterval;
-      if (heals_by_itself(error) && tries < kMaxTries && sleep_unless_stopping(wait)) continue;
-      count_dropped(report.count);
-      report_loss(*write, error);
-      return;
+    event.due = now + wait;
+    if (is_servers_trouble(error)) {
+      paused_until_ = now + doubled(kFirstWait, failures_in_a_row_++, kMaxPause);
     }
+    if (was_refused(error)) event.created_as.reset();
+    MutexLock lock(mutex_);
+    queue_.put_back(std::move(event));
   }
 
-  /// `created_as` is the name under which a create was tried before, if any: with one name for all
-  /// tries, a create whose answer was lost cannot store the Event twice.
-  Result<void> send(EventWrite& write, std::optional<ObjectKey>& created_as) {
+  /// With one name for all tries, a create whose answer was lost cannot store the Event twice.
+  Result<void> send(QueuedEvent& event) {
+    EventWrite& write = *event.write;
+    std::optional<ObjectKey>& created_as = event.created_as;
     if (write.of) {
       const auto patched = client_.patch(kEvents, *write.of, PatchType::kStrategicMerge,
                                          event_patch(write.event), {}, Answer::kIdentity);
@@ -256,39 +257,55 @@ class EventRecorder::Impl {
     return {event.about.ns.empty() ? "default" : event.about.ns, std::move(name)};
   }
 
-  /// False at once when the recorder is stopping.
-  bool sleep_unless_stopping(Duration duration) {
-    const TimePoint deadline = clock_.now() + duration;
-    MutexLock lock(mutex_);
-    while (!stopping_ && clock_.now() < deadline) clock_.wait_until(changed_, mutex_, deadline);
-    return !stopping_;
-  }
-
-  void report_loss(const EventWrite& write, const Error& error) const {
-    const auto text = fmt::format("events: {} {} on {} {}/{} was not stored: {}",
+  static void report_loss(const EventWrite& write, const Error& error, bool quietly,
+                          std::string_view more) {
+    const auto text = fmt::format("events: {} {} on {} {}/{} was not stored: {}{}",
                                   write.event.type == EventType::kWarning ? "Warning" : "Normal",
                                   write.event.reason, write.event.about.kind, write.event.about.ns,
-                                  write.event.about.name, log::quoted(error.message));
-    if (namespace_is_ending(error) || error.is(ErrorCode::kCancelled)) {
+                                  write.event.about.name, log::quoted(error.message), more);
+    if (quietly) {
       log::debug("{}", text);
     } else {
       log::warn("{}", text);
     }
   }
 
-  void drop_queue() LPP_REQUIRES(mutex_) {
-    for (const auto* queue : {&warnings_, &normals_}) {
-      for (const EventReport& report : *queue) count_dropped(report.count);
-    }
-    warnings_.clear();
-    normals_.clear();
-    waiting_.clear();
-    normal_of_.clear();
-    finished_ = true;
+  bool is_stopping() const {
+    MutexLock lock(mutex_);
+    return stopping_;
   }
 
-  void count_dropped(int count) {
-    dropped_.fetch_add(static_cast<std::uint64_t>(count), std::memory_order_relaxed);
+  void give_up(const QueuedEvent& event) {
+    MutexLock lock(mutex_);
+    queue_.done(event);
+    drop(event.report);
+  }
+
+  void drop(const EventReport& report) LPP_REQUIRES(mutex_) {
+    dropped_.fetch_add(static_cast<std::uint64_t>(report.count), std::memory_order_relaxed);
+    if (!hook_ || finished_) return;
+    if (notices_.size() < EventQueue::kMax) {
+      notices_.push_back(
+          {.about = report.about, .reason = report.reason, .message = report.message});
+    } else {
+      notices_.assign(1, Dropped{});  // stands for all of them
+    }
+    changed_.notify_all();
+  }
+
+  /// On the thread, without any lock: the hook may record Events.
+  void tell_dropped() {
+    std::vector<Dropped> dropped;
+    {
+      MutexLock lock(mutex_);
+      dropped = std::exchange(notices_, {});
+    }
+    for (const Dropped& event : dropped) hook_(event.about, event.reason, event.message);
+  }
+
+  void drop_queue() LPP_REQUIRES(mutex_) {
+    dropped_.fetch_add(queue_.clear(), std::memory_order_relaxed);
+    finished_ = true;
   }
 
   // Constant after construction.
@@ -297,6 +314,7 @@ class EventRecorder::Impl {
   std::stop_source cancel_;  // ends the request in progress
   const std::stop_callback<std::function<void()>> on_client_stop_;
   ApiClient client_;
+  DroppedHook hook_;  // constant after start()
 
   std::atomic<std::uint64_t> dropped_ = 0;
 
@@ -305,16 +323,13 @@ class EventRecorder::Impl {
   bool stopping_ LPP_GUARDED_BY(mutex_) = false;
   bool finished_ LPP_GUARDED_BY(mutex_) = false;  // nothing is taken from the queue any more
   bool overflowed_ LPP_GUARDED_BY(mutex_) = false;
-  std::list<EventReport> warnings_ LPP_GUARDED_BY(mutex_);
-  std::list<EventReport> normals_ LPP_GUARDED_BY(mutex_);
-  using Places = std::unordered_map<std::string, std::list<EventReport>::iterator>;
-  Places waiting_ LPP_GUARDED_BY(mutex_);    // by identity, in either queue
-  Places normal_of_ LPP_GUARDED_BY(mutex_);  // by object, in normals_
-  double tokens_ LPP_GUARDED_BY(mutex_) = kNormalBurst;
-  TimePoint refilled_ LPP_GUARDED_BY(mutex_) = clock_.now();
-  TimePoint last_normal_ LPP_GUARDED_BY(mutex_){};  // when one was recorded
+  EventQueue queue_ LPP_GUARDED_BY(mutex_){clock_};
+  std::vector<Dropped> notices_ LPP_GUARDED_BY(mutex_);  // what the hook has still to hear of
 
   // Used by the thread only.
+  bool said_ = false;          // that Events are not stored, since the last one that was
+  int failures_in_a_row_ = 0;  // the server's
+  TimePoint paused_until_ = TimePoint::min();
   EventCorrelator correlator_;
   std::int64_t last_nanos_ = 0;
 
@@ -341,6 +356,8 @@ void EventRecorder::event(const ObjectReference& about, EventType type, std::str
                            .first = now,
                            .last = now});
 }
+
+void EventRecorder::on_dropped(DroppedHook hook) { impl_->on_dropped(std::move(hook)); }
 
 std::uint64_t EventRecorder::dropped() const { return impl_->dropped(); }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,8 +36,9 @@ class EventSink {
 /// dropped. Warnings go first. Normal Events are sent at once while there are few. A burst of work
 /// comes before them: 5 per second go out while more are recorded, 20 when they have waited for
 /// 10 s, 50 when no more come; one that still waits is replaced by the next one about the same
-/// object.
-/// The queue is bounded; what does not fit is dropped and counted.
+/// object. An Event that the API server did not store is kept and tried again, with back-off and
+/// for an hour, unless that cannot help: its namespace is going, or it is invalid. The queue is
+/// bounded, in total and per namespace; what does not fit is dropped and counted.
 class EventRecorder final : public EventSink {
  public:
   /// `component` is source.component and reportingComponent. Client and clock must outlive it.
@@ -51,6 +53,15 @@ class EventRecorder final : public EventSink {
 
   void event(const ObjectReference& about, EventType type, std::string_view reason,
              std::string message) override;
+
+  /// Hears of each Event that will not be stored, with what event() was given (the message cut to
+  /// kMaxEventMessage): whoever counts it as said should say it again. Only a Normal Event that a
+  /// newer one about the same object replaced is not told. Too many at once are told as one whose
+  /// reference is empty: any may be among them. Called from the recorder's thread without locks,
+  /// not any more once stop() has returned. To be set before start().
+  using DroppedHook = std::function<void(const ObjectReference& about, std::string_view reason,
+                                         std::string_view message)>;
+  void on_dropped(DroppedHook hook);
 
   /// Events that were not stored: queue full, flood of one object, refused, given up, or stopped.
   std::uint64_t dropped() const;

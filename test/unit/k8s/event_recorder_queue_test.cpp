@@ -15,12 +15,29 @@ using nlohmann::json;
 
 TEST_CASE("a full queue drops and counts, and never blocks") {
   EventFixture f;
-  for (int i = 0; i < 4200; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  for (int i = 0; i < 4200; ++i) {
+    f.send("m", claim_reference("c" + std::to_string(i), "team" + std::to_string(i % 5)));
+  }
   CHECK(f.recorder.dropped() == 200);
   f.start_with_working_server();
   CHECK(f.transport.wait_for_requests(4000));
   f.recorder.stop(5s);
   CHECK(f.transport.requests().size() == 4000);
+}
+
+TEST_CASE("one namespace's events leave a place for those of others") {
+  EventFixture f;
+  for (int i = 0; i < 5000; ++i) f.send("m", claim_reference("c" + std::to_string(i), "greedy"));
+  f.send("m", claim_reference("c", "modest"));
+  CHECK(f.recorder.dropped() == 4000);
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(1001));
+  CHECK(f.request(1000).target.find("/modest/") != std::string::npos);
+  // The places are free again.
+  f.sent("n");
+  f.send("m", claim_reference("d", "greedy"));
+  REQUIRE(f.transport.wait_for_requests(1003));
+  CHECK(f.recorder.dropped() == 4000);
 }
 
 TEST_CASE("normal events give way to a burst of work, and warnings overtake them") {

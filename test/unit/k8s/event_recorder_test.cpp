@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <future>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -288,15 +289,12 @@ TEST_CASE("messages are bounded without cutting characters, combined ones too") 
 TEST_CASE("an event that the API server refuses is dropped, and the next one is sent") {
   EventFixture f;
   auto& script = f.transport.on("POST", "/events");
-  SUBCASE("namespace gone") { script.reply(404); }
   SUBCASE("namespace terminating") {
     script.reply(
         403,
         R"({"kind":"Status","reason":"Forbidden","message":"because it is being terminated"})");
   }
-  SUBCASE("forbidden") { script.reply(403); }
   SUBCASE("invalid") { script.reply(422); }
-  SUBCASE("conflict") { script.reply(409); }
   SUBCASE("no JSON") { script.reply(200, "<html>"); }
   f.start_with_working_server();
   f.sent("first");
@@ -348,19 +346,139 @@ TEST_CASE("a patch without an answer is repeated, and may turn into a create") {
   CHECK(json::parse(f.request(3).body)["count"] == 2);
 }
 
-TEST_CASE("tries are bounded and spaced, and later events follow") {
+TEST_CASE("an event that is refused for now is stored later, and holds up no other one") {
   EventFixture f;
   auto& script = f.transport.on("POST", "/events");
-  for (int i = 0; i < 12; ++i) script.fail(ErrorCode::kUnavailable);
+  SUBCASE("no right, as an API server says that does not know its roles yet") { script.reply(403); }
+  SUBCASE("credentials not accepted") { script.reply(401); }
+  SUBCASE("namespace not there yet") { script.reply(404); }
+  SUBCASE("conflict") { script.reply(409); }
+  SUBCASE("the name is taken") {
+    script.reply(409, R"({"kind":"Status","reason":"AlreadyExists"})");
+  }
   f.start_with_working_server();
+  f.send("first");
+  f.send("second");
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  const auto sent = [&](std::size_t n) { return json::parse(f.request(n).body); };
+  CHECK(sent(0)["message"] == "first");
+  CHECK(sent(1)["message"] == "second");
+  CHECK(sent(2)["message"] == "first");
+  // It was not stored: the name may be another one's.
+  CHECK(sent(2)["metadata"]["name"] != sent(0)["metadata"]["name"]);
+  CHECK(f.recorder.dropped() == 0);
+}
+
+TEST_CASE("an event that happens again while it waits for another try is stored once") {
+  EventFixture f;
+  f.transport.on("POST", "/events").reply(403).reply(403);
+  f.start_with_working_server();
+  f.sent("m");
+  f.send("m");
+  f.send("m");
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  CHECK(json::parse(f.request(2).body)["count"] == 3);
+  f.sent("m");
+  CHECK(f.request(3).method == "PATCH");
+  CHECK(json::parse(f.request(3).body)["count"] == 4);
+}
+
+namespace {
+
+/// What the hook of a recorder hears.
+struct Heard {
+  explicit Heard(EventRecorder& events) : recorder(events) {
+    recorder.on_dropped(
+        [this](const ObjectReference& about, std::string_view reason, std::string_view message) {
+          MutexLock lock(mutex);
+          all.push_back(about.uid + " " + std::string(reason) + " " + std::string(message));
+        });
+  }
+  ~Heard() { recorder.stop(0s); }
+  Heard(const Heard&) = delete;
+  Heard& operator=(const Heard&) = delete;
+  std::vector<std::string> get() {
+    MutexLock lock(mutex);
+    return all;
+  }
+  EventRecorder& recorder;
+  Mutex mutex;
+  std::vector<std::string> all;
+};
+
+}  // namespace
+
+TEST_CASE("an event that is never taken is tried for an hour, and its loss is told") {
+  EventFixture f;
+  Heard heard(f.recorder);
+  Duration kept = 1h;
+  f.transport.on("POST", "/events").always([&](const Request&) {
+    return Response{.status = kept == 1h ? 403 : 404};
+  });
+  SUBCASE("for lack of a right") {}
+  SUBCASE("for lack of its namespace, which comes soon or never") { kept = 20s; }
+  f.recorder.start();
   const auto begun = f.clock.now();
   f.send("lost");
-  f.send("later");
-  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 13; }));
-  for (std::size_t i = 0; i < 12; ++i) {
-    CHECK(json::parse(f.request(i).body)["message"] == "lost");
-  }
-  CHECK(json::parse(f.request(12).body)["message"] == "later");
-  CHECK(f.clock.now() - begun >= 100s);
+  CHECK(eventually_with_time(f.clock, 5s, [&] { return !heard.get().empty(); }));
+  CHECK(f.clock.now() - begun >= kept);
+  CHECK(f.transport.requests().size() <= 80);
+  CHECK(heard.get() == std::vector<std::string>{"uid-data ProvisioningFailed lost"});
   CHECK(f.recorder.dropped() == 1);
+}
+
+TEST_CASE("every event that will not be stored is told of") {
+  EventFixture f;
+  Heard heard(f.recorder);
+  SUBCASE("invalid") {
+    f.transport.on("POST", "/events").reply(422);
+    f.start_with_working_server();
+    f.send("m");
+    CHECK(eventually(
+        [&] { return heard.get() == std::vector<std::string>{"uid-data ProvisioningFailed m"}; }));
+  }
+  SUBCASE("one of a flood") {
+    f.start_with_working_server();
+    for (int i = 0; i < 25; ++i) f.sent("m");
+    f.send("m");
+    CHECK(eventually(
+        [&] { return heard.get() == std::vector<std::string>{"uid-data ProvisioningFailed m"}; }));
+  }
+  SUBCASE("no place left") {
+    for (int i = 0; i < 1001; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+    f.start_with_working_server();
+    CHECK(eventually(
+        [&] { return heard.get() == std::vector<std::string>{"uid-c1000 ProvisioningFailed m"}; }));
+  }
+  SUBCASE("too many to tell them apart") {
+    for (int i = 0; i < 1000 + 4001; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+    f.start_with_working_server();
+    CHECK(eventually([&] { return heard.get() == std::vector<std::string>{"  "}; }));
+  }
+  SUBCASE("but not what the newest one replaces") {
+    f.send("begins", claim_reference(), EventType::kNormal);
+    f.send("done", claim_reference(), EventType::kNormal);
+    f.start_with_working_server();
+    f.recorder.stop(1h);
+    CHECK(heard.get().empty());
+  }
+}
+
+TEST_CASE("a server in trouble is asked for all events together, less and less often") {
+  EventFixture f;
+  std::atomic<bool> in_trouble = true;
+  f.transport.on("POST", "/events").always([&](const Request& request) {
+    return Response{.status = in_trouble ? 503 : 201, .body = request.body};
+  });
+  for (int i = 0; i < 100; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
+  f.recorder.start();
+  const auto end = f.clock.now() + 5min;
+  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.clock.now() >= end; }));
+  CHECK(f.transport.requests().size() <= 36);
+  in_trouble = false;
+  const std::size_t before = f.transport.requests().size();
+  CHECK(eventually_with_time(f.clock, 1s,
+                             [&] { return f.transport.requests().size() >= before + 100; }));
+  f.recorder.stop(1h);
+  CHECK(f.recorder.dropped() == 0);
 }
