@@ -91,6 +91,13 @@ class Connection {
       return -1;
     }
     socket_.reset(::fcntl(fd->get(), F_DUPFD_CLOEXEC, 0));
+    if (socket_.get() < 0) {
+      // Without it nothing could end the call at its deadline.
+      connect_error_ = Error{.code = ErrorCode::kUnavailable,
+                             .message = "no file descriptor is left for a connection",
+                             .reason = std::string(kConnectFailed)};
+      return -1;
+    }
     call_->attach(socket_.get());
     return fd->release();
   }

@@ -26,6 +26,7 @@ constexpr Duration kBackoffReset = std::chrono::minutes(2);
 constexpr seconds kMaxRetryAfter{120};
 // A watch shorter than this and without any frame is a failure, not an end (rule C4.5).
 constexpr Duration kShortWatch = seconds(1);
+constexpr int kTriesBeforeList = 5;  // of a watch that is answered with 5xx
 constexpr seconds kMinWatchTimeout{300};
 constexpr std::size_t kWatchTimeoutSpread = 301;
 
@@ -196,7 +197,9 @@ Duration Reflector::list_failed(const Error& error) {
     paging_ = false;
     return report("list, next page", error, Duration::zero());
   }
-  // A page that failed is asked for again: its token stays valid for minutes.
+  // A page that failed is asked for again: its token stays valid for minutes. A list in one piece
+  // was worth one try: it may be more than the server can give, or we can take.
+  paging_ = true;
   return report("list", error, next_backoff(error));
 }
 
@@ -244,8 +247,12 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
       return report("watch", error, next_backoff(error));
     case ErrorCode::kTimeout:
     case ErrorCode::kUnavailable:
-      if (error.http_status != 0 || from_frame) break;
-      // No answer, or a cut or silent stream: nothing says that our version is not good any more.
+      // Nothing says that our version is not good any more. A server in trouble is not helped by
+      // having to give us everything; only if it goes on, the watch itself may be the trouble.
+      if (error.http_status != 0 || from_frame) {
+        if (failures_in_a_row_ >= kTriesBeforeList) break;
+        return report("watch", error, next_backoff(error));
+      }
       if (lived >= kShortWatch && frames_ > 0) return report("watch", error, Duration::zero());
       return report("watch", error, next_backoff(error));
     default:

@@ -131,6 +131,8 @@ Result<void> TlsContext::configure(ssl_ctx_st* ctx, std::string* verify_error) c
     // The name is checked in the handshake, by OpenSSL. As in Go the subject's common name does not
     // count, only the alternative names do.
     X509_VERIFY_PARAM* param = SSL_CTX_get0_param(ctx);
+    // As in Go, whatever is in the bundle is trusted, an intermediate authority too.
+    X509_VERIFY_PARAM_set_flags(param, X509_V_FLAG_PARTIAL_CHAIN);
     X509_VERIFY_PARAM_set_hostflags(
         param, X509_CHECK_FLAG_NEVER_CHECK_SUBJECT | X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
     const std::string& name = input_.server_name;

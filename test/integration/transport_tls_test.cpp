@@ -30,6 +30,12 @@ TEST_CASE_FIXTURE(TransportFixture, "a server is trusted by its authority and it
     REQUIRE(transport(cfg)->round_trip(get(), {}).ok());
     CHECK(server.requests().at(0).sni == "localhost");
   }
+  SUBCASE("the bundle holds no root, only what the root has signed") {
+    const TestCertificate signed_by_root = ca.server({"IP:127.0.0.1"});
+    server.set_certificate(signed_by_root);
+    cfg.ca.data = signed_by_root.certificate;
+    CHECK(transport(cfg)->round_trip(get(), {}).ok());
+  }
   SUBCASE("another name") {
     server.set_certificate(ca.server({"DNS:kubernetes.default.svc"}));
     cfg.host = "localhost";

@@ -156,7 +156,7 @@ TEST_CASE("a list is never asked for at a version, whatever led to it") {
   ReflectorFixture f;
   f.list_at("900");
   auto& script = f.transport.on("GET", kWatch);
-  SUBCASE("a failure") { script.reply(500); }
+  SUBCASE("a failure") { script.reply(401); }
   SUBCASE("a version that the server has not reached") {
     script.reply_retry_after(504, 1s, status(504, "Timeout", "ResourceVersionTooLarge"));
   }
@@ -193,6 +193,18 @@ TEST_CASE("an expired continue token drops what was collected and lists once wit
   f.transport.on("GET", kList).reply(200, list_of("130"));
   f.step();
   f.step();
+  CHECK(f.last("limit") == "250");
+}
+
+TEST_CASE("a list in one piece that fails is asked for in pages again") {
+  ReflectorFixture f;
+  f.transport.on("GET", kList).reply(200, list_of("100", {"a"}, "t1")).reply(410);
+  f.step();
+  f.step();
+  f.transport.on("GET", "/pods").fail(ErrorCode::kTimeout).reply(200, list_of("120"));
+  CHECK(f.step() >= 800ms);
+  CHECK(f.last("limit") == "<none>");
+  CHECK(f.step() == 0s);
   CHECK(f.last("limit") == "250");
 }
 
@@ -294,13 +306,6 @@ TEST_CASE("a watch that is refused for another reason leads to a list") {
   SUBCASE("forbidden") { script.reply(403); }
   SUBCASE("not found") { script.reply(404); }
   SUBCASE("bad request") { script.reply(400); }
-  SUBCASE("500") { script.reply(500); }
-  SUBCASE("503 from a proxy") { script.reply(503, "<html>bad gateway</html>", "text/html"); }
-  SUBCASE("ERROR frame 500") { script.stream({error_frame(500, "InternalError")}); }
-  SUBCASE("ERROR frame without a code") {
-    script.stream({R"({"type":"ERROR","object":{"kind":"Status"}})"
-                   "\n"});
-  }
   f.transport.on("GET", kList).reply(200, list_of("20"));
   CHECK(f.step() >= 800ms);
   CHECK(f.reflector.state() == Reflector::State::kEmpty);
@@ -308,6 +313,35 @@ TEST_CASE("a watch that is refused for another reason leads to a list") {
   CHECK_FALSE(f.last_was_watch());
   CHECK(f.last("resourceVersion") == "<none>");
   CHECK(f.last("limit") == "250");
+}
+
+TEST_CASE("a server in trouble is asked for a watch again, and for everything only if that lasts") {
+  ReflectorFixture f;
+  f.list_at("10");
+  int code = 0;
+  std::string frame;
+  SUBCASE("500") { code = 500; }
+  SUBCASE("503") { code = 503; }
+  SUBCASE("ERROR frame 500") { frame = error_frame(500, "InternalError"); }
+  SUBCASE("ERROR frame without a code") {
+    frame = R"({"type":"ERROR","object":{"kind":"Status"}})"
+            "\n";
+  }
+  auto& script = f.transport.on("GET", kWatch);
+  for (int i = 0; i < 6; ++i) {
+    if (code != 0) {
+      script.reply(code, "<html>bad gateway</html>", "text/html");
+    } else {
+      script.stream({frame});
+    }
+  }
+  for (int i = 0; i < 5; ++i) {
+    CHECK(f.step() >= 800ms);
+    CHECK(f.reflector.state() == Reflector::State::kListed);
+    CHECK(f.last("resourceVersion") == "10");
+  }
+  CHECK(f.step() >= 800ms);
+  CHECK(f.reflector.state() == Reflector::State::kEmpty);
 }
 
 TEST_CASE("a cut stream goes on from its last event") {
