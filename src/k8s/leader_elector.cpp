@@ -374,6 +374,8 @@ ApiClient LeaderElector::limited_client(TimePoint deadline, std::stop_token stop
         std::min(options.call_timeout, std::chrono::ceil<milliseconds>(deadline - clock_.now()));
   }
   options.stop = std::move(stop);
+  // Others' calls must not cost the lease; the retry period limits the elector enough.
+  options.rate_limiter = nullptr;
   return client_.with(std::move(options));
 }
 

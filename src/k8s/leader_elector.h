@@ -41,7 +41,7 @@ class LeaderElector {
   };
 
   /// `options` must have passed validate(). The client and clock must outlive it. Every request is
-  /// limited to half of renew_deadline.
+  /// limited to half of renew_deadline. The client's rate limiter does not count for them.
   LeaderElector(ApiClient& client, Clock& clock, LeaderElectorOptions options, Callbacks callbacks);
   ~LeaderElector();
 

@@ -7,6 +7,7 @@
 #include <tuple>
 #include <vector>
 
+#include "k8s/rate_limiter.h"
 #include "unit/k8s/leader_elector_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -90,6 +91,21 @@ TEST_CASE("a leader renews every retry period with one write and keeps what othe
   CHECK(last["spec"]["leaseTransitions"] == 0);
   CHECK(last["spec"]["acquireTime"] < last["spec"]["renewTime"]);
   CHECK(f.valid_when_stopped == times[5] + 15s);
+}
+
+TEST_CASE("a client-side limit that others have used up does not cost the lease") {
+  ElectionFixture f;
+  RateLimiter limiter(f.clock, 0.0001, 1);
+  ApiClient client(f.server, f.clock, {.rate_limiter = &limiter});
+  f.elector.emplace(client, f.clock, options_for("me"), f.callbacks);
+  f.on_start = [&] {
+    limiter.acquire(TimePoint::max(), {});
+    f.server.forget_requests();
+    f.stop_after_requests(20);
+  };
+  f.run();
+  CHECK(f.log == "(me) start stop ");
+  CHECK(f.server.holder().empty());
 }
 
 TEST_CASE("a dead holder is given a full lease duration from when we first saw its record") {
