@@ -119,9 +119,6 @@ class ApiClient {
   const Options options_;
 };
 
-/// What is looked at of a Status.
-Projection status_fields();
-
 /// The Error for an HTTP answer that is not 2xx; understands Status bodies (JSON or protobuf),
 /// plain text and HTML.
 Error error_from_response(const Response& response);

@@ -133,19 +133,6 @@ std::string message_of(const Response& response, const Status& status) {
 
 }  // namespace
 
-Projection status_fields() {
-  using enum FieldType;
-  static constexpr auto kCause = std::to_array<ReadField>({{"reason", 1}, {"message", 2}});
-  static constexpr auto kDetails = std::to_array<ReadField>(
-      {{"causes", 4, kObjects, kCause}, {"retryAfterSeconds", 5, kInteger}});
-  static constexpr auto kStatus = std::to_array<ReadField>({{"kind"},
-                                                            {"message", 3},
-                                                            {"reason", 4},
-                                                            {"details", 5, kObject, kDetails},
-                                                            {"code", 6, kInteger}});
-  return kStatus;
-}
-
 Error error_from_response(const Response& response) {
   const Status status = parse_status(response.body);
   Error error{

@@ -16,7 +16,11 @@ namespace lpp::k8s {
 /// An object; "kind" may be missing.
 Value read_object(std::string_view body, Projection projection, ValueTree& tree);
 
-/// A frame of a watch as ApiClient::watch() gives it; `projection` is that of its "object".
+/// What is looked at of a Status.
+Projection status_fields();
+
+/// A frame of a watch as ApiClient::watch() gives it; `projection` is that of its "object". That of
+/// an ERROR frame is a Status, and read as such.
 Value read_frame(std::string_view frame, Projection projection, ValueTree& tree);
 
 /// A list, see read_json_list(); `projection` is that of the items, each of which is valid until

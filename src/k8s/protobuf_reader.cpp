@@ -216,6 +216,14 @@ Value read_protobuf(std::string_view body, Projection projection, ValueTree& tre
   return guarded(tree, [&] { read_enveloped(body, projection, tree, begin_object(tree)); });
 }
 
+std::string_view protobuf_frame_type(std::string_view frame) {
+  try {
+    return bytes_in(frame, kEventType);
+  } catch (const std::exception&) {
+    return {};
+  }
+}
+
 Value read_protobuf_frame(std::string_view frame, Projection projection, ValueTree& tree) {
   return guarded(tree, [&] {
     const auto event = begin_object(tree);

@@ -20,6 +20,10 @@ bool is_protobuf(std::string_view body);
 /// An object, with its "kind".
 Value read_protobuf(std::string_view body, Projection projection, ValueTree& tree);
 
+/// What a frame of a watch says that it is; empty when it cannot be read. Comes before its object:
+/// that of an ERROR has other fields.
+std::string_view protobuf_frame_type(std::string_view frame);
+
 /// A frame of a watch, as {"type", "object"}; `projection` is that of the object.
 Value read_protobuf_frame(std::string_view frame, Projection projection, ValueTree& tree);
 

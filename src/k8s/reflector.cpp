@@ -276,8 +276,7 @@ bool Reflector::on_frame(std::string_view bytes) {
   }
   const std::string_view type = frame.find("type").text();
   if (type == "ERROR") {
-    const Value status = read_frame(bytes, status_fields(), frame_).find("object");
-    frame_error_ = error_from_status(to_json(status));
+    frame_error_ = error_from_status(to_json(object));
     return false;
   }
   const std::string_view version = object.find("metadata").find("resourceVersion").text();

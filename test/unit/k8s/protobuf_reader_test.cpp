@@ -4,7 +4,6 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
-#include <protozero/pbf_writer.hpp>
 #include <random>
 #include <string>
 #include <vector>
@@ -12,47 +11,13 @@
 #include "k8s/api_client.h"
 #include "k8s/object_reader.h"
 #include "k8s/objects.h"
+#include "unit/k8s/protobuf_message.h"
 
 using nlohmann::json;
 using namespace lpp::k8s;
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 
 namespace {
-
-/// A message of texts and of messages; numbers are those of generated.proto.
-class Message {
- public:
-  Message& text(std::uint32_t number, std::string_view value) {
-    protozero::pbf_writer(bytes_).add_string(number, value.data(), value.size());
-    return *this;
-  }
-  Message& integer(std::uint32_t number, std::int64_t value) {
-    protozero::pbf_writer(bytes_).add_int64(number, value);
-    return *this;
-  }
-  Message& message(std::uint32_t number, const Message& value) {
-    return text(number, value.bytes_);
-  }
-  Message& entry(std::uint32_t number, std::string_view key, std::string_view value) {
-    return message(number, Message().text(1, key).text(2, value));
-  }
-  const std::string& bytes() const { return bytes_; }
-
- private:
-  std::string bytes_;
-};
-
-std::string enveloped(const std::string& kind, const Message& object) {
-  const auto unknown = Message()
-                           .message(1, Message().text(1, "v1").text(2, kind))
-                           .text(2, object.bytes())
-                           .text(3, "")
-                           .text(4, "");
-  return std::string("k8s\0", 4) + unknown.bytes();
-}
-
-std::string frame_of(const std::string& type, const std::string& kind, const Message& object) {
-  return Message().text(1, type).message(2, Message().text(1, enveloped(kind, object))).bytes();
-}
 
 Message meta(const std::string& name) {
   return Message()
