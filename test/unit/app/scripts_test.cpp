@@ -1,30 +1,21 @@
 // The scripts of the manifest, run by busybox (as in the helper pods) and by the machine's shell.
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
-#include <vector>
 
-#include "manifest_file.h"
-#include "script_run.h"
+#include "script_scene.h"
 
 namespace fs = std::filesystem;
 using lpp::testing::Environment;
-using lpp::testing::ManifestFile;
 using lpp::testing::Run;
-using lpp::testing::run;
+using lpp::testing::Scripts;
 using lpp::testing::shells;
 
 namespace {
@@ -40,104 +31,6 @@ std::pair<uid_t, gid_t> owner_of(const fs::path& path) {
   REQUIRE(lstat(path.c_str(), &info) == 0);
   return {info.st_uid, info.st_gid};
 }
-
-/// A base folder as kubelet would make it, and the scripts under one shell.
-class Scripts {
- public:
-  explicit Scripts(std::vector<std::string> shell) : shell_(std::move(shell)) {
-    std::string pattern = (fs::temp_directory_path() / "lpp-scripts-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    root_ = fs::canonical(pattern);
-    fs::create_directory(base());
-    fs::permissions(base(), fs::perms(0755));
-    const ManifestFile manifest;
-    for (const std::string name : {"setup", "teardown"}) {
-      std::string text = manifest.data(name);
-      const std::string message = "/dev/termination-log";
-      for (std::size_t at = 0; (at = text.find(message, at)) != std::string::npos;) {
-        text.replace(at, message.size(), this->message());
-      }
-      std::ofstream(root_ / name) << text;
-    }
-  }
-  ~Scripts() {
-    std::error_code ignored;
-    fs::remove_all(root_, ignored);
-  }
-  Scripts(const Scripts&) = delete;
-  Scripts& operator=(const Scripts&) = delete;
-
-  fs::path base() const { return root_ / "base"; }
-  /// What stands for the container's termination message; a runtime makes it.
-  fs::path message() const { return root_ / "message"; }
-  /// What the helper pod of a volume below folders of a path pattern gets besides: the base folder,
-  /// mounted a second time.
-  Environment way_to(const fs::path& dir) const {
-    return {{"VOL_BASE_DIR", base().string()},
-            {"VOL_SUB_DIR", dir.lexically_relative(base()).string()}};
-  }
-
-  Run setup(const std::string& dir, const Environment& more = {}) const {
-    return script("setup", dir, "create", more);
-  }
-  Run teardown(const std::string& dir, const Environment& more = {}) const {
-    return script("teardown", dir, "delete", more);
-  }
-
- private:
-  Run script(const std::string& name, const std::string& dir, const std::string& action,
-             const Environment& more) const {
-    auto command = shell_;
-    command.insert(command.end(), {(root_ / name).string(), "-p", dir, "-s", "1073741824", "-m",
-                                   "Filesystem", "-a", action});
-    Environment environment = {
-        {"VOL_DIR", dir}, {"VOL_MODE", "Filesystem"}, {"VOL_SIZE_BYTES", "1073741824"},
-        {"VOL_USER", ""}, {"VOL_GROUP", ""},          {"VOL_PERM", ""}};
-    for (const auto& given : more) {
-      std::erase_if(environment, [&](const auto& entry) { return entry.first == given.first; });
-      environment.push_back(given);
-    }
-    return run(command, environment);
-  }
-
-  std::vector<std::string> shell_;
-  fs::path root_{};
-};
-
-std::string text_of(const fs::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
-
-/// A process that outlived its pod: exchanges two names of its volume until it is told to stop.
-class Exchanger {
- public:
-  Exchanger(const fs::path& volume, std::string one, std::string other)
-      : folder_(open(volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
-        thread_([this, one = std::move(one), other = std::move(other)] {
-          while (!stop_) {
-            renameat2(folder_, one.c_str(), folder_, other.c_str(), RENAME_EXCHANGE);
-          }
-        }) {}
-  ~Exchanger() {
-    stop_ = true;
-    thread_.join();
-    close(folder_);
-  }
-  Exchanger(const Exchanger&) = delete;
-  Exchanger& operator=(const Exchanger&) = delete;
-
- private:
-  std::atomic<bool> stop_{false};
-  int folder_;
-  std::thread thread_;
-};
-
-#define FOR_EACH_SHELL(scripts)      \
-  for (const auto& shell : shells()) \
-    for (bool once = true; once;)    \
-      for (const Scripts scripts(shell); once; once = false)
 
 }  // namespace
 
@@ -411,81 +304,5 @@ TEST_CASE("teardown does not delete through a mount") {
     REQUIRE(umount(mounted.c_str()) == 0);
     CHECK(scripts.teardown(dir).exit_code == 0);
     CHECK_FALSE(fs::exists(dir));
-  }
-}
-
-TEST_CASE("setup says at the end whether it made the directory, and nothing when it fails") {
-  FOR_EACH_SHELL(scripts) {
-    const fs::path dir = scripts.base() / "ns" / "v1";
-    CHECK(scripts.setup(dir.parent_path()).exit_code == 0);  // no message wanted: no failure
-    CHECK_FALSE(fs::exists(scripts.message()));
-    const auto said = [&](const Environment& more) {
-      std::ofstream(scripts.message(), std::ios::trunc);
-      auto all = scripts.way_to(dir);
-      all.insert(all.end(), more.begin(), more.end());
-      const Run result = scripts.setup(dir, all);
-      CHECK((result.exit_code == 0) == more.empty());
-      return text_of(scripts.message());
-    };
-    CHECK(said({}) == "directory: made\n");
-    CHECK(said({}) == "directory: found\n");
-    CHECK(said({{"VOL_PERM", "rwx"}}).empty());
-    CHECK(fs::exists(dir));
-  }
-}
-
-TEST_CASE("setup takes back the directory that it made when it fails, and no other") {
-  FOR_EACH_SHELL(scripts) {
-    const fs::path dir = scripts.base() / "v1";
-    for (const Environment& wrong :
-         {Environment{{"VOL_USER", "no such user"}}, Environment{{"VOL_PERM", "rwx"}}}) {
-      CHECK(scripts.setup(dir, wrong).exit_code != 0);
-      CHECK_FALSE(fs::exists(dir));
-      fs::create_directory(dir);
-      CHECK(scripts.setup(dir, wrong).exit_code != 0);
-      CHECK(fs::exists(dir));
-      fs::remove(dir);
-    }
-  }
-}
-
-TEST_CASE("a volume whose folders become links while it is removed takes nothing else with it") {
-  const char* wanted = std::getenv("LPP_ATTACKED_REMOVALS");
-  const int removals = wanted != nullptr ? std::atoi(wanted) : 15;
-  FOR_EACH_SHELL(scripts) {
-    const fs::path other = scripts.base() / "other";
-    int lost = 0;
-    for (int round = 0; round < removals; ++round) {
-      for (int i = 0; i < 20; ++i) {
-        fs::create_directories(other / "in");
-        std::ofstream(other / ("f" + std::to_string(i))) << "kept";
-        std::ofstream(other / "in" / std::to_string(i)) << "kept";
-      }
-      const fs::path dir = scripts.base() / "v1";
-      for (int i = 0; i < 4; ++i) {
-        const std::string n = std::to_string(i);
-        fs::create_directories(dir / ("d" + n) / "in");
-        for (int f = 0; f < 20; ++f) std::ofstream(dir / ("d" + n) / ("f" + std::to_string(f)));
-        fs::create_directory_symlink("../other", dir / ("link" + n));
-      }
-      {
-        const Exchanger a(dir, "d0", "link0");
-        const Exchanger b(dir, "d1", "link1");
-        const Exchanger c(dir, "d2", "link2");
-        const Exchanger d(dir, "d3", "link3");
-        for (int run = 0; run < 20 && scripts.teardown(dir).exit_code != 0; ++run) {
-        }
-      }
-      CHECK_FALSE(fs::exists(dir));
-      for (int i = 0; i < 20; ++i) {
-        if (text_of(other / ("f" + std::to_string(i))) != "kept" ||
-            text_of(other / "in" / std::to_string(i)) != "kept") {
-          ++lost;
-          break;
-        }
-      }
-    }
-    CAPTURE(removals);
-    CHECK(lost == 0);
   }
 }
