@@ -50,6 +50,7 @@ int run(const cxxopts::ParseResult& arguments) {
     std::fprintf(stderr, "lpp-chaos: %s\n", bed.error().message.c_str());
     return 1;
   }
+  options.say("containers run under " + (*bed)->cluster().nodes().sandbox());
   EmbeddedFaults cluster((*bed)->cluster());
   const auto summary = ChaosRun(**bed, cluster, options).run();
   if (!summary.ok()) {
@@ -80,7 +81,7 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value("deploy/local-path-storage.yaml"))(
+      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))(
       "seed", "of the schedule (default: a random one, printed)", cxxopts::value<std::uint64_t>())(
       "steps", "how many steps; 0: by time", cxxopts::value<std::size_t>()->default_value("0"))(
       "seconds", "how long, if not by steps", cxxopts::value<int>()->default_value("60"))(

@@ -15,7 +15,7 @@
 
 /// A Kubernetes cluster in one process, for trying and testing: an in-memory API server good enough
 /// for kubectl, the control loops that the life of a volume needs, and nodes that really run pods
-/// (as processes under bubblewrap over a static busybox). Nothing outlives it but the folder.
+/// (as processes over a static busybox, see sandbox.h). Nothing outlives it but the folder.
 namespace lpp::devcluster {
 
 struct ClusterOptions {

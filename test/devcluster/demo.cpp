@@ -162,6 +162,7 @@ Result<void> Demo::start_cluster() {
   if (!kube.ok()) return std::move(kube).error();
   kube_ = *std::move(kube);
   say("a cluster with 2 nodes is up at " + cluster_->server().url());
+  std::printf("            its containers run under %s\n", cluster_->nodes().sandbox().c_str());
   return {};
 }
 

@@ -18,8 +18,7 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value("deploy/local-path-storage.yaml"))(
-      "h,help", "print this text");
+      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))("h,help", "print this text");
 
   // Blocked before any thread starts: the demo asks for them where it can act on them.
   sigset_t signals;

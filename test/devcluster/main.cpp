@@ -18,15 +18,25 @@ using namespace lpp::devcluster;  // NOLINT(google-build-using-namespace)
 void print_use(Cluster& cluster, const std::string& kubeconfig) {
   std::printf(
       "A cluster for trying and testing: one process, in-memory API server, no access control,\n"
-      "pods run as busybox under bubblewrap. Nothing is kept when it ends. Do not put it on a\n"
-      "network.\n\n"
+      "pods run as busybox under %s.\n"
+      "Nothing is kept when it ends. Do not put it on a network.\n\n"
       "  API server   %s\n"
       "  node disks   %s/nodes/<node>\n\n"
       "  export KUBECONFIG=%s\n"
       "  kubectl get nodes,pv,pvc,pods -A\n\n"
       "Ctrl-C ends it.\n",
-      cluster.server().url().c_str(), cluster.folder().c_str(), kubeconfig.c_str());
+      cluster.nodes().sandbox().c_str(), cluster.server().url().c_str(), cluster.folder().c_str(),
+      kubeconfig.c_str());
   std::fflush(stdout);
+}
+
+/// The one line with which a run of the tests begins.
+int print_sandbox() {
+  const auto tools = find_sandbox_tools();
+  std::printf("containers run under %s\n", tools.ok()
+                                               ? tools->description().c_str()
+                                               : ("nothing: " + tools.error().message).c_str());
+  return tools.ok() ? 0 : 1;
 }
 
 int run(const cxxopts::ParseResult& arguments) {
@@ -73,10 +83,10 @@ int main(int argc, char** argv) {
       "dir", "folder for the nodes' disks and the kubeconfig; empty: a temporary one",
       cxxopts::value<std::string>()->default_value(""))(
       "port", "port of the API server on 127.0.0.1; 0: any free one",
-      cxxopts::value<int>()->default_value("0"))("kubeconfig-out",
-                                                 "also write the administrator's kubeconfig here",
-                                                 cxxopts::value<std::string>()->default_value(""))(
-      "debug", "log each step")("h,help", "print this text");
+      cxxopts::value<int>()->default_value("0"))(
+      "kubeconfig-out", "also write the administrator's kubeconfig here",
+      cxxopts::value<std::string>()->default_value(""))("debug", "log each step")(
+      "sandbox", "print what would run the containers, and end")("h,help", "print this text");
 
   // Blocked before any thread starts, so that only sigwait() sees them.
   sigset_t signals;
@@ -90,6 +100,7 @@ int main(int argc, char** argv) {
       std::fputs(options.help().c_str(), stdout);
       return 0;
     }
+    if (arguments.count("sandbox") > 0) return print_sandbox();
     log::set_up(arguments.count("debug") > 0 ? log::Level::kDebug : log::Level::kWarn);
     return run(arguments);
   } catch (const cxxopts::exceptions::exception& error) {

@@ -147,7 +147,7 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value("deploy/local-path-storage.yaml"))(
+      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))(
       "seconds", "how long", cxxopts::value<double>()->default_value("1800"))(
       "every", "seconds between two samples", cxxopts::value<double>()->default_value("10"))(
       "h,help", "print this text");

@@ -5,9 +5,38 @@
 #endif
 #include <doctest/doctest.h>
 
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/log.h"
+
+namespace {
+
+/// Names each test case that its decorator skips, and why. doctest's own total also counts those
+/// that the command line leaves out.
+struct SkipReporter : doctest::IReporter {
+  explicit SkipReporter(const doctest::ContextOptions& /*unused*/) {}
+  void report_query(const doctest::QueryData& /*unused*/) override {}
+  void test_run_start() override {}
+  void test_run_end(const doctest::TestRunStats& /*unused*/) override {}
+  void test_case_start(const doctest::TestCaseData& /*unused*/) override {}
+  void test_case_reenter(const doctest::TestCaseData& /*unused*/) override {}
+  void test_case_end(const doctest::CurrentTestCaseStats& /*unused*/) override {}
+  void test_case_exception(const doctest::TestCaseException& /*unused*/) override {}
+  void subcase_start(const doctest::SubcaseSignature& /*unused*/) override {}
+  void subcase_end() override {}
+  void log_assert(const doctest::AssertData& /*unused*/) override {}
+  void log_message(const doctest::MessageData& /*unused*/) override {}
+  void test_case_skipped(const doctest::TestCaseData& test) override {
+    if (!test.m_skip) return;
+    std::printf("skipped: %s: %s\n", test.m_name,
+                test.m_description == nullptr ? "no reason given" : test.m_description);
+  }
+};
+
+REGISTER_LISTENER("skipped", 1, SkipReporter);
+
+}  // namespace
 
 /// Unit tests are quiet; LPP_TEST_LOG=1 shows the log of the code under test.
 int main(int argc, char** argv) {

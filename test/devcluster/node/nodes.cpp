@@ -49,7 +49,8 @@ json ready_condition(bool ready, const std::string& now) {
 }
 
 json node_object(const std::string& name, const std::map<std::string, std::string>& labels,
-                 const std::string& now) {
+                 SandboxKind sandbox, const std::string& now) {
+  const std::string runtime = sandbox == SandboxKind::kBubblewrap ? "bubblewrap" : "proot";
   json all_labels{{"kubernetes.io/hostname", name},
                   {"kubernetes.io/os", "linux"},
                   {"kubernetes.io/arch", architecture()}};
@@ -66,8 +67,8 @@ json node_object(const std::string& name, const std::map<std::string, std::strin
               {"systemUUID", name},
               {"bootID", name},
               {"kernelVersion", "host"},
-              {"osImage", "busybox in bubblewrap"},
-              {"containerRuntimeVersion", "bubblewrap://1"},
+              {"osImage", "busybox in " + runtime},
+              {"containerRuntimeVersion", runtime + "://1"},
               {"kubeletVersion", "v1.36.0"},
               {"kubeProxyVersion", ""},
               {"operatingSystem", "linux"},
@@ -141,7 +142,7 @@ Result<void> Nodes::add_node(const std::string& name,
     }
   }
   const std::string now = format_rfc3339(clock_.wall_now());
-  const json object = node_object(name, labels, now);
+  const json object = node_object(name, labels, processes_->tools().kind, now);
   Reply reply = registry_.create("nodes", "", object);
   if (!reply.ok()) {
     return invalid("register node " + name + ": " + reply.message());

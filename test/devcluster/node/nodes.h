@@ -53,6 +53,9 @@ class Nodes {
   void remove_node(const std::string& name);
   std::vector<std::string> names() const;
 
+  /// What runs the containers, in words (SandboxTools::description()).
+  std::string sandbox() const { return processes_->tools().description(); }
+
   /// The folder that is "/" for hostPath volumes of the node; "" for an unknown node.
   std::string disk_root(const std::string& node) const;
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>
@@ -93,13 +94,15 @@ struct ProcessHost::Child {
 
   const Id id;
   BoundedLog log;
-  pid_t bwrap = 0;
+  std::string folder;  // what the sandbox needs on the disk, if anything
+  pid_t sandbox = 0;   // bwrap or proot
   int pidfd = -1;
   int output = -1;
   int status = -1;
   std::string status_text;
   std::string last_output;       // enough to explain a failed start
   pid_t container = 0;           // the container's first process, once known
+  pid_t forwarder = 0;           // takes its signals but SIGKILL, if there is one
   int pending_signal = 0;        // asked for before that
   bool killed = false;           // SIGKILL was sent
   std::optional<int> exit_code;  // set only if the program was really executed
@@ -125,7 +128,8 @@ struct ProcessHost::Child {
     }
   }
 
-  /// bwrap writes one JSON document per line: {"child-pid": n, ...} and {"exit-code": n}.
+  /// One JSON document per line: {"child-pid": n, ...} and {"exit-code": n}, of bubblewrap or our
+  /// own container init, which also takes signals: {"child-pid": n, "init-pid": n}.
   void read_status() {
     std::array<char, 1024> buffer{};
     for (;;) {
@@ -141,6 +145,7 @@ struct ProcessHost::Child {
       status_text.erase(0, end + 1);
       if (const auto pid = number_at(said, {"child-pid"}); pid != 0) {
         container = static_cast<pid_t>(pid);
+        forwarder = static_cast<pid_t>(number_at(said, {"init-pid"}));
       }
       if (const auto* code = find_at(said, {"exit-code"}); code != nullptr) {
         exit_code = static_cast<int>(number_at(said, {"exit-code"}));
@@ -198,12 +203,13 @@ Result<ProcessHost::Id> ProcessHost::start(const SandboxSpec& spec, const std::s
   auto child = std::make_unique<Child>(id, log_path);
   child->output = output.read_end;
   child->status = status->read_end;
-  const auto pid =
-      spawn(bwrap_command(tools_, spec, kStatusFd), output.write_end, status->write_end);
+  child->folder = log_path + ".sandbox-" + std::to_string(id);
+  const auto pid = spawn(sandbox_command(tools_, spec, kStatusFd, child->folder), output.write_end,
+                         status->write_end);
   close(output.write_end);
   close(status->write_end);
   if (pid.ok()) {
-    child->bwrap = *pid;
+    child->sandbox = *pid;
     child->pidfd = static_cast<int>(syscall(SYS_pidfd_open, *pid, 0));
     if (registered) registered(id);
   }
@@ -212,8 +218,8 @@ Result<ProcessHost::Id> ProcessHost::start(const SandboxSpec& spec, const std::s
   wake();
   if (!pid.ok()) return pid.error();
   if (child->pidfd < 0) {
-    kill(child->bwrap, SIGKILL);
-    waitpid(child->bwrap, nullptr, 0);
+    kill(child->sandbox, SIGKILL);
+    waitpid(child->sandbox, nullptr, 0);
     return invalid("pidfd_open failed");
   }
   if (stopping_) child->pending_signal = SIGKILL;
@@ -239,8 +245,9 @@ void ProcessHost::signal(Id id, int signal_number) {
 
 void ProcessHost::deliver(Child& child) {
   if (child.pending_signal == 0 || child.container == 0 || child.exit_code.has_value()) return;
-  // bwrap is not reaped yet, so the number still belongs to its child (or to nobody).
-  kill(child.container, child.pending_signal);
+  // The sandbox is not reaped yet, so the number still belongs to its child (or to nobody).
+  const bool forward = child.forwarder != 0 && child.pending_signal != SIGKILL;
+  kill(forward ? child.forwarder : child.container, child.pending_signal);
   child.killed = child.killed || child.pending_signal == SIGKILL;
   child.pending_signal = 0;
 }
@@ -250,7 +257,8 @@ void ProcessHost::stop() {
     MutexLock lock(mutex_);
     stopping_ = true;
     // Never bwrap itself: one that dies between making its child and releasing it leaves the child
-    // waiting for ever. With its child it ends by itself.
+    // waiting for ever. With its child it ends by itself. Nor proot: its child would go on, and
+    // take the names of its files for the machine's.
     for (const auto& [id, child] : children_) {
       child->pending_signal = SIGKILL;
       deliver(*child);
@@ -309,7 +317,11 @@ void ProcessHost::reap(Id id) {
     report = !stopping_;
   }
   int wait_status = 0;
-  while (waitpid(child->bwrap, &wait_status, 0) < 0 && errno == EINTR) {
+  while (waitpid(child->sandbox, &wait_status, 0) < 0 && errno == EINTR) {
+  }
+  if (tools_.kind == SandboxKind::kProot) {
+    std::error_code ignored;
+    std::filesystem::remove_all(child->folder, ignored);
   }
   // All processes of the sandbox are gone with its first one, so both pipes end here.
   if (child->output >= 0) child->read_output();

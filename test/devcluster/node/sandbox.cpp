@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,6 +12,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <system_error>
@@ -23,7 +25,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kInstall = "apt-get install bubblewrap busybox-static";
+constexpr std::string_view kInstall = "apt-get install bubblewrap proot busybox-static";
 
 /// What a container runtime leaves a container that is not privileged.
 constexpr std::array kDefaultCapabilities = {
@@ -95,49 +97,67 @@ std::string capability(std::string name) {
   return name.starts_with("CAP_") ? name : "CAP_" + name;
 }
 
-void add_capabilities(const SandboxSpec& spec, std::vector<std::string>& command) {
-  if (spec.privileged) return;
-  std::set<std::string> keep;
-  if (!spec.drop_all_capabilities)
-    keep.insert(kDefaultCapabilities.begin(), kDefaultCapabilities.end());
-  for (const std::string& name : spec.drop_capabilities) keep.erase(capability(name));
-  for (const std::string& name : spec.add_capabilities) {
-    if (capability(name) == "CAP_ALL") return;
-    keep.insert(capability(name));
+/// Runs the busybox in a sandbox of the kind.
+Result<void> try_sandbox(const SandboxTools& tools) {
+  SandboxSpec spec;
+  spec.mounts = {{tools.busybox, "/busybox", true}};
+  spec.argv = {"/busybox", "true"};
+  const std::string folder =
+      (fs::temp_directory_path() / ("lpp-sandbox-" + random_uuid())).string();
+  auto finished = run_program(sandbox_command(tools, spec, -1, folder));
+  std::error_code error;
+  fs::remove_all(folder, error);
+  if (!finished.ok()) return std::move(finished).error().wrap("sandbox");
+  if (finished->exit_code == 0) return {};
+  const std::string said(trim(finished->output));
+  if (said.find("execvp") != std::string::npos) {
+    return invalid(tools.busybox + " is not a static program (" + said +
+                   "): " + std::string(kInstall));
   }
-  // Needed to become another user; the change itself takes all capabilities away.
-  if (spec.uid != 0) keep.insert({"CAP_SETUID", "CAP_SETGID"});
-  command.insert(command.end(), {"--cap-drop", "ALL"});
-  for (const std::string& name : keep) command.insert(command.end(), {"--cap-add", name});
+  if (tools.kind == SandboxKind::kProot) {
+    return invalid("proot cannot run a program on this machine (is ptrace forbidden?): " + said);
+  }
+  return invalid("bubblewrap cannot make a sandbox on this machine: " + said +
+                 (tools.root ? ""
+                             : "; run as root, or allow user namespaces "
+                               "(sysctl kernel.unprivileged_userns_clone=1)"));
 }
 
 }  // namespace
 
-Result<SandboxTools> find_sandbox_tools(const std::string& busybox) {
+std::string SandboxTools::description() const {
+  if (kind == SandboxKind::kBubblewrap) return "bubblewrap";
+  return std::string("proot, without isolation") + (read_only ? "" : " and read-only mounts") +
+         (why_not_bwrap.empty() ? "" : " (" + why_not_bwrap + ')');
+}
+
+Result<SandboxTools> find_sandbox_tools(SandboxKind kind, const std::string& busybox) {
   SandboxTools tools;
-  tools.bwrap = find_program("bwrap");
-  if (tools.bwrap.empty()) {
-    return invalid("bubblewrap (bwrap) is not installed: " + std::string(kInstall));
+  tools.kind = kind;
+  const bool bwrap = kind == SandboxKind::kBubblewrap;
+  tools.program = find_program(bwrap ? "bwrap" : "proot");
+  if (tools.program.empty()) {
+    return invalid(std::string(bwrap ? "bubblewrap (bwrap)" : "proot") +
+                   " is not installed: " + std::string(kInstall));
   }
   tools.busybox = busybox.empty() ? find_program("busybox") : busybox;
   if (tools.busybox.empty() || access(tools.busybox.c_str(), X_OK) != 0) {
     return invalid("no busybox found: " + std::string(kInstall));
   }
   tools.root = geteuid() == 0;
-  SandboxSpec spec;
-  std::vector<std::string> command = bwrap_command(tools, spec, -1);
-  command.insert(command.end(), {"--ro-bind", tools.busybox, "/busybox", "/busybox", "true"});
-  LPP_ASSIGN_OR_RETURN(const Finished finished, run_program(command), "sandbox");
-  if (finished.exit_code == 0) return tools;
-  const std::string said(trim(finished.output));
-  if (said.find("execvp") != std::string::npos) {
-    return invalid(tools.busybox + " is not a static program (" + said +
-                   "): " + std::string(kInstall));
-  }
-  return invalid("bubblewrap cannot make a sandbox on this machine: " + said +
-                 (tools.root ? ""
-                             : "; run as root, or allow user namespaces "
-                               "(sysctl kernel.unprivileged_userns_clone=1)"));
+  // As lpp-container-init decides.
+  tools.read_only = bwrap || syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) >= 2;
+  if (auto tried = try_sandbox(tools); !tried.ok()) return std::move(tried).error();
+  return tools;
+}
+
+Result<SandboxTools> find_sandbox_tools(const std::string& busybox) {
+  auto bwrap = find_sandbox_tools(SandboxKind::kBubblewrap, busybox);
+  if (bwrap.ok()) return bwrap;
+  auto proot = find_sandbox_tools(SandboxKind::kProot, busybox);
+  if (!proot.ok()) return invalid(bwrap.error().message + "; " + proot.error().message);
+  proot->why_not_bwrap = bwrap.error().message;
+  return proot;
 }
 
 Result<void> make_image_root(const SandboxTools& tools, const std::string& folder) {
@@ -158,9 +178,28 @@ Result<void> make_image_root(const SandboxTools& tools, const std::string& folde
   return {};
 }
 
+std::optional<std::set<std::string>> kept_capabilities(const SandboxSpec& spec) {
+  if (spec.privileged) return std::nullopt;
+  std::set<std::string> keep;
+  if (!spec.drop_all_capabilities)
+    keep.insert(kDefaultCapabilities.begin(), kDefaultCapabilities.end());
+  for (const std::string& name : spec.drop_capabilities) keep.erase(capability(name));
+  for (const std::string& name : spec.add_capabilities) {
+    if (capability(name) == "CAP_ALL") return std::nullopt;
+    keep.insert(capability(name));
+  }
+  return keep;
+}
+
+std::vector<std::string> sandbox_command(const SandboxTools& tools, const SandboxSpec& spec,
+                                         int status_fd, const std::string& folder) {
+  return tools.kind == SandboxKind::kBubblewrap ? bwrap_command(tools, spec, status_fd)
+                                                : proot_command(tools, spec, status_fd, folder);
+}
+
 std::vector<std::string> bwrap_command(const SandboxTools& tools, const SandboxSpec& spec,
                                        int status_fd) {
-  std::vector<std::string> c{tools.bwrap,     "--die-with-parent", "--new-session",
+  std::vector<std::string> c{tools.program,   "--die-with-parent", "--new-session",
                              "--as-pid-1",    "--unshare-ipc",     "--unshare-pid",
                              "--unshare-net", "--unshare-uts",     "--clearenv"};
   const auto add = [&c](std::initializer_list<std::string> words) {
@@ -192,8 +231,12 @@ std::vector<std::string> bwrap_command(const SandboxTools& tools, const SandboxS
   if (working_dir != "/") add({"--dir", working_dir});
   if (spec.read_only_root) add({"--remount-ro", "/"});
   add({"--chdir", working_dir});
-  if (tools.root) add_capabilities(spec, c);
-  if (spec.argv.empty()) return c;  // the caller adds more
+  if (auto keep = kept_capabilities(spec); tools.root && keep.has_value()) {
+    // Needed to become another user; the change itself takes all capabilities away.
+    if (spec.uid != 0) keep->insert({"CAP_SETUID", "CAP_SETGID"});
+    add({"--cap-drop", "ALL"});
+    for (const std::string& name : *keep) add({"--cap-add", name});
+  }
 
   add({"--"});
   if (tools.root && (spec.uid != 0 || spec.gid != 0)) {

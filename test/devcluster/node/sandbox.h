@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -8,14 +9,24 @@
 #include "base/result.h"
 
 /// What a container is to this cluster: a process under bubblewrap over a root file system made of
-/// one static busybox. Good enough to run shell scripts on volumes; not a security boundary.
+/// one static busybox. Where bubblewrap cannot make its namespaces, as in most containers, proot
+/// gives the process its view of the files instead, and nothing keeps it from other processes and
+/// the network. Good enough to run shell scripts on volumes; not a security boundary.
 namespace lpp::devcluster {
+
+enum class SandboxKind { kBubblewrap, kProot };
 
 /// Programs the sandbox is made of, found and tried once per cluster.
 struct SandboxTools {
-  std::string bwrap;    // absolute path
+  SandboxKind kind = SandboxKind::kBubblewrap;
+  std::string program;  // absolute path of bwrap or proot
   std::string busybox;  // absolute path of a statically linked busybox
-  bool root = false;    // else everything runs in a user namespace as uid 0
+  bool root = false;    // else containers run as uid 0 of a user namespace, or of proot's making
+  std::string why_not_bwrap{};  // why it is proot
+  bool read_only = true;        // mounts can be; not by proot on a kernel without Landlock
+
+  /// "bubblewrap", or "proot, without isolation (bubblewrap cannot ...)".
+  std::string description() const;
 };
 
 struct SandboxMount {
@@ -41,15 +52,29 @@ struct SandboxSpec {
   bool read_only_root = false;
 };
 
-/// Finds bwrap and a static busybox (on PATH, or `busybox` if not empty) and runs one sandbox. The
-/// error says what is missing and how to get it.
+/// Finds bwrap or, if it cannot make a sandbox, proot, and a static busybox (on PATH, or `busybox`
+/// if not empty); runs one sandbox. The error says what is missing and how to get it.
 Result<SandboxTools> find_sandbox_tools(const std::string& busybox = {});
+/// The same for one kind only.
+Result<SandboxTools> find_sandbox_tools(SandboxKind kind, const std::string& busybox = {});
 
 /// Makes the container's /bin below `folder`: busybox and a link per applet. Repeatable.
 Result<void> make_image_root(const SandboxTools& tools, const std::string& folder);
 
-/// The command line; what bwrap has to say about the run goes to `status_fd` as JSON. Pure.
+/// The command line; what is to be said about the run goes to `status_fd` as JSON. Pure for
+/// bubblewrap; for proot the container's own root folder and the mount points are made in `folder`,
+/// which must be new and may go when the sandbox has ended. What makes the sandbox impossible, the
+/// command says when it runs.
+std::vector<std::string> sandbox_command(const SandboxTools& tools, const SandboxSpec& spec,
+                                         int status_fd, const std::string& folder);
+
 std::vector<std::string> bwrap_command(const SandboxTools& tools, const SandboxSpec& spec,
                                        int status_fd);
+std::vector<std::string> proot_command(const SandboxTools& tools, const SandboxSpec& spec,
+                                       int status_fd, const std::string& folder);
+
+/// The capabilities that the program of a sandbox made by root keeps, by their kernel names; none:
+/// all of them.
+std::optional<std::set<std::string>> kept_capabilities(const SandboxSpec& spec);
 
 }  // namespace lpp::devcluster

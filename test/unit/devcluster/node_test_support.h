@@ -1,5 +1,7 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <chrono>
 #include <filesystem>
 #include <functional>
@@ -35,11 +37,25 @@ class TemporaryFolder {
   std::string path_;
 };
 
-/// The machine's sandbox tools, or the reason why there are none.
-inline const Result<SandboxTools>& sandbox_tools() {
-  static const Result<SandboxTools> tools = find_sandbox_tools();
-  return tools;
+/// The machine's sandbox tools of one kind, or the reason why there are none.
+inline const Result<SandboxTools>& sandbox_tools(SandboxKind kind) {
+  static const Result<SandboxTools> bwrap = find_sandbox_tools(SandboxKind::kBubblewrap);
+  static const Result<SandboxTools> proot = find_sandbox_tools(SandboxKind::kProot);
+  return kind == SandboxKind::kBubblewrap ? bwrap : proot;
 }
+
+/// A decorator of a test case: skips it where no sandbox of the kind can be had, and says why.
+struct NeedsSandbox {
+  explicit NeedsSandbox(SandboxKind kind, bool read_only = false)
+      : tools(sandbox_tools(kind)), needs_read_only(read_only) {}
+  void fill(doctest::detail::TestCase& test) const {
+    if (tools.ok() && (tools->read_only || !needs_read_only)) return;
+    test.m_skip = true;
+    test.m_description = tools.ok() ? "this kernel has no Landlock" : tools.error().message.c_str();
+  }
+  const Result<SandboxTools>& tools;
+  const bool needs_read_only;
+};
 
 constexpr std::chrono::seconds kDeadline{20};
 
@@ -50,10 +66,3 @@ inline bool wait_for(const Registry& registry, const ObjectRef& ref,
 }
 
 }  // namespace lpp::devcluster::testing
-
-/// Skips the rest of a test case when the machine cannot make sandboxes; says why.
-#define LPP_NEEDS_SANDBOX()                                                          \
-  if (!lpp::devcluster::testing::sandbox_tools().ok()) {                             \
-    MESSAGE("skipped: ", lpp::devcluster::testing::sandbox_tools().error().message); \
-    return;                                                                          \
-  }
