@@ -20,6 +20,7 @@
 #include "k8s/metered_transport.h"
 #include "k8s/rate_limiter.h"
 #include "provisioner/controller.h"
+#include "provisioner/places.h"
 
 namespace lpp::app {
 
@@ -84,12 +85,15 @@ class App::Impl {
                  .allow_unsafe_template = options.allow_unsafe_helper_pod_template},
                 config_source(options, config_map_, clock_, stop_),
                 template_source(options, config_map_, clock_, stop_), client_, events_, clock_),
-        runner_(leader_client_, clock_, pods_.store(),
+        places_(volumes_.store(), nodes_.store(), options.provisioner_name),
+        ledger_(places_),
+        runner_(leader_client_, clock_, pods_.store(), ledger_,
                 {.provisioner_name = options.provisioner_name,
                  .ns = options.namespace_name,
                  .service_account = options.service_account_name,
                  .config_map = options.configmap_name,
-                 .helper_image = options.helper_image},
+                 .helper_image = options.helper_image,
+                 .most_per_node = static_cast<std::size_t>(options.helper_pods_per_node)},
                 [this] { return current(); }),
         operations_(clock_),
         world_{options.provisioner_name,
@@ -97,13 +101,14 @@ class App::Impl {
                clock_,
                events_,
                runner_,
+               ledger_,
                config_.config(),
                claims_.store(),
                volumes_.store(),
                classes_.store(),
                nodes_.store(),
                operations_},
-        controller_(world_, runner_, {claims_, volumes_, classes_, nodes_, pods_},
+        controller_(world_, {claims_, volumes_, classes_, nodes_},
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
                      .deletion_retry_count = options.deletion_retry_count}),
@@ -115,7 +120,9 @@ class App::Impl {
                 .new_leader =
                     [](const std::string& holder) { log::info("leader is {}", holder); }})),
         subjects_(make_subjects(std::move(api_host))),
-        metrics_(subjects_) {}
+        metrics_(subjects_) {
+    pods_.add_handler([this](const auto& change) { runner_.observe(change); });
+  }
 
   Result<void> start();
   void work();
@@ -158,6 +165,8 @@ class App::Impl {
   k8s::Informer<k8s::Node> nodes_;
   k8s::Informer<k8s::Pod> pods_;
   ConfigLoader config_;
+  provisioner::Places places_;
+  operation::PathLedger ledger_;
   helperpod::HelperPodRunner runner_;
   provisioner::Operations operations_;
   provisioner::World world_;
@@ -181,6 +190,9 @@ Result<void> App::Impl::start() {
     // The work does not depend on it; the probes will tell.
     log::error("health server: {}", health.error().message);
   }
+  events_.on_dropped([this](const k8s::ObjectReference& about, std::string_view, std::string_view) {
+    controller_.event_dropped(about);
+  });
   events_.start();
   config_.on_change([this] { controller_.config_changed(); });
   if (uses_config_map(options_)) config_map_.start();

@@ -109,6 +109,7 @@ log::Level log_level(std::string_view name) {
 Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   constexpr int kMax = std::numeric_limits<int>::max();
   constexpr int kMaxWorkers = 1000;
+  constexpr int kMaxHelperPods = 10'000;
   const auto groups = all_flags(start_command());
   FlagReader values(given, getenv, groups);
   Options out;
@@ -127,6 +128,7 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
       values.checked_text("service-account-name", cli::is_dns_subdomain, kSubdomainRule);
   out.helper_pod_file = values.text("helper-pod-file");
   out.config_mount_path = getenv("CONFIG_MOUNT_PATH").value_or("");
+  out.helper_pods_per_node = values.integer("helper-pods-per-node", 0, kMaxHelperPods);
   out.worker_threads = values.integer("worker-threads", 1, kMaxWorkers);
   out.provisioning_retry_count = values.integer("provisioning-retry-count", 0, kMax);
   out.deletion_retry_count = values.integer("deletion-retry-count", 0, kMax);

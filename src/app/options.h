@@ -46,6 +46,7 @@ struct Options {
   std::string helper_pod_file{};    // "" = the ConfigMap's key helperPod.yaml
   std::string config_mount_path{};  // CONFIG_MOUNT_PATH: helperPod.yaml is re-read from there
   int worker_threads = 16;
+  int helper_pods_per_node = 50;      // 0 = no limit
   int provisioning_retry_count = 15;  // 0 = for ever
   int deletion_retry_count = 15;      // 0 = for ever
   bool allow_unsafe_helper_pod_template = false;

@@ -8,6 +8,7 @@
 #include "app/config_loader.h"
 #include "app/options.h"
 #include "base/clock.h"
+#include "helperpod/runner.h"
 #include "k8s/event_recorder.h"
 #include "k8s/leader_elector.h"
 #include "k8s/metered_transport.h"

@@ -11,10 +11,10 @@
 #include "cli/flag_reader.h"
 #include "cli/text.h"
 #include "config/config.h"
-#include "helperpod/operation.h"
 #include "k8s/api_client.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
+#include "operation/operation.h"
 
 namespace lpp::cli {
 
@@ -96,7 +96,7 @@ EventNote event_note(const nlohmann::json& event);
 
 struct HelperPod {
   k8s::Pod pod{};
-  helperpod::Operation operation{};
+  operation::Operation operation{};
 };
 
 /// What commands know of a cluster. Filled by load() or from manifests; read by pure functions.

@@ -48,7 +48,7 @@ void explain_entry(const k8s::PersistentVolumeClaim& claim, const config::Config
 }
 
 void explain_base(const k8s::PersistentVolumeClaim& claim, const k8s::StorageClass& storage_class,
-                  const config::Config& config, const helperpod::Operation& operation,
+                  const config::Config& config, const operation::Operation& operation,
                   PathAnswer& answer) {
   const config::PathConfig* const paths = config.paths_for_class(operation.storage_class);
   if (paths == nullptr || paths->shared()) return;
@@ -66,7 +66,7 @@ void explain_base(const k8s::PersistentVolumeClaim& claim, const k8s::StorageCla
   answer.steps.push_back({"base path", fmt::format("{} ({})", operation.base_path, why)});
 }
 
-void explain_patterns(const k8s::StorageClass& storage_class, const helperpod::Operation& operation,
+void explain_patterns(const k8s::StorageClass& storage_class, const operation::Operation& operation,
                       PathAnswer& answer) {
   const std::string folder = operation.path.substr(operation.base_path.size() + 1);
   const std::string* const pattern = find(storage_class.parameters, provisioner::kPathPattern);
@@ -83,7 +83,7 @@ void explain_patterns(const k8s::StorageClass& storage_class, const helperpod::O
   }
 }
 
-void explain_shape(const provisioner::VolumeShape& shape, PathAnswer& answer) {
+void explain_shape(const operation::Shape& shape, PathAnswer& answer) {
   std::string text = shape.source == k8s::VolumeSource::kLocal ? "local" : "hostPath";
   text += shape.has_affinity ? fmt::format(", usable on nodes with {}={}", shape.affinity_key,
                                            shape.affinity_value)
@@ -109,11 +109,11 @@ PathAnswer explain_path(const k8s::PersistentVolumeClaim& claim,
   if (const auto* refusal = std::get_if<Refusal>(&shape)) return refuse(refusal->message);
   const auto planned = provisioner::make_operation(claim, storage_class, node, config);
   if (const auto* refusal = std::get_if<Refusal>(&planned)) return refuse(refusal->message);
-  const auto& operation = std::get<helperpod::Operation>(planned);
+  const auto& operation = std::get<operation::Operation>(planned);
 
   explain_base(claim, storage_class, config, operation, answer);
   explain_patterns(storage_class, operation, answer);
-  explain_shape(std::get<provisioner::VolumeShape>(shape), answer);
+  explain_shape(std::get<operation::Shape>(shape), answer);
   answer.path = operation.path;
   if (const auto other = provisioner::overlapping_volume(
           volumes, nodes, operation, storage_class.provisioner, operation.volume_name)) {

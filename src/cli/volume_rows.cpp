@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "cli/json_access.h"
+#include "helperpod/manifest.h"
 #include "helperpod/outcome.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
@@ -16,7 +17,8 @@ namespace lpp::cli {
 
 namespace {
 
-using helperpod::HelperAction;
+using operation::Kind;
+using State = operation::Progress::State;
 using k8s::find;
 
 const EventNote* newest_event(const ClusterView& view, const std::string& uid) {
@@ -32,7 +34,7 @@ const HelperPod* helper_pod_of(const ClusterView& view, std::string_view volume)
   for (const HelperPod& one : view.helper_pods) {
     if (one.operation.volume_name != volume) continue;
     const auto rank = [](const HelperPod& pod) {
-      return std::pair(pod.operation.action == HelperAction::kDelete, pod.operation.attempt);
+      return std::pair(pod.operation.kind != Kind::kMake, pod.operation.attempt);
     };
     if (best == nullptr || rank(one) > rank(*best)) best = &one;
   }
@@ -78,9 +80,9 @@ std::string reason_of(const EventNote& note) {
 /// How the operation stands; the Event says more about a failure (the log's end is in it).
 void describe_operation(const HelperPod& helper, const EventNote* event, VolumeRow& row) {
   const auto& operation = helper.operation;
-  const bool making = operation.action == HelperAction::kCreate;
+  const bool making = operation.kind == Kind::kMake;
   row.helper_pod = helper.pod.meta.key().to_string();
-  row.operation = std::string(to_string(operation.action));
+  row.operation = std::string(helperpod::script_action(operation.kind));
   row.attempt = operation.attempt;
   if (row.node.empty()) row.node = operation.node;
   if (row.path.empty()) row.path = operation.path;
@@ -88,11 +90,11 @@ void describe_operation(const HelperPod& helper, const EventNote* event, VolumeR
   const std::string look =
       fmt::format("kubectl -n {} describe pod {}", helper.pod.meta.ns, helper.pod.meta.name);
   switch (outcome.progress.state) {
-    case helperpod::Progress::State::kSucceeded:
+    case State::kSucceeded:
       row.why = making ? "the directory is made; the PersistentVolume follows"
                        : "the directory is removed; the PersistentVolume goes now";
       return;
-    case helperpod::Progress::State::kFailed:
+    case State::kFailed:
       row.problem = true;
       row.why = event != nullptr
                     ? reason_of(*event)
@@ -101,7 +103,10 @@ void describe_operation(const HelperPod& helper, const EventNote* event, VolumeR
           fmt::format("it is tried again by itself; output of the script: kubectl -n {} logs {}",
                       helper.pod.meta.ns, helper.pod.meta.name);
       return;
-    case helperpod::Progress::State::kRunning:
+    case State::kWaiting:
+    case State::kRunning:
+    case State::kLate:
+    case State::kEnding:
       break;
   }
   if (outcome.progress.message.empty()) {
@@ -260,7 +265,7 @@ VolumeRow undo_row(const HelperPod& helper) {
   row.created = helper.pod.meta.creation_timestamp;
   row.phase = "Undoing";
   describe_operation(helper, nullptr, row);
-  if (helper.operation.action == HelperAction::kCreate) {
+  if (helper.operation.kind == Kind::kMake) {
     row.why = "its claim is gone: the directory that may have been made is removed again";
     row.problem = false;
     row.next.clear();

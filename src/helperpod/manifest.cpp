@@ -14,6 +14,7 @@ namespace lpp::helperpod {
 namespace {
 
 using nlohmann::json;
+using operation::Operation;
 
 constexpr const char* kOperationAnnotation = "local.path.provisioner/operation";
 constexpr const char* kVolumeAnnotation = "local.path.provisioner/volume";
@@ -32,9 +33,39 @@ constexpr const char* kBaseVolume = "local-path-base";
 constexpr std::size_t kMaxPodName = 128;
 constexpr std::size_t kHashLength = 16;
 
-const std::string& script_command(HelperAction action, const ManifestSettings& settings) {
-  return action == HelperAction::kCreate ? settings.setup_command : settings.teardown_command;
+const std::string& script_command(operation::Kind kind, const ManifestSettings& settings) {
+  return kind == operation::Kind::kMake ? settings.setup_command : settings.teardown_command;
 }
+
+/// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown
+/// would remove what is there. Folders that a path pattern made around it go too when they are
+/// empty. Never through a symbolic link: what it leads to is somebody else's.
+constexpr const char* kRemoveIfEmpty = R"sh(base=${VOL_DIR%/*} way=${VOL_DIR##*/}
+if [ -n "${VOL_BASE_DIR:-}" ]; then base=$VOL_BASE_DIR way=$VOL_SUB_DIR; fi
+cd -P -- "$base" || exit 1
+said=removed rest=$way
+while :; do
+  name=${rest%%/*}
+  if [ -L "./$name" ]; then said=kept; fi
+  if [ "$said" = kept ] || [ ! -e "./$name" ]; then break; fi
+  if [ "$name" = "$rest" ]; then
+    rmdir -- "./$name" || said=kept
+    break
+  fi
+  here=$(pwd -P)
+  cd -P "./$name" || exit 1
+  if [ "$(pwd -P)" != "${here%/}/$name" ]; then exit 1; fi
+  rest=${rest#*/}
+done
+if [ "$said" = removed ]; then
+  cd -P -- "$base" || exit 1
+  while [ "$way" != "${way%/*}" ]; do
+    way=${way%/*}
+    if [ -e "./$way" ]; then rmdir -- "./$way" 2>/dev/null || break; fi
+  done
+fi
+echo "directory: $said" >/dev/termination-log
+)sh";
 
 /// The kubelet expands $(NAME) in args and env values and turns $$ into $; this way any text
 /// reaches the script as it is.
@@ -169,16 +200,20 @@ void add_base(json& spec, json& container, const Folder& folder) {
 
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
               const std::string& directory) {
-  const bool create = operation.action == HelperAction::kCreate;
+  const bool create = operation.kind == operation::Kind::kMake;
   const std::string size = std::to_string(operation.size_bytes);
-  if (const auto& command = script_command(operation.action, settings); !command.empty()) {
+  if (operation.only_if_empty) {
+    container["command"] =
+        json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
+    container.erase("terminationMessagePath");  // it tells its result in the usual place
+  } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {
     container["command"] = json::array({"/bin/sh", create ? "/script/setup" : "/script/teardown"});
   }
   container["args"] =
       json::array({"-p", literal(directory), "-s", size, "-m", literal(operation.volume_mode), "-a",
-                   std::string(to_string(operation.action))});
+                   std::string(script_action(operation.kind))});
   json& env = list(container, "env");
   set_env(env, "VOL_DIR", directory);
   set_env(env, "VOL_MODE", operation.volume_mode);
@@ -197,12 +232,12 @@ Result<json> metadata(const json& from_template, const Operation& operation,
   LPP_ASSIGN_OR_RETURN(const std::string record, encode_operation(operation), "helper pod");
   json meta = from_template.is_object() ? from_template : json::object();
   meta["name"] =
-      pod_name(meta.value("name", ""), operation.action, operation.volume_name, operation.attempt);
+      pod_name(meta.value("name", ""), operation.kind, operation.volume_name, operation.attempt);
   meta["namespace"] = settings.ns;
   json& labels = map(meta, "labels");
   labels[std::string(kManagedByLabel)] = "local-path-provisioner";
   labels[std::string(kProvisionerLabel)] = provisioner_label(settings.provisioner_name);
-  labels[std::string(kActionLabel)] = to_string(operation.action);
+  labels[std::string(kActionLabel)] = script_action(operation.kind);
   json& annotations = map(meta, "annotations");
   annotations[kOperationAnnotation] = record;
   annotations[kVolumeAnnotation] = operation.volume_name;  // this one and the next are for people
@@ -257,10 +292,14 @@ std::string label_selector(std::string_view provisioner_name) {
   return std::string(kProvisionerLabel) + "=" + provisioner_label(provisioner_name);
 }
 
-std::string pod_name(std::string_view template_name, HelperAction action,
+std::string_view script_action(operation::Kind kind) {
+  return kind == operation::Kind::kMake ? "create" : "delete";
+}
+
+std::string pod_name(std::string_view template_name, operation::Kind kind,
                      std::string_view volume_name, int attempt) {
   const std::string start(template_name.empty() ? "helper-pod" : template_name);
-  const std::string end = "-" + std::string(to_string(action)) + "-" + std::string(volume_name);
+  const std::string end = "-" + std::string(script_action(kind)) + "-" + std::string(volume_name);
   std::string full = start + end;
   if (attempt == 1 && full.size() <= kMaxPodName && is_dns_subdomain(full)) return full;
   if (attempt != 1) full += "/" + std::to_string(attempt);

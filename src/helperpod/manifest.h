@@ -7,9 +7,10 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "helperpod/operation.h"
+
 #include "helperpod/template.h"
 #include "k8s/objects.h"
+#include "operation/operation.h"
 
 namespace lpp::helperpod {
 
@@ -28,23 +29,27 @@ struct ManifestSettings {
   std::string setup_command{};  // "" = /bin/sh /script/setup
   std::string teardown_command{};
   std::chrono::seconds deadline{120};  // activeDeadlineSeconds
+  std::size_t most_per_node = 0;       // helper pods at work at once; 0 = no limit
 };
 
 /// "local.path.provisioner/provisioner=<hash>": selects the helper pods of this provisioner.
 std::string label_selector(std::string_view provisioner_name);
 
+/// "create" or "delete": as in pod names, labels and the scripts' -a option.
+std::string_view script_action(operation::Kind kind);
+
 /// Name of the helper pod for an operation on a volume: the same after a restart, valid for any
 /// template and volume name, different for different volumes, actions and attempts.
-std::string pod_name(std::string_view template_name, HelperAction action,
+std::string pod_name(std::string_view template_name, operation::Kind kind,
                      std::string_view volume_name, int attempt = 1);
 
 /// The helper pod for an operation (behaviour rule B6.2), with the operation in its annotations.
 /// kInvalid when the operation's path has no parent directory or leaf name. Pure.
-Result<nlohmann::json> make_pod(const Template& pod_template, const Operation& operation,
+Result<nlohmann::json> make_pod(const Template& pod_template, const operation::Operation& operation,
                                 const ManifestSettings& settings);
 
 /// Reads the operation back from a helper pod's annotations; kInvalid when it is not one of ours.
-Result<Operation> operation_of(const k8s::Pod& pod);
+Result<operation::Operation> operation_of(const k8s::Pod& pod);
 
 /// Whether a pod, as JSON, is a helper pod of rancher/local-path-provisioner: those have the names
 /// of ours, none of our labels, and their own arguments. Pure.

@@ -7,6 +7,9 @@
 
 namespace lpp::helperpod {
 
+using operation::Directory;
+using operation::Progress;
+
 namespace {
 
 /// An Event's note holds 1 KiB; the end of an output says most about why it ended.
@@ -24,6 +27,35 @@ void append(std::string& text, std::string_view part) {
   if (part.empty()) return;
   if (!text.empty()) text += ": ";
   text += part;
+}
+
+/// What a script says of the directory in the last line of its termination message.
+struct Said {
+  Directory directory = Directory::kUnknown;
+  std::string_view rest{};  // of the message, which is for people
+};
+
+Said said_by(std::string_view message) {
+  message = trim(message);
+  const auto end = message.rfind('\n');
+  const std::string_view line =
+      trim(end == std::string_view::npos ? message : message.substr(end + 1));
+  const std::string_view rest =
+      end == std::string_view::npos ? std::string_view() : trim(message.substr(0, end));
+  if (line == "directory: made") return {Directory::kMade, rest};
+  if (line == "directory: found") return {Directory::kFound, rest};
+  if (line == "directory: removed") return {Directory::kRemoved, rest};
+  if (line == "directory: kept") return {Directory::kKept, rest};
+  return {.rest = message};
+}
+
+Directory directory_of(const k8s::Pod& pod) {
+  for (const auto& container : pod.containers) {
+    if (!container.terminated) continue;
+    const Directory directory = said_by(container.terminated_message).directory;
+    if (directory != Directory::kUnknown) return directory;
+  }
+  return Directory::kUnknown;
 }
 
 /// A word for counting; what is usual for a script that failed says nothing.
@@ -60,9 +92,10 @@ Outcome failure(const k8s::Pod& pod) {
     const std::string& reason = container->terminated_reason;
     if (!reason.empty() && reason != "Error") how += " (" + reason + ")";
     append(text, how);
-    outcome.output = tail_of(container->terminated_message);
+    const std::string_view message = said_by(container->terminated_message).rest;
+    outcome.output = tail_of(message);
     append(text, outcome.output);
-    outcome.log_wanted = trim(container->terminated_message).empty() && !never_started(reason);
+    outcome.log_wanted = message.empty() && !never_started(reason);
   }
   outcome.progress.reason = failure_reason(
       pod, container == pod.containers.end() ? std::string() : container->terminated_reason);
@@ -101,7 +134,10 @@ Stuck stuck_because(const k8s::Pod& pod) {
 }  // namespace
 
 Outcome observe(const k8s::Pod& pod) {
-  if (pod.phase == "Succeeded") return Outcome{.progress = {Progress::State::kSucceeded, {}}};
+  if (pod.phase == "Succeeded") {
+    return Outcome{
+        .progress = {.state = Progress::State::kSucceeded, .directory = directory_of(pod)}};
+  }
   if (pod.phase == "Failed") return failure(pod);
   Stuck stuck = stuck_because(pod);
   return Outcome{.progress = {.state = Progress::State::kRunning,

@@ -3,14 +3,14 @@
 #include <optional>
 #include <string>
 
-#include "helperpod/operation.h"
 #include "k8s/objects.h"
+#include "operation/executor.h"
 
 namespace lpp::helperpod {
 
 /// How a helper pod stands. Pure: only the pod's own status counts.
 struct Outcome {
-  Progress progress{};
+  operation::Progress progress{};
   /// For kFailed: true when the container ran and said something, so that its log is worth fetching
   /// (no termination message was left).
   bool log_wanted = false;

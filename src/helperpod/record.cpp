@@ -3,12 +3,15 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
+#include "helperpod/manifest.h"
 
 namespace lpp::helperpod {
 
 namespace {
 
 using nlohmann::json;
+using operation::Operation;
+using operation::Shape;
 
 /// Longer than any record we write; bounds what a hand-made annotation can cost.
 constexpr std::size_t kMaxRecord = 64UL * 1024;
@@ -42,6 +45,16 @@ class Reader {
     out = static_cast<Int>(value);
   }
 
+  void texts(const char* member, std::vector<std::string>& out) {
+    const auto it = object_.find(member);
+    if (it == object_.end()) return;
+    if (!it->is_array()) return complain(member, "must be an array of strings");
+    for (const json& item : *it) {
+      if (!item.is_string()) return complain(member, "must be an array of strings");
+      out.push_back(item.get<std::string>());
+    }
+  }
+
   void flag(const char* member, bool& out) {
     const auto it = object_.find(member);
     if (it == object_.end()) return;
@@ -69,11 +82,63 @@ bool is_clean_absolute(std::string_view path) {
   return true;
 }
 
+constexpr std::string_view kTakeBack = "takeBack";
+constexpr std::string_view kRemove = "remove";
+constexpr std::string_view kLocal = "local";
+constexpr std::string_view kHostPath = "hostPath";
+
+json encode_shape(const Shape& shape) {
+  json record;
+  record["volumeType"] = shape.source == k8s::VolumeSource::kLocal ? kLocal : kHostPath;
+  if (shape.has_affinity) {
+    record["affinityKey"] = shape.affinity_key;
+    record["affinityValue"] = shape.affinity_value;
+  }
+  if (!shape.mount_options.empty()) record["mountOptions"] = shape.mount_options;
+  record["reclaimPolicy"] = shape.reclaim_policy;
+  return record;
+}
+
+Result<Shape> decode_shape(const json& record) {
+  if (!record.is_object()) return invalid("shape must be a JSON object");
+  Shape shape;
+  Reader reader(record);
+  std::string type;
+  reader.text("volumeType", type, true);
+  if (type == kLocal) {
+    shape.source = k8s::VolumeSource::kLocal;
+  } else if (type != kHostPath) {
+    reader.complain("volumeType", "must be local or hostPath");
+  }
+  shape.has_affinity = record.contains("affinityKey");
+  reader.text("affinityKey", shape.affinity_key, shape.has_affinity);
+  reader.text("affinityValue", shape.affinity_value);  // a label's value may be empty
+  reader.texts("mountOptions", shape.mount_options);
+  reader.text("reclaimPolicy", shape.reclaim_policy, true);
+  if (!reader.problem().empty()) return invalid("shape: " + reader.problem());
+  return shape;
+}
+
+/// Of a record whose action is to delete. Older versions did not write it down: only for a claim
+/// there was a volume to come, and then its name holds the owner's UID.
+operation::Kind kind_of_removal(Reader& reader, const json& record, const Operation& operation) {
+  bool take_back = operation.volume_name == "pvc-" + operation.owner_uid;
+  if (record.contains("kind")) {
+    std::string kind;
+    reader.text("kind", kind, true);
+    take_back = kind == kTakeBack;
+    if (!take_back && kind != kRemove) reader.complain("kind", "must be takeBack or remove");
+  }
+  return take_back ? operation::Kind::kTakeBack : operation::Kind::kRemove;
+}
+
 }  // namespace
 
 Result<std::string> encode_operation(const Operation& operation) {
   json record;
-  record["action"] = to_string(operation.action);
+  record["action"] = script_action(operation.kind);
+  if (operation.kind == operation::Kind::kTakeBack) record["kind"] = kTakeBack;
+  if (operation.kind == operation::Kind::kRemove) record["kind"] = kRemove;
   record["volume"] = operation.volume_name;
   record["claimNamespace"] = operation.claim.ns;
   record["claimName"] = operation.claim.name;
@@ -89,6 +154,8 @@ Result<std::string> encode_operation(const Operation& operation) {
   record["perm"] = operation.perm;
   record["attempt"] = operation.attempt;
   if (operation.shared) record["shared"] = true;
+  if (operation.only_if_empty) record["onlyIfEmpty"] = true;
+  if (operation.shape) record["shape"] = encode_shape(*operation.shape);
   try {
     return record.dump();
   } catch (const json::exception&) {
@@ -105,9 +172,9 @@ Result<Operation> decode_operation(std::string_view text) {
   Reader reader(record);
   std::string action;
   reader.text("action", action, true);
-  if (action == to_string(HelperAction::kDelete)) {
-    operation.action = HelperAction::kDelete;
-  } else if (action != to_string(HelperAction::kCreate)) {
+  if (action == script_action(operation::Kind::kRemove)) {
+    operation.kind = operation::Kind::kRemove;
+  } else if (action != script_action(operation::Kind::kMake)) {
     reader.complain("action", "must be create or delete");
   }
   reader.text("volume", operation.volume_name, true);
@@ -125,6 +192,13 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.text("group", operation.group);
   reader.text("perm", operation.perm);
   reader.number<int>("attempt", operation.attempt, 1);
+  reader.flag("onlyIfEmpty", operation.only_if_empty);
+  if (operation.kind == operation::Kind::kRemove) {
+    operation.kind = kind_of_removal(reader, record, operation);
+  }
+  if (const auto shape = record.find("shape"); shape != record.end()) {
+    LPP_ASSIGN_OR_RETURN(operation.shape, decode_shape(*shape), "operation record");
+  }
   if (!is_clean_absolute(operation.path)) {
     reader.complain("path", "must be absolute and lexically clean");
   }

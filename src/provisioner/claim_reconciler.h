@@ -1,11 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "provisioner/action.h"
-#include "provisioner/attempts.h"
-#include "provisioner/plan.h"
-#include "provisioner/undo.h"
+#include "provisioner/claim_decision.h"
+#include "provisioner/memory.h"
+#include "provisioner/reporter.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
@@ -18,41 +19,63 @@ struct ClaimKey {
   bool operator==(const ClaimKey&) const = default;
 };
 
-/// One idempotent pass over one claim: looks at the stores, takes the single next action, never
-/// waits for a pod. Thread-safe for different keys; the queue never runs one key twice at once.
+/// One idempotent pass over one claim: looks at the stores, decides (claim_decision.h), does what
+/// was decided, and never waits for what goes on outside. Thread-safe for different keys; the queue
+/// never runs one key twice at once.
 class ClaimReconciler {
  public:
-  ClaimReconciler(World& world, Attempts& attempts)
-      : world_(world), attempts_(attempts), undo_(world, attempts) {}
+  ClaimReconciler(World& world, Memories& memories)
+      : world_(world), memories_(memories), reporter_(world, memories) {}
 
   /// `waiting_since` is when the key came into the queue.
   Action step(const ClaimKey& key, std::optional<TimePoint> waiting_since = {});
 
  private:
-  struct Scene;  // what one step found
+  /// Nothing: look again.
+  using Next = std::optional<Action>;
+  /// What perform() needs besides the decision.
+  struct Pass {
+    const ClaimKey& key;
+    std::optional<TimePoint> waiting_since{};
+    ClaimScene scene{};
+  };
 
-  Action take_back_lost(const std::string& volume_name);
-  Action claim_gone(const ClaimKey& key, const std::string& volume_name);
-  Action volume_exists(const Scene& scene, const k8s::PersistentVolume& volume);
-  Action provision(Scene& scene);
-  Action path_taken(const Scene& scene, const std::string& path, const std::string& other_path,
-                    const std::string& other_volume);
-  Action run(Scene& scene, helperpod::Operation operation, const VolumeShape& shape);
-  Action attempt_failed(Scene& scene, int number, const std::string& message, std::string reason);
-  Result<bool> clean_up(const Scene& scene);
-  Action create_volume(Scene& scene, const helperpod::Operation& operation,
-                       const VolumeShape& shape);
-  Action await_made_volume(Scene& scene);
-  Action refuse(Scene& scene, const Refusal& refusal);
-  Action reschedule(Scene& scene, const std::string& why);
-  Action api_failed(const Scene& scene, const Error& error);
-  void announce(const Scene& scene);
-  void count_failure(const Scene& scene, std::string reason, const std::string& message);
-  void report(const Scene& scene, const std::string& message);
+  ClaimScene look(const ClaimKey& key);
+  void show(const ClaimScene& scene);
+
+  Next perform(Pass& pass, const for_claim::Wait& decision);
+  Next perform(Pass& pass, const for_claim::Start& decision);
+  Next perform(Pass& pass, const for_claim::Follow& decision);
+  Next perform(Pass& pass, const for_claim::Publish& decision);
+  Next perform(Pass& pass, const for_claim::Failed& decision);
+  Next perform(Pass& pass, const for_claim::Cancel& decision);
+  Next perform(Pass& pass, const for_claim::Forget& decision);
+  Next perform(Pass& pass, const for_claim::TakeBack& decision);
+  Next perform(Pass& pass, const for_claim::FinishTakeBack& decision);
+  Next perform(Pass& pass, const for_claim::TakeBackFailed& decision);
+  Next perform(Pass& pass, const for_claim::TakeBackStuck& decision);
+  Next perform(Pass& pass, const for_claim::CheckNode& decision);
+  Next perform(Pass& pass, const for_claim::CheckPublished& decision);
+  Next perform(Pass& pass, const for_claim::OtherVolume& decision);
+  Next perform(Pass& pass, const for_claim::Refuse& decision);
+
+  Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
+  Action published(Pass& pass, const operation::Operation& operation);
+  Action reschedule(Pass& pass, const std::string& why);
+  /// Asks the API server, for the cache of claims may be behind the executor's.
+  Result<bool> is_still_wanted(const operation::Operation& make, bool has_failed);
+  /// The directory stays where it is; `why` tells people.
+  Next leave(Pass& pass, const operation::Operation& make, const std::string& why);
+  void set_done(Pass& pass, const operation::Operation& place);
+  void remember(Pass& pass) { memories_.set(pass.scene.volume_name, pass.scene.memory); }
+
+  Subject subject(const Pass& pass) const;
+  Subject take_back_subject(const operation::Operation& operation) const;
+  void announce(const Pass& pass);
 
   World& world_;
-  Attempts& attempts_;
-  Undo undo_;
+  Memories& memories_;
+  Reporter reporter_;
 };
 
 }  // namespace lpp::provisioner

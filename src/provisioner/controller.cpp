@@ -9,7 +9,6 @@
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/crew.h"
 #include "provisioner/names.h"
-#include "provisioner/sweeper.h"
 #include "provisioner/volume_reconciler.h"
 
 namespace lpp::provisioner {
@@ -21,8 +20,8 @@ constexpr k8s::BackoffPolicy kBackoff{
 
 /// Nothing else is to be done when no key has been handed out for so long.
 constexpr std::chrono::milliseconds kQuietAfter{200};
-/// What is left to sweep at the end may keep the lease so much longer.
-constexpr std::chrono::seconds kSweepLimit{2};
+/// What is left for a quiet moment may keep the lease so much longer.
+constexpr std::chrono::seconds kRestLimit{2};
 
 bool is_quiet(const k8s::WorkQueueState& queue) {
   return queue.ready == 0 && queue.in_work == 0 && queue.since_last_get >= kQuietAfter;
@@ -63,30 +62,27 @@ void work(Crew& crew, Queue& queue, const Step& step) {
 }  // namespace
 
 struct Controller::Term {
-  Term(World& world, helperpod::HelperPodRunner& runner, const ControllerOptions& options,
-       k8s::WorkQueueStats& claim_stats, k8s::WorkQueueStats& volume_stats)
-      : claims(world.clock, kBackoff, &claim_stats),
+  Term(World& world, const ControllerOptions& options, k8s::WorkQueueStats& claim_stats,
+       k8s::WorkQueueStats& volume_stats)
+      : known_volumes(world.volumes),
+        executor(world.executor),
+        claims(world.clock, kBackoff, &claim_stats),
         volumes(world.clock, kBackoff, &volume_stats),
-        claim_attempts(world.clock, kBackoff, options.provisioning_retry_count),
-        volume_attempts(world.clock, kBackoff, options.deletion_retry_count),
-        claim_reconciler(world, claim_attempts),
-        volume_reconciler(world, volume_attempts),
+        claim_memories(world.clock, kBackoff, options.provisioning_retry_count),
+        volume_memories(world.clock, kBackoff, options.deletion_retry_count),
+        claim_reconciler(world, claim_memories),
+        volume_reconciler(world, volume_memories),
         claim_workers("work-claim-", static_cast<std::size_t>(options.worker_threads),
                       [this] {
                         work(claim_workers, claims, [this](const ClaimKey& key) {
                           return claim_reconciler.step(key, claims.waiting_since(key));
                         });
                       }),
-        volume_workers("work-vol-", static_cast<std::size_t>(options.worker_threads),
-                       [this] {
-                         work(volume_workers, volumes, [this](const std::string& name) {
-                           return volume_reconciler.step(name, volumes.waiting_since(name));
-                         });
-                       }),
-        sweeper(
-            world.clock, runner,
-            [this] { return is_quiet(claims.state()) && is_quiet(volumes.state()); },
-            [this](const helperpod::Operation& operation) { wake(operation); }) {}
+        volume_workers("work-vol-", static_cast<std::size_t>(options.worker_threads), [this] {
+          work(volume_workers, volumes, [this](const std::string& name) {
+            return volume_reconciler.step(name, volumes.waiting_since(name));
+          });
+        }) {}
   ~Term() { stop(); }
   Term(const Term&) = delete;
   Term& operator=(const Term&) = delete;
@@ -94,51 +90,58 @@ struct Controller::Term {
   void start() {
     claim_workers.start();
     volume_workers.start();
-    sweeper.start();
+    executor.begin(
+        {.wake = [this](const operation::Operation& operation) { wake(operation); },
+         .is_quiet = [this] { return is_quiet(claims.state()) && is_quiet(volumes.state()); }});
   }
 
   void stop() {
+    if (std::exchange(stopped, true)) return;
     claims.shutdown();
     volumes.shutdown();
     claim_workers.join();
     volume_workers.join();
-    sweeper.stop(kSweepLimit);
+    executor.end(kRestLimit);
   }
 
   /// What has been begun is finished before something new is begun.
-  void wake(const helperpod::Operation& operation) {
-    if (operation.action == helperpod::HelperAction::kCreate || Undo::is_undo(operation)) {
-      claims.add_urgent({operation.claim, operation.owner_uid});
-    } else {
+  void wake(const operation::Operation& operation) {
+    if (operation.kind == operation::Kind::kRemove) {
       volumes.add_urgent(operation.volume_name);
+    } else {
+      claims.add_urgent({operation.claim, operation.owner_uid});
+      // A removal waits until nothing is made any more.
+      const auto volume = known_volumes.get({"", operation.volume_name});
+      if (volume != nullptr && volume->phase == "Released") volumes.add(operation.volume_name);
     }
   }
 
+  const k8s::Store<k8s::PersistentVolume>& known_volumes;
+  operation::Executor& executor;
+  bool stopped = false;
+
   k8s::WorkQueue<ClaimKey> claims;
   k8s::WorkQueue<std::string> volumes;
-  Attempts claim_attempts;
-  Attempts volume_attempts;
+  Memories claim_memories;
+  Memories volume_memories;
   ClaimReconciler claim_reconciler;
   VolumeReconciler volume_reconciler;
   Crew claim_workers;
   Crew volume_workers;
-  Sweeper sweeper;
 };
 
-Controller::Controller(World& world, helperpod::HelperPodRunner& runner, Informers informers,
-                       ControllerOptions options)
-    : world_(world), runner_(runner), informers_(informers), options_(options) {
+Controller::Controller(World& world, Informers informers, ControllerOptions options)
+    : world_(world), informers_(informers), options_(options) {
   informers_.claims.add_handler([this](const auto& change) { on_claim(change); });
   informers_.volumes.add_handler([this](const auto& change) { on_volume(change); });
   informers_.classes.add_handler([this](const auto& change) { on_class(change); });
   informers_.nodes.add_handler([this](const auto& change) { on_node(change); });
-  informers_.pods.add_handler([this](const auto& change) { on_pod(change); });
 }
 
 Controller::~Controller() { stop_working(); }
 
 void Controller::start_working() {
-  auto term = std::make_shared<Term>(world_, runner_, options_, claim_stats_, volume_stats_);
+  auto term = std::make_shared<Term>(world_, options_, claim_stats_, volume_stats_);
   term->start();
   {
     MutexLock lock(mutex_);
@@ -149,7 +152,6 @@ void Controller::start_working() {
     if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
   }
   for (const auto& volume : world_.volumes.list()) term->volumes.add(volume->meta.name);
-  for (const auto& pod : informers_.pods.store().list()) on_pod({nullptr, pod});
 }
 
 void Controller::stop_working() {
@@ -221,8 +223,13 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
     if (const auto claim = world_.claims.get(volume.claim)) on_claim({nullptr, claim});
   }
   // The claim's step is interested in the volume's coming and going.
-  if ((!change.before || !change.after) && !volume.claim_uid.empty()) {
-    term->claims.add({volume.claim, volume.claim_uid});
+  const bool is_its_name = volume.meta.name == volume_name_of(volume.claim_uid);
+  if ((!change.before || !change.after) && is_its_name) {
+    // Anybody may write a volume with the UID of a claim of another name.
+    const auto claim = world_.claims.get(volume.claim);
+    if (claim == nullptr || claim->meta.uid == volume.claim_uid) {
+      term->claims.add({volume.claim, volume.claim_uid});
+    }
   }
 }
 
@@ -253,18 +260,20 @@ void Controller::on_node(const k8s::Change<k8s::Node>& change) {
   for (const auto& volume : world_.volumes.list()) {
     if (volume->phase == "Released") term->volumes.add(volume->meta.name);
   }
-  if (!change.after) {  // what ran there ends with the node
-    for (const auto& pod : informers_.pods.store().list()) {
-      if (pod->node_name == name) on_pod({nullptr, pod});
-    }
-  }
+  world_.executor.node_changed(name);
 }
 
-void Controller::on_pod(const k8s::Change<k8s::Pod>& change) {
-  // Always, so that a standby knows the pods when it begins to lead.
-  const auto operation = runner_.observe(change);
+void Controller::event_dropped(const k8s::ObjectReference& about) {
   const auto term = this->term();
-  if (term && operation) term->wake(*operation);
+  if (!term) return;
+  if (about.kind == "PersistentVolume") {
+    term->volume_memories.unsay(about.name);
+  } else if (about.kind == "PersistentVolumeClaim") {
+    term->claim_memories.unsay(volume_name_of(about.uid));
+  } else if (about.kind.empty()) {  // any of them
+    term->volume_memories.unsay_all();
+    term->claim_memories.unsay_all();
+  }
 }
 
 }  // namespace lpp::provisioner

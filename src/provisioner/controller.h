@@ -4,7 +4,6 @@
 #include <optional>
 
 #include "base/sync.h"
-#include "helperpod/runner.h"
 #include "k8s/informer.h"
 #include "k8s/work_queue.h"
 #include "provisioner/world.h"
@@ -23,7 +22,6 @@ struct Informers {
   k8s::Informer<k8s::PersistentVolume>& volumes;
   k8s::Informer<k8s::StorageClass>& classes;
   k8s::Informer<k8s::Node>& nodes;
-  k8s::Informer<k8s::Pod>& pods;
 };
 
 /// The provision controller: the claim queue and the volume queue, their workers, and the rules
@@ -33,8 +31,7 @@ struct Informers {
 class Controller {
  public:
   /// Registers handlers with the informers. Everything passed in must outlive the controller.
-  Controller(World& world, helperpod::HelperPodRunner& runner, Informers informers,
-             ControllerOptions options);
+  Controller(World& world, Informers informers, ControllerOptions options);
   ~Controller();
 
   /// Starts the workers and enqueues everything there is. The informers must have synced.
@@ -44,6 +41,10 @@ class Controller {
 
   /// To be called when another configuration has been published.
   void config_changed();
+
+  /// To be called when an Event that was handed to the recorder has not reached anybody: it is told
+  /// again.
+  void event_dropped(const k8s::ObjectReference& about);
 
   /// For metrics and probes. The states are empty while nothing is worked on.
   const k8s::WorkQueueStats& claim_stats() const { return claim_stats_; }
@@ -58,13 +59,11 @@ class Controller {
   void on_volume(const k8s::Change<k8s::PersistentVolume>& change);
   void on_class(const k8s::Change<k8s::StorageClass>& change);
   void on_node(const k8s::Change<k8s::Node>& change);
-  void on_pod(const k8s::Change<k8s::Pod>& change);
   std::shared_ptr<Term> term() const;
   /// Whether the claim has no volume and may want one of ours.
   bool may_want_volume(const k8s::PersistentVolumeClaim& claim) const;
 
   World& world_;
-  helperpod::HelperPodRunner& runner_;
   const Informers informers_;
   const ControllerOptions options_;
   k8s::WorkQueueStats claim_stats_;

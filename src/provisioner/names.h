@@ -35,6 +35,7 @@ inline constexpr std::string_view kProvisioning = "Provisioning";
 inline constexpr std::string_view kProvisioningSucceeded = "ProvisioningSucceeded";
 inline constexpr std::string_view kProvisioningFailed = "ProvisioningFailed";
 inline constexpr std::string_view kProvisioningCleanupFailed = "ProvisioningCleanupFailed";
+inline constexpr std::string_view kDirectoryKept = "DirectoryKept";
 inline constexpr std::string_view kVolumeFailedDelete = "VolumeFailedDelete";
 inline constexpr std::string_view kVolumeNodeGone = "VolumeNodeGone";
 

@@ -51,9 +51,9 @@ std::string_view to_string(Step step) {
   return "queued";
 }
 
-Step step_of(const helperpod::Progress& progress) {
-  if (progress.state == helperpod::Progress::State::kSucceeded) return Step::kVolume;
-  return progress.started ? Step::kScript : Step::kPodStart;
+Step step_of(const operation::Progress& progress) {
+  if (progress.state == operation::Progress::State::kSucceeded) return Step::kVolume;
+  return progress.state == operation::Progress::State::kWaiting ? Step::kPodStart : Step::kScript;
 }
 
 void Operations::count_step(Work work, const Known& known, TimePoint now) {
@@ -62,7 +62,7 @@ void Operations::count_step(Work work, const Known& known, TimePoint now) {
       .observe(now - known.step_began);
 }
 
-void Operations::progressed(Work work, const helperpod::Operation& operation, Step step,
+void Operations::progressed(Work work, const operation::Operation& operation, Step step,
                             std::string_view problem, std::optional<TimePoint> since) {
   const TimePoint now = clock_.now();
   const TimePoint began = since.value_or(now);

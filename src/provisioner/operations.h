@@ -15,8 +15,8 @@
 #include "base/clock.h"
 #include "base/histogram.h"
 #include "base/sync.h"
-#include "helperpod/operation.h"
 #include "k8s/resource.h"
+#include "operation/executor.h"
 
 namespace lpp::provisioner {
 
@@ -31,7 +31,7 @@ enum class Step { kQueued, kPodStart, kScript, kVolume, kWaiting };
 std::string_view to_string(Step step);
 
 /// The step that an executor's word means.
-Step step_of(const helperpod::Progress& progress);
+Step step_of(const operation::Progress& progress);
 
 struct InFlight {
   Work work = Work::kProvision;
@@ -91,7 +91,7 @@ class Operations {
 
   /// An operation has been seen in this step, perhaps again. `problem` is why it does not get on,
   /// if known; `since` is when the step began, if that was before now.
-  void progressed(Work work, const helperpod::Operation& operation, Step step,
+  void progressed(Work work, const operation::Operation& operation, Step step,
                   std::string_view problem = {}, std::optional<TimePoint> since = {});
   /// It has succeeded: the volume is there, or gone. `source` is the kind of the claim's source.
   void succeeded(Work work, std::string_view volume, const std::string& storage_class,

@@ -132,9 +132,10 @@ bool should_provision(const k8s::PersistentVolumeClaim& claim,
   return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked != nullptr;
 }
 
-std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
-                                              const k8s::StorageClass& storage_class,
-                                              const k8s::Node* node, const config::Config& config) {
+std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
+                                                   const k8s::StorageClass& storage_class,
+                                                   const k8s::Node* node,
+                                                   const config::Config& config) {
   const std::string class_name = claim.class_name();
   const config::PathConfig* paths = config.paths_for_class(class_name);
   if (paths == nullptr) {
@@ -145,9 +146,10 @@ std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& 
   const auto source = volume_source(claim, storage_class);
   if (const auto* refusal = std::get_if<Refusal>(&source)) return *refusal;
 
-  VolumeShape shape;
+  operation::Shape shape;
   shape.source = std::get<k8s::VolumeSource>(source);
   shape.mount_options = storage_class.mount_options;
+  if (!storage_class.reclaim_policy.empty()) shape.reclaim_policy = storage_class.reclaim_policy;
   if (shape.source == k8s::VolumeSource::kHostPath && !shape.mount_options.empty()) {
     return refuse("StorageClass \"" + class_name +
                   "\" has mountOptions, which hostPath volumes do not support: remove them, or "
@@ -181,12 +183,14 @@ std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& 
   return shape;
 }
 
-std::variant<helperpod::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
+std::variant<operation::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
                                                            const k8s::StorageClass& storage_class,
                                                            const k8s::Node* node,
                                                            const config::Config& config) {
-  helperpod::Operation operation;
-  operation.action = helperpod::HelperAction::kCreate;
+  auto shape = make_shape(claim, storage_class, node, config);
+  if (auto* refusal = std::get_if<Refusal>(&shape)) return std::move(*refusal);
+  operation::Operation operation;
+  operation.shape = std::get<operation::Shape>(std::move(shape));
   operation.volume_name = volume_name_of(claim.meta.uid);
   operation.claim = claim.meta.key();
   operation.owner_uid = claim.meta.uid;

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "config/config.h"
-#include "helperpod/operation.h"
 #include "k8s/objects.h"
+#include "operation/operation.h"
 
 namespace lpp::provisioner {
 
@@ -17,15 +17,6 @@ struct Refusal {
   std::string message{};
   /// The selected node is the reason: another node may serve.
   bool node_is_the_reason = false;
-};
-
-/// How the volume of a claim is to look, apart from the directory itself.
-struct VolumeShape {
-  k8s::VolumeSource source = k8s::VolumeSource::kHostPath;
-  bool has_affinity = true;  // false on a shared filesystem
-  std::string affinity_key{};
-  std::string affinity_value{};
-  std::vector<std::string> mount_options{};
 };
 
 /// Whether the claim is to get a volume of this provisioner now (behaviour rule A3). Claims that
@@ -54,13 +45,15 @@ std::string selected_node(const k8s::PersistentVolumeClaim& claim);
 /// checked beforehand is checked here and in make_operation, so that what can never work is refused
 /// before any helper pod starts (behaviour rules B3, B5). `node` is the selected node, nullptr when
 /// the claim has none. Pure, like make_operation.
-std::variant<VolumeShape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
-                                              const k8s::StorageClass& storage_class,
-                                              const k8s::Node* node, const config::Config& config);
+std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
+                                                   const k8s::StorageClass& storage_class,
+                                                   const k8s::Node* node,
+                                                   const config::Config& config);
 
-/// The first create operation for a claim. Of several base paths one is chosen by the volume's
-/// name, which is random: the same again for the same volume, spread evenly over volumes.
-std::variant<helperpod::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
+/// The first make operation for a claim, with the shape of its volume. Of several base paths one is
+/// chosen by the volume's name, which is random: the same again for the same volume, spread evenly
+/// over volumes.
+std::variant<operation::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
                                                            const k8s::StorageClass& storage_class,
                                                            const k8s::Node* node,
                                                            const config::Config& config);

@@ -8,9 +8,10 @@ namespace lpp::provisioner {
 
 using nlohmann::json;
 
-nlohmann::json make_volume(const helperpod::Operation& operation, const VolumeShape& shape,
+nlohmann::json make_volume(const operation::Operation& operation,
                            const k8s::PersistentVolumeClaim& claim,
-                           const k8s::StorageClass& storage_class) {
+                           std::string_view provisioner_name) {
+  const operation::Shape shape = operation.shape.value_or(operation::Shape{});
   json spec{
       {"accessModes", claim.access_modes},
       {"capacity", {{"storage", claim.storage_request}}},
@@ -21,8 +22,7 @@ nlohmann::json make_volume(const helperpod::Operation& operation, const VolumeSh
         {"name", claim.meta.name},
         {"uid", claim.meta.uid},
         {"resourceVersion", claim.meta.resource_version}}},
-      {"persistentVolumeReclaimPolicy",
-       storage_class.reclaim_policy.empty() ? "Delete" : storage_class.reclaim_policy},
+      {"persistentVolumeReclaimPolicy", shape.reclaim_policy},
       {"storageClassName", claim.class_name()},
       {"volumeMode", "Filesystem"},
   };
@@ -41,11 +41,10 @@ nlohmann::json make_volume(const helperpod::Operation& operation, const VolumeSh
   }
   json metadata{
       {"name", operation.volume_name},
-      {"annotations",
-       {{kProvisionedBy, storage_class.provisioner}, {kVolumeSelectedNode, operation.node}}},
+      {"annotations", {{kProvisionedBy, provisioner_name}, {kVolumeSelectedNode, operation.node}}},
   };
   // Only a volume that we will delete needs us to see its end.
-  if (spec["persistentVolumeReclaimPolicy"] == "Delete") {
+  if (shape.reclaim_policy == "Delete") {
     metadata["finalizers"] = json::array({kFinalizer});
   }
   return {{"apiVersion", "v1"},

@@ -4,18 +4,17 @@
 #include <string>
 #include <string_view>
 
-#include "helperpod/operation.h"
 #include "k8s/objects.h"
-#include "provisioner/plan.h"
+#include "operation/operation.h"
 
 namespace lpp::provisioner {
 
-/// The PersistentVolume for a directory that a create operation has made (behaviour rules A4.2,
-/// A4.8, B5.2-B5.4). The path, node and claim come from the operation, never from today's
-/// configuration.
-nlohmann::json make_volume(const helperpod::Operation& operation, const VolumeShape& shape,
+/// The PersistentVolume for a directory that a make operation, with a shape, has made (behaviour
+/// rules A4.2, A4.8, B5.2-B5.4). All but the claim's own words comes from the operation, never from
+/// today's configuration or class.
+nlohmann::json make_volume(const operation::Operation& operation,
                            const k8s::PersistentVolumeClaim& claim,
-                           const k8s::StorageClass& storage_class);
+                           std::string_view provisioner_name);
 
 /// "" when the volume is the one made for this claim, else what differs.
 std::string difference(const k8s::PersistentVolume& volume, const k8s::PersistentVolumeClaim& claim,

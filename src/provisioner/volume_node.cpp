@@ -268,8 +268,14 @@ bool may_be_on(const k8s::PersistentVolume& volume, const std::string& node,
   const std::string* const annotation = find(volume.meta.annotations, kVolumeSelectedNode);
   if (annotation != nullptr && *annotation == node) return true;
   const VolumeNode known = node_of(volume, nodes);
-  if (known.kind == Kind::kNode) return known.name == node;
   const auto there = nodes.get({"", node});
+  if (known.kind == Kind::kNode && known.name != node) {
+    // A machine that has registered under another name while its old object is still there.
+    const auto& terms = volume.node_affinity;
+    return there != nullptr && terms.size() == 1 && names_one(terms.front()) &&
+           matches(terms, *there, Way::kWhole);
+  }
+  if (known.kind == Kind::kNode) return true;
   return there == nullptr || !contradicts(volume.node_affinity, *there);
 }
 

@@ -1,20 +1,26 @@
 #include "provisioner/volume_reconciler.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/strings.h"
-#include "k8s/quantity.h"
 #include "provisioner/names.h"
-#include "provisioner/undo.h"
 
 namespace lpp::provisioner {
 
-using helperpod::Executor;
-using helperpod::Operation;
-using helperpod::Progress;
+using operation::Executor;
+using operation::Operation;
+using operation::Progress;
+using operation::Recorded;
 
 namespace {
+
+/// More decisions in one step would mean that two of them undo each other.
+constexpr int kMostDecisions = 16;
+/// The cache shows soon what stood in the way.
+constexpr std::chrono::seconds kSoon{1};
 
 k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
   return {.kind = "PersistentVolume",
@@ -25,170 +31,198 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
           .resource_version = volume.meta.resource_version};
 }
 
+/// Of two volumes that are to be removed, whether the second's removal takes the first's directory
+/// along: it lies around it, or in the same place and has the later name.
+bool takes_along(const k8s::PersistentVolume& inner, const k8s::PersistentVolume& outer) {
+  if (inner.path == outer.path) return outer.meta.name > inner.meta.name;
+  return strictly_below(inner.path, outer.path);
+}
+
 }  // namespace
 
 Action VolumeReconciler::step(const std::string& name, std::optional<TimePoint> waiting_since) {
-  const auto volume = world_.volumes.get({"", name});
-  const std::string claim_name = volume == nullptr ? std::string() : volume->claim.to_string();
-  const log::Scope fields({{"volume", name}, {"claim", claim_name}});
-  if (volume == nullptr) return volume_gone(name);
-  if (!is_ours(*volume, world_.provisioner_name)) return Action::done();
-  if (!wants_delete(*volume, world_.claims)) return keep(*volume);
-  return remove_directory(*volume, waiting_since);
+  Pass pass{.waiting_since = waiting_since};
+  for (int i = 0; i < kMostDecisions; ++i) {
+    pass.scene = look(name);
+    const std::string claim_name =
+        pass.scene.volume == nullptr ? std::string() : pass.scene.volume->claim.to_string();
+    const log::Scope fields(
+        {{"volume", name}, {"claim", claim_name}, {"node", pass.scene.node.name}});
+    const auto decision = decide(pass.scene);
+    const auto next = std::visit([&](const auto& what) { return perform(pass, what); }, decision);
+    if (next) return *next;
+  }
+  log::error("volume {}: no end of decisions", name);
+  return Action::retry();
 }
 
-Action VolumeReconciler::volume_gone(const std::string& name) {
-  attempts_.erase(name);
-  world_.operations.forget(Work::kDelete, name);
-  const auto recorded = world_.executor.recorded(helperpod::HelperAction::kDelete, name);
-  if (!recorded.ok()) return Action::retry();
-  // What an undo records belongs to the claim queue.
-  if (!*recorded || Undo::is_undo(**recorded)) return Action::done();
-  const auto clean =
-      world_.executor.clean_up(helperpod::HelperAction::kDelete, name, Executor::When::kWhenQuiet);
-  if (!clean.ok())
-    return clean.error().is(ErrorCode::kCancelled) ? Action::done() : Action::retry();
-  return *clean ? Action::done() : Action::await_change(kRecheck);
+VolumeScene VolumeReconciler::look(const std::string& name) {
+  VolumeScene scene;
+  scene.now = world_.clock.now();
+  scene.provisioner_name = world_.provisioner_name;
+  scene.name = name;
+  for (auto& one : world_.executor.recorded(name)) {
+    switch (one.operation->kind) {
+      case operation::Kind::kRemove:
+        scene.removals.push_back(std::move(one));
+        break;
+      case operation::Kind::kMake:
+        scene.makes.push_back(std::move(one));
+        break;
+      case operation::Kind::kTakeBack:
+        scene.last_take_back = std::max(scene.last_take_back, one.operation->attempt);
+        break;
+    }
+  }
+  scene.volume = world_.volumes.get({"", name});
+  scene.config = world_.config.current();
+  scene.memory = memories_.get(name);
+  if (scene.volume == nullptr || !is_ours(*scene.volume, world_.provisioner_name)) return scene;
+  scene.is_wanted = wants_delete(*scene.volume, world_.claims);
+  if (!scene.is_wanted) return scene;
+  scene.node = removal_node_of(*scene.volume, world_.nodes, *scene.config);
+  Operation place;
+  place.volume_name = name;
+  place.node = scene.node.name;
+  place.path = scene.volume->path;
+  place.base_path = base_path_of(place.path, *scene.config);
+  scene.overlapping =
+      overlapping_volume(world_.volumes, world_.nodes, place, world_.provisioner_name, name);
+  if (scene.overlapping != nullptr) {
+    const VolumeNode there = removal_node_of(*scene.overlapping, world_.nodes, *scene.config);
+    scene.overlapping_takes_it_along =
+        is_ours(*scene.overlapping, world_.provisioner_name) &&
+        wants_delete(*scene.overlapping, world_.claims) && there.kind == scene.node.kind &&
+        there.name == scene.node.name && takes_along(*scene.volume, *scene.overlapping);
+  }
+  return scene;
 }
 
-/// Our finalizer is on volumes whose directory we will remove, and on no others.
-Action VolumeReconciler::keep(const k8s::PersistentVolume& volume) {
-  attempts_.erase(volume.meta.name);
-  world_.operations.forget(Work::kDelete, volume.meta.name);
-  const bool wanted = volume.reclaim_policy == "Delete";
-  const bool present = has_finalizer(volume);
-  const bool add = wanted && !present && !volume.meta.deleting() && volume.phase == "Bound";
-  const bool take_away = !wanted && present;
-  if (!add && !take_away) return Action::done();
-  const auto patched = patch_finalizer(volume, add);
-  if (!patched.ok()) return api_failed(volume, patched.error());
-  log::debug("finalizer {}", add ? "added" : "removed");
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Wait& decision) {
+  if (decision.forget) {
+    memories_.erase(pass.scene.name);
+    world_.operations.forget(Work::kDelete, pass.scene.name);
+  }
+  return decision.at_most ? Action::await_change(*decision.at_most) : Action::done();
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
+                                                 const for_volume::AddFinalizer& /*decision*/) {
+  memories_.erase(pass.scene.name);
+  const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kAdd);
+  if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
+  log::debug("finalizer added");
   return Action::done();
 }
 
-Action VolumeReconciler::remove_directory(const k8s::PersistentVolume& volume,
-                                          std::optional<TimePoint> waiting_since) {
-  const auto config = world_.config.current();
-  Attempt attempt = attempts_.get(volume.meta.name);
-  const VolumeNode node = removal_node_of(volume, world_.nodes, *config);
-  const log::Scope fields({{"node", node.name}});
-  const std::string seen = fmt::format("{}/{}/{}/{}", volume.meta.resource_version, node.name,
-                                       node.description, config->generation);
-  if (const auto left = attempts_.held(attempt, seen)) return Action::await_change(*left);
-  if (world_.clock.now() < attempt.removal_seen_by) return Action::await_change(kRecheck);
-
-  if (volume.source == k8s::VolumeSource::kOther || volume.path.empty()) {
-    return refuse(volume, seen, "the volume has neither hostPath.path nor local.path");
-  }
-  if (node.kind == VolumeNode::Kind::kGone) {
-    if (!node.name.empty()) {
-      const auto gone = node_is_gone(world_, node.name);
-      if (!gone.ok()) return api_failed(volume, gone.error());
-      if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
-    }
-    const std::string text = "node " + node.description +
-                             " does not exist any more: its directory " + volume.path +
-                             " cannot be removed, the volume is let go";
-    world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeNodeGone, text);
-    log::warn("{}", text);
-    return remove_volume(volume);
-  }
-  if (node.kind == VolumeNode::Kind::kUnclear) {
-    return refuse(volume, seen,
-                  "it is not clear on which node the directory " + volume.path +
-                      " is: " + node.description + "; say it with the volume's annotation " +
-                      std::string(kVolumeSelectedNode));
-  }
-  if (const auto removable = check_removable(volume, *config); !removable.ok()) {
-    return refuse(volume, seen, removable.error().message);
-  }
-  Operation operation;
-  operation.action = helperpod::HelperAction::kDelete;
-  operation.volume_name = volume.meta.name;
-  operation.claim = volume.claim;
-  operation.owner_uid = volume.meta.uid;
-  operation.storage_class = volume.storage_class_name;
-  operation.node = node.name;
-  operation.path = volume.path;
-  operation.base_path = base_path_of(volume.path, *config);
-  if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
-  if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
-    operation.size_bytes = size->value();
-  }
-  // The attempt goes on counting after a restart: the record knows it.
-  const auto recorded =
-      world_.executor.recorded(helperpod::HelperAction::kDelete, volume.meta.name);
-  if (!recorded.ok()) return api_failed(volume, recorded.error());
-  const bool known = *recorded && (*recorded)->owner_uid == volume.meta.uid;
-  if (known) {
-    operation.attempt = (*recorded)->attempt;
-    operation.base_path = (*recorded)->base_path;  // the configuration may have changed since
-  }
-  if (attempt.number >= operation.attempt) operation.attempt = attempt.number + 1;
-  const bool under_way =
-      known && (*recorded)->attempt == operation.attempt && (*recorded)->path == operation.path;
-  if (!under_way) {
-    // Once, before it begins, for it looks at every volume of the cluster.
-    if (const auto other = overlapping_volume(world_.volumes, world_.nodes, operation,
-                                              world_.provisioner_name, volume.meta.name)) {
-      const std::string text = "refusing to remove path " + volume.path +
-                               ": it overlaps the directory " + other->path + " of volume " +
-                               other->meta.name;
-      count_failure(volume, "PathTaken", text);
-      report(volume, text);
-      return Action::await_change(kRecheck);
-    }
-    // Without its volume, what records that it was made would be taken back.
-    const auto clean = world_.executor.clean_up(helperpod::HelperAction::kCreate, volume.meta.name,
-                                                Executor::When::kNow);
-    if (!clean.ok()) return api_failed(volume, clean.error());
-    const auto begun = begin_removal(volume);
-    if (!begun.ok()) return api_failed(volume, begun.error());
-    if (!*begun) return Action::await_change(kRecheck);
-    world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, waiting_since);
-  }
-  const auto reached = world_.executor.advance(operation, under_way);
-  if (!reached.ok()) return api_failed(volume, reached.error());
-  const auto& progress = *reached;
-  if (!progress) return Action::await_change(kRecheck);
-  world_.operations.progressed(Work::kDelete, operation, step_of(*progress), progress->message);
-  switch (progress->state) {
-    case Progress::State::kRunning:
-      if (!progress->message.empty()) report(volume, progress->message);
-      return Action::await_change(kRecheck);
-    case Progress::State::kSucceeded:
-      return remove_volume(volume);
-    case Progress::State::kFailed:
-      break;
-  }
-  const Duration wait = attempts_.wait_after(operation.attempt);
-  attempt.number = operation.attempt;
-  attempt.reported.clear();
-  attempt.hold_until = world_.clock.now() + wait;
-  attempt.seen = seen;
-  attempts_.set(volume.meta.name, attempt);
-  count_failure(volume, progress->reason, progress->message);
-  report(volume, progress->message);
-  return Action::await_change(wait);
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
+                                                 const for_volume::RemoveFinalizer& /*decision*/) {
+  memories_.erase(pass.scene.name);
+  world_.operations.forget(Work::kDelete, pass.scene.name);
+  const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove);
+  if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
+  log::debug("finalizer removed");
+  return Action::done();
 }
 
-/// The cache may be behind, most of all where this process has just begun to lead: the volume may
-/// be gone and its path another one's by now, bound again, or to be kept. Data is not removed on
-/// such a word. So the API server has the last one, at best by deleting the object in exactly the
-/// version that was seen: from then on nobody can bind it, and our finalizer keeps it until the
-/// directory is gone. False: the cache will show what has changed.
-Result<bool> VolumeReconciler::begin_removal(const k8s::PersistentVolume& seen) {
-  if (has_finalizer(seen) && !seen.meta.deleting()) {
-    const auto deleted = delete_object(seen);
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Cancel& decision) {
+  const Operation& operation = *decision.removal.operation;
+  const log::Scope fields({{"path", operation.path}});
+  if (operation.kind == operation::Kind::kRemove)
+    log::info("removal of the directory is cancelled");
+  const auto cancelled = world_.executor.cancel(operation.id());
+  if (cancelled.ok()) return std::nullopt;
+  if (pass.scene.volume == nullptr) return Action::retry();
+  return reporter_.api_failed(subject(pass), cancelled.error());
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Forget& decision) {
+  const auto forgotten = world_.executor.forget(
+      decision.operation->id(),
+      decision.when_quiet ? Executor::When::kWhenQuiet : Executor::When::kNow);
+  if (forgotten.ok()) return std::nullopt;
+  if (pass.scene.volume == nullptr) {
+    return forgotten.error().is(ErrorCode::kCancelled) ? Action::done() : Action::retry();
+  }
+  return reporter_.api_failed(subject(pass), forgotten.error());
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Remove& decision) {
+  const Operation& operation = decision.operation;
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
+  if (const auto holder = world_.ledger.take(operation)) {
+    reporter_.failed(subject(pass), "PathTaken",
+                     "refusing to remove path " + operation.path + ": it overlaps " + holder->path +
+                         " of volume " + holder->volume_name);
+    return Action::await_change(kRecheck);
+  }
+  world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, pass.waiting_since);
+  const auto admission = world_.executor.admit(operation);
+  if (!admission) {
+    world_.ledger.release(operation);
+    Memory& memory = pass.scene.memory;
+    if (!memory.turned_away) memory.turned_away = pass.scene.now;
+    remember(pass);
+    if (pass.scene.now - *memory.turned_away >= pass.scene.config->cmd_timeout) {
+      reporter_.tell(subject(pass), "waits for its turn, too much is being done at once on node " +
+                                        operation.node);
+    }
+    return Action::await_change(kRecheck);
+  }
+  pass.scene.memory.turned_away.reset();
+  const auto condemned = condemn(volume);
+  if (!condemned.ok() || !*condemned) {
+    world_.ledger.release(operation);
+    if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
+    return Action::await_change(kRecheck);
+  }
+  const auto started = world_.executor.start(operation);
+  world_.ledger.release(operation);
+  if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
+  world_.operations.progressed(Work::kDelete, operation, Step::kPodStart);
+  pass.scene.memory.troubles = 0;
+  remember(pass);
+  return Action::await_change(*started == Executor::Start::kRecorded ? kRecheck : kSoon);
+}
+
+/// The cache may be behind: the volume may be gone and its path another one's by now, bound again,
+/// or to be kept. Data is not removed on such a word. The one way in is to delete the object in
+/// exactly the version that was decided from, under our finalizer: from then on nobody can bind it,
+/// and it stays until the directory is gone.
+Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen) {
+  const auto is_stale = [](const Error& error) {
+    return error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict);
+  };
+  if (!seen.meta.deleting()) {
+    k8s::PersistentVolume held = seen;
+    if (!has_finalizer(seen)) {
+      const auto patched = patch_finalizer(seen, Finalizer::kAdd, k8s::Answer::kObject);
+      if (!patched.ok()) return is_stale(patched.error()) ? Result<bool>(false) : patched.error();
+      LPP_ASSIGN_OR_RETURN(held, k8s::decode<k8s::PersistentVolume>(*patched), "patched volume");
+      if (held.path != seen.path || !wants_delete(held, world_.claims)) return false;
+    }
+    const auto deleted = delete_object(held);
     if (deleted.ok()) return true;
-    const Error& error = deleted.error();
-    if (error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict)) return false;
-    return error;
+    if (is_stale(deleted.error())) return false;
+    return deleted.error();
   }
   const auto volume = read_volume(world_, seen.meta.name);
   if (!volume.ok()) return volume.error();
-  return *volume && (*volume)->meta.uid == seen.meta.uid && (*volume)->path == seen.path &&
-         wants_delete(**volume, world_.claims);
+  if (!*volume || (*volume)->meta.uid != seen.meta.uid || (*volume)->path != seen.path ||
+      !wants_delete(**volume, world_.claims)) {
+    return false;
+  }
+  // "Released" is the control plane's own word; without it the claim is asked for.
+  if ((*volume)->phase == "Released") return true;
+  return claim_is_gone(**volume);
+}
+
+Result<bool> VolumeReconciler::claim_is_gone(const k8s::PersistentVolume& volume) {
+  if (volume.claim.name.empty()) return true;
+  const auto claim = read_claim(world_, volume.claim);
+  if (!claim.ok()) return claim.error();
+  return !*claim || (*claim)->meta.uid != volume.claim_uid ||
+         (*claim)->volume_name != volume.meta.name;
 }
 
 Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) {
@@ -199,94 +233,124 @@ Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) 
   return {};
 }
 
-Action VolumeReconciler::refuse(const k8s::PersistentVolume& volume, const std::string& seen,
-                                const std::string& message) {
-  Attempt attempt = attempts_.get(volume.meta.name);
-  attempt.hold_until = world_.clock.now() + Attempts::kResync;
-  attempt.seen = seen;
-  attempts_.set(volume.meta.name, attempt);
-  count_failure(volume, "Refused", message);
-  report(volume, message);
-  return Action::await_change(Attempts::kResync);
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Follow& decision) {
+  const Progress& progress = decision.removal.progress;
+  world_.operations.progressed(Work::kDelete, *decision.removal.operation, step_of(progress),
+                               progress.message);
+  if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
+  if (!progress.changes_at) return Action::await_change(kRecheck);
+  const Duration left = *progress.changes_at - pass.scene.now;
+  return Action::await_change(std::clamp(left, Duration::zero(), Duration(kRecheck)));
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Failed& decision) {
+  const int number = decision.removal.operation->attempt;
+  pass.scene.memory.retry = {.number = number,
+                             .hold_until = pass.scene.now + memories_.wait_after(number),
+                             .seen = pass.scene.seen()};
+  remember(pass);
+  memories_.unsay(pass.scene.name, kVolumeFailedDelete);
+  reporter_.failed(subject(pass), decision.removal.progress.reason,
+                   decision.removal.progress.message);
+  return std::nullopt;
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::LetGo& decision) {
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
+  if (!decision.node.empty()) {
+    const auto gone = node_is_gone(world_, decision.node);
+    if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());
+    if (!*gone) return Action::await_change(kSoon);  // the cache will show it
+  }
+  if (const auto& other = pass.scene.overlapping;
+      pass.scene.node.kind != VolumeNode::Kind::kGone && other != nullptr) {
+    // Only if the other one is really to be removed, and not by the cache's word alone.
+    const auto there = read_volume(world_, other->meta.name);
+    if (!there.ok()) return reporter_.api_failed(subject(pass), there.error());
+    if (!*there || (*there)->meta.uid != other->meta.uid || !wants_delete(**there, world_.claims)) {
+      return Action::await_change(kSoon);
+    }
+  }
+  world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeNodeGone,
+                      decision.why);
+  log::warn("{}", decision.why);
+  return perform(pass, for_volume::Release{});
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
+                                                 const for_volume::PathTaken& /*decision*/) {
+  const k8s::PersistentVolume& other = *pass.scene.overlapping;
+  reporter_.failed(subject(pass), "PathTaken",
+                   "refusing to remove path " + pass.scene.volume->path +
+                       ": it overlaps the directory " + other.path + " of volume " +
+                       other.meta.name);
+  return Action::await_change(kRecheck);
+}
+
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Refuse& decision) {
+  pass.scene.memory.retry.hold_until = pass.scene.now + Memories::kResync;
+  pass.scene.memory.retry.seen = pass.scene.seen();
+  remember(pass);
+  reporter_.failed(subject(pass), "Refused", decision.message);
+  return Action::await_change(Memories::kResync);
 }
 
 /// The directory is gone (or out of reach for good): the object goes, if it is not on its way yet,
-/// then our finalizer; the helper pod last, when the volume is seen to be gone, because it is the
-/// record that the work was done.
-Action VolumeReconciler::remove_volume(const k8s::PersistentVolume& volume) {
+/// then our finalizer; the removal's record last, when the volume is seen to be gone, because it
+/// says that the work was done.
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
+                                                 const for_volume::Release& /*decision*/) {
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
   if (!volume.meta.deleting()) {
     const auto deleted = delete_object(volume);
     if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
-      return api_failed(volume, deleted.error());
+      return reporter_.api_failed(subject(pass), deleted.error());
     }
   }
   if (has_finalizer(volume)) {
-    const auto patched = patch_finalizer(volume, false);
+    const auto patched = patch_finalizer(volume, Finalizer::kRemove);
     if (!patched.ok() && !patched.error().is(ErrorCode::kNotFound)) {
-      return api_failed(volume, patched.error());
+      return reporter_.api_failed(subject(pass), patched.error());
     }
   }
   // Somebody else's finalizer may keep it: then this is repeated, but it is no other deletion.
-  if (attempts_.get(volume.meta.name).removal_seen_by != TimePoint{}) {
+  if (pass.scene.memory.released != TimePoint{}) {
     world_.operations.forget(Work::kDelete, volume.meta.name);
   } else {
     world_.operations.succeeded(Work::kDelete, volume.meta.name, volume.storage_class_name);
   }
   const log::Scope fields({{"path", volume.path}});
   log::info("volume deleted");
-  Attempt removed;
-  removed.removal_seen_by = world_.clock.now() + kRecheck;
-  attempts_.set(volume.meta.name, removed);
+  Memory released;
+  released.released = pass.scene.now + kRecheck;
+  memories_.set(volume.meta.name, released);
   return Action::await_change(kRecheck);
 }
 
 /// A strategic merge touches our entry of the list only, whatever else has changed meanwhile; the
 /// UID makes the server refuse if the name stands for another volume by now.
-Result<void> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volume, bool present) {
+Result<nlohmann::json> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volume,
+                                                         Finalizer change, k8s::Answer answer) {
   nlohmann::json patch{{"metadata", {{"uid", volume.meta.uid}}}};
-  const char* const list = present ? "finalizers" : "$deleteFromPrimitiveList/finalizers";
+  const char* const list =
+      change == Finalizer::kAdd ? "finalizers" : "$deleteFromPrimitiveList/finalizers";
   patch["metadata"][list] = nlohmann::json::array({kFinalizer});
-  const auto patched =
-      world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
-                          k8s::PatchType::kStrategicMerge, patch, {}, k8s::Answer::kIdentity);
+  auto patched = world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
+                                     k8s::PatchType::kStrategicMerge, patch, {}, answer);
   if (!patched.ok()) return patched.error().wrap("patch the volume's finalizers");
-  return {};
+  return patched;
 }
 
-Action VolumeReconciler::api_failed(const k8s::PersistentVolume& volume, const Error& error) {
-  if (!error.is(ErrorCode::kCancelled)) count_failure(volume, reason_of(error), error.message);
-  switch (error.code) {
-    case ErrorCode::kCancelled:
-      return Action::done();
-    case ErrorCode::kForbidden:
-    case ErrorCode::kInvalid:
-    case ErrorCode::kUnauthorized:
-    case ErrorCode::kInternal:
-      report(volume, error.message);
-      break;
-    default:
-      log::warn("tried again soon: {}", error.message);
-  }
-  return Action::retry();
-}
-
-void VolumeReconciler::count_failure(const k8s::PersistentVolume& volume, std::string reason,
-                                     const std::string& message) {
-  world_.operations.failed({.work = Work::kDelete,
-                            .volume = volume.meta.name,
-                            .claim = volume.claim,
-                            .node = node_of(volume, world_.nodes).name,
-                            .storage_class = volume.storage_class_name,
-                            .reason = std::move(reason),
-                            .message = message});
-}
-
-/// One Warning event and log line per distinct message and attempt.
-void VolumeReconciler::report(const k8s::PersistentVolume& volume, const std::string& message) {
-  if (!attempts_.worth_saying(volume.meta.name, message)) return;
-  const std::string text = "failed to delete volume " + volume.meta.name + ": " + message;
-  world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeFailedDelete, text);
-  log::warn("{}", first_line(text));
+Subject VolumeReconciler::subject(const Pass& pass) const {
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
+  return {.failure = {.work = Work::kDelete,
+                      .volume = volume.meta.name,
+                      .claim = volume.claim,
+                      .node = pass.scene.node.name,
+                      .storage_class = volume.storage_class_name},
+          .about = reference_to(volume),
+          .event_reason = kVolumeFailedDelete,
+          .prefix = "failed to delete volume " + volume.meta.name + ": "};
 }
 
 }  // namespace lpp::provisioner

@@ -1,43 +1,67 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 
 #include "provisioner/action.h"
-#include "provisioner/attempts.h"
-#include "provisioner/volume_rules.h"
+#include "provisioner/memory.h"
+#include "provisioner/reporter.h"
+#include "provisioner/volume_decision.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
 
-/// One idempotent pass over one volume: keeps our finalizer where it belongs; deletes a released
-/// volume, which our finalizer holds, removes its directory and then lets it go. Never waits for a
-/// pod. Thread-safe for different names; the queue never runs one name twice at once.
+/// One idempotent pass over one volume: looks at the stores, decides (volume_decision.h), does what
+/// was decided, and never waits for what goes on outside. Thread-safe for different names; the
+/// queue never runs one name twice at once.
 class VolumeReconciler {
  public:
-  VolumeReconciler(World& world, Attempts& attempts) : world_(world), attempts_(attempts) {}
+  VolumeReconciler(World& world, Memories& memories)
+      : world_(world), memories_(memories), reporter_(world, memories) {}
 
   /// `name` is that of a PersistentVolume that exists or existed.
   /// `waiting_since` is when the name came into the queue.
   Action step(const std::string& name, std::optional<TimePoint> waiting_since = {});
 
  private:
-  Action volume_gone(const std::string& name);
-  Action keep(const k8s::PersistentVolume& volume);
-  Action remove_directory(const k8s::PersistentVolume& volume,
-                          std::optional<TimePoint> waiting_since);
-  Result<bool> begin_removal(const k8s::PersistentVolume& seen);
+  /// Nothing: look again.
+  using Next = std::optional<Action>;
+  /// What perform() needs besides the decision.
+  struct Pass {
+    std::optional<TimePoint> waiting_since{};
+    VolumeScene scene{};
+  };
+
+  VolumeScene look(const std::string& name);
+
+  Next perform(Pass& pass, const for_volume::Wait& decision);
+  Next perform(Pass& pass, const for_volume::AddFinalizer& decision);
+  Next perform(Pass& pass, const for_volume::RemoveFinalizer& decision);
+  Next perform(Pass& pass, const for_volume::Cancel& decision);
+  Next perform(Pass& pass, const for_volume::Forget& decision);
+  Next perform(Pass& pass, const for_volume::Remove& decision);
+  Next perform(Pass& pass, const for_volume::Follow& decision);
+  Next perform(Pass& pass, const for_volume::Failed& decision);
+  Next perform(Pass& pass, const for_volume::Release& decision);
+  Next perform(Pass& pass, const for_volume::LetGo& decision);
+  Next perform(Pass& pass, const for_volume::PathTaken& decision);
+  Next perform(Pass& pass, const for_volume::Refuse& decision);
+
+  /// Whether the volume is still to be removed by the API server's word, and nobody can bind it any
+  /// more. False: the cache will show what has changed.
+  Result<bool> condemn(const k8s::PersistentVolume& seen);
+  Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
   Result<void> delete_object(const k8s::PersistentVolume& seen);
-  Action refuse(const k8s::PersistentVolume& volume, const std::string& seen,
-                const std::string& message);
-  Action remove_volume(const k8s::PersistentVolume& volume);
-  Result<void> patch_finalizer(const k8s::PersistentVolume& volume, bool present);
-  Action api_failed(const k8s::PersistentVolume& volume, const Error& error);
-  void count_failure(const k8s::PersistentVolume& volume, std::string reason,
-                     const std::string& message);
-  void report(const k8s::PersistentVolume& volume, const std::string& message);
+  enum class Finalizer { kAdd, kRemove };
+  Result<nlohmann::json> patch_finalizer(const k8s::PersistentVolume& volume, Finalizer change,
+                                         k8s::Answer answer = k8s::Answer::kIdentity);
+  void remember(const Pass& pass) { memories_.set(pass.scene.name, pass.scene.memory); }
+  Subject subject(const Pass& pass) const;
 
   World& world_;
-  Attempts& attempts_;
+  Memories& memories_;
+  Reporter reporter_;
 };
 
 }  // namespace lpp::provisioner

@@ -79,7 +79,7 @@ bool wants_delete(const k8s::PersistentVolume& volume,
          claim->volume_name != volume.meta.name;
 }
 
-bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation,
+bool shares_directory(const k8s::PersistentVolume& volume, const operation::Operation& operation,
                       const k8s::Store<k8s::Node>& nodes) {
   if (volume.path.empty() || !overlaps(volume.path, operation.path)) return false;
   return operation.node.empty() || operation.shared || may_be_on(volume, operation.node, nodes);
@@ -87,7 +87,7 @@ bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Oper
 
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-    const helperpod::Operation& operation, std::string_view provisioner_name,
+    const operation::Operation& operation, std::string_view provisioner_name,
     std::string_view except) {
   const auto is_in_the_way = [&](const k8s::PersistentVolume& volume) {
     if (volume.meta.name == except) return false;

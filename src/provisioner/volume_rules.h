@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "config/config.h"
-#include "helperpod/operation.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
+#include "operation/operation.h"
 #include "provisioner/volume_node.h"
 
 namespace lpp::provisioner {
@@ -34,7 +34,7 @@ bool wants_delete(const k8s::PersistentVolume& volume,
 /// Whether the volume's directory is, contains or lies inside the operation's, on the same node as
 /// far as is known: nodes are compared as node_of() resolves them, and what is not known may be the
 /// same. No node means every node.
-bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Operation& operation,
+bool shares_directory(const k8s::PersistentVolume& volume, const operation::Operation& operation,
                       const k8s::Store<k8s::Node>& nodes);
 
 /// Another volume, not of name `except`, whose directory on the same node is, contains or lies
@@ -43,7 +43,7 @@ bool shares_directory(const k8s::PersistentVolume& volume, const helperpod::Oper
 /// not known, one around the directory.
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-    const helperpod::Operation& operation, std::string_view provisioner_name,
+    const operation::Operation& operation, std::string_view provisioner_name,
     std::string_view except);
 
 /// The configured base path that `path` lies below, the longest if there are several; "" when it is

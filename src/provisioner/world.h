@@ -8,11 +8,12 @@
 #include "base/clock.h"
 #include "config/config.h"
 #include "config/published.h"
-#include "helperpod/executor.h"
 #include "k8s/api_client.h"
 #include "k8s/event_recorder.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
+#include "operation/executor.h"
+#include "operation/path_ledger.h"
 #include "provisioner/operations.h"
 
 namespace lpp::provisioner {
@@ -23,7 +24,8 @@ struct World {
   k8s::ApiClient& client;
   Clock& clock;
   k8s::EventSink& events;
-  helperpod::Executor& executor;
+  operation::Executor& executor;
+  operation::PathLedger& ledger;
   const config::Published<config::Config>& config;
   const k8s::Store<k8s::PersistentVolumeClaim>& claims;
   const k8s::Store<k8s::PersistentVolume>& volumes;

@@ -12,8 +12,8 @@ namespace lpp::bench {
 
 namespace {
 
-using helperpod::HelperAction;
 using nlohmann::json;
+using operation::Kind;
 
 constexpr const char* kFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 constexpr const char* kSelectedNode = "volume.kubernetes.io/selected-node";
@@ -144,7 +144,7 @@ void Floor::claim_seen(const json& claim) {
     claims_[volume] = std::make_shared<const json>(claim);
   }
   if (first_time("create " + volume))
-    add([=, this] { return create_pod(HelperAction::kCreate, volume, node); });
+    add([=, this] { return create_pod(Kind::kMake, volume, node); });
 }
 
 void Floor::volume_seen(const json& volume) {
@@ -154,7 +154,7 @@ void Floor::volume_seen(const json& volume) {
   if (part(volume, "status").value("phase", "") != "Released") return;
   if (part(volume, "spec").value("storageClassName", "") != options_.storage_class) return;
   if (first_time("delete " + name))
-    add([=, this] { return create_pod(HelperAction::kDelete, name, node); });
+    add([=, this] { return create_pod(Kind::kRemove, name, node); });
 }
 
 void Floor::pod_seen(const json& pod) {
@@ -190,10 +190,10 @@ void Floor::pod_seen(const json& pod) {
   });
 }
 
-Result<json> Floor::pod_object(HelperAction action, const std::string& volume,
+Result<json> Floor::pod_object(operation::Kind action, const std::string& volume,
                                const std::string& node) const {
   if (options_.pod_template) {
-    const helperpod::Operation operation{.action = action,
+    const operation::Operation operation{.kind = action,
                                          .volume_name = volume,
                                          .owner_uid = volume,
                                          .storage_class = options_.storage_class,
@@ -214,7 +214,8 @@ Result<json> Floor::pod_object(HelperAction action, const std::string& volume,
                           {"command", {"/bin/true"}}};
   return json{{"apiVersion", "v1"},
               {"kind", "Pod"},
-              {"metadata", {{"name", "floor-" + std::string(to_string(action)) + "-" + volume}}},
+              {"metadata",
+               {{"name", "floor-" + std::string(helperpod::script_action(action)) + "-" + volume}}},
               {"spec",
                {{"restartPolicy", "Never"},
                 {"nodeName", node},
@@ -224,10 +225,10 @@ Result<json> Floor::pod_object(HelperAction action, const std::string& volume,
                 {"tolerations", json::array({{{"operator", "Exists"}}})}}}};
 }
 
-Result<void> Floor::create_pod(HelperAction action, const std::string& volume,
+Result<void> Floor::create_pod(operation::Kind action, const std::string& volume,
                                const std::string& node) {
   LPP_ASSIGN_OR_RETURN(json pod, pod_object(action, volume, node), "pod");
-  pod["metadata"]["labels"][kLabel] = to_string(action);
+  pod["metadata"]["labels"][kLabel] = helperpod::script_action(action);
   pod["metadata"]["annotations"][kVolume] = volume;
   const auto made = client_.create(k8s::kPods, options_.helper_ns, pod);
   if (!made.ok()) return made.error().wrap("pod");

@@ -16,10 +16,10 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "bench/arguments.h"
-#include "helperpod/operation.h"
 #include "helperpod/template.h"
 #include "k8s/api_client.h"
 #include "k8s/reflector.h"
+#include "operation/operation.h"
 
 namespace lpp::bench {
 
@@ -63,9 +63,9 @@ class Floor {
   bool first_time(const std::string& text);
   void add(Call call);
   void work(const std::stop_token& stop);
-  Result<void> create_pod(helperpod::HelperAction action, const std::string& volume,
+  Result<void> create_pod(operation::Kind action, const std::string& volume,
                           const std::string& node);
-  Result<nlohmann::json> pod_object(helperpod::HelperAction action, const std::string& volume,
+  Result<nlohmann::json> pod_object(operation::Kind action, const std::string& volume,
                                     const std::string& node) const;
   Result<void> create_volume(const nlohmann::json& claim, const std::string& volume,
                              const std::string& node);

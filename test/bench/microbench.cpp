@@ -241,7 +241,7 @@ void overlap_search(benchmark::State& state) {
     const k8s::ObjectKey key = object.meta.key();
     store.put(key, std::make_shared<const k8s::PersistentVolume>(std::move(object)));
   }
-  helperpod::Operation operation;
+  operation::Operation operation;
   operation.node = "node-1";
   operation.base_path = "/opt/local";
   operation.path = "/opt/local/pvc-0b6e1f9e-0000-4000-8000-new";

@@ -48,7 +48,8 @@ json pruned(const json& value) {
   for (const auto& [key, member] : value.items()) {
     json part = pruned(member);
     const bool blank = part.is_null() || (part.is_string() && part.get<std::string>().empty()) ||
-                       (part.is_structured() && part.empty());
+                       (part.is_structured() && part.empty()) ||
+                       (key == "generation" && part == 0);  // JSON leaves it out
     if (value.is_array()) {
       result.push_back(std::move(part));
     } else if (!blank) {

@@ -12,7 +12,7 @@ using std::chrono::milliseconds;
 constexpr int kClaims = 200;
 
 TEST_CASE("200 claims at once with helper pods of one second are bound in under 6 seconds") {
-  StoryBed story;
+  StoryBed story({"--helper-pods-per-node=0"});  // what the daemon can do, not what a node may bear
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("load")));
   change_script(story, "setup", "sleep 1");

@@ -62,7 +62,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     require(!refusal->message.empty(), "a refusal says why");
     return 0;
   }
-  const auto& operation = std::get<lpp::helperpod::Operation>(planned);
+  const auto& operation = std::get<lpp::operation::Operation>(planned);
   require(operation.base_path == "/opt/base" || operation.base_path == "/mnt/other",
           "the base is a configured one");
   require(lpp::strictly_below(operation.path, operation.base_path), "strictly below the base");

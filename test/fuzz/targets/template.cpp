@@ -7,6 +7,7 @@
 
 #include "base/paths.h"
 #include "helperpod/manifest.h"
+#include "helperpod/record.h"
 #include "k8s/objects.h"
 #include "property.h"
 
@@ -28,7 +29,7 @@ void check_container(const json& container) {
   require(member(container, "envFrom").is_null(), "no environment from elsewhere");
 }
 
-void check_pod(const json& pod, const lpp::helperpod::Operation& operation) {
+void check_pod(const json& pod, const lpp::operation::Operation& operation) {
   const json& spec = member(pod, "spec");
   for (const char* key : {"hostNetwork", "hostPID", "hostIPC", "shareProcessNamespace"}) {
     require(member(spec, key) != true, "no namespace of the host");
@@ -63,7 +64,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     require(safe.error().message.starts_with("helperPod.yaml: "), "an error names the file");
     return 0;
   }
-  const lpp::helperpod::Operation operation{.volume_name = "pvc-1",
+  const lpp::operation::Operation operation{.volume_name = "pvc-1",
                                             .claim = {"app", "data"},
                                             .owner_uid = "1",
                                             .node = "n1",
@@ -80,6 +81,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto decoded = lpp::k8s::decode<lpp::k8s::Pod>(*pod);
   require(decoded.ok(), "the pod can be read back");
   const auto recorded = lpp::helperpod::operation_of(*decoded);
-  require(recorded.ok() && *recorded == operation, "the pod records its operation");
+  require(recorded.ok() && recorded->id() == operation.id(),
+          "the pod records which operation it is");
+  require(lpp::helperpod::encode_operation(*recorded).value() ==
+              lpp::helperpod::encode_operation(operation).value(),
+          "the pod records all of its operation");
   return 0;
 }

@@ -8,6 +8,8 @@
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 #include "helperpod/runner.h"
+#include "operation/path_ledger.h"
+#include "provisioner/places.h"
 
 namespace lpp::testing {
 
@@ -46,14 +48,17 @@ struct SubjectsFixture {
                            client,
                            events,
                            clock};
+  provisioner::Places places{volumes.store(), nodes.store(), options.provisioner_name};
+  operation::PathLedger ledger{places};
   helperpod::HelperPodRunner runner{
-      client, clock, helper_pods, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
+      client, clock, helper_pods, ledger, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
   provisioner::Operations operations{clock};
   provisioner::World world{options.provisioner_name,
                            client,
                            clock,
                            events,
                            runner,
+                           ledger,
                            config.config(),
                            claims.store(),
                            volumes.store(),
@@ -61,7 +66,7 @@ struct SubjectsFixture {
                            nodes.store(),
                            operations};
   provisioner::Controller controller{
-      world, runner, {claims, volumes, classes, nodes, pods}, {.worker_threads = 1}};
+      world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   bool stopping = false;
   bool synced = true;
   k8s::ReflectorStats cache_stats;
@@ -87,8 +92,8 @@ struct SubjectsFixture {
     return out;
   }
 
-  static helperpod::Operation operation(const std::string& volume, int attempt = 1) {
-    helperpod::Operation out;
+  static operation::Operation operation(const std::string& volume, int attempt = 1) {
+    operation::Operation out;
     out.volume_name = volume;
     out.claim = {"app", "data"};
     out.node = "n1";

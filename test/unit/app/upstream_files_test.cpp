@@ -151,9 +151,9 @@ TEST_CASE("published classes give the paths that they gave") {
       const auto made = provisioner::make_operation(asked, *storage_class, &on, config);
       if (const auto expected = paths.find(key); expected != paths.end()) {
         ++seen;
-        CHECK(std::holds_alternative<provisioner::VolumeShape>(shape));
-        REQUIRE(std::holds_alternative<helperpod::Operation>(made));
-        CHECK(std::get<helperpod::Operation>(made).path == expected->second);
+        CHECK(std::holds_alternative<operation::Shape>(shape));
+        REQUIRE(std::holds_alternative<operation::Operation>(made));
+        CHECK(std::get<operation::Operation>(made).path == expected->second);
       } else {
         // A class for a path that its README's nodes do not have, and an attempt to climb.
         CHECK((key == "readme/ssd-local-path" ||
@@ -177,13 +177,12 @@ TEST_CASE("published scripts do their work with what our helper pods tell them")
     for (const char* leaf : {"pvc-1_ns_data", "ns/data", "ns/data/deep/er"}) {
       CAPTURE(file.name);
       CAPTURE(leaf);
-      for (const auto action :
-           {helperpod::HelperAction::kCreate, helperpod::HelperAction::kDelete}) {
-        const bool create = action == helperpod::HelperAction::kCreate;
+      for (const auto action : {operation::Kind::kMake, operation::Kind::kRemove}) {
+        const bool create = action == operation::Kind::kMake;
         const auto script = file.text(create ? "setup" : "teardown");
         if (!script) continue;
         ++ran;
-        const helperpod::Operation operation{.action = action,
+        const operation::Operation operation{.kind = action,
                                              .volume_name = "pvc-1",
                                              .claim = {"ns", "data"},
                                              .owner_uid = "1",

@@ -56,7 +56,7 @@ TEST_CASE("patterns see all of a claim that waits for its volume") {
 
 TEST_CASE("of volumes made by hand the directory is kept, so that none of ours overlaps it") {
   const auto trim = app::trim_volumes(kProvisionerName);
-  const helperpod::Operation operation{
+  const operation::Operation operation{
       .volume_name = "pvc-1", .node = "n1", .base_path = "/opt/lp", .path = "/opt/lp/default/data"};
   struct Row {
     const char* what;

@@ -3,11 +3,11 @@
 #include <doctest/doctest.h>
 
 #include "fakes/builders.h"
-#include "helperpod/operation.h"
+#include "operation/operation.h"
 
 using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
-using lpp::helperpod::HelperAction;
+using lpp::operation::Kind;
 
 namespace {
 
@@ -27,10 +27,9 @@ struct Scene {
     add_object(builder.json(), view);
     return *this;
   }
-  Scene& helper(HelperAction action, const std::string& volume, const PodBuilder& pod,
-                int attempt = 1) {
-    lpp::helperpod::Operation operation;
-    operation.action = action;
+  Scene& helper(Kind action, const std::string& volume, const PodBuilder& pod, int attempt = 1) {
+    lpp::operation::Operation operation;
+    operation.kind = action;
     operation.volume_name = volume;
     operation.claim = {"default", "data"};
     operation.node = "n1";
@@ -140,7 +139,7 @@ TEST_CASE("why a claim is pending") {
   }
   SUBCASE("the helper pod runs") {
     scene.add(claim("data").node("n1"));
-    scene.helper(HelperAction::kCreate, "pvc-uid-data", pod("h").phase("Running"), 2);
+    scene.helper(Kind::kMake, "pvc-uid-data", pod("h").phase("Running"), 2);
     const VolumeRow row = scene.only_row();
     CHECK(row.why == "helper pod h makes the directory (Running, attempt 2)");
     CHECK(row.path == "/opt/local-path-provisioner/pvc-uid-data");
@@ -149,7 +148,7 @@ TEST_CASE("why a claim is pending") {
   }
   SUBCASE("the image of the helper pod cannot be pulled") {
     scene.add(claim("data").node("n1"));
-    scene.helper(HelperAction::kCreate, "pvc-uid-data",
+    scene.helper(Kind::kMake, "pvc-uid-data",
                  pod("h").waiting("c", "ErrImagePull", "no such image"));
     const VolumeRow row = scene.only_row();
     CHECK(row.why == "helper pod cannot start: ErrImagePull: no such image");
@@ -158,7 +157,7 @@ TEST_CASE("why a claim is pending") {
   }
   SUBCASE("the script failed: the Event knows more than the pod") {
     scene.add(claim("data").node("n1"));
-    scene.helper(HelperAction::kCreate, "pvc-uid-data", pod("h").terminated("c", 7), 3);
+    scene.helper(Kind::kMake, "pvc-uid-data", pod("h").terminated("c", 7), 3);
     CHECK(scene.only_row().why == "attempt 3: helper pod failed: exit code 7");
     scene.warning("uid-data",
                   "failed to provision volume with StorageClass \"local-path\": exit code 7: disk "
@@ -188,7 +187,7 @@ TEST_CASE("what becomes of a volume without a claim") {
   Scene scene;
   const auto released = volume("pvc-1").claim("default", "data").released().node("n1");
   SUBCASE("its directory is being removed") {
-    scene.add(released).helper(HelperAction::kDelete, "pvc-1", pod("h").phase("Running"));
+    scene.add(released).helper(Kind::kRemove, "pvc-1", pod("h").phase("Running"));
     const VolumeRow row = scene.only_row();
     CHECK(row.why == "helper pod h removes the directory (Running, attempt 1)");
     CHECK(row.claim.to_string() == "default/data");
@@ -196,8 +195,8 @@ TEST_CASE("what becomes of a volume without a claim") {
   }
   SUBCASE("a delete operation is shown before what is left of the create operation") {
     scene.add(released)
-        .helper(HelperAction::kDelete, "pvc-1", pod("d").phase("Running"))
-        .helper(HelperAction::kCreate, "pvc-1", pod("c").terminated("x", 0), 9);
+        .helper(Kind::kRemove, "pvc-1", pod("d").phase("Running"))
+        .helper(Kind::kMake, "pvc-1", pod("c").terminated("x", 0), 9);
     CHECK(scene.only_row().helper_pod == "default/d");
   }
   SUBCASE("the removal failed") {
@@ -225,7 +224,7 @@ TEST_CASE("what becomes of a volume without a claim") {
 
 TEST_CASE("a helper pod without claim and volume is shown as being taken back") {
   Scene scene;
-  scene.helper(HelperAction::kCreate, "pvc-1", pod("h").phase("Running"));
+  scene.helper(Kind::kMake, "pvc-1", pod("h").phase("Running"));
   const VolumeRow row = scene.only_row();
   CHECK(row.phase == "Undoing");
   CHECK(row.volume == "pvc-1");

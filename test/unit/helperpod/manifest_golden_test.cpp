@@ -11,6 +11,9 @@ namespace lpp::helperpod {
 namespace {
 
 using nlohmann::json;
+using operation::Kind;
+using operation::Operation;
+using operation::Shape;
 
 constexpr const char* kUsual = R"(apiVersion: v1
 kind: Pod
@@ -124,7 +127,7 @@ spec:
 )";
 
 Operation create() {
-  return Operation{.action = HelperAction::kCreate,
+  return Operation{.kind = Kind::kMake,
                    .volume_name = "pvc-0b5d4f0c-1111-2222-3333-444455556666",
                    .claim = {"default", "data"},
                    .owner_uid = "0b5d4f0c-1111-2222-3333-444455556666",
@@ -139,7 +142,7 @@ Operation create() {
 /// Of a released volume: owned by the volume, not by the claim as an undo is.
 Operation remove() {
   Operation operation = create();
-  operation.action = HelperAction::kDelete;
+  operation.kind = Kind::kRemove;
   operation.owner_uid = "volume-uid";
   return operation;
 }
@@ -175,11 +178,29 @@ TEST_CASE("golden: helper pods for creating, deleting and undoing, from the usua
   check("create", kUsual, create());
   check("delete", kUsual, remove());
   Operation undo = create();
-  undo.action = HelperAction::kDelete;
+  undo.kind = Kind::kTakeBack;
   check("undo", kUsual, undo);
   Operation again = create();
   again.attempt = 3;
   check("create-third-attempt", kUsual, again);
+}
+
+TEST_CASE("golden: helper pods that take a directory back only if it is empty") {
+  Operation undo = create();
+  undo.kind = Kind::kTakeBack;
+  undo.only_if_empty = true;
+  check("undo-if-empty", kUsual, undo);
+  check("undo-if-empty-every-field", kEveryField, nested(undo));
+}
+
+TEST_CASE("golden: helper pods record how the volume is to look") {
+  Operation operation = create();
+  operation.shape = Shape{.source = k8s::VolumeSource::kLocal,
+                          .affinity_key = "kubernetes.io/hostname",
+                          .affinity_value = "n1",
+                          .mount_options = {"noatime", "ro"},
+                          .reclaim_policy = "Retain"};
+  check("create-shape", kUsual, operation);
 }
 
 TEST_CASE("golden: helper pods below folders of a path pattern") {
@@ -193,7 +214,7 @@ TEST_CASE("golden: helper pods get user, group and mode for creating only") {
   operation.group = "www-data";
   operation.perm = "2770";
   check("create-owned", kUsual, operation);
-  operation.action = HelperAction::kDelete;
+  operation.kind = Kind::kRemove;
   operation.owner_uid = "volume-uid";
   check("delete-owned", kUsual, operation);
 }
@@ -204,7 +225,7 @@ TEST_CASE("golden: helper pods on a shared filesystem run anywhere") {
   operation.base_path = "/mnt/nfs";
   operation.path = "/mnt/nfs/pvc-0b5d4f0c-1111-2222-3333-444455556666_default_data";
   check("create-shared", kUsual, operation);
-  operation.action = HelperAction::kDelete;
+  operation.kind = Kind::kRemove;
   operation.owner_uid = "volume-uid";
   check("delete-shared", kUsual, operation);
 }

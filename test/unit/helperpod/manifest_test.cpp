@@ -5,66 +5,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
+#include "fakes/operations.h"
 #include "helperpod/names.h"
+#include "unit/helperpod/manifest_fixture.h"
 
 namespace lpp::helperpod {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kSimple = R"(apiVersion: v1
-kind: Pod
-metadata:
-  name: helper-pod
-spec:
-  priorityClassName: system-node-critical
-  tolerations:
-    - key: node.kubernetes.io/disk-pressure
-      operator: Exists
-      effect: NoSchedule
-  containers:
-  - name: helper-pod
-    image: busybox
-    imagePullPolicy: IfNotPresent
-)";
-
-Template load(std::string_view yaml, bool allow_unsafe = false) {
-  auto result = parse_template(yaml, "helperPod.yaml", allow_unsafe);
-  REQUIRE_MESSAGE(result.ok(), (result.ok() ? "" : result.error().message));
-  return *std::move(result);
-}
-
-ManifestSettings settings() {
-  return ManifestSettings{.provisioner_name = "rancher.io/local-path",
-                          .ns = "local-path-storage",
-                          .service_account = "local-path-provisioner-service-account",
-                          .config_map = "local-path-config",
-                          .helper_image = "example.com/busybox:1",
-                          .deadline = std::chrono::seconds(90)};
-}
-
-Operation create() {
-  return Operation{.action = HelperAction::kCreate,
-                   .volume_name = "pvc-1",
-                   .claim = {"default", "data"},
-                   .owner_uid = "uid-1",
-                   .storage_class = "local-path",
-                   .node = "n1",
-                   .base_path = "/opt/lp",
-                   .path = "/opt/lp/pvc-1_default_data",
-                   .size_bytes = 1024,
-                   .volume_mode = "Filesystem",
-                   .user = "1000",
-                   .group = "2000",
-                   .perm = "0750",
-                   .attempt = 1};
-}
-
-json build(const Template& pod_template, const Operation& operation, const ManifestSettings& s) {
-  auto result = make_pod(pod_template, operation, s);
-  REQUIRE_MESSAGE(result.ok(), (result.ok() ? "" : result.error().message));
-  return *std::move(result);
-}
+using operation::Kind;
+using operation::Operation;
+using namespace manifest_fixture;  // NOLINT(google-build-using-namespace)
 
 std::string env_of(const json& pod, std::string_view name) {
   std::string value = "(absent)";
@@ -149,7 +100,7 @@ TEST_CASE("a helper pod is the template plus what behaviour rule B6.2 adds, fiel
 
 TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mode") {
   Operation operation = create();
-  operation.action = HelperAction::kDelete;
+  operation.kind = Kind::kRemove;
   const json pod = build(load(kSimple), operation, settings());
   const json& container = pod["spec"]["containers"][0];
   CHECK(pod["metadata"]["name"] == "helper-pod-delete-pvc-1");
@@ -173,8 +124,8 @@ TEST_CASE("below folders of a path pattern the base folder is shown once more") 
     }
     return std::string();
   };
-  for (const auto action : {HelperAction::kCreate, HelperAction::kDelete}) {
-    operation.action = action;
+  for (const auto action : {Kind::kMake, Kind::kRemove}) {
+    operation.kind = action;
     const json pod = build(load(kSimple), operation, settings());
     CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
     CHECK(env_of(pod, "VOL_BASE_DIR") == "/local-path-base");
@@ -257,7 +208,7 @@ TEST_CASE("commands replace the scripts, and the scripts' volume goes when both 
     CHECK(pod["spec"]["volumes"][0]["configMap"]["items"] ==
           as_json(R"([{"key": "teardown", "path": "teardown"}])"));
     Operation removal = create();
-    removal.action = HelperAction::kDelete;
+    removal.kind = Kind::kRemove;
     CHECK(build(load(kSimple), removal, s)["spec"]["containers"][0]["command"] ==
           json::array({"/bin/sh", "/script/teardown"}));
   }
@@ -415,88 +366,6 @@ TEST_CASE("the selector and the label agree") {
   CHECK(label_selector("rancher.io/local-path") == std::string(kProvisionerLabel) + "=" + value);
   CHECK(is_label_value(value));
   CHECK(label_selector("a") != label_selector("b"));
-}
-
-TEST_CASE("an operation comes back from the pod as it went in") {
-  Operation operation = create();
-  operation.path = "/opt/lp/\"quoted\" $(X) ü";
-  SUBCASE("on a node") {}
-  SUBCASE("on a shared filesystem") { operation.shared = true; }
-  const json pod = build(load(kSimple), operation, settings());
-  k8s::Pod read;
-  read.meta.name = "p";
-  for (const auto& [key, value] : pod["metadata"]["annotations"].items()) {
-    read.meta.annotations[key] = value.get<std::string>();
-  }
-  const auto back = operation_of(read);
-  REQUIRE(back.ok());
-  CHECK(*back == operation);
-}
-
-TEST_CASE("annotations edited by hand are errors that name the member") {
-  struct Case {
-    const char* text;
-    const char* says;
-  };
-  const std::vector<Case> cases = {
-      {"", "not a JSON object"},
-      {"[]", "not a JSON object"},
-      {"{", "not a JSON object"},
-      {"null", "not a JSON object"},
-      {R"({})", "action is missing"},
-      {R"({"action":"resize","volume":"v","ownerUid":"u","path":"/a/b"})", "action must be"},
-      {R"({"action":1,"volume":"v","ownerUid":"u","path":"/a/b"})", "action must be a string"},
-      {R"({"action":"create","ownerUid":"u","path":"/a/b"})", "volume is missing"},
-      {R"({"action":"create","volume":"","ownerUid":"u","path":"/a/b"})", "volume must not"},
-      {R"({"action":"create","volume":"v","path":"/a/b"})", "ownerUid is missing"},
-      {R"({"action":"create","volume":"v","ownerUid":"u"})", "path is missing"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"a/b"})", "path must be"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/"})", "path must be"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/../b"})", "path must be"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a//b"})", "path must be"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b/"})", "path must be"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/\u0000"})", "path must be"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","sizeBytes":"1"})",
-       "sizeBytes must be an integer"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","sizeBytes":-1})",
-       "sizeBytes is out of range"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b",
-           "sizeBytes":18446744073709551615})",
-       "sizeBytes is out of range"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","attempt":0})",
-       "attempt is out of range"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","attempt":4294967297})",
-       "attempt is out of range"},
-      {R"({"action":"create","volume":"v","ownerUid":"u","path":"/a/b","node":null})",
-       "node must be a string"},
-  };
-  for (const auto& c : cases) {
-    CAPTURE(c.text);
-    k8s::Pod pod;
-    pod.meta.ns = "ns";
-    pod.meta.name = "p";
-    pod.meta.annotations["local.path.provisioner/operation"] = c.text;
-    const auto operation = operation_of(pod);
-    REQUIRE_FALSE(operation.ok());
-    CHECK(operation.error().is(ErrorCode::kInvalid));
-    CHECK_MESSAGE(operation.error().message.find(c.says) != std::string::npos,
-                  operation.error().message);
-    CHECK(operation.error().message.find("ns/p") != std::string::npos);
-  }
-  const auto none = operation_of(k8s::Pod{});
-  REQUIRE_FALSE(none.ok());
-  CHECK(none.error().is(ErrorCode::kInvalid));
-}
-
-TEST_CASE("a record of a later version is read as far as it is known") {
-  k8s::Pod pod;
-  pod.meta.annotations["local.path.provisioner/operation"] =
-      R"({"action":"delete","volume":"v","ownerUid":"u","path":"/a/b","quota":{"x":1}})";
-  const auto operation = operation_of(pod);
-  REQUIRE(operation.ok());
-  CHECK(operation->action == HelperAction::kDelete);
-  CHECK(operation->attempt == 1);
-  CHECK(operation->volume_mode == "Filesystem");
 }
 
 }  // namespace

@@ -2,11 +2,14 @@
 
 #include <doctest/doctest.h>
 
+#include <utility>
 #include <vector>
 
 namespace lpp::helperpod {
 namespace {
 
+using operation::Directory;
+using operation::Progress;
 using State = Progress::State;
 
 k8s::Pod pod(std::string phase, std::vector<k8s::ContainerStatus> containers = {}) {
@@ -41,6 +44,38 @@ void check(const k8s::Pod& seen, State state, const std::string& message, bool l
 TEST_CASE("a pod that succeeded succeeded, whatever else it says") {
   check(pod("Succeeded"), State::kSucceeded, "");
   check(pod("Succeeded", {ended(0, "Completed", "done")}), State::kSucceeded, "");
+}
+
+TEST_CASE("what became of the directory is the last line that a script left") {
+  for (const auto& [message, directory] : std::vector<std::pair<std::string, Directory>>{
+           {"directory: made", Directory::kMade},
+           {"directory: found\n", Directory::kFound},
+           {"directory: removed\r\n\n", Directory::kRemoved},
+           {"directory: made\nrmdir: not empty\n  directory: kept  \n", Directory::kKept},
+           {"directory: made\ndone", Directory::kUnknown},
+           {"the directory: made", Directory::kUnknown},
+           {"directory: gone", Directory::kUnknown},
+           {"", Directory::kUnknown}}) {
+    CAPTURE(message);
+    CHECK(observe(pod("Succeeded", {ended(0, "Completed", message)})).progress.directory ==
+          directory);
+    // A script that failed has not ended what it did.
+    CHECK(observe(pod("Failed", {ended(1, "Error", message)})).progress.directory ==
+          Directory::kUnknown);
+  }
+  CHECK(observe(pod("Succeeded", {{.name = "sidecar"}, ended(0, "", "directory: kept")}))
+            .progress.directory == Directory::kKept);
+}
+
+TEST_CASE("the cause of a failure is counted under one word") {
+  k8s::Pod evicted = pod("Failed");
+  evicted.reason = "Evicted";
+  CHECK(observe(evicted).progress.reason == "Evicted");
+  CHECK(observe(pod("Failed", {ended(1, "Error", "x")})).progress.reason == "ScriptFailed");
+  CHECK(observe(pod("Failed", {ended(137, "OOMKilled", "x")})).progress.reason == "OOMKilled");
+  CHECK(observe(pod("Pending", {waiting("ErrImagePull")})).progress.reason == "ErrImagePull");
+  CHECK(observe(pod("Unknown")).progress.reason == "NodeUnknown");
+  CHECK(observe(pod("Succeeded")).progress.reason.empty());
 }
 
 TEST_CASE("a pod that starts or runs as it should says nothing") {

@@ -9,13 +9,14 @@
 
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
+using operation::Kind;
 
 TEST_CASE("the name of a helper pod is the old one as long as that is valid") {
-  CHECK(pod_name("helper-pod", HelperAction::kCreate, "pvc-0f") == "helper-pod-create-pvc-0f");
-  CHECK(pod_name("helper-pod", HelperAction::kDelete, "pvc-0f") == "helper-pod-delete-pvc-0f");
-  CHECK(pod_name("a.b", HelperAction::kCreate, "c") == "a.b-create-c");
+  CHECK(pod_name("helper-pod", Kind::kMake, "pvc-0f") == "helper-pod-create-pvc-0f");
+  CHECK(pod_name("helper-pod", Kind::kRemove, "pvc-0f") == "helper-pod-delete-pvc-0f");
+  CHECK(pod_name("a.b", Kind::kMake, "c") == "a.b-create-c");
   const std::string just(128 - std::string("-create-c").size(), 'x');
-  CHECK(pod_name(just, HelperAction::kCreate, "c") == just + "-create-c");
+  CHECK(pod_name(just, Kind::kMake, "c") == just + "-create-c");
 }
 
 TEST_CASE("names of helper pods are valid and different for any template and volume") {
@@ -28,7 +29,7 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
         std::string(103, 't') + "."}) {
     std::vector<std::string> names;
     for (const auto& volume : volumes) {
-      for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
+      for (const Kind action : {Kind::kMake, Kind::kRemove}) {
         for (const int attempt : {1, 2, 16}) {
           names.push_back(pod_name(start, action, volume, attempt));
           CAPTURE(names.back());
@@ -44,6 +45,6 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
 }
 
 TEST_CASE("a long template name keeps the volume's name readable") {
-  const std::string name = pod_name(std::string(200, 't'), HelperAction::kCreate, "pvc-0f");
+  const std::string name = pod_name(std::string(200, 't'), Kind::kMake, "pvc-0f");
   CHECK(name.find("-create-pvc-0f-") != std::string::npos);
 }

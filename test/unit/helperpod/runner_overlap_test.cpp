@@ -1,4 +1,4 @@
-// Operations that are under way at the same time: never on directories that overlap.
+// What the runner tells the ledger of paths.
 
 #include <doctest/doctest.h>
 
@@ -7,92 +7,78 @@
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using operation::Kind;
+using operation::Operation;
+using When = operation::Executor::When;
 
 namespace {
 
-Operation make(const std::string& volume, const std::string& node, const std::string& path) {
+Operation make(const std::string& volume, const std::string& path, Kind kind = Kind::kMake) {
   Operation operation;
+  operation.kind = kind;
   operation.volume_name = volume;
   operation.claim = {"default", volume};
   operation.owner_uid = "uid-" + volume;
-  operation.node = node;
+  operation.node = "n1";
   operation.base_path = "/data";
   operation.path = path;
   return operation;
 }
 
-Operation shared(Operation operation) {
-  operation.shared = true;
-  return operation;
-}
+struct OverlapScene : HelperPodScene {
+  OverlapScene() { accept_posts(); }
+  /// Whether another volume could have that directory now.
+  bool is_free(const std::string& path) {
+    const Operation other = make("b", path);
+    const bool free = !ledger.take(other);
+    ledger.release(other);
+    return free;
+  }
+};
 
 }  // namespace
 
-TEST_CASE("a directory that overlaps one being made or removed waits, on the nodes that see both") {
-  struct Row {
-    const char* what;
-    Operation first;
-    Operation second;
-    bool waits;
-  };
-  const auto on = [](const char* node, const char* path) { return make("b", node, path); };
-  const Operation first = make("a", "n1", "/data/x/y");
-  for (const Row& row : std::vector<Row>{
-           {"the same", first, on("n1", "/data/x/y"), true},
-           {"inside", first, on("n1", "/data/x/y/z"), true},
-           {"around", first, on("n1", "/data/x"), true},
-           {"beside", first, on("n1", "/data/x/yz"), false},
-           {"on another node", first, on("n2", "/data/x/y"), false},
-           {"anywhere", first, on("", "/data/x/y"), true},
-           {"shared, on another node", shared(first), shared(on("n2", "/data/x/y")), true},
-           {"shared, beside", shared(first), shared(on("n2", "/data/x/z")), false},
-       }) {
-    CAPTURE(row.what);
-    HelperPodScene scene;
-    REQUIRE(ensure(scene.runner, row.first).ok());
-    const auto second = ensure(scene.runner, row.second);
-    CHECK(second.ok() != row.waits);
-    CHECK(scene.transport.count("POST", "/pods") == (row.waits ? 1 : 2));
-    if (row.waits) {
-      CHECK(second.error().is(ErrorCode::kConflict));
-      CHECK(second.error().message.find("where volume a is being made or removed") !=
-            std::string::npos);
-    }
+TEST_CASE("an operation is in the way of others from its record until its helper pod is gone") {
+  for (const Kind kind : {Kind::kMake, Kind::kTakeBack, Kind::kRemove}) {
+    CAPTURE(to_string(kind));
+    OverlapScene scene;
+    CHECK(scene.is_free("/data/x"));
+    scene.start(make("a", "/data/x", kind));
+    CHECK_FALSE(scene.is_free("/data/x"));
+    CHECK_FALSE(scene.is_free("/data/x/y"));
+    CHECK(scene.is_free("/data/xy"));
+    const auto pod = scene.posted();
+    scene.show(HelperPodScene::ended(pod, 0));
+    CHECK_FALSE(scene.is_free("/data/x"));
+    scene.show(HelperPodScene::leaving(HelperPodScene::running(pod)));
+    CHECK_FALSE(scene.is_free("/data/x"));
+    scene.hide(pod["metadata"]["name"]);
+    CHECK(scene.is_free("/data/x"));
   }
+}
+
+TEST_CASE("after a restart what is recorded is in the way") {
+  OverlapScene first;
+  first.start(make("a", "/data/x"));
+  OverlapScene restarted;
+  restarted.show(first.posted());
+  CHECK_FALSE(restarted.is_free("/data/x/y"));
 }
 
 TEST_CASE("a removed directory is in nobody's way, even while its helper pod waits to be removed") {
-  for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
-    CAPTURE(to_string(action));
-    HelperPodScene scene;
-    Operation first = make("a", "n1", "/data/x");
-    first.action = action;
+  for (const Kind kind : {Kind::kMake, Kind::kTakeBack, Kind::kRemove}) {
+    CAPTURE(to_string(kind));
+    OverlapScene scene;
+    const Operation first = make("a", "/data/x", kind);
     scene.run(first);
-    REQUIRE(scene.runner.clean_up(action, "a", Executor::When::kWhenQuiet).value());
-    const auto second = ensure(scene.runner, make("b", "n1", "/data/x"));
-    CHECK(second.ok() == (action == HelperAction::kDelete));
-  }
-}
-
-TEST_CASE("an operation is in the way of others until its helper pod is gone") {
-  for (const HelperAction action : {HelperAction::kCreate, HelperAction::kDelete}) {
-    for (const bool settled : {false, true}) {
-      CAPTURE(to_string(action));
-      CAPTURE(settled);
-      HelperPodScene scene;
-      Operation first = make("a", "n1", "/data/x");
-      first.action = action;
-      scene.run(first);
-      if (settled) {  // but it could not be removed when it was quiet
-        REQUIRE(scene.runner.clean_up(action, "a", Executor::When::kWhenQuiet).value());
-        scene.transport.on("DELETE", "/pods").reply(500);
-        REQUIRE(scene.runner.remove_settled() != nullptr);
-      }
-      CHECK_FALSE(ensure(scene.runner, make("b", "n1", "/data/x/y")).ok());
-      const auto pod = scene.pods.list().front();
-      scene.pods.erase(pod->meta.key());
-      CHECK(scene.runner.observe({pod, nullptr}) != nullptr);
-      CHECK(ensure(scene.runner, make("b", "n1", "/data/x/y")).ok());
+    REQUIRE(scene.runner.forget(first.id(), When::kWhenQuiet).value());
+    CHECK(scene.is_free("/data/x") == (kind != Kind::kMake));
+    SUBCASE("and it is again when it could not be removed then") {
+      scene.transport.on("DELETE", "/pods").reply(500);
+      REQUIRE_FALSE(scene.runner.remove_settled());
+      CHECK_FALSE(scene.is_free("/data/x"));
+      scene.hide(scene.posted()["metadata"]["name"]);
+      CHECK(scene.is_free("/data/x"));
     }
   }
 }

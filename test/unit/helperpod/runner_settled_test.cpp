@@ -8,7 +8,13 @@ using namespace lpp;             // NOLINT(google-build-using-namespace): a test
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
 using nlohmann::json;
-using When = Executor::When;
+using operation::Kind;
+using operation::Operation;
+using operation::Progress;
+using Start = operation::Executor::Start;
+using State = Progress::State;
+using When = operation::Executor::When;
+using Names = std::vector<std::string>;
 
 namespace {
 
@@ -16,90 +22,110 @@ constexpr const char* kVolume = "pvc-1";
 constexpr const char* kPodName = "helper-pod-create-pvc-1";
 constexpr const char* kForbidden =
     R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})";
+constexpr const char* kExists = R"({"kind":"Status","reason":"AlreadyExists","code":409})";
 
-Operation create_operation() {
+Operation make_operation() {
   Operation operation;
   operation.volume_name = kVolume;
+  operation.owner_uid = "1";
   operation.node = "n1";
   operation.path = "/data/pvc-1";
   return operation;
 }
 
 struct SettledScene : HelperPodScene {
-  Result<bool> clean_up(When when) { return runner.clean_up(HelperAction::kCreate, kVolume, when); }
-  /// The volumes that are to be woken because the pod could not be removed.
-  std::vector<std::string> remove_settled() {
-    const auto stays = runner.remove_settled();
-    return stays ? std::vector{stays->volume_name} : std::vector<std::string>{};
-  }
+  Result<bool> forget(When when) { return runner.forget(make_operation().id(), when); }
   std::size_t removals() const { return transport.count("DELETE", ""); }
-  void hide() {
-    const auto before = pods.erase({"lps", kPodName});
-    CHECK(runner.observe({before, nullptr}) == nullptr);
-  }
 };
 
 }  // namespace
 
 TEST_CASE("a pod whose work is recorded elsewhere is history until it is removed") {
   SettledScene scene;
-  scene.run(create_operation());
-  CHECK(scene.clean_up(When::kWhenQuiet).value());
-  CHECK(scene.clean_up(When::kWhenQuiet).value());  // no matter how often
+  auto& posts = scene.transport.on("POST", "/pods");
+  posts.run([](const k8s::Request& request, const auto*, const auto&) {
+    return Result<k8s::Response>(k8s::Response{
+        .status = 201, .body = HelperPodScene::with_uid(json::parse(request.body)).dump()});
+  });
+  scene.begin();
+  scene.run(make_operation());
+  CHECK(scene.forget(When::kWhenQuiet).value());
+  CHECK(scene.forget(When::kWhenQuiet).value());  // no matter how often
   CHECK(scene.removals() == 0);
-  CHECK_FALSE(scene.runner.recorded(HelperAction::kCreate, kVolume).value());
+  CHECK(scene.runner.recorded(kVolume).empty());
   CHECK(scene.runner.settled().size() == 1);
   CHECK(scene.runner.settled().wait({}) == scene.clock.now());
   auto& removes = scene.transport.on("DELETE", kPodName);
+  (void)scene.take_woken();
 
   SUBCASE("its changes wake nobody") {
     const auto pod = scene.pods.get({"lps", kPodName});
-    CHECK(scene.runner.observe({pod, pod}) == nullptr);
+    scene.runner.observe({pod, pod});
     removes.reply(200);
-    CHECK(scene.remove_settled().empty());
-    const auto options = json::parse(scene.transport.requests().back().body);
-    CHECK(options["preconditions"]["uid"] == kPodName);
-    scene.hide();
+    CHECK(scene.runner.remove_settled());
+    CHECK(scene.last_body()["preconditions"]["uid"] == kPodName);
+    CHECK_FALSE(scene.last_body().contains("gracePeriodSeconds"));
+    scene.hide(kPodName);
     CHECK(scene.runner.size() == 0);
+    CHECK(scene.take_woken().empty());
   }
   SUBCASE("what cannot be removed has an owner again, who is told the error") {
     removes.reply(403, kForbidden).reply(403, kForbidden).reply(200);
-    CHECK(scene.remove_settled() == std::vector<std::string>{kVolume});
-    CHECK(scene.runner.recorded(HelperAction::kCreate, kVolume).value() == create_operation());
-    const auto failed = scene.clean_up(When::kWhenQuiet);
+    CHECK_FALSE(scene.runner.remove_settled());
+    CHECK(scene.take_woken() == Names{kVolume});
+    CHECK(scene.only(kVolume).operation->id() == make_operation().id());
+    const auto failed = scene.forget(When::kWhenQuiet);
     REQUIRE_FALSE(failed.ok());
     CHECK(failed.error().is(ErrorCode::kForbidden));
-    CHECK_FALSE(scene.clean_up(When::kWhenQuiet).value());  // now it goes
+    CHECK_FALSE(scene.forget(When::kWhenQuiet).value());  // now it goes
   }
   SUBCASE("somebody else has removed it") {
-    scene.hide();
-    CHECK(scene.remove_settled().empty());
+    scene.hide(kPodName);
+    CHECK(scene.runner.remove_settled());
     CHECK(scene.removals() == 0);
   }
   SUBCASE("it goes now after all") {
     removes.reply(200);
-    CHECK_FALSE(scene.clean_up(When::kNow).value());
-    CHECK(scene.remove_settled().empty());
+    CHECK(scene.forget(When::kNow).value());
+    CHECK(scene.removals() == 1);
+    CHECK(scene.runner.remove_settled());
     CHECK(scene.removals() == 1);
   }
   SUBCASE("the same is to be done again: its success of old counts for nothing") {
+    posts.reply(409, kExists);
+    scene.transport.on("GET", kPodName).reply(200, scene.posted().dump());
     removes.reply(200);
-    const auto progress = ensure(scene.runner, create_operation());
-    REQUIRE(progress.ok());
-    CHECK(progress->state == Progress::State::kRunning);
-    CHECK(scene.transport.count("POST", "/pods") == 1);
+    CHECK(scene.start(make_operation()) == Start::kOtherFound);
     CHECK(scene.removals() == 1);
-    scene.hide();
-    CHECK(ensure(scene.runner, create_operation()).ok());
-    CHECK(scene.transport.count("POST", "/pods") == 2);
+    CHECK(scene.state_of(kVolume) == State::kEnding);
+    scene.hide(kPodName);
+    CHECK(scene.take_woken() == Names{kVolume});
+    CHECK(scene.runner.recorded(kVolume).empty());
+  }
+  SUBCASE("the same is to be done again while it goes already") {
+    removes.reply(200);
+    CHECK(scene.runner.remove_settled());
+    posts.reply(409, kExists);
+    scene.transport.on("GET", kPodName).reply(200, scene.posted().dump());
+    CHECK(scene.start(make_operation()) == Start::kOtherFound);
+    CHECK(scene.removals() == 1);
+    CHECK(scene.state_of(kVolume) == State::kEnding);
+  }
+  SUBCASE("the same is to be done again, and it cannot be removed") {
+    posts.reply(409, kExists);
+    scene.transport.on("GET", kPodName).reply(200, scene.posted().dump());
+    removes.reply(403, kForbidden);
+    CHECK_FALSE(scene.runner.start(make_operation()).ok());
+    CHECK(scene.runner.recorded(kVolume).empty());
   }
 }
 
 TEST_CASE("only a pod that has ended can wait to be removed") {
   SettledScene scene;
-  REQUIRE(ensure(scene.runner, create_operation()).ok());
+  scene.accept_posts();
+  scene.start(make_operation());
   scene.transport.on("DELETE", kPodName).reply(200);
-  CHECK_FALSE(scene.clean_up(When::kWhenQuiet).value());
+  CHECK_FALSE(scene.forget(When::kWhenQuiet).value());
   CHECK(scene.removals() == 1);
   CHECK(scene.runner.settled().size() == 0);
 }

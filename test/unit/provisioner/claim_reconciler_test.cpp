@@ -7,7 +7,7 @@
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
-using helperpod::HelperAction;
+using operation::Kind;
 
 namespace {
 
@@ -15,14 +15,14 @@ constexpr const char* kVolume = "pvc-uid-a";
 constexpr const char* kPath = "/data/pvc-uid-a_default_a";
 const ClaimKey kKey{{"default", "a"}, "uid-a"};
 
-struct ClaimScene : Scene {
-  ClaimScene() { put(claim("a").node("n1")); }
+struct ClaimBed : Scene {
+  ClaimBed() { put(claim("a").node("n1")); }
 
   provisioner::Action step() { return reconciler.step(kKey); }
   /// Up to the point where the helper pod has succeeded.
   void provision_until_made() {
     (void)step();
-    executor.succeed(HelperAction::kCreate, kVolume);
+    executor.succeed(Kind::kMake, kVolume);
   }
   nlohmann::json posted_volume() {
     for (const auto& request : transport.requests()) {
@@ -37,16 +37,16 @@ struct ClaimScene : Scene {
     return false;
   }
 
-  ClaimReconciler reconciler{world, attempts};
+  ClaimReconciler reconciler{world, memories};
 };
 
 }  // namespace
 
 TEST_CASE("a claim with a node gets a create operation, then a volume, and nothing stays") {
-  ClaimScene scene;
+  ClaimBed scene;
   CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-  REQUIRE(scene.executor.ensured.size() == 1);
-  const auto& operation = scene.executor.ensured[0];
+  REQUIRE(scene.executor.started.size() == 1);
+  const auto& operation = scene.executor.started[0];
   CHECK(operation.path == kPath);
   CHECK(operation.node == "n1");
   CHECK(operation.size_bytes == 1 << 30);
@@ -56,7 +56,7 @@ TEST_CASE("a claim with a node gets a create operation, then a volume, and nothi
                       "claim \"default/a\""));
   CHECK(scene.transport.requests().empty());
 
-  scene.executor.succeed(HelperAction::kCreate, kVolume);
+  scene.executor.succeed(Kind::kMake, kVolume);
   scene.transport.on("POST", "/persistentvolumes").reply(201);
   CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
   const auto posted = scene.posted_volume();
@@ -65,30 +65,30 @@ TEST_CASE("a claim with a node gets a create operation, then a volume, and nothi
   CHECK(posted["spec"]["claimRef"]["uid"] == "uid-a");
   CHECK(posted["metadata"]["finalizers"][0] ==
         "external-provisioner.volume.kubernetes.io/finalizer");
-  CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+  CHECK(scene.executor.forgotten == std::vector<std::string>{"make pvc-uid-a"});
   CHECK(scene.executor.quiet == std::vector<std::string>{"pvc-uid-a"});
   CHECK(scene.has_event("ProvisioningSucceeded: Successfully provisioned volume pvc-uid-a"));
 
   SUBCASE("a cache that does not show the volume yet does not start it again") {
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.executor.ensured.size() == 2);
+    CHECK(scene.executor.started.size() == 1);
   }
   SUBCASE("once the cache shows the volume all is done") {
     scene.put(volume("pvc-uid-a").claim("default", "a").host_path(kPath));
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.attempts.size() == 0);
+    CHECK(scene.memories.size() == 0);
   }
   SUBCASE("a volume that somebody removed before we saw it is made again") {
     scene.clock.advance(std::chrono::minutes(1));
     scene.transport.on("GET", "/persistentvolumes/").reply(404);
     CHECK(scene.step() == provisioner::Action::retry());
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.executor.ensured.size() == 3);
+    CHECK(scene.executor.started.size() == 2);
   }
 }
 
 TEST_CASE("claims that do not ask for us, are bound, or wait for a node are left alone") {
-  ClaimScene scene;
+  ClaimBed scene;
   SUBCASE("another provisioner") { scene.put(claim("a").node("n1").provisioner("other")); }
   SUBCASE("bound") { scene.put(claim("a").node("n1").volume("static-volume")); }
   SUBCASE("no node yet") { scene.put(claim("a")); }
@@ -96,24 +96,24 @@ TEST_CASE("claims that do not ask for us, are bound, or wait for a node are left
   SUBCASE("the class is another provisioner's") { scene.put(storage_class().provisioner("other")); }
   SUBCASE("on its way out") { scene.put(claim("a").node("n1").deleting()); }
   CHECK(scene.step() == provisioner::Action::done());
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   CHECK(scene.transport.requests().empty());
   CHECK(scene.events.lines.empty());
 }
 
 TEST_CASE("a claim is refused only after the control plane has asked for its volume") {
-  ClaimScene scene;
+  ClaimBed scene;
   auto unasked = claim("a").no_provisioner();
   SUBCASE("a node without a path") { scene.put(unasked.node("empty")); }
   SUBCASE("a selector") { scene.put(unasked.node("n1").set("/spec/selector/matchLabels/a", "b")); }
   CHECK(scene.step().kind == provisioner::Action::Kind::kAwaitChange);
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   CHECK(scene.transport.requests().empty());
   CHECK(scene.events.lines.empty());
 }
 
 TEST_CASE("a node that cannot serve gives the scheduler another chance, more slowly each time") {
-  ClaimScene scene;
+  ClaimBed scene;
   scene.put(claim("a").node("empty"));
   auto& patches = scene.transport.on("PATCH", "/persistentvolumeclaims/a");
   patches.reply(200);
@@ -141,7 +141,7 @@ TEST_CASE("a node that cannot serve gives the scheduler another chance, more slo
 TEST_CASE(
     "without the right to change claims a node that cannot serve is told once, not each time") {
   // The rights of the former program's manifest.
-  ClaimScene scene;
+  ClaimBed scene;
   scene.put(claim("a").node("empty"));
   scene.transport.on("PATCH", "/persistentvolumeclaims/a").always([](const auto&) {
     return k8s::Response{.status = 403,
@@ -155,11 +155,11 @@ TEST_CASE(
   REQUIRE(scene.events.lines.size() == 1);
   CHECK(scene.has_event("no local path available on node empty"));
   CHECK(scene.has_event("no patch"));
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
 }
 
 TEST_CASE("a node that is gone is confirmed by the API server before the claim is rescheduled") {
-  ClaimScene scene;
+  ClaimBed scene;
   scene.put(claim("a").node("ghost"));
   auto& reads = scene.transport.on("GET", "/nodes/ghost");
   SUBCASE("gone") {
@@ -177,50 +177,50 @@ TEST_CASE("a node that is gone is confirmed by the API server before the claim i
     reads.fail(ErrorCode::kTimeout);
     CHECK(scene.step() == provisioner::Action::retry());
   }
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
 }
 
 TEST_CASE("a failed helper pod is reported at once and tried again after a growing wait") {
-  ClaimScene scene;
+  ClaimBed scene;
   (void)scene.step();
-  scene.executor.fail(HelperAction::kCreate, kVolume, "helper pod failed: exit code 1: no space");
+  scene.executor.fail(Kind::kMake, kVolume, "helper pod failed: exit code 1: no space");
   auto action = scene.step();
   CHECK(action == provisioner::Action::await_change(std::chrono::seconds(1)));
   CHECK(
       scene.has_event("Warning ProvisioningFailed: failed to provision volume with StorageClass "
                       "\"local-path\": helper pod failed: exit code 1: no space"));
   // The removal of the pod and other changes do not shorten the wait.
-  const auto asked = scene.executor.ensured.size();
+  const auto asked = scene.executor.started.size();
   (void)scene.step();
-  CHECK(scene.executor.ensured.size() == asked);
+  CHECK(scene.executor.started.size() == asked);
 
   scene.clock.advance(std::chrono::seconds(2));
   (void)scene.step();
-  CHECK(scene.executor.ensured.back().attempt == 2);
-  CHECK(scene.executor.ensured.back().path == kPath);
-  scene.executor.fail(HelperAction::kCreate, kVolume, "helper pod failed: exit code 1: no space");
+  CHECK(scene.executor.started.back().attempt == 2);
+  CHECK(scene.executor.started.back().path == kPath);
+  scene.executor.fail(Kind::kMake, kVolume, "helper pod failed: exit code 1: no space");
   CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(2)));
   CHECK(scene.events.lines.size() == 4);  // Provisioning and a failure for each attempt
 
   SUBCASE("after a restart the record says which attempt it was") {
-    Attempts fresh(scene.clock, {.base = std::chrono::seconds(1), .jitter = 0}, 15);
+    Memories fresh(scene.clock, {.base = std::chrono::seconds(1), .jitter = 0}, 15);
     ClaimReconciler restarted(scene.world, fresh);
     CHECK(restarted.step(kKey) == provisioner::Action::await_change(std::chrono::seconds(2)));
   }
 }
 
 TEST_CASE("when the retries are used up the claim waits for a change or the resync") {
-  ClaimScene scene;
+  ClaimBed scene;
   (void)scene.step();
   auto record = scene.executor.records.begin()->second;
   record.attempt = 16;
   scene.executor.records.begin()->second = record;
-  scene.executor.fail(HelperAction::kCreate, kVolume, "still broken");
-  CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+  scene.executor.fail(Kind::kMake, kVolume, "still broken");
+  CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
 }
 
 TEST_CASE("a helper pod that somebody removed is a failure, not an endless loop") {
-  ClaimScene scene;
+  ClaimBed scene;
   (void)scene.step();
   (void)scene.step();  // its pod is seen
   scene.executor.records.clear();
@@ -228,33 +228,36 @@ TEST_CASE("a helper pod that somebody removed is a failure, not an endless loop"
   CHECK(scene.has_event("removed before it ended"));
   scene.clock.advance(std::chrono::seconds(2));
   (void)scene.step();
-  CHECK(scene.executor.ensured.back().attempt == 2);
+  CHECK(scene.executor.started.back().attempt == 2);
 }
 
 TEST_CASE("a volume that exists under the name is success only if it is the one for this claim") {
-  ClaimScene scene;
+  ClaimBed scene;
   SUBCASE("ours: a left-over helper pod is removed") {
-    scene.put(volume("pvc-uid-a").claim("default", "a"));
+    scene.provision_until_made();
+    scene.executor.started.clear();
+    scene.events.lines.clear();
+    scene.put(volume("pvc-uid-a").claim("default", "a").host_path(kPath));
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.cleaned.size() == 1);
+    CHECK(scene.executor.forgotten.size() == 1);
     CHECK(scene.events.lines.empty());
   }
   SUBCASE("for another claim") {
     scene.put(volume("pvc-uid-a").claim("default", "a", "other-uid"));
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
     CHECK(scene.has_event("exists but is not the one for this claim"));
   }
   SUBCASE("made by somebody else") {
     scene.put(volume("pvc-uid-a")
                   .claim("default", "a")
                   .annotation("pv.kubernetes.io/provisioned-by", "other"));
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
   }
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
 }
 
 TEST_CASE("creating the volume meets every kind of answer") {
-  ClaimScene scene;
+  ClaimBed scene;
   scene.provision_until_made();
   auto& posts = scene.transport.on("POST", "/persistentvolumes");
   SUBCASE("an answer that was lost: the volume is already there") {
@@ -262,123 +265,125 @@ TEST_CASE("creating the volume meets every kind of answer") {
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
         .reply(200, volume("pvc-uid-a").claim("default", "a").host_path(kPath).json().dump());
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.executor.cleaned.size() == 1);
+    CHECK(scene.executor.forgotten.size() == 1);
     CHECK(scene.has_event("Successfully provisioned volume pvc-uid-a"));
   }
   SUBCASE("an answer that was lost, and the volume is gone again") {
     posts.reply(409, kAlreadyExists);
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(404);
     CHECK(scene.step() == provisioner::Action::retry());
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.executor.forgotten.empty());
     CHECK(scene.events.lines.size() == 1);
   }
   SUBCASE("another leader has made the volume, in another directory: this one goes") {
     posts.reply(409, kAlreadyExists);
-    const auto other = volume("pvc-uid-a").claim("default", "a").host_path("/else").json().dump();
-    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(200, other).reply(200, other);
+    const auto other = volume("pvc-uid-a").claim("default", "a").host_path("/else");
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(200, other.json().dump());
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.executor.started.size() == 1);
+    scene.put(other);
     (void)scene.step();
-    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
-    CHECK(scene.executor.ensured.back().path == kPath);
+    CHECK(scene.executor.started.back().kind == Kind::kTakeBack);
+    CHECK(scene.executor.started.back().path == kPath);
   }
   SUBCASE("another volume has the name") {
     posts.reply(409, kAlreadyExists);
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a")
         .reply(200, volume("pvc-uid-a").claim("x", "y", "z").json().dump());
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
+    CHECK(scene.executor.forgotten.empty());
   }
   SUBCASE("refused by the API server") {
     posts.reply(422, R"({"kind":"Status","reason":"Invalid","code":422,"message":"bad volume"})");
     CHECK(scene.step() == provisioner::Action::retry());
     CHECK(scene.has_event("Error creating provisioned PV object for claim default/a: "));
-    CHECK(scene.executor.cleaned.empty());  // the directory's record stays
+    CHECK(scene.executor.forgotten.empty());  // the directory's record stays
   }
   SUBCASE("no connection: no event, again later") {
     posts.fail(ErrorCode::kUnavailable);
     CHECK(scene.step() == provisioner::Action::retry());
     CHECK(scene.events.lines.size() == 1);
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.executor.forgotten.empty());
   }
   SUBCASE("stopping") {
     posts.fail(ErrorCode::kCancelled);
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.executor.forgotten.empty());
   }
 }
 
 TEST_CASE("a claim that goes away while its directory is made leaves nothing behind") {
-  ClaimScene scene;
+  ClaimBed scene;
   (void)scene.step();
   scene.claims.erase({"default", "a"});
   CHECK(scene.step() == provisioner::Action::await_change(kRecheck));  // the pod is waited for
-  scene.executor.succeed(HelperAction::kCreate, kVolume);
+  scene.executor.succeed(Kind::kMake, kVolume);
   auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
 
   SUBCASE("the directory is removed, then both records") {
     reads.reply(404);
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
-    CHECK(scene.executor.ensured.back().path == kPath);
-    CHECK(scene.executor.cleaned.empty());
-    scene.executor.succeed(HelperAction::kDelete, kVolume);
+    CHECK(scene.executor.started.back().kind == Kind::kTakeBack);
+    CHECK(scene.executor.started.back().path == kPath);
+    CHECK(scene.executor.forgotten.empty());
+    scene.executor.succeed(Kind::kTakeBack, kVolume);
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.cleaned ==
-          std::vector<std::string>{"create pvc-uid-a", "delete pvc-uid-a"});
+    CHECK(scene.executor.forgotten ==
+          std::vector<std::string>{"make pvc-uid-a", "take back pvc-uid-a"});
   }
   SUBCASE("once, however late the cache shows that both records are gone") {
     reads.reply(404);
-    const std::pair key{HelperAction::kCreate, std::string(kVolume)};
-    scene.executor.progress[key].started = true;
     scene.executor.cache_is_late = true;
     (void)scene.step();
-    scene.executor.succeed(HelperAction::kDelete, kVolume);
+    scene.executor.succeed(Kind::kTakeBack, kVolume);
     for (int i = 0; i < 2; ++i) {
       CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     }
-    CHECK(scene.executor.records.empty());
-    CHECK(scene.operations.in_flight(10).size() == 1);
-    const auto asked = scene.executor.ensured.size();
+    scene.executor.records.clear();
+    scene.executor.progress.clear();
+    CHECK(scene.operations.in_flight(10).empty());
+    const auto asked = scene.executor.started.size();
     CHECK(scene.step() == provisioner::Action::done());
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.ensured.size() == asked);
+    CHECK(scene.executor.started.size() == asked);
     CHECK(scene.operations.in_flight(10).empty());
   }
   SUBCASE("a removal that fails is reported and repeated") {
     reads.reply(404).reply(404);
     (void)scene.step();
-    scene.executor.fail(HelperAction::kDelete, kVolume, "exit code 1");
+    scene.executor.fail(Kind::kTakeBack, kVolume, "exit code 1");
     CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));
     CHECK(scene.has_event("Warning ProvisioningCleanupFailed"));
     scene.clock.advance(std::chrono::seconds(2));
     (void)scene.step();
-    CHECK(scene.executor.ensured.back().attempt == 2);
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.executor.started.back().attempt == 2);
+    CHECK(scene.executor.forgotten.empty());
   }
   SUBCASE("a volume that records the directory keeps it") {
     reads.reply(200, volume("pvc-uid-a").claim("default", "a").host_path(kPath).json().dump());
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.ensured.back().action == HelperAction::kCreate);
-    CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+    CHECK(scene.executor.started.back().kind == Kind::kMake);
+    CHECK(scene.executor.forgotten == std::vector<std::string>{"make pvc-uid-a"});
   }
   SUBCASE("nothing is removed while it is not known whether a volume records it") {
     reads.fail(ErrorCode::kTimeout);
     CHECK(scene.step() == provisioner::Action::retry());
-    CHECK(scene.executor.ensured.back().action == HelperAction::kCreate);
+    CHECK(scene.executor.started.back().kind == Kind::kMake);
   }
   SUBCASE("an undo once begun is finished even if the claim is there again") {
     reads.reply(404);
     (void)scene.step();
     scene.put(claim("a").node("n1"));
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
+    CHECK(scene.executor.started.back().kind == Kind::kTakeBack);
   }
 }
 
 TEST_CASE("a directory whose helper pod somebody removed is taken back when its claim goes") {
-  ClaimScene scene;
+  ClaimBed scene;
   (void)scene.step();
-  const std::pair key{HelperAction::kCreate, std::string(kVolume)};
-  scene.executor.progress[key].started = true;
+  const std::pair key{Kind::kMake, std::string(kVolume)};
+  scene.executor.progress[key].state = operation::Progress::State::kRunning;
   (void)scene.step();
   const auto remove_pod = [&] { scene.executor.records.erase(key); };
   scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").always([](const auto&) {
@@ -401,43 +406,47 @@ TEST_CASE("a directory whose helper pod somebody removed is taken back when its 
     scene.put(claim("a").node("n2").resource_version("2"));
   }
   (void)scene.step();
-  REQUIRE(scene.executor.ensured.back().action == HelperAction::kDelete);
-  CHECK(scene.executor.ensured.back().path == kPath);
-  CHECK(scene.executor.ensured.back().node == "n1");
-  scene.executor.succeed(HelperAction::kDelete, kVolume);
+  REQUIRE(scene.executor.started.back().kind == Kind::kTakeBack);
+  CHECK(scene.executor.started.back().path == kPath);
+  CHECK(scene.executor.started.back().node == "n1");
+  scene.executor.succeed(Kind::kTakeBack, kVolume);
   (void)scene.step();
-  CHECK(scene.executor.records.count({HelperAction::kDelete, kVolume}) == 0);
-  const auto count = scene.executor.ensured.size();
+  CHECK(scene.executor.records.count({Kind::kTakeBack, kVolume}) == 0);
+  const auto taken_back = [&] {
+    return std::count_if(
+        scene.executor.started.begin(), scene.executor.started.end(),
+        [](const auto& one) { return one.kind == Kind::kTakeBack && one.node == "n1"; });
+  };
   scene.claims.erase({"default", "a"});
   scene.executor.records.clear();
   (void)scene.step();
-  CHECK(scene.executor.ensured.size() == count);  // once
+  CHECK(taken_back() == 1);
 }
 
 TEST_CASE(
     "a claim that moves to another node is undone on the first one, then made on the second") {
-  ClaimScene scene;
+  ClaimBed scene;
   (void)scene.step();
   scene.put(claim("a").node("n2").resource_version("2"));
   SUBCASE("the helper pod never started: it is removed at once") {
     (void)scene.step();
-    CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+    CHECK(scene.executor.cancelled == std::vector<std::string>{"make pvc-uid-a"});
   }
-  SUBCASE("the directory was made: it is removed first") {
-    scene.executor.succeed(HelperAction::kCreate, kVolume);
+  SUBCASE("the directory was made: it is removed, and the claim goes on meanwhile") {
+    scene.executor.succeed(Kind::kMake, kVolume);
     scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").reply(404);
     (void)scene.step();
-    CHECK(scene.executor.ensured.back().action == HelperAction::kDelete);
-    CHECK(scene.executor.ensured.back().node == "n1");
-    scene.executor.succeed(HelperAction::kDelete, kVolume);
+    CHECK(scene.executor.started.back().kind == Kind::kTakeBack);
+    CHECK(scene.executor.started.back().node == "n1");
+    scene.executor.succeed(Kind::kTakeBack, kVolume);
     (void)scene.step();
   }
-  CHECK(scene.executor.ensured.back().action == HelperAction::kCreate);
-  CHECK(scene.executor.ensured.back().node == "n2");
+  CHECK(scene.executor.started.back().kind == Kind::kMake);
+  CHECK(scene.executor.started.back().node == "n2");
 }
 
 TEST_CASE("a directory inside another volume's is never made") {
-  ClaimScene scene;
+  ClaimBed scene;
   scene.put(volume("pvc-b")
                 .claim("default", "b")
                 .host_path("/data")
@@ -446,15 +455,15 @@ TEST_CASE("a directory inside another volume's is never made") {
   CHECK(scene.has_event("overlaps the directory /data of volume pvc-b"));
   CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
   CHECK(scene.events.lines.size() == 1);
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   // As soon as it is gone there is nothing in the way.
   scene.volumes.erase({"", "pvc-b"});
   (void)scene.step();
-  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.started.size() == 1);
 }
 
 TEST_CASE("errors of the executor are events when repeating alone cannot help") {
-  ClaimScene scene;
+  ClaimBed scene;
   SUBCASE("forbidden, as by Pod Security") {
     scene.executor.error = Error{.code = ErrorCode::kForbidden, .message = "violates PodSecurity"};
     CHECK(scene.step() == provisioner::Action::retry());
@@ -476,11 +485,11 @@ TEST_CASE("every base path of a node is used, and always the same for the same v
     const auto one = claim("c").uid("uid-" + std::to_string(i)).node("n2").build();
     const auto first = make_operation(one, *scene.classes.get({"", "local-path"}),
                                       scene.nodes.get({"", "n2"}).get(), *scene.config.current());
-    const auto& operation = std::get<helperpod::Operation>(first);
+    const auto& operation = std::get<operation::Operation>(first);
     ++used[operation.base_path];
-    CHECK(std::get<helperpod::Operation>(make_operation(one, *scene.classes.get({"", "local-path"}),
-                                                        scene.nodes.get({"", "n2"}).get(),
-                                                        *scene.config.current())) == operation);
+    const auto again = make_operation(one, *scene.classes.get({"", "local-path"}),
+                                      scene.nodes.get({"", "n2"}).get(), *scene.config.current());
+    CHECK(std::get<operation::Operation>(again).path == operation.path);
   }
   CHECK(used["/data"] > 60);
   CHECK(used["/fast"] > 60);

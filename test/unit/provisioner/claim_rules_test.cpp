@@ -8,7 +8,7 @@
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
-using helperpod::HelperAction;
+using operation::Kind;
 
 namespace {
 
@@ -126,9 +126,9 @@ TEST_CASE("the class of a claim is its beta annotation's, else its spec's, else 
   config.classes["local-path"].node_path_map["n1"] = {"/new"};
   const auto made = make_operation(claim("a").node("n1").annotation(kBetaClass, "old").build(),
                                    storage_class("old").build(), node("n1").shared().get(), config);
-  REQUIRE(std::holds_alternative<helperpod::Operation>(made));
-  CHECK(std::get<helperpod::Operation>(made).base_path == "/old");
-  CHECK(std::get<helperpod::Operation>(made).storage_class == "old");
+  REQUIRE(std::holds_alternative<operation::Operation>(made));
+  CHECK(std::get<operation::Operation>(made).base_path == "/old");
+  CHECK(std::get<operation::Operation>(made).storage_class == "old");
 }
 
 TEST_CASE("the node of a claim is the annotation's, and the alpha one's where none is waited for") {
@@ -173,7 +173,7 @@ TEST_CASE(
     const auto on = node(row.on).build();
     const auto made =
         make_operation(claim("a").node(row.on).build(), of_class.build(), &on, row.with);
-    if (const auto* operation = std::get_if<helperpod::Operation>(&made)) {
+    if (const auto* operation = std::get_if<operation::Operation>(&made)) {
       CHECK(operation->base_path == row.base);
       CHECK(operation->path == std::string(row.base) + "/pvc-uid-a_default_a");
     } else {
@@ -186,7 +186,7 @@ TEST_CASE(
   shared.paths.shared_file_system_path = "/mnt/nfs";
   const auto made = make_operation(
       claim("a").build(), storage_class().parameter("nodePath", "/two").build(), nullptr, shared);
-  CHECK(std::get<helperpod::Operation>(made).base_path == "/mnt/nfs");
+  CHECK(std::get<operation::Operation>(made).base_path == "/mnt/nfs");
 }
 
 TEST_CASE(
@@ -198,8 +198,8 @@ TEST_CASE(
   config.paths.node_path_map["n1"] = {"/data"};
   const auto type_of = [&](const ClaimBuilder& asked, const StorageClassBuilder& of_class) {
     const auto shape = make_shape(asked.build(), of_class.build(), &on, config);
-    REQUIRE(std::holds_alternative<VolumeShape>(shape));
-    return std::get<VolumeShape>(shape).source;
+    REQUIRE(std::holds_alternative<operation::Shape>(shape));
+    return std::get<operation::Shape>(shape).source;
   };
   CHECK(type_of(claim("a"), storage_class()) == Source::kHostPath);
   CHECK(type_of(claim("a"), local_class) == Source::kLocal);
@@ -231,16 +231,16 @@ TEST_CASE("waits grow to their limit, and after the last retry come with the res
            {15, 10, std::chrono::seconds(512)},
            {15, 11, std::chrono::seconds(1000)},
            {15, 15, std::chrono::seconds(1000)},
-           {15, 16, Attempts::kResync},  // 15 retries after the first attempt
-           {15, 17, Attempts::kResync},
+           {15, 16, Memories::kResync},  // 15 retries after the first attempt
+           {15, 17, Memories::kResync},
            {1, 1, std::chrono::seconds(1)},
-           {1, 2, Attempts::kResync},
+           {1, 2, Memories::kResync},
            {0, 16, std::chrono::seconds(1000)},  // for ever
            {0, 1'000'000, std::chrono::seconds(1000)},
        }) {
     CAPTURE(row.retry_count);
     CAPTURE(row.failed);
-    CHECK(Attempts(clock, policy, row.retry_count).wait_after(row.failed) == row.wait);
+    CHECK(Memories(clock, policy, row.retry_count).wait_after(row.failed) == row.wait);
   }
 }
 
@@ -250,7 +250,7 @@ TEST_CASE(
     CAPTURE(retry_count);
     Scene scene;
     scene.put(claim("a").node("n1"));
-    Attempts attempts(
+    Memories attempts(
         scene.clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(8), .jitter = 0},
         retry_count);
     ClaimReconciler reconciler(scene.world, attempts);
@@ -258,26 +258,26 @@ TEST_CASE(
     std::vector<std::chrono::seconds> waits;
     for (int i = 0; i < 6; ++i) {
       (void)reconciler.step(key);  // makes the pod
-      scene.executor.fail(HelperAction::kCreate, "pvc-uid-a", "broken");
+      scene.executor.fail(Kind::kMake, "pvc-uid-a", "broken");
       const auto action = reconciler.step(key);
-      CHECK(scene.executor.ensured.back().attempt == i + 1);
+      CHECK(scene.executor.started.back().attempt == i + 1);
       waits.push_back(std::chrono::duration_cast<std::chrono::seconds>(action.after));
       scene.clock.advance(action.after);
     }
     using s = std::chrono::seconds;
-    const s resync = Attempts::kResync;
+    const s resync = Memories::kResync;
     CHECK(waits == (retry_count == 0 ? std::vector<s>{s(1), s(2), s(4), s(8), s(8), s(8)}
                                      : std::vector<s>{s(1), s(2), resync, resync, resync, resync}));
     // Another node, class, claim or configuration: not at the resync but now.
     (void)reconciler.step(key);
-    scene.executor.fail(HelperAction::kCreate, "pvc-uid-a", "broken");
+    scene.executor.fail(Kind::kMake, "pvc-uid-a", "broken");
     (void)reconciler.step(key);
-    const auto before = scene.executor.ensured.size();
+    const auto before = scene.executor.started.size();
     (void)reconciler.step(key);
-    CHECK(scene.executor.ensured.size() == before);
+    CHECK(scene.executor.started.size() == before);
     scene.put(storage_class().resource_version("2"));
     (void)reconciler.step(key);
-    CHECK(scene.executor.ensured.size() == before + 1);
-    CHECK(scene.executor.ensured.back().attempt == 8);
+    CHECK(scene.executor.started.size() == before + 1);
+    CHECK(scene.executor.started.back().attempt == 8);
   }
 }

@@ -84,6 +84,6 @@ TEST_CASE("sizes at and beyond the limits of integers are refused or exact") {
     CHECK(std::holds_alternative<Refusal>(plan(size)));
   }
   const auto largest = plan("9223372036854775807");
-  REQUIRE(std::holds_alternative<helperpod::Operation>(largest));
-  CHECK(std::get<helperpod::Operation>(largest).size_bytes == 9'223'372'036'854'775'807);
+  REQUIRE(std::holds_alternative<operation::Operation>(largest));
+  CHECK(std::get<operation::Operation>(largest).size_bytes == 9'223'372'036'854'775'807);
 }

@@ -10,7 +10,7 @@
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
-using helperpod::HelperAction;
+using operation::Kind;
 
 namespace {
 
@@ -30,16 +30,21 @@ void check_fields(const std::vector<std::string>& lines, const std::vector<std::
 TEST_CASE("every line about a claim names volume, claim and node") {
   Scene scene;
   scene.put(claim("a").node("n1"));
-  ClaimReconciler reconciler(scene.world, scene.attempts);
+  ClaimReconciler reconciler(scene.world, scene.memories);
   const ClaimKey key{{"default", "a"}, "uid-a"};
-  (void)reconciler.step(key);
   CapturedLog captured;
+  const auto begin = [&] {
+    (void)reconciler.step(key);
+    (void)captured.take();
+  };
   SUBCASE("success") {
-    scene.executor.succeed(HelperAction::kCreate, "pvc-uid-a");
+    begin();
+    scene.executor.succeed(Kind::kMake, "pvc-uid-a");
     scene.transport.on("POST", "/persistentvolumes").reply(201);
   }
   SUBCASE("a failing script, of whose output the log shows the first line here") {
-    scene.executor.fail(HelperAction::kCreate, "pvc-uid-a", "exit code 1: one\ntwo");
+    begin();
+    scene.executor.fail(Kind::kMake, "pvc-uid-a", "exit code 1: one\ntwo");
   }
   SUBCASE("an error that heals") {
     scene.executor.error = Error{.code = ErrorCode::kUnavailable, .message = "cut"};
@@ -56,11 +61,11 @@ TEST_CASE("every line about a claim names volume, claim and node") {
 TEST_CASE("every line about a volume names volume, claim and node") {
   Scene scene;
   scene.put(volume("pvc-1").claim("default", "a").released().host_path("/data/pvc-1").node("n1"));
-  VolumeReconciler reconciler(scene.world, scene.attempts);
+  VolumeReconciler reconciler(scene.world, scene.memories);
   CapturedLog captured;
-  scene.executor.fail(HelperAction::kDelete, "pvc-1", "exit code 1");
+  scene.executor.fail(Kind::kRemove, "pvc-1", "exit code 1");
   (void)reconciler.step("pvc-1");
-  scene.executor.fail(HelperAction::kDelete, "pvc-1", "exit code 1");
+  scene.executor.fail(Kind::kRemove, "pvc-1", "exit code 1");
   (void)reconciler.step("pvc-1");
   check_fields(captured.take(), {"volume=pvc-1", "claim=default/a", "node=n1"});
 }

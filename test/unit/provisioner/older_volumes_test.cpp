@@ -11,7 +11,7 @@
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
-using helperpod::HelperAction;
+using operation::Kind;
 
 namespace {
 
@@ -158,9 +158,15 @@ std::vector<Row> rows() {
 struct OldScene : Scene {
   OldScene() {
     put(node("n3").label("kubernetes.io/hostname", "host-3").label("example.com/stable", "s3"));
+    // They come without our finalizer, mostly: it is added first.
+    transport.on("PATCH", "/persistentvolumes/pvc-uid-a").always([this](const auto&) {
+      auto patched = nlohmann::json::parse(served.at(kName));
+      patched["metadata"]["finalizers"] = {"external-provisioner.volume.kubernetes.io/finalizer"};
+      return k8s::Response{.status = 200, .body = patched.dump(), .content_type = kJson};
+    });
   }
   provisioner::Action step() { return reconciler.step(kName); }
-  VolumeReconciler reconciler{world, attempts};
+  VolumeReconciler reconciler{world, memories};
 };
 
 }  // namespace
@@ -172,17 +178,16 @@ TEST_CASE("the directory of a volume of any older version is removed where it is
     row.around(scene);
     scene.put(row.made);
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    REQUIRE(scene.executor.ensured.size() == 1);
-    const auto& operation = scene.executor.ensured[0];
-    CHECK(operation.action == HelperAction::kDelete);
+    REQUIRE(scene.executor.started.size() == 1);
+    const auto& operation = scene.executor.started[0];
+    CHECK(operation.kind == Kind::kRemove);
     CHECK(operation.node == row.node);
     CHECK(operation.path == row.path);
     CHECK(operation.volume_mode == row.volume_mode);
     CHECK(scene.events.lines.empty());
 
     if (scene.transport.count("DELETE", "") == 1) scene.put(VolumeBuilder(row.made).deleting());
-    scene.executor.succeed(HelperAction::kDelete, kName);
-    scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a").reply(200);
+    scene.executor.succeed(Kind::kRemove, kName);
     (void)scene.step();
     CHECK(scene.transport.count("DELETE", "/persistentvolumes/pvc-uid-a") == 1);
     CHECK(scene.events.lines.empty());
@@ -192,7 +197,6 @@ TEST_CASE("the directory of a volume of any older version is removed where it is
 TEST_CASE("a volume of any older version whose node is gone is let go, and that is said") {
   for (const auto& [what, made] : std::initializer_list<std::pair<const char*, VolumeBuilder>>{
            {"hostname", on("matchExpressions", "kubernetes.io/hostname", {"gone"})},
-           {"custom key", on("matchExpressions", "example.com/stable", {"gone"})},
            {"field", on("matchFields", "metadata.name", {"gone"})},
            {"with the annotation", on("matchExpressions", "kubernetes.io/hostname", {"gone"})
                                        .annotation(kNodeOf, "gone")}}) {
@@ -202,12 +206,30 @@ TEST_CASE("a volume of any older version whose node is gone is let go, and that 
     scene.transport.on("GET", "/nodes/gone").reply(404);
     scene.transport.on("DELETE", "/persistentvolumes/").reply(200);
     (void)scene.step();
-    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.executor.started.empty());
     REQUIRE(scene.events.lines.size() == 1);
     CHECK(scene.events.lines[0].find("Warning VolumeNodeGone") != std::string::npos);
     CHECK(scene.events.lines[0].find("gone") != std::string::npos);
     CHECK(scene.transport.count("DELETE", "/persistentvolumes/") == 1);
   }
+}
+
+TEST_CASE("a volume is not let go because no node has its label: somebody may have edited it") {
+  OldScene scene;
+  scene.put(on("matchExpressions", "example.com/stable", {"gone"}));
+  CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
+  CHECK(scene.executor.started.empty());
+  CHECK(scene.transport.requests().empty());
+  REQUIRE(scene.events.lines.size() == 1);
+  CHECK(scene.events.lines[0].find("name it with the volume's annotation") != std::string::npos);
+  // Named, it is asked for.
+  scene.put(on("matchExpressions", "example.com/stable", {"gone"})
+                .annotation(kNodeOf, "gone")
+                .resource_version("2"));
+  scene.transport.on("GET", "/nodes/gone").reply(404);
+  scene.transport.on("DELETE", "/persistentvolumes/").reply(200);
+  (void)scene.step();
+  CHECK(scene.events.lines.back().find("Warning VolumeNodeGone") != std::string::npos);
 }
 
 TEST_CASE("Retain keeps the data of a volume of any older version") {
@@ -223,7 +245,7 @@ TEST_CASE("Retain keeps the data of a volume of any older version") {
     }
     scene.put(kept.phase("Released").deleting());
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.executor.started.empty());
     CHECK(scene.transport.requests().empty());
   }
 }
@@ -237,10 +259,10 @@ TEST_CASE("a volume of an older version that cannot be removed safely says why a
            {base().host_path("relative/x"), "is not absolute"}}) {
     OldScene scene;
     scene.put(VolumeBuilder(made).node("n1"));
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
     REQUIRE(scene.events.lines.size() == 1);
     CHECK_MESSAGE(scene.events.lines[0].find(says) != std::string::npos, scene.events.lines[0]);
-    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.executor.started.empty());
     CHECK(scene.transport.requests().empty());
   }
 }
@@ -271,11 +293,11 @@ TEST_CASE("a volume of an older version stays where it is not clear on which nod
     OldScene scene;
     add_bare_node(scene);
     scene.put(made);
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
     REQUIRE(scene.events.lines.size() == 1);
     CHECK(scene.events.lines[0].find("Warning VolumeFailedDelete") != std::string::npos);
     CHECK_MESSAGE(scene.events.lines[0].find(says) != std::string::npos, scene.events.lines[0]);
-    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.executor.started.empty());
     CHECK(scene.transport.requests().empty());
   }
 }
@@ -287,13 +309,13 @@ TEST_CASE("a volume of somebody else that shows a whole base path is in nobody's
   scene.put(backup);
   scene.put(base().node("n1"));
   (void)scene.step();
-  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.started.size() == 1);
   CHECK(scene.events.lines.empty());
   // Inside the base path it is.
   OldScene inside;
   inside.put(VolumeBuilder(backup).host_path("/data/pvc-uid-a_default_a/part"));
   inside.put(base().node("n1"));
   CHECK(inside.step() == provisioner::Action::await_change(kRecheck));
-  CHECK(inside.executor.ensured.empty());
+  CHECK(inside.executor.started.empty());
   CHECK(inside.events.lines.size() == 1);
 }

@@ -10,12 +10,12 @@ using namespace lpp;               // NOLINT(google-build-using-namespace): a te
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
 using namespace std::chrono_literals;
-using helperpod::HelperAction;
-using helperpod::Operation;
+using operation::Kind;
+using operation::Operation;
 
 namespace {
 
-Operation operation(const std::string& volume, int attempt = 1) {
+Operation an_operation(const std::string& volume, int attempt = 1) {
   Operation out;
   out.volume_name = volume;
   out.claim = {"app", "data"};
@@ -55,12 +55,12 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   Operations operations(clock);
   const TimePoint queued = clock.now();
   clock.advance(2s);
-  operations.progressed(Work::kProvision, operation("v"), Step::kQueued, {}, queued);
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kQueued, {}, queued);
   clock.advance(1s);
-  operations.progressed(Work::kProvision, operation("v"), Step::kPodStart);
-  operations.progressed(Work::kProvision, operation("v"), Step::kPodStart, "ErrImagePull");
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kPodStart);
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kPodStart, "ErrImagePull");
   clock.advance(5s);
-  operations.progressed(Work::kProvision, operation("v"), Step::kScript);
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kScript);
   auto flying = operations.in_flight(10);
   REQUIRE(flying.size() == 1);
   CHECK(flying[0].age == 8s);
@@ -69,7 +69,7 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   CHECK(flying[0].problem.empty());
   CHECK(flying[0].claim.to_string() == "app/data");
   clock.advance(7s);
-  operations.progressed(Work::kProvision, operation("v"), Step::kVolume);
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kVolume);
   clock.advance(9s);
   operations.succeeded(Work::kProvision, "v", "fast");
   CHECK(steps(operations) == Lines{"provision/pod_start 5", "provision/queued 3",
@@ -82,9 +82,9 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
 TEST_CASE("what was begun before a restart is counted but not timed") {
   FakeClock clock;
   Operations operations(clock);
-  operations.progressed(Work::kDelete, operation("v"), Step::kScript);
+  operations.progressed(Work::kDelete, an_operation("v"), Step::kScript);
   clock.advance(5s);
-  operations.progressed(Work::kDelete, operation("v"), Step::kVolume);
+  operations.progressed(Work::kDelete, an_operation("v"), Step::kVolume);
   clock.advance(3s);
   operations.succeeded(Work::kDelete, "v", "fast");
   CHECK(steps(operations) == Lines{"delete/volume 3"});
@@ -95,7 +95,7 @@ TEST_CASE("what was begun before a restart is counted but not timed") {
 TEST_CASE("a failed operation waits, keeps its age and is timed from its last attempt") {
   FakeClock clock;
   Operations operations(clock);
-  operations.progressed(Work::kProvision, operation("v"), Step::kQueued);
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kQueued);
   clock.advance(10s);
   operations.failed({.work = Work::kProvision,
                      .volume = "v",
@@ -105,7 +105,7 @@ TEST_CASE("a failed operation waits, keeps its age and is timed from its last at
   CHECK(operations.load().at(Work::kProvision).waiting == 1);
   CHECK(operations.in_flight(1)[0].problem == "exit code 1");
   clock.advance(10s);
-  operations.progressed(Work::kProvision, operation("v", 2), Step::kQueued);
+  operations.progressed(Work::kProvision, an_operation("v", 2), Step::kQueued);
   clock.advance(1s);
   CHECK(operations.load().at(Work::kProvision).waiting == 0);
   CHECK(operations.load().at(Work::kProvision).oldest == 21s);
@@ -133,20 +133,20 @@ TEST_CASE("only the newest failures and a limited number of operations are kept"
 TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done or gone") {
   Scene scene;
   scene.put(claim("a").node("n1"));
-  ClaimReconciler reconciler(scene.world, scene.attempts);
+  ClaimReconciler reconciler(scene.world, scene.memories);
   const ClaimKey key{{"default", "a"}, "uid-a"};
   (void)reconciler.step(key);
   CHECK(scene.operations.in_flight(1).at(0).step == Step::kPodStart);
 
   SUBCASE("success") {
-    scene.executor.succeed(HelperAction::kCreate, "pvc-uid-a");
+    scene.executor.succeed(Kind::kMake, "pvc-uid-a");
     scene.transport.on("POST", "/persistentvolumes").reply(201);
     (void)reconciler.step(key);
     CHECK(counts(scene.operations.totals().provisioned) == Counts{{"local-path/", 1}});
     CHECK(scene.operations.recent_failures().empty());
   }
   SUBCASE("a failing script") {
-    scene.executor.fail(HelperAction::kCreate, "pvc-uid-a", "exit code 1");
+    scene.executor.fail(Kind::kMake, "pvc-uid-a", "exit code 1");
     (void)reconciler.step(key);
     CHECK(scene.operations.in_flight(1).at(0).step == Step::kWaiting);
     CHECK(scene.operations.recent_failures().at(0).failure.message == "exit code 1");
@@ -159,11 +159,11 @@ TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done 
     (void)reconciler.step(key);
     CHECK(scene.operations.in_flight(2).size() == 1);
     CHECK(scene.operations.in_flight(1).at(0).work == Work::kUndo);
-    scene.executor.succeed(HelperAction::kDelete, "pvc-uid-a");
+    scene.executor.succeed(Kind::kTakeBack, "pvc-uid-a");
     (void)reconciler.step(key);
   }
   SUBCASE("an API server that does not want the volume") {
-    scene.executor.succeed(HelperAction::kCreate, "pvc-uid-a");
+    scene.executor.succeed(Kind::kMake, "pvc-uid-a");
     scene.transport.on("POST", "/persistentvolumes").reply(403);
     (void)reconciler.step(key);
     CHECK(counts(scene.operations.totals().failures) == Counts{{"provision/ApiForbidden", 1}});
@@ -175,14 +175,18 @@ TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done 
 
 TEST_CASE("a volume that others keep from going is one deletion, however often we look") {
   Scene scene;
-  scene.put(
-      volume("pvc-1").claim("default", "a").phase("Released").host_path("/data/pvc-1").node("n1"));
-  VolumeReconciler reconciler(scene.world, scene.attempts);
-  (void)reconciler.step("pvc-1");
-  scene.executor.succeed(HelperAction::kDelete, "pvc-1");
+  scene.put(volume("pvc-1")
+                .claim("default", "a")
+                .released()
+                .finalizer("external-provisioner.volume.kubernetes.io/finalizer")
+                .host_path("/data/pvc-1")
+                .node("n1"));
   scene.transport.on("DELETE", "/persistentvolumes").always([](const auto&) {
     return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
   });
+  VolumeReconciler reconciler(scene.world, scene.memories);
+  (void)reconciler.step("pvc-1");
+  scene.executor.succeed(Kind::kRemove, "pvc-1");
   scene.transport.on("PATCH", "/persistentvolumes").always([](const auto&) {
     return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
   });

@@ -171,7 +171,7 @@ std::vector<Row> rows() {
 struct RefusalScene : Scene {
   RefusalScene() { put(good_claim()); }
   provisioner::Action step() { return reconciler.step(kKey); }
-  ClaimReconciler reconciler{world, attempts};
+  ClaimReconciler reconciler{world, memories};
 };
 
 }  // namespace
@@ -183,13 +183,13 @@ TEST_CASE(
     CAPTURE(row.what);
     RefusalScene scene;
     row.spoil(scene);
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
     REQUIRE(scene.events.lines.size() == 1);
     CHECK_MESSAGE(scene.events.lines[0].find(row.says) != std::string::npos, scene.events.lines[0]);
     CHECK(scene.events.lines[0].starts_with(
         "PersistentVolumeClaim/a Warning ProvisioningFailed: failed to provision volume with "
         "StorageClass \"local-path\": "));
-    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.executor.started.empty());
     CHECK(scene.transport.requests().empty());
 
     // Nothing changes: silence until the resync, and then the same again.
@@ -197,14 +197,14 @@ TEST_CASE(
     CHECK(scene.step().kind == provisioner::Action::Kind::kAwaitChange);
     CHECK(scene.events.lines.size() == 1);
     scene.clock.advance(std::chrono::minutes(2));
-    CHECK(scene.step() == provisioner::Action::await_change(Attempts::kResync));
+    CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
     CHECK(scene.events.lines.size() == 2);
-    CHECK(scene.executor.ensured.empty());
+    CHECK(scene.executor.started.empty());
 
     // The cause goes: at once.
     row.mend(scene);
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-    CHECK(scene.executor.ensured.size() == 1);
+    CHECK(scene.executor.started.size() == 1);
   }
 }
 
@@ -219,10 +219,10 @@ TEST_CASE("a node's label that was missing is seen when it comes") {
   // The node's name cannot stand for the label, so the scheduler is asked for another one.
   scene.transport.on("PATCH", "/persistentvolumeclaims/a").reply(500);
   CHECK(scene.step() == provisioner::Action::retry());
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   scene.put(node(long_name).label("kubernetes.io/hostname", "short"));
   CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
-  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.started.size() == 1);
 }
 
 TEST_CASE("requests that a shared filesystem can serve are not refused there") {
@@ -237,9 +237,9 @@ TEST_CASE("requests that a shared filesystem can serve are not refused there") {
     scene.put(storage_class().binding_mode("Immediate"));
     scene.put(asked);
     (void)scene.step();
-    REQUIRE(scene.executor.ensured.size() == 1);
-    CHECK(scene.executor.ensured[0].path == "/mnt/nfs/pvc-uid-a_default_a");
-    CHECK(scene.executor.ensured[0].shared);
+    REQUIRE(scene.executor.started.size() == 1);
+    CHECK(scene.executor.started[0].path == "/mnt/nfs/pvc-uid-a_default_a");
+    CHECK(scene.executor.started[0].shared);
   }
 }
 
@@ -249,6 +249,6 @@ TEST_CASE("ReadWriteOncePod and both modes of one node's own paths are served") 
     RefusalScene scene;
     scene.put(good_claim().access_modes(modes));
     (void)scene.step();
-    CHECK(scene.executor.ensured.size() == 1);
+    CHECK(scene.executor.started.size() == 1);
   }
 }

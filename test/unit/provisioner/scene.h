@@ -10,7 +10,8 @@
 #include "fakes/builders.h"
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
-#include "provisioner/attempts.h"
+#include "provisioner/memory.h"
+#include "provisioner/places.h"
 #include "provisioner/world.h"
 
 namespace lpp::testing {
@@ -19,52 +20,90 @@ namespace lpp::testing {
 inline constexpr const char* kAlreadyExists =
     R"({"kind":"Status","reason":"AlreadyExists","code":409})";
 
-/// Does nothing but what the test says: set progress per operation; asked and cleaned are recorded.
-class FakeExecutor final : public helperpod::Executor {
+/// Does nothing but what the test says: set progress per operation; what was asked of it is
+/// recorded.
+class FakeExecutor final : public operation::Executor {
  public:
-  Result<std::optional<helperpod::Operation>> recorded(helperpod::HelperAction action,
-                                                       std::string_view volume) override {
-    const auto it = records.find({action, std::string(volume)});
-    if (it == records.end()) return std::optional<helperpod::Operation>{};
-    return std::optional<helperpod::Operation>(it->second);
+  using Key = std::pair<operation::Kind, std::string>;
+  using State = operation::Progress::State;
+
+  void begin(operation::Owner /*owner*/) override {}
+  void end(Duration /*limit*/) override {}
+  void node_changed(std::string_view /*node*/) override {}
+
+  std::vector<operation::Recorded> recorded(std::string_view volume) override {
+    std::vector<operation::Recorded> all;
+    for (const auto& [key, operation] : records) {
+      if (key.second != volume) continue;
+      all.push_back({std::make_shared<const operation::Operation>(operation), progress[key]});
+    }
+    return all;
   }
-  Result<std::optional<helperpod::Progress>> advance(const helperpod::Operation& operation,
-                                                     bool is_recorded) override {
-    const Key key{operation.action, operation.volume_name};
-    if (is_recorded && vanishing) records.erase(*std::exchange(vanishing, std::nullopt));
-    const auto it = records.find(key);
-    if (is_recorded && it == records.end()) return std::optional<helperpod::Progress>{};
-    ensured.push_back(operation);
+  operation::Admission admit(const operation::Operation& operation) override {
+    if (is_full) {
+      turned_away.push_back(operation);
+      return {};
+    }
+    return operation::Admission([] {});
+  }
+  Result<Start> start(const operation::Operation& operation) override {
     if (error) return *error;
-    if (it != records.end() && it->second == operation) return std::optional(progress[key]);
+    started.push_back(operation);
+    const Key key{operation.kind, operation.volume_name};
     records[key] = operation;
-    progress[key] = {.started = false};
-    return std::optional(progress[key]);
+    progress[key] = {};
+    return Start::kRecorded;
   }
-  Result<bool> clean_up(helperpod::HelperAction action, std::string_view volume,
-                        When when) override {
-    if (when == When::kWhenQuiet) quiet.push_back(std::string(volume));
-    cleaned.push_back(std::string(to_string(action)) + " " + std::string(volume));
-    return records.erase({action, std::string(volume)}) == 0 || !cache_is_late;
+  Result<void> cancel(const operation::Id& id) override {
+    if (error) return *error;
+    cancelled.push_back(std::string(to_string(id.kind)) + " " + id.volume_name);
+    if (const auto it = progress.find({id.kind, id.volume_name}); it != progress.end()) {
+      it->second = {.state = State::kEnding};
+    }
+    return {};
+  }
+  Result<bool> forget(const operation::Id& id, When when) override {
+    if (error) return *error;
+    const Key key{id.kind, id.volume_name};
+    if (const auto it = records.find(key); it == records.end() || it->second.id() != id) {
+      return true;
+    }
+    if (when == When::kWhenQuiet) quiet.push_back(id.volume_name);
+    forgotten.push_back(std::string(to_string(id.kind)) + " " + id.volume_name);
+    if (cache_is_late) {
+      progress[key] = {.state = State::kEnding};
+      return false;
+    }
+    vanish(key);
+    return true;
   }
 
-  void succeed(helperpod::HelperAction action, const std::string& volume) {
-    progress[{action, volume}] = {.state = helperpod::Progress::State::kSucceeded};
+  void succeed(operation::Kind kind, const std::string& volume,
+               operation::Directory directory = operation::Directory::kUnknown) {
+    progress[{kind, volume}] = {.state = State::kSucceeded, .directory = directory};
   }
-  void fail(helperpod::HelperAction action, const std::string& volume, std::string message) {
-    progress[{action, volume}] = {.state = helperpod::Progress::State::kFailed,
-                                  .message = std::move(message)};
+  void fail(operation::Kind kind, const std::string& volume, std::string message) {
+    progress[{kind, volume}] = {.state = State::kFailed, .message = std::move(message)};
+  }
+  void run(operation::Kind kind, const std::string& volume) {
+    progress[{kind, volume}] = {.state = State::kRunning};
+  }
+  /// What is on record goes without anybody's word.
+  void vanish(const Key& key) {
+    records.erase(key);
+    progress.erase(key);
   }
 
-  using Key = std::pair<helperpod::HelperAction, std::string>;
-  std::map<Key, helperpod::Operation> records;
-  std::map<Key, helperpod::Progress> progress;
-  std::vector<helperpod::Operation> ensured;
-  std::vector<std::string> cleaned;
+  std::map<Key, operation::Operation> records;
+  std::map<Key, operation::Progress> progress;
+  std::vector<operation::Operation> started;
+  std::vector<operation::Operation> turned_away;
+  std::vector<std::string> cancelled;
+  std::vector<std::string> forgotten;
   std::vector<std::string> quiet;  // those of them that may wait
-  std::optional<Key> vanishing;    // once: it is recorded() still, and gone when it is to advance
   std::optional<Error> error;
-  bool cache_is_late = false;  // what is cleaned up is known to be gone at the next step only
+  bool is_full = false;
+  bool cache_is_late = false;  // what is forgotten is known to be gone later only
 };
 
 /// Events as "Warning ProvisioningFailed: text".
@@ -98,9 +137,11 @@ struct Scene {
   /// Answers of the API server to reads of claims, before it tells the truth.
   FakeTransport::Script& claim_reads = transport.on("GET", "/persistentvolumeclaims");
   provisioner::Operations operations{clock};
-  provisioner::World world{kProvisionerName, client,  clock,   events, executor,  config,
-                           claims,           volumes, classes, nodes,  operations};
-  provisioner::Attempts attempts{
+  provisioner::Places places{volumes, nodes, kProvisionerName};
+  operation::PathLedger ledger{places};
+  provisioner::World world{kProvisionerName, client, clock,   events,  executor, ledger,
+                           config,           claims, volumes, classes, nodes,    operations};
+  provisioner::Memories memories{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};
 
   Scene() {

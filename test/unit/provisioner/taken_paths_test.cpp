@@ -24,9 +24,9 @@ struct TakenScene : Scene {
     put(claim("a").storage_class("shared").node("n1"));
     put(claim("b").storage_class("shared").node("n1"));
     (void)reconciler.step(kFirst);
-    executor.succeed(helperpod::HelperAction::kCreate, kVolume);
+    executor.succeed(operation::Kind::kMake, kVolume);
   }
-  ClaimReconciler reconciler{world, attempts};
+  ClaimReconciler reconciler{world, memories};
 };
 
 }  // namespace
@@ -38,11 +38,11 @@ TEST_CASE(
   scene.transport.on("POST", "/persistentvolumes").reply(201);
   (void)reconciler.step(kFirst);
   REQUIRE(scene.executor.records.empty());  // nothing but our memory says whose it is
-  const auto count = scene.executor.ensured.size();
+  const auto count = scene.executor.started.size();
   CHECK(reconciler.step(kSecond) == provisioner::Action::await_change(kRecheck));
   CHECK(scene.events.lines.back().find("overlaps the directory /data/common of volume pvc-uid-a") !=
         std::string::npos);
-  CHECK(scene.executor.ensured.size() == count);
+  CHECK(scene.executor.started.size() == count);
 
   // On another node there is room; on this one when the first volume has been there and gone.
   SUBCASE("another node") { scene.put(claim("b").storage_class("shared").node("n2")); }
@@ -56,7 +56,7 @@ TEST_CASE(
     CHECK(reconciler.step(kFirst) == provisioner::Action::await_change(kRecheck));
     CHECK(reconciler.step(kFirst) == provisioner::Action::retry());
     (void)reconciler.step(kSecond);
-    CHECK(scene.executor.ensured.size() == count);
+    CHECK(scene.executor.started.size() == count);
     SUBCASE("and the cache has shown its volume") {
       scene.put(first);
       CHECK(reconciler.step(kFirst) == provisioner::Action::done());
@@ -68,7 +68,7 @@ TEST_CASE(
     }
   }
   (void)reconciler.step(kSecond);
-  CHECK(scene.executor.ensured.size() == count + 1);
+  CHECK(scene.executor.started.size() == count + 1);
 }
 
 TEST_CASE("a directory is remembered also when the answer to its volume's creation was lost") {
@@ -82,7 +82,7 @@ TEST_CASE("a directory is remembered also when the answer to its volume's creati
   CHECK(scene.reconciler.step(kFirst) == provisioner::Action::await_change(kRecheck));
   REQUIRE(scene.executor.records.empty());
   (void)scene.reconciler.step(kSecond);
-  CHECK(scene.executor.ensured.back().volume_name == kVolume);
+  CHECK(scene.executor.started.back().volume_name == kVolume);
   CHECK(scene.events.lines.back().find("overlaps the directory /data/common of volume pvc-uid-a") !=
         std::string::npos);
 }

@@ -1,6 +1,6 @@
 // Taking back what was begun for a claim: never on the word of an old cache alone.
 
-#include "provisioner/undo.h"
+#include "provisioner/claim_reconciler.h"
 
 #include <doctest/doctest.h>
 
@@ -12,22 +12,22 @@
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
-using helperpod::HelperAction;
+using operation::Kind;
 
 namespace {
 
 constexpr const char* kVolume = "pvc-uid-a";
 constexpr const char* kPath = "/data/pvc-uid-a_default_a";
 const ClaimKey kKey{{"default", "a"}, "uid-a"};
-const std::pair kCreated{HelperAction::kCreate, std::string(kVolume)};
-const std::pair kUndone{HelperAction::kDelete, std::string(kVolume)};
+const std::pair kCreated{Kind::kMake, std::string(kVolume)};
+const std::pair kUndone{Kind::kTakeBack, std::string(kVolume)};
 
 /// A claim on n1 whose directory has just been made; there is no volume yet.
 struct UndoScene : Scene {
   UndoScene() {
     put(claim("a").node("n1"));
     (void)step();
-    executor.succeed(HelperAction::kCreate, kVolume);
+    executor.succeed(Kind::kMake, kVolume);
   }
 
   provisioner::Action step() { return reconciler.step(kKey); }
@@ -37,14 +37,6 @@ struct UndoScene : Scene {
       return k8s::Response{.status = 404};
     });
   }
-  /// One step, in the middle of which this record goes: nothing is started.
-  void step_while_it_vanishes(const FakeExecutor::Key& record) {
-    REQUIRE(executor.records.contains(record));
-    const auto asked = executor.ensured.size();
-    executor.vanishing = record;
-    CHECK(step() == provisioner::Action::await_change(kRecheck));
-    CHECK(executor.ensured.size() == asked);
-  }
   bool undo_was_begun() const { return executor.records.contains(kUndone); }
   bool undo_is_shown() const {
     const auto shown = operations.in_flight(10);
@@ -52,7 +44,7 @@ struct UndoScene : Scene {
                        [](const InFlight& one) { return one.work == Work::kUndo; });
   }
 
-  ClaimReconciler reconciler{world, attempts};
+  ClaimReconciler reconciler{world, memories};
 };
 
 struct Row {
@@ -77,7 +69,7 @@ TEST_CASE("nothing is taken back for a claim that the API server has and the cac
     scene.api_shows(claim("a").node("n1"));
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK_FALSE(scene.undo_was_begun());
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.executor.forgotten.empty());
 
     // When the cache has caught up all goes on where it stood.
     scene.put(claim("a").node("n1"));
@@ -123,7 +115,7 @@ TEST_CASE("a claim on its way out keeps its operation until that has failed") {
     CHECK_FALSE(scene.undo_was_begun());
   }
   SUBCASE("it failed: there is no other attempt, and what it left goes") {
-    scene.executor.fail(HelperAction::kCreate, kVolume, "exit code 1");
+    scene.executor.fail(Kind::kMake, kVolume, "exit code 1");
     (void)scene.step();
     scene.put(claim("a").node("n1").deleting().resource_version("2"));
     (void)scene.step();
@@ -139,7 +131,7 @@ TEST_CASE("a claim on its way out keeps its operation until that has failed") {
 TEST_CASE("a helper pod that somebody removed is not held against a claim that is only unknown") {
   UndoScene scene;
   scene.volume_is_missing();
-  scene.executor.progress[kCreated] = {};
+  scene.executor.run(Kind::kMake, kVolume);
   (void)scene.step();  // it runs, then somebody removes it
   scene.executor.records.clear();
   scene.forget_claim();
@@ -174,7 +166,7 @@ TEST_CASE("a helper pod that made the claim's own volume is only removed") {
   scene.put(made);
   CHECK(scene.step() == provisioner::Action::done());
   CHECK_FALSE(scene.undo_was_begun());
-  CHECK(scene.executor.cleaned == std::vector<std::string>{"create pvc-uid-a"});
+  CHECK(scene.executor.forgotten == std::vector<std::string>{"make pvc-uid-a"});
 }
 
 TEST_CASE("an answer about the claim that is none removes nothing") {
@@ -209,7 +201,7 @@ TEST_CASE("an answer about the claim that is none removes nothing") {
     scene.claim_reads.run([&](const auto&, const auto*, const auto&) { return row.answer; });
     CHECK(scene.step() == provisioner::Action::retry());
     CHECK_FALSE(scene.undo_was_begun());
-    CHECK(scene.executor.cleaned.empty());
+    CHECK(scene.executor.forgotten.empty());
     // The claim really is gone: the next answer says so.
     (void)scene.step();
     CHECK(scene.undo_was_begun());
@@ -229,20 +221,20 @@ TEST_CASE("a removal that failed is not repeated once a volume records the direc
   reads.reply(404);
   scene.forget_claim();
   (void)scene.step();
-  scene.executor.fail(HelperAction::kDelete, kVolume, "exit code 1");
+  scene.executor.fail(Kind::kTakeBack, kVolume, "exit code 1");
   CHECK(scene.step() == provisioner::Action::await_change(std::chrono::seconds(1)));
   scene.clock.advance(std::chrono::seconds(2));
-  const auto attempts = scene.executor.ensured.size();
+  const auto attempts = scene.executor.started.size();
   SUBCASE("as the API server says") {
     reads.reply(200, volume(kVolume).claim("default", "a").host_path(kPath).json().dump());
     CHECK(scene.step() == provisioner::Action::done());
-    CHECK(scene.executor.ensured.size() == attempts);
+    CHECK(scene.executor.started.size() == attempts);
     CHECK(scene.executor.records.empty());
   }
   SUBCASE("which may not answer") {
     reads.reply(500);
     CHECK(scene.step() == provisioner::Action::retry());
-    CHECK(scene.executor.ensured.size() == attempts);
+    CHECK(scene.executor.started.size() == attempts);
     CHECK(scene.undo_was_begun());
   }
 }
@@ -257,38 +249,80 @@ TEST_CASE("an undo that an earlier process brought to its end does not stay in f
     UndoScene scene;
     row.act(scene);
     // Its last helper pod, which is going, is all that this process sees.
-    scene.executor.records = {{kUndone, scene.executor.records[kCreated]}};
-    scene.executor.records[kUndone].action = HelperAction::kDelete;
+    const auto made = scene.executor.records[kCreated];
+    scene.memories.erase(kVolume);
+    scene.executor.records = {{kUndone, made}};
+    scene.executor.records[kUndone].kind = Kind::kTakeBack;
     scene.executor.progress[kUndone] = {};
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK(scene.undo_is_shown());
     scene.executor.records.clear();
+    scene.executor.progress.clear();
     (void)scene.step();
     CHECK_FALSE(scene.undo_is_shown());
   }
 }
 
-TEST_CASE("nothing is started for a record that goes while a step looks") {
+TEST_CASE("what setup did not make is not torn down") {
+  using operation::Directory;
+  struct Case {
+    const char* what;
+    const char* pattern;
+    Directory said;
+    bool only_if_empty;
+  };
+  for (const Case& row : {
+           Case{"a pattern, and setup says that it found it", "kept", Directory::kFound, true},
+           Case{"a pattern, and setup says nothing", "kept", Directory::kUnknown, true},
+           Case{"a pattern, and setup says that it made it", "kept", Directory::kMade, false},
+           Case{"a name that holds the UID", "{{ .PVName }}", Directory::kUnknown, false},
+       }) {
+    CAPTURE(row.what);
+    Scene scene;
+    scene.put(storage_class("kept")
+                  .parameter("pathPattern", row.pattern)
+                  .parameter("allowUnsafePathPattern", "true"));
+    scene.put(claim("a").storage_class("kept").node("n1"));
+    scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").always([](const auto&) {
+      return k8s::Response{.status = 404};
+    });
+    ClaimReconciler reconciler{scene.world, scene.memories};
+    (void)reconciler.step(kKey);
+    scene.executor.succeed(Kind::kMake, kVolume, row.said);
+    scene.claims.erase({"default", "a"});
+    (void)reconciler.step(kKey);
+    REQUIRE(scene.executor.started.back().kind == Kind::kTakeBack);
+    CHECK(scene.executor.started.back().only_if_empty == row.only_if_empty);
+  }
+}
+
+TEST_CASE("a directory that stays when its claim is undone is told, with its place") {
   UndoScene scene;
   scene.volume_is_missing();
-  SUBCASE("of a directory that is being made") {
-    scene.step_while_it_vanishes(kCreated);
-    const auto asked = scene.executor.ensured.size();
-    (void)scene.step();  // the claim is there still
-    CHECK(scene.executor.ensured.size() > asked);
-  }
-  SUBCASE("of what was begun for a claim that is gone") {
-    scene.forget_claim();
-    scene.step_while_it_vanishes(kCreated);
-    CHECK(scene.executor.records.empty());
-  }
-  SUBCASE("of an undo") {
-    scene.forget_claim();
-    scene.api_shows_no_claim();
+  scene.forget_claim();
+  scene.api_shows_no_claim();
+  scene.memories.erase(kVolume);  // another process: it may have been published
+  (void)scene.step();
+  REQUIRE(scene.executor.records[kUndone].only_if_empty);
+  scene.executor.succeed(Kind::kTakeBack, kVolume, operation::Directory::kKept);
+  (void)scene.step();
+  CHECK(scene.executor.records.empty());
+  REQUIRE(scene.events.lines.back().find("Warning DirectoryKept") != std::string::npos);
+  CHECK(scene.events.lines.back().find(kPath) != std::string::npos);
+  CHECK(scene.events.lines.back().find("n1") != std::string::npos);
+}
+
+TEST_CASE("what may have been published is taken back only if it is empty") {
+  UndoScene scene;
+  scene.volume_is_missing();
+  SUBCASE("by the leader before us") { scene.memories.erase(kVolume); }
+  SUBCASE("by us, with an answer that was lost") {
+    scene.transport.on("POST", "/persistentvolumes").fail(ErrorCode::kTimeout);
     (void)scene.step();
-    scene.step_while_it_vanishes(kUndone);
-    (void)scene.step();  // after the API server was asked again
-    CHECK(scene.undo_was_begun());
-    CHECK(scene.transport.count("GET", "/persistentvolumes/pvc-uid-a") == 2);
   }
+  scene.forget_claim();
+  scene.api_shows_no_claim();
+  (void)scene.step();
+  REQUIRE(scene.undo_was_begun());
+  CHECK(scene.executor.records[kUndone].only_if_empty);
 }

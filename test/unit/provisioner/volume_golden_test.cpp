@@ -37,13 +37,10 @@ void check(const std::string& name, const ClaimBuilder& asked,
   const NodeBuilder usual_node = node("n1");
   std::shared_ptr<const k8s::Node> selected;
   if (!selected_node(asked.build()).empty()) selected = (on == nullptr ? usual_node : *on).shared();
-  const auto shape = make_shape(asked.build(), of_class.build(), selected.get(), config);
-  REQUIRE(std::holds_alternative<VolumeShape>(shape));
   const auto operation = make_operation(asked.build(), of_class.build(), selected.get(), config);
-  REQUIRE(std::holds_alternative<helperpod::Operation>(operation));
-  check_golden("volume/" + name,
-               make_volume(std::get<helperpod::Operation>(operation), std::get<VolumeShape>(shape),
-                           asked.build(), of_class.build()));
+  REQUIRE(std::holds_alternative<operation::Operation>(operation));
+  check_golden("volume/" + name, make_volume(std::get<operation::Operation>(operation),
+                                             asked.build(), of_class.build().provisioner));
 }
 
 }  // namespace

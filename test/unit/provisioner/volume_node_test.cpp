@@ -195,7 +195,7 @@ TEST_CASE("a volume of a known other node is in no operation's way, one that may
     volumes.put(row.made.key(), row.made.shared());
     std::string blocked;
     for (const char* name : {"n1", "n2", "named", "bare1", "bare2"}) {
-      const helperpod::Operation operation{
+      const operation::Operation operation{
           .volume_name = "w", .node = name, .base_path = "/data", .path = kPath};
       const auto other = overlapping_volume(volumes, nodes, operation, kProvisionerName, {});
       CHECK((other != nullptr) == shares_directory(row.made.build(), operation, nodes));
@@ -203,7 +203,7 @@ TEST_CASE("a volume of a known other node is in no operation's way, one that may
     }
     CHECK_MESSAGE(blocked == row.may_be_on, row.what);
     // On a shared filesystem, and where any node will do, every volume counts.
-    helperpod::Operation anywhere{.volume_name = "w", .base_path = "/data", .path = kPath};
+    operation::Operation anywhere{.volume_name = "w", .base_path = "/data", .path = kPath};
     CHECK(shares_directory(row.made.build(), anywhere, nodes));
     anywhere.node = "n1";
     anywhere.shared = true;
@@ -216,7 +216,7 @@ TEST_CASE("a volume of a known other node is in no operation's way, one that may
 TEST_CASE("a volume whose annotation is a former name of its node shares that node's directories") {
   Nodes nodes;
   const auto old = annotated(at("host"), "old").build();
-  helperpod::Operation operation{.node = "named", .base_path = "/data", .path = kPath};
+  operation::Operation operation{.node = "named", .base_path = "/data", .path = kPath};
   CHECK(shares_directory(old, operation, nodes));
   operation.node = "old";
   CHECK(shares_directory(old, operation, nodes));

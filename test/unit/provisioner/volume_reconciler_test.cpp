@@ -8,7 +8,7 @@
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
-using helperpod::HelperAction;
+using operation::Kind;
 
 namespace {
 
@@ -30,7 +30,7 @@ VolumeBuilder not_held() {
 
 VolumeBuilder released() { return not_held().finalizer(kFinalizerName); }
 
-struct VolumeScene : Scene {
+struct VolumeBed : Scene {
   Action step() { return reconciler.step(kName); }
   bool has_event(const std::string& part) {
     for (const auto& line : events.lines) {
@@ -38,20 +38,20 @@ struct VolumeScene : Scene {
     }
     return false;
   }
-  VolumeReconciler reconciler{world, attempts};
+  VolumeReconciler reconciler{world, memories};
 };
 
 }  // namespace
 
 TEST_CASE("a released volume is deleted, loses its directory, then our finalizer") {
-  VolumeScene scene;
+  VolumeBed scene;
   scene.put(released().resource_version("7"));
   CHECK(scene.step() == Action::await_change(kRecheck));
-  REQUIRE(scene.executor.ensured.size() == 1);
-  CHECK(scene.executor.ensured[0].action == HelperAction::kDelete);
-  CHECK(scene.executor.ensured[0].path == kPath);
-  CHECK(scene.executor.ensured[0].node == "n1");
-  CHECK(scene.executor.ensured[0].owner_uid == "uid-pvc-uid-a");
+  REQUIRE(scene.executor.started.size() == 1);
+  CHECK(scene.executor.started[0].kind == Kind::kRemove);
+  CHECK(scene.executor.started[0].path == kPath);
+  CHECK(scene.executor.started[0].node == "n1");
+  CHECK(scene.executor.started[0].owner_uid == "uid-pvc-uid-a");
   REQUIRE(scene.transport.lines() ==
           std::vector<std::string>{"DELETE /api/v1/persistentvolumes/pvc-uid-a"});
   const auto options = nlohmann::json::parse(scene.transport.requests()[0].body);
@@ -59,7 +59,7 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
   CHECK(options["preconditions"]["resourceVersion"] == "7");
 
   scene.put(released().deleting());
-  scene.executor.succeed(HelperAction::kDelete, kName);
+  scene.executor.succeed(Kind::kRemove, kName);
   auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
   SUBCASE("all is well") {
     patches.reply(200);
@@ -74,10 +74,9 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
     CHECK(scene.transport.requests().size() == 2);
     scene.volumes.erase({"", kName});
     CHECK(scene.step() == Action::done());
-    CHECK(scene.executor.cleaned ==
-          std::vector<std::string>{"create pvc-uid-a", "delete pvc-uid-a"});
+    CHECK(scene.executor.forgotten == std::vector<std::string>{"remove pvc-uid-a"});
     CHECK(scene.executor.quiet == std::vector<std::string>{"pvc-uid-a"});
-    CHECK(scene.attempts.size() == 0);
+    CHECK(scene.memories.size() == 0);
   }
   SUBCASE("it is gone already") {
     patches.reply(404);
@@ -98,7 +97,7 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
 }
 
 TEST_CASE("no directory is removed before the API server has deleted the volume as it was seen") {
-  VolumeScene scene;
+  VolumeBed scene;
   auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
   scene.put(released());
   Action then = Action::await_change(kRecheck);
@@ -115,48 +114,24 @@ TEST_CASE("no directory is removed before the API server has deleted the volume 
     then = Action::retry();
   }
   CHECK(scene.step() == then);
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   // What the cache shows in the end decides; here that the request had come through after all.
   scene.put(released().deleting());
   CHECK(scene.step() == Action::await_change(kRecheck));
-  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.started.size() == 1);
 }
 
-TEST_CASE("a removal whose record goes while a step looks is begun again only if it is still due") {
-  VolumeScene scene;
-  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
-  removes.reply(200);
-  scene.put(released());
-  (void)scene.step();
-  REQUIRE(scene.executor.ensured.size() == 1);
-  scene.executor.vanishing = {HelperAction::kDelete, kName};
-  CHECK(scene.step() == Action::await_change(kRecheck));
-  CHECK(scene.executor.ensured.size() == 1);
-  // The API server says that the volume has changed.
-  removes.reply(409, kConflict);
-  CHECK(scene.step() == Action::await_change(kRecheck));
-  CHECK(scene.executor.ensured.size() == 1);
-}
-
-TEST_CASE("a volume that is being deleted, or that we do not hold, is read before it is believed") {
+TEST_CASE("a volume that is being deleted is read before it is believed") {
   auto seen = released().deleting();
   Action then = Action::await_change(kRecheck);
-  VolumeScene scene;
+  VolumeBed scene;
   auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
   SUBCASE("the volume is gone") { reads.reply(404); }
-  SUBCASE("not held, and the volume is gone") {
-    seen = not_held();
-    reads.reply(404);
-  }
   SUBCASE("another volume has the name by now") {
     reads.reply(200, released().uid("another").json().dump());
   }
   SUBCASE("its path is another one") {
     reads.reply(200, released().host_path("/data/else").json().dump());
-  }
-  SUBCASE("not held, and it is bound again") {
-    seen = not_held();
-    reads.reply(200, released().phase("Bound").json().dump());
   }
   SUBCASE("it is to be kept") {
     reads.reply(200, released().deleting().reclaim_policy("Retain").json().dump());
@@ -167,34 +142,38 @@ TEST_CASE("a volume that is being deleted, or that we do not hold, is read befor
   }
   scene.put(seen);
   CHECK(scene.step() == then);
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   // The next answer is that of the cache.
   CHECK(scene.step() == Action::await_change(kRecheck));
-  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.started.size() == 1);
   CHECK(scene.transport.count("DELETE", "") == 0);
 }
 
-TEST_CASE("a volume that we do not hold is deleted after its directory, in the version seen") {
-  VolumeScene scene;
-  auto& removes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+TEST_CASE("a volume that we do not hold is held first, then deleted like all others") {
+  VolumeBed scene;
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
   scene.put(not_held().resource_version("7"));
-  (void)scene.step();
-  scene.executor.succeed(HelperAction::kDelete, kName);
   SUBCASE("all is well") {
-    removes.reply(200);
+    patches.reply(200, released().resource_version("8").json().dump());
     CHECK(scene.step() == Action::await_change(kRecheck));
     const auto options = nlohmann::json::parse(scene.transport.requests().back().body);
-    CHECK(options["preconditions"]["resourceVersion"] == "7");
+    CHECK(options["preconditions"]["resourceVersion"] == "8");
+    CHECK(scene.executor.started.size() == 1);
+    return;
   }
-  SUBCASE("it has changed") {
-    removes.reply(409, kConflict);
-    CHECK(scene.step() == Action::retry());
+  SUBCASE("it is gone") { patches.reply(404); }
+  SUBCASE("another one has its name") { patches.reply(409, kConflict); }
+  SUBCASE("it is bound again") { patches.reply(200, released().phase("Bound").json().dump()); }
+  SUBCASE("it is to be kept") {
+    patches.reply(200, released().reclaim_policy("Retain").json().dump());
   }
-  CHECK(scene.transport.count("PATCH", "") == 0);
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.executor.started.empty());
+  CHECK(scene.transport.count("DELETE", "") == 0);
 }
 
 TEST_CASE("only released volumes of ours with policy Delete are touched") {
-  VolumeScene scene;
+  VolumeBed scene;
   SUBCASE("bound") { scene.put(released().phase("Bound")); }
   SUBCASE("available") { scene.put(released().phase("Available")); }
   SUBCASE("failed") { scene.put(released().phase("Failed")); }
@@ -210,12 +189,12 @@ TEST_CASE("only released volumes of ours with policy Delete are touched") {
     scene.put(claim("a").volume(kName));
   }
   CHECK(scene.step() == Action::done());
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   CHECK(scene.transport.requests().empty());
 }
 
 TEST_CASE("a volume deleted before its claim still loses its directory") {
-  VolumeScene scene;
+  VolumeBed scene;
   SUBCASE("released meanwhile") { scene.put(released().deleting()); }
   SUBCASE("never bound, the claim is gone") { scene.put(released().phase("Available").deleting()); }
   SUBCASE("its claim was made again under the same name") {
@@ -223,8 +202,8 @@ TEST_CASE("a volume deleted before its claim still loses its directory") {
     scene.put(claim("a").uid("another").volume(kName));
   }
   (void)scene.step();
-  REQUIRE(scene.executor.ensured.size() == 1);
-  scene.executor.succeed(HelperAction::kDelete, kName);
+  REQUIRE(scene.executor.started.size() == 1);
+  scene.executor.succeed(Kind::kRemove, kName);
   scene.transport.on("PATCH", "/persistentvolumes/").reply(200);
   (void)scene.step();
   CHECK(scene.transport.count("DELETE", "") == 0);  // it is being deleted already
@@ -232,7 +211,7 @@ TEST_CASE("a volume deleted before its claim still loses its directory") {
 }
 
 TEST_CASE("our finalizer is put on bound volumes to be deleted, and taken off those to be kept") {
-  VolumeScene scene;
+  VolumeBed scene;
   auto& patches = scene.transport.on("PATCH", "/persistentvolumes/");
   patches.reply(200);
   SUBCASE("an older version made it without") {
@@ -247,11 +226,11 @@ TEST_CASE("our finalizer is put on bound volumes to be deleted, and taken off th
     const auto patch = nlohmann::json::parse(scene.transport.requests().at(0).body);
     CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
   }
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
 }
 
 TEST_CASE("a volume whose node is gone for good is let go with an event") {
-  VolumeScene scene;
+  VolumeBed scene;
   scene.put(released().node("gone").annotation("local.path.provisioner/selected-node", "gone"));
   auto& reads = scene.transport.on("GET", "/nodes/gone");
   SUBCASE("gone") {
@@ -270,11 +249,11 @@ TEST_CASE("a volume whose node is gone for good is let go with an event") {
     reads.fail(ErrorCode::kTimeout);
     CHECK(scene.step() == Action::retry());
   }
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
 }
 
 TEST_CASE("a path that could take more than the volume with it is refused, once, with an event") {
-  VolumeScene scene;
+  VolumeBed scene;
   const char* path = "";
   SUBCASE("relative component") { path = "/data/x/../../etc"; }
   SUBCASE("not absolute") { path = "data/x"; }
@@ -286,7 +265,7 @@ TEST_CASE("a path that could take more than the volume with it is refused, once,
   SUBCASE("around the kubelet's") { path = "/var/lib"; }
   SUBCASE("control character") { path = "/data/x\ny"; }
   // These end with the other volume, so they are looked at again soon.
-  Duration again = Attempts::kResync;
+  Duration again = Memories::kResync;
   SUBCASE("another volume's directory") {
     path = "/data/other";
     again = kRecheck;
@@ -320,12 +299,12 @@ TEST_CASE("a path that could take more than the volume with it is refused, once,
   (void)scene.step();
   CHECK(scene.events.lines.size() == 1);
   CHECK(scene.has_event("Warning VolumeFailedDelete"));
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
   CHECK(scene.transport.requests().empty());
 }
 
 TEST_CASE("a volume outside of today's configuration can still be deleted") {
-  VolumeScene scene;
+  VolumeBed scene;
   SUBCASE("its base is no longer configured, and a folder is called after the volume") {
     scene.put(released().host_path("/old/base/" + std::string(kName) + "_default_a"));
   }
@@ -350,12 +329,12 @@ TEST_CASE("a volume outside of today's configuration can still be deleted") {
     scene.put(released());
   }
   CHECK(scene.step() == Action::await_change(kRecheck));
-  CHECK(scene.executor.ensured.size() == 1);
+  CHECK(scene.executor.started.size() == 1);
 }
 
 TEST_CASE(
     "another provisioner's volume in the directory, or inside it, keeps it from being removed") {
-  VolumeScene scene;
+  VolumeBed scene;
   std::string path = kPath;
   SUBCASE("the same") {}
   SUBCASE("inside") { path += "/inside"; }
@@ -364,33 +343,33 @@ TEST_CASE(
   scene.put(released());
   CHECK(scene.step() == Action::await_change(kRecheck));
   CHECK(scene.has_event("overlaps the directory " + path + " of volume static"));
-  CHECK(scene.executor.ensured.empty());
+  CHECK(scene.executor.started.empty());
 }
 
 TEST_CASE("a teardown that fails is reported at once and repeated after a growing wait") {
-  VolumeScene scene;
+  VolumeBed scene;
   scene.put(released());
   (void)scene.step();
-  scene.executor.fail(HelperAction::kDelete, kName, "helper pod failed: exit code 1: busy");
+  scene.executor.fail(Kind::kRemove, kName, "helper pod failed: exit code 1: busy");
   CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
   CHECK(scene.has_event("failed to delete volume pvc-uid-a: helper pod failed: exit code 1: busy"));
   scene.clock.advance(std::chrono::seconds(2));
   (void)scene.step();
-  CHECK(scene.executor.ensured.back().attempt == 2);
-  scene.executor.fail(HelperAction::kDelete, kName, "helper pod failed: exit code 1: busy");
+  CHECK(scene.executor.started.back().attempt == 2);
+  scene.executor.fail(Kind::kRemove, kName, "helper pod failed: exit code 1: busy");
   CHECK(scene.step() == Action::await_change(std::chrono::seconds(2)));
   CHECK(scene.events.lines.size() == 2);
 }
 
 TEST_CASE("the record of an undo is left to the claim queue") {
-  VolumeScene scene;
-  helperpod::Operation undo;
-  undo.action = HelperAction::kDelete;
+  VolumeBed scene;
+  operation::Operation undo;
+  undo.kind = Kind::kTakeBack;
   undo.volume_name = kName;
   undo.owner_uid = "uid-a";
-  scene.executor.records[{HelperAction::kDelete, kName}] = undo;
+  scene.executor.records[{Kind::kTakeBack, kName}] = undo;
   CHECK(scene.step() == Action::done());
-  CHECK(scene.executor.cleaned.empty());
+  CHECK(scene.executor.forgotten.empty());
 }
 
 TEST_CASE("paths overlap by components, not by characters") {
@@ -400,4 +379,46 @@ TEST_CASE("paths overlap by components, not by characters") {
   CHECK_FALSE(overlaps("/a/b", "/a/bc"));
   CHECK(strictly_below("/a/b", "/a"));
   CHECK_FALSE(strictly_below("/a", "/a"));
+}
+
+TEST_CASE("a recorded removal that is not wanted any more is cancelled") {
+  VolumeBed scene;
+  scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a").reply(200);
+  scene.put(released());
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  SUBCASE("its policy is Retain by now") {
+    scene.put(released().deleting().reclaim_policy("Retain"));
+  }
+  SUBCASE("it is bound again") { scene.put(released().phase("Bound")); }
+  SUBCASE("it is gone") { scene.volumes.erase({"", kName}); }
+  (void)scene.step();
+  CHECK(scene.executor.cancelled == std::vector<std::string>{"remove pvc-uid-a"});
+  // Our finalizer stays until it is certain that nothing is removed any more.
+  CHECK(scene.transport.count("PATCH", "") == 0);
+  CHECK(scene.step().kind == Action::Kind::kAwaitChange);
+}
+
+TEST_CASE("of two released volumes in one place the last one removes the directory") {
+  VolumeBed scene;
+  const auto other =
+      volume("pvc-uid-b").claim("default", "b").released().host_path(released().build().path);
+  scene.transport.on("DELETE", "/persistentvolumes/").always([](const auto&) {
+    return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
+  });
+  scene.transport.on("PATCH", "/persistentvolumes/").always([](const auto&) {
+    return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
+  });
+  const auto node = released().build().node_affinity;
+  scene.put(VolumeBuilder(other).node("n1").finalizer(
+      "external-provisioner.volume.kubernetes.io/finalizer"));
+  scene.put(released());
+  (void)scene.step();
+  CHECK(scene.executor.started.empty());
+  CHECK(scene.transport.count("DELETE", "/persistentvolumes/pvc-uid-a") == 1);
+  // It is gone; the other one has its turn.
+  scene.volumes.erase({"", kName});
+  (void)scene.reconciler.step("pvc-uid-b");
+  REQUIRE(scene.executor.started.size() == 1);
+  CHECK(scene.executor.started[0].volume_name == "pvc-uid-b");
 }

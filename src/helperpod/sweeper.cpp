@@ -1,8 +1,9 @@
-#include "provisioner/sweeper.h"
+#include "helperpod/sweeper.h"
 
 #include "base/strings.h"
+#include "helperpod/runner.h"
 
-namespace lpp::provisioner {
+namespace lpp::helperpod {
 
 namespace {
 
@@ -11,9 +12,8 @@ constexpr std::chrono::milliseconds kLook{50};
 
 }  // namespace
 
-Sweeper::Sweeper(Clock& clock, helperpod::HelperPodRunner& runner, std::function<bool()> is_quiet,
-                 std::function<void(const helperpod::Operation&)> wake)
-    : clock_(clock), runner_(runner), is_quiet_(std::move(is_quiet)), wake_(std::move(wake)) {}
+Sweeper::Sweeper(Clock& clock, HelperPodRunner& runner, std::function<bool()> is_quiet)
+    : clock_(clock), runner_(runner), is_quiet_(std::move(is_quiet)) {}
 
 Sweeper::~Sweeper() { stop(Duration::zero()); }
 
@@ -29,24 +29,18 @@ void Sweeper::stop(Duration limit) {
   thread_.request_stop();
   thread_.join();
   const TimePoint deadline = clock_.now() + limit;
-  while (runner_.settled().size() > 0 && clock_.now() < deadline && sweep()) {
+  while (runner_.settled().size() > 0 && clock_.now() < deadline && runner_.remove_settled()) {
   }
-}
-
-bool Sweeper::sweep() {
-  const auto stays = runner_.remove_settled();
-  if (stays) wake_(*stays);
-  return !stays;
 }
 
 void Sweeper::run(const std::stop_token& stop) {
   while (const auto oldest = runner_.settled().wait(stop)) {
     if (clock_.now() - *oldest >= kLate || is_quiet_()) {
-      (void)sweep();
+      (void)runner_.remove_settled();
     } else {
       clock_.sleep_for(kLook, stop);
     }
   }
 }
 
-}  // namespace lpp::provisioner
+}  // namespace lpp::helperpod

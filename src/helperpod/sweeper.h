@@ -6,9 +6,10 @@
 #include <thread>
 
 #include "base/clock.h"
-#include "helperpod/runner.h"
 
-namespace lpp::provisioner {
+namespace lpp::helperpod {
+
+class HelperPodRunner;
 
 /// Removes the helper pods of operations that are over, from its own thread, when nothing else is
 /// to be done: in a burst of claims each removal would keep the API server from a volume that
@@ -18,10 +19,9 @@ class Sweeper {
  public:
   static constexpr std::chrono::seconds kLate{10};
 
-  /// `is_quiet` says whether nothing else is to be done; `wake` is told the operation whose pod
-  /// could not be removed. Both are called from the thread, and must be safe until stop() returns.
-  Sweeper(Clock& clock, helperpod::HelperPodRunner& runner, std::function<bool()> is_quiet,
-          std::function<void(const helperpod::Operation&)> wake);
+  /// `is_quiet` says whether nothing else is to be done. It is called from the thread, and must be
+  /// safe until stop() returns.
+  Sweeper(Clock& clock, HelperPodRunner& runner, std::function<bool()> is_quiet);
   ~Sweeper();
   Sweeper(const Sweeper&) = delete;
   Sweeper& operator=(const Sweeper&) = delete;
@@ -33,14 +33,10 @@ class Sweeper {
 
  private:
   void run(const std::stop_token& stop);
-  /// Removes one; false if it could not be removed.
-  bool sweep();
-
   Clock& clock_;
-  helperpod::HelperPodRunner& runner_;
+  HelperPodRunner& runner_;
   const std::function<bool()> is_quiet_;
-  const std::function<void(const helperpod::Operation&)> wake_;
   std::jthread thread_;
 };
 
-}  // namespace lpp::provisioner
+}  // namespace lpp::helperpod

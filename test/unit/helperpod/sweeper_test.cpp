@@ -1,4 +1,4 @@
-#include "provisioner/sweeper.h"
+#include "helperpod/sweeper.h"
 
 #include <doctest/doctest.h>
 
@@ -10,17 +10,29 @@
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
-using provisioner::Sweeper;
+using operation::Kind;
+using operation::Operation;
+using When = operation::Executor::When;
 
 namespace {
 
 struct SweeperScene : HelperPodScene {
   explicit SweeperScene(int removals_status = 200) {
+    accept_posts();
     transport.on("DELETE", "/pods").always([removals_status](const k8s::Request&) {
       return Result<k8s::Response>(k8s::Response{.status = removals_status, .body = "{}"});
     });
-    sweeper.start();
+    runner.begin({.wake =
+                      [this](const Operation&) {
+                        if (settled) ++refused;
+                      },
+                  .is_quiet =
+                      [this] {
+                        ++looks;
+                        return quiet.load();
+                      }});
   }
+  ~SweeperScene() { runner.end(Duration::zero()); }
 
   /// The helper pod of another volume has done its work, and its result is recorded; false if it
   /// was removed at once.
@@ -29,9 +41,10 @@ struct SweeperScene : HelperPodScene {
     operation.volume_name = "pvc-" + std::to_string(++volumes);
     operation.node = "n1";
     operation.path = "/data/" + operation.volume_name;
+    settled = false;
     run(operation);
-    return runner.clean_up(HelperAction::kCreate, operation.volume_name, Executor::When::kWhenQuiet)
-        .value();
+    settled = true;
+    return runner.forget(operation.id(), When::kWhenQuiet).value();
   }
   std::size_t removed() const { return transport.count("DELETE", "/pods"); }
   /// Lets the sweeper look again and again until this is so. Its time passes much faster than ours,
@@ -52,13 +65,8 @@ struct SweeperScene : HelperPodScene {
   int volumes = 0;
   std::atomic<bool> quiet = false;
   std::atomic<int> looks = 0;
-  std::atomic<int> woken = 0;
-  Sweeper sweeper{clock, runner,
-                  [this] {
-                    ++looks;
-                    return quiet.load();
-                  },
-                  [this](const Operation&) { ++woken; }};
+  std::atomic<bool> settled = false;
+  std::atomic<int> refused = 0;  // the owner has it again
 };
 
 }  // namespace
@@ -87,7 +95,7 @@ TEST_CASE("no more than so many helper pods of finished operations wait") {
   SweeperScene scene;
   for (std::size_t i = 0; i < SettledPods::kMax; ++i) CHECK(scene.settle());
   CHECK(scene.removed() == 0);
-  CHECK_FALSE(scene.settle());
+  CHECK_FALSE(scene.settle());  // it goes at once
   CHECK(scene.removed() == 1);
 }
 
@@ -96,12 +104,12 @@ TEST_CASE("what is left is removed at the end") {
   REQUIRE(scene.settle());
   REQUIRE(scene.settle());
   SUBCASE("of a term in which nothing went wrong") {
-    scene.sweeper.stop(std::chrono::seconds(2));
+    scene.runner.end(std::chrono::seconds(2));
     CHECK(scene.removed() == 2);
-    CHECK(scene.woken == 0);
+    CHECK(scene.refused == 0);
   }
   SUBCASE("but there is no time") {
-    scene.sweeper.stop(Duration::zero());
+    scene.runner.end(Duration::zero());
     CHECK(scene.removed() == 0);
   }
 }
@@ -109,17 +117,17 @@ TEST_CASE("what is left is removed at the end") {
 TEST_CASE("a sweeper that is refused wakes the owner and goes on at its pace") {
   SweeperScene scene(403);
   SUBCASE("while working") {
+    REQUIRE(scene.settle());
+    REQUIRE(scene.settle());
     scene.quiet = true;
-    REQUIRE(scene.settle());
-    REQUIRE(scene.settle());
-    CHECK(scene.looks_until([&] { return scene.woken == 2; }));
+    CHECK(scene.looks_until([&] { return scene.refused == 2; }));
     CHECK(scene.removed() == 2);
   }
   SUBCASE("at the end: once is enough") {
     REQUIRE(scene.settle());
     REQUIRE(scene.settle());
-    scene.sweeper.stop(std::chrono::seconds(2));
+    scene.runner.end(std::chrono::seconds(2));
     CHECK(scene.removed() == 1);
-    CHECK(scene.woken == 1);
+    CHECK(scene.refused == 1);
   }
 }

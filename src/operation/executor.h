@@ -1,0 +1,132 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "operation/operation.h"
+
+namespace lpp::operation {
+
+/// What became of the directory, as the work on the node tells; scripts of existing clusters do
+/// not.
+enum class Directory {
+  kUnknown,
+  kMade,     // it was not there before
+  kFound,    // it was there
+  kRemoved,  // it is gone
+  kKept,     // it is not empty, and only_if_empty
+};
+
+/// How an operation stands.
+struct Progress {
+  enum class State {
+    kWaiting,    // recorded; as far as is known nothing has been done on the node yet
+    kRunning,    // something may have been done, or is being done
+    kSucceeded,  // over
+    kFailed,     // over
+    kLate,       // it should be over; something may still be done: cancel it
+    kEnding,     // being cancelled or removed by somebody: wait until it is not recorded any more
+  };
+  State state = State::kWaiting;
+  /// kFailed, kLate: the cause, complete enough for an Event. Else: why it does not get on, if that
+  /// is known and will not heal by itself; mostly empty.
+  std::string message{};
+  /// With a message: the cause in one CamelCase word (Evicted, ErrImagePull, Timeout …), for
+  /// counting.
+  std::string reason{};
+  Directory directory = Directory::kUnknown;
+  /// kEnding: what is being removed is a record only, the work was over before.
+  bool acts_no_more = false;
+  /// When the state changes without anybody's doing: the time for another look.
+  std::optional<TimePoint> changes_at{};
+
+  bool over() const { return state == State::kSucceeded || state == State::kFailed; }
+  bool operator==(const Progress&) const = default;
+};
+
+/// An operation that an executor has on record.
+struct Recorded {
+  std::shared_ptr<const Operation> operation{};
+  Progress progress{};
+};
+
+/// Room for one operation on a node; gives it back at its end unless the operation was started.
+class Admission {
+ public:
+  Admission() = default;
+  explicit Admission(std::function<void()> give_back) : give_back_(std::move(give_back)) {}
+  Admission(Admission&& other) noexcept : give_back_(std::exchange(other.give_back_, nullptr)) {}
+  Admission& operator=(Admission&& other) noexcept {
+    std::swap(give_back_, other.give_back_);
+    return *this;
+  }
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+  ~Admission() {
+    if (give_back_) give_back_();
+  }
+  explicit operator bool() const { return static_cast<bool>(give_back_); }
+
+ private:
+  std::function<void()> give_back_{};
+};
+
+/// Who is told of changes. The functions are called from any thread, between begin() and the return
+/// of end(); they must be quick and must not call the executor.
+struct Owner {
+  /// Something has changed for this operation, or there is room now for one that was not admitted.
+  std::function<void(const Operation&)> wake;
+  /// Whether nothing else is to be done at the moment.
+  std::function<bool()> is_quiet;
+};
+
+/// Does operations on directories of nodes; the reconcilers know nothing else about how. Helper
+/// pods are one way, an agent on each node can be another. Passive: work goes on outside, and each
+/// call is one short pass that never waits for it. Whatever an operation does on a node, its record
+/// was written before and survives this process. All calls are safe to repeat. Thread-safe.
+class Executor {
+ public:
+  virtual ~Executor() = default;
+
+  /// Between the two the owner is woken; at the beginning for everything that is recorded. end()
+  /// gives `limit` to what was left for a quiet moment.
+  virtual void begin(Owner owner) = 0;
+  virtual void end(Duration limit) = 0;
+
+  /// Everything recorded for the volume, as far as the (possibly stale) cache knows. What was
+  /// forgotten with kWhenQuiet is not told any more, unless it could not be forgotten then.
+  virtual std::vector<Recorded> recorded(std::string_view volume_name) = 0;
+
+  /// Whether one more operation may begin on its node, so that no node gets more at once than it
+  /// can bear. If not, the owner is woken when there is room, in the order of asking.
+  virtual Admission admit(const Operation& operation) = 0;
+
+  /// kOtherFound: another operation is on record under this one's number, which recorded() tells
+  /// from now on; or what stood there has just gone. Look again.
+  enum class Start { kRecorded, kOtherFound };
+  /// Records the operation and lets it begin, on an admission of its own. kConflict when something
+  /// that is not ours stands in its place.
+  virtual Result<Start> start(const Operation& operation) = 0;
+
+  /// What may still act is to act no more; it is on record (kEnding) until it is certain that it
+  /// does not. Nothing when it is not recorded.
+  virtual Result<void> cancel(const Id& id) = 0;
+
+  /// kWhenQuiet is for operations whose result stands elsewhere: what they left is in nobody's way
+  /// and can wait while others wait for their volumes.
+  enum class When { kNow, kWhenQuiet };
+  /// What is over needs no record any more. True when none is left that the caller has to care for.
+  virtual Result<bool> forget(const Id& id, When when) = 0;
+
+  /// The node has come, gone, or changed its labels: owners of what is recorded there are woken.
+  virtual void node_changed(std::string_view node) = 0;
+};
+
+}  // namespace lpp::operation

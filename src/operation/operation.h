@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "k8s/objects.h"
+#include "k8s/resource.h"
+
+namespace lpp::operation {
+
+/// What is done with a volume's directory.
+enum class Kind {
+  kMake,      // for a claim
+  kTakeBack,  // what a kMake made for a volume that will not come to be
+  kRemove,    // that of a released volume, data included
+};
+
+/// "make", "take back" or "remove".
+std::string_view to_string(Kind kind);
+
+/// How the volume in the directory is to look. Fixed with the directory, because configuration and
+/// class may change before there is a volume.
+struct Shape {
+  k8s::VolumeSource source = k8s::VolumeSource::kHostPath;
+  bool has_affinity = true;  // false on a shared filesystem
+  std::string affinity_key{};
+  std::string affinity_value{};
+  std::vector<std::string> mount_options{};
+  std::string reclaim_policy = "Delete";
+  bool operator==(const Shape&) const = default;
+};
+
+/// Tells operations apart. Attempts are counted over everything that is recorded for a volume, on
+/// whichever node, so that none has the number of another.
+struct Id {
+  Kind kind = Kind::kMake;
+  std::string volume_name{};
+  std::string owner_uid{};
+  int attempt = 1;
+  bool operator==(const Id&) const = default;
+};
+
+/// One piece of work on one volume's directory: everything needed to do it, and to recognise it
+/// again after a restart. A plain value; an executor records it before it acts, and from then on
+/// the record counts, whatever has changed in the configuration.
+struct Operation {
+  Kind kind = Kind::kMake;
+  std::string volume_name{};  // name of the PersistentVolume, made or to be made
+  k8s::ObjectKey claim{};     // the claim it is for; may be empty for kRemove
+  std::string owner_uid{};    // UID of the claim; kRemove: of the volume
+  int attempt = 1;            // 1, 2, …: each is recorded by itself
+  std::string storage_class{};
+
+  // Where.
+  std::string node{};       // node name; "" = any (shared filesystem)
+  bool shared = false;      // every node sees the directory, whichever does the work
+  std::string base_path{};  // configured path the directory lies under; "" if unknown
+  std::string path{};       // the volume's directory: absolute and lexically clean
+
+  // What.
+  std::int64_t size_bytes = 0;
+  std::string volume_mode = "Filesystem";
+  std::string user{};
+  std::string group{};
+  std::string perm{};
+  /// kTakeBack: the directory goes only if nothing is in it, because it is not certain that it was
+  /// made for this volume, or that no volume ever showed it.
+  bool only_if_empty = false;
+  /// kMake: of the volume; nothing in a record of a version that did not write it down.
+  std::optional<Shape> shape{};
+
+  Id id() const { return {kind, volume_name, owner_uid, attempt}; }
+};
+
+/// Whether both are about one directory of one node.
+bool same_place(const Operation& a, const Operation& b);
+
+/// Whether the directory's name below the base path holds the UID of the claim that it was made
+/// for. No other volume ever has such a directory.
+bool names_its_claim(const Operation& make);
+
+}  // namespace lpp::operation

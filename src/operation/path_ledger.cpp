@@ -1,0 +1,75 @@
+#include "operation/path_ledger.h"
+
+#include <algorithm>
+
+#include "base/paths.h"
+
+namespace lpp::operation {
+
+std::optional<Holder> PathLedger::take(const Operation& operation) {
+  const auto in_the_way = [&](const Operation& other) {
+    if (other.volume_name == operation.volume_name) return false;
+    const bool any_node =
+        other.node.empty() || operation.node.empty() || other.shared || operation.shared;
+    return any_node || surroundings_.may_be_one_node(other.node, operation.node);
+  };
+  MutexLock lock(mutex_);
+  for (const auto* paths : {&recorded_, &decided_}) {
+    if (const auto other = paths->find_overlapping(operation.path, in_the_way)) {
+      return Holder{.volume_name = other->volume_name, .path = other->path};
+    }
+  }
+  // Under the lock, so that a volume that comes into the cache now is seen either way: its decision
+  // is released after that only.
+  if (auto holder = surroundings_.volume_in_the_way(operation)) return holder;
+  auto& mine = by_volume_[operation.volume_name];
+  // Decided again after the configuration changed: it may have begun in either place.
+  const bool taken = std::any_of(mine.begin(), mine.end(), [&](const Item& item) {
+    return item->id() == operation.id() && item->path == operation.path &&
+           item->node == operation.node;
+  });
+  if (!taken) {
+    mine.push_back(std::make_shared<const Operation>(operation));
+    decided_.add(mine.back());
+  }
+  return std::nullopt;
+}
+
+void PathLedger::release(const Operation& operation) {
+  MutexLock lock(mutex_);
+  const auto it = by_volume_.find(operation.volume_name);
+  if (it == by_volume_.end()) return;
+  std::erase_if(it->second, [&](const Item& item) {
+    if (item->id() != operation.id()) return false;
+    decided_.remove(item);
+    return true;
+  });
+  if (it->second.empty()) by_volume_.erase(it);
+}
+
+void PathLedger::release(std::string_view volume_name) {
+  MutexLock lock(mutex_);
+  const auto it = by_volume_.find(std::string(volume_name));
+  if (it == by_volume_.end()) return;
+  for (const Item& item : it->second) decided_.remove(item);
+  by_volume_.erase(it);
+}
+
+void PathLedger::add(const std::shared_ptr<const Operation>& operation) {
+  MutexLock lock(mutex_);
+  recorded_.add(operation);
+}
+
+void PathLedger::remove(const std::shared_ptr<const Operation>& operation) {
+  MutexLock lock(mutex_);
+  recorded_.remove(operation);
+}
+
+std::size_t PathLedger::decisions() const {
+  MutexLock lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [volume, items] : by_volume_) count += items.size();
+  return count;
+}
+
+}  // namespace lpp::operation

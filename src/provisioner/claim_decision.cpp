@@ -1,0 +1,377 @@
+#include "provisioner/claim_decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "provisioner/names.h"
+#include "provisioner/volume_manifest.h"
+#include "provisioner/world.h"
+
+namespace lpp::provisioner {
+
+using operation::Operation;
+using operation::Progress;
+using operation::same_place;
+using State = Progress::State;
+
+namespace {
+
+/// A volume that we created should be in the cache long before this.
+constexpr std::chrono::seconds kPublishedLimit{30};
+/// So often a claim may move to another node without a wait.
+constexpr int kFreeMoves = 3;
+
+/// What of a node a decision can depend on. Its resource version changes with every heartbeat.
+std::string seen_of(const k8s::Node* node) {
+  if (node == nullptr) return {};
+  std::string seen = node->meta.uid;
+  for (const auto& [key, value] : node->meta.labels) seen += "/" + key + "=" + value;
+  return seen;
+}
+
+/// When something of what is on record, or of a hold, changes by itself; what is on record is
+/// looked at again in any case.
+Duration soonest(const ClaimScene& scene) {
+  std::optional<Duration> least;
+  const auto at = [&](TimePoint time) {
+    if (time > scene.now && (!least || time - scene.now < *least)) least = time - scene.now;
+  };
+  const auto follow = [&](const Progress& progress) {
+    if (!progress.over()) at(scene.now + kRecheck);
+    if (progress.changes_at) at(*progress.changes_at);
+  };
+  for (const Make& make : scene.makes) {
+    if (make.progress) follow(*make.progress);
+  }
+  for (const TakingBack& one : scene.taking_back) follow(one.progress);
+  for (const auto& [node, retry] : scene.memory.take_back) at(retry.hold_until);
+  at(scene.memory.retry.hold_until);
+  return least.value_or(kRecheck);
+}
+
+for_claim::Wait wait(const ClaimScene& scene) { return {.at_most = soonest(scene)}; }
+
+/// Nothing is to be done for the claim; something of it may still be on record.
+for_claim::Wait idle(const ClaimScene& scene, bool forget) {
+  const bool busy = !scene.taking_back.empty() ||
+                    std::any_of(scene.makes.begin(), scene.makes.end(),
+                                [](const Make& make) { return make.progress || !make.begun.done; });
+  if (busy) return wait(scene);
+  return {.forget = forget};
+}
+
+bool is_ours(const ClaimScene& scene) {
+  return scene.volume != nullptr && scene.claim != nullptr &&
+         difference(*scene.volume, *scene.claim, scene.provisioner_name).empty();
+}
+
+bool is_asked_for(const ClaimScene& scene) {
+  return scene.claim != nullptr &&
+         should_provision(*scene.claim, scene.storage_class.get(), scene.provisioner_name);
+}
+
+bool is_counted(const ClaimScene& scene, const Make& make) {
+  return make.operation().attempt <= scene.memory.retry.number;
+}
+
+bool is_taken_back(const ClaimScene& scene, const Operation& make) {
+  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
+                     [&](const TakingBack& one) { return same_place(*one.operation, make); });
+}
+
+/// Whether the make is what the claim waits for, or what it has got.
+bool is_wanted(const ClaimScene& scene, const Make& make) {
+  if (make.shown) return true;
+  // What has been given up is taken back first, whatever has happened since.
+  if (make.begun.given_up || is_taken_back(scene, make.operation())) return false;
+  if (scene.claim == nullptr) return false;
+  if (scene.volume != nullptr) return !is_ours(scene);  // who knows what it is: nothing is touched
+  if (!is_asked_for(scene) || make.operation().node != scene.node_name) return false;
+  // What has failed is not tried again for a claim on its way out.
+  const bool failed = make.progress && (make.progress->state == State::kFailed ||
+                                        make.progress->state == State::kLate);
+  return !(failed && is_counted(scene, make) && scene.claim->meta.deleting());
+}
+
+bool can_act(const Make& make) {
+  return make.progress && !make.progress->over() && make.progress->state != State::kEnding;
+}
+
+/// Another make that has the same directory, as of a later attempt or on a shared filesystem, and
+/// that is wanted.
+const Make* heir_of(const ClaimScene& scene, const Make& make) {
+  const bool mine_is_wanted = is_wanted(scene, make);
+  for (const Make& other : scene.makes) {
+    if (&other == &make || other.begun.done || !other.progress) continue;
+    const bool later = other.operation().attempt > make.operation().attempt;
+    if ((later || !mine_is_wanted) && is_wanted(scene, other) &&
+        same_place(other.operation(), make.operation())) {
+      return &other;
+    }
+  }
+  return nullptr;
+}
+
+/// Whether a make may still be at work in the same place.
+bool is_busy_there(const ClaimScene& scene, const Operation& place) {
+  return std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
+    if (!make.progress || !same_place(make.operation(), place)) return false;
+    return can_act(make) ||
+           (make.progress->state == State::kEnding && !make.progress->acts_no_more);
+  });
+}
+
+/// A later attempt to take the same directory back.
+bool has_later(const ClaimScene& scene, const TakingBack& one) {
+  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
+                     [&](const TakingBack& other) {
+                       return other.operation->attempt > one.operation->attempt &&
+                              same_place(*other.operation, *one.operation);
+                     });
+}
+
+int next_attempt(const ClaimScene& scene) {
+  int last = scene.memory.retry.number;
+  for (const Make& make : scene.makes) last = std::max(last, make.operation().attempt);
+  return last + 1;
+}
+
+int next_take_back(const ClaimScene& scene, const std::string& node) {
+  int last = scene.last_removal;  // they share the numbers of what removes
+  const auto retry = scene.memory.take_back.find(node);
+  if (retry != scene.memory.take_back.end()) last = std::max(last, retry->second.number);
+  for (const TakingBack& one : scene.taking_back) last = std::max(last, one.operation->attempt);
+  return last + 1;
+}
+
+const Retry* take_back_retry(const ClaimScene& scene, const std::string& node) {
+  const auto it = scene.memory.take_back.find(node);
+  return it == scene.memory.take_back.end() ? nullptr : &it->second;
+}
+
+bool take_back_is_held(const ClaimScene& scene, const std::string& node) {
+  const Retry* const retry = take_back_retry(scene, node);
+  return retry != nullptr && held(*retry, scene.now, {}).has_value();
+}
+
+using Maybe = std::optional<ClaimDecision>;
+
+/// Versions that knew no better recorded teardowns of directories that may have been there before.
+bool may_go_on(const ClaimScene& scene, const Operation& take_back) {
+  if (take_back.only_if_empty || names_its_claim(take_back)) return true;
+  return std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
+    return make.begun.made && same_place(make.operation(), take_back);
+  });
+}
+
+/// What takes a directory back: followed to its end, except where a volume is by now.
+Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
+  if (has_later(scene, one)) {
+    if (one.progress.over()) return for_claim::Forget{one.operation};
+    return std::nullopt;
+  }
+  const Retry* const retry = take_back_retry(scene, one.operation->node);
+  const bool counted = retry != nullptr && one.operation->attempt <= retry->number;
+  switch (one.progress.state) {
+    case State::kWaiting:
+    case State::kRunning:
+      if (one.in_use || !may_go_on(scene, *one.operation)) return for_claim::Cancel{one.operation};
+      break;
+    case State::kEnding:
+      break;
+    case State::kSucceeded:
+      return for_claim::FinishTakeBack{one};
+    case State::kLate:
+      if (counted) return for_claim::Cancel{one.operation};
+      return for_claim::TakeBackFailed{one};
+    case State::kFailed:
+      if (one.in_use) return for_claim::FinishTakeBack{one};
+      if (!counted) return for_claim::TakeBackFailed{one};
+      if (take_back_is_held(scene, one.operation->node)) return std::nullopt;
+      for (const Make& make : scene.makes) {
+        if (same_place(make.operation(), *one.operation)) {
+          return for_claim::TakeBack{make, next_take_back(scene, one.operation->node)};
+        }
+      }
+      // The record of the make is gone: the one of its taking back is all there is.
+      return for_claim::TakeBack{{.begun = {.operation = one.operation, .given_up = true}},
+                                 next_take_back(scene, one.operation->node)};
+  }
+  if (!one.progress.message.empty()) return for_claim::TakeBackStuck{one.operation, one.progress};
+  return std::nullopt;
+}
+
+/// A make that nobody waits for.
+Maybe retire(const ClaimScene& scene, const Make& make) {
+  // follow_take_back() sees to it.
+  if (is_taken_back(scene, make.operation())) return std::nullopt;
+  if (can_act(make)) {
+    // One that has begun is let end, for then it is known what it did.
+    if (make.progress->state == State::kRunning) return std::nullopt;
+    return for_claim::Cancel{make.begun.operation};
+  }
+  if (make.progress && make.progress->state == State::kEnding) {
+    if (make.progress->message.empty()) return std::nullopt;
+    return for_claim::TakeBackStuck{make.begun.operation, *make.progress};
+  }
+  // On a shared filesystem a make from another node will have the directory soon.
+  if (make.operation().shared && !make.begun.given_up && is_asked_for(scene) &&
+      heir_of(scene, make) == nullptr && scene.volume == nullptr) {
+    return std::nullopt;
+  }
+  if (const Make* const heir = heir_of(scene, make)) {
+    return for_claim::Forget{make.begun.operation, false, heir->begun.operation};
+  }
+  if (is_busy_there(scene, make.operation())) return std::nullopt;
+  if (take_back_is_held(scene, make.operation().node)) return std::nullopt;
+  return for_claim::TakeBack{make, next_take_back(scene, make.operation().node)};
+}
+
+/// What was begun and is not wanted, on whichever node. It keeps nothing waiting that is wanted,
+/// unless that is in the same place.
+Maybe clear_away(const ClaimScene& scene) {
+  for (const TakingBack& one : scene.taking_back) {
+    if (auto decision = follow_take_back(scene, one)) return decision;
+  }
+  for (const Make& make : scene.makes) {
+    const bool over = make.progress && make.progress->over();
+    if (make.begun.done) {
+      if (over) return for_claim::Forget{make.begun.operation, make.shown};
+      continue;
+    }
+    if (make.shown) {
+      // The volume is the record now of what was made.
+      if (over || !make.progress) return for_claim::Forget{make.begun.operation, true};
+      continue;
+    }
+    if (!is_wanted(scene, make)) {
+      if (auto decision = retire(scene, make)) return decision;
+      continue;
+    }
+    const Make* const heir = heir_of(scene, make);
+    if (heir != nullptr && (over || !make.progress)) {
+      return for_claim::Forget{make.begun.operation, false, heir->begun.operation};
+    }
+  }
+  return std::nullopt;
+}
+
+ClaimDecision volume_is_there(const ClaimScene& scene) {
+  const std::string different = difference(*scene.volume, *scene.claim, scene.provisioner_name);
+  if (!different.empty()) return for_claim::OtherVolume{different};
+  return idle(scene, true);
+}
+
+/// Nobody asks for a volume: the claim is bound elsewhere, or no node is selected (any more).
+ClaimDecision not_asked_for(const ClaimScene& scene) {
+  const bool waits_for_a_node =
+      scene.claim->volume_name.empty() && asks_for(*scene.claim, scene.provisioner_name);
+  return idle(scene, !waits_for_a_node && !scene.memory.published);
+}
+
+ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
+  switch (make.progress->state) {
+    case State::kEnding:
+    case State::kWaiting:
+    case State::kRunning:
+      return for_claim::Follow{make};
+    case State::kSucceeded:
+      return for_claim::Publish{make};
+    case State::kFailed:
+    case State::kLate:
+      break;
+  }
+  if (!is_counted(scene, make)) {
+    return for_claim::Failed{make.begun.operation, make.progress->message, make.progress->reason};
+  }
+  // At no moment it is unknown that something may have been done: what failed stays on record until
+  // the next attempt is, unless it could interfere.
+  if (make.progress->state == State::kLate) return for_claim::Cancel{make.begun.operation};
+  if (held(scene.memory.retry, scene.now, scene.settings())) return wait(scene);
+  Operation next = make.operation();
+  next.attempt = next_attempt(scene);
+  return for_claim::Start{std::move(next)};
+}
+
+ClaimDecision begin_making(const ClaimScene& scene) {
+  const Memory& memory = scene.memory;
+  if (memory.in_flight != nullptr && memory.in_flight->node == scene.node_name &&
+      memory.in_flight->attempt > memory.retry.number) {
+    return for_claim::Failed{memory.in_flight, "the helper pod was removed before it ended",
+                             "HelperPodRemoved"};
+  }
+  const bool same_node = memory.begun_on.empty() || memory.begun_on == scene.node_name;
+  const bool is_held = held(memory.retry, scene.now, scene.seen()) ||
+                       (same_node && held(memory.retry, scene.now, scene.settings()));
+  if (is_held) return wait(scene);
+  if (scene.claim->meta.deleting()) return idle(scene, false);  // nothing new on its way out
+  if (scene.storage_class == nullptr) {
+    return for_claim::Refuse{
+        {.message = "storageClass \"" + scene.claim->class_name() + "\" not found"}};
+  }
+  auto planned =
+      make_operation(*scene.claim, *scene.storage_class, scene.node.get(), *scene.config);
+  if (auto* refusal = std::get_if<Refusal>(&planned)) return for_claim::Refuse{std::move(*refusal)};
+  auto& operation = std::get<Operation>(planned);
+  operation.attempt = next_attempt(scene);
+  // What is still going on there, or on its way out, comes first.
+  if (is_taken_back(scene, operation)) return wait(scene);
+  for (const Make& make : scene.makes) {
+    const bool elsewhere = make.operation().node != operation.node;  // of a shared filesystem
+    if (make.progress && !elsewhere && same_place(make.operation(), operation)) return wait(scene);
+  }
+  if (!same_node && memory.moves >= kFreeMoves && scene.now < memory.move_at) {
+    return for_claim::Wait{.at_most = memory.move_at - scene.now};
+  }
+  return for_claim::Start{std::move(operation)};
+}
+
+ClaimDecision provision(const ClaimScene& scene) {
+  if (scene.memory.published) {
+    if (scene.now - *scene.memory.published < kPublishedLimit) return wait(scene);
+    return for_claim::CheckPublished{};
+  }
+  if (!scene.node_name.empty() && scene.node == nullptr) {
+    if (held(scene.memory.retry, scene.now, scene.seen())) return wait(scene);
+    return for_claim::CheckNode{};
+  }
+  const Make* current = nullptr;
+  for (const Make& make : scene.makes) {
+    if (make.begun.done || !make.progress || !is_wanted(scene, make)) continue;
+    if (current == nullptr || make.operation().attempt > current->operation().attempt) {
+      current = &make;
+    }
+  }
+  return current != nullptr ? go_on_making(scene, *current) : begin_making(scene);
+}
+
+}  // namespace
+
+std::string ClaimScene::settings() const {
+  return fmt::format("{}/{}/{}", storage_class ? storage_class->meta.resource_version : "",
+                     seen_of(node.get()), config ? config->generation : 0);
+}
+
+std::string ClaimScene::seen() const {
+  return (claim ? claim->meta.resource_version : std::string()) + "/" + settings();
+}
+
+ClaimDecision decide(const ClaimScene& scene) {
+  // The volume may be there though the cache does not show it: then the directory is not free.
+  if (scene.claim == nullptr && scene.memory.published && scene.volume == nullptr) {
+    return for_claim::CheckPublished{};
+  }
+  if (auto decision = clear_away(scene)) return *std::move(decision);
+  if (scene.claim == nullptr) return idle(scene, true);
+  if (scene.volume != nullptr) return volume_is_there(scene);
+  if (!is_asked_for(scene)) return not_asked_for(scene);
+  return provision(scene);
+}
+
+bool may_tear_down(const Make& make) {
+  const bool made_it = make.begun.made && make.progress;
+  return make.begun.never_published && (made_it || names_its_claim(make.operation()));
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "config/config.h"
+#include "k8s/objects.h"
+#include "operation/executor.h"
+#include "provisioner/memory.h"
+#include "provisioner/plan.h"
+
+namespace lpp::provisioner {
+
+/// A directory that was, or may have been, made for the claim, as a step finds it.
+struct Make {
+  Begun begun{};
+  std::optional<operation::Progress> progress{};  // nothing: it is not on record
+  bool shown = false;                             // the claim's own volume is there
+
+  const operation::Operation& operation() const { return *begun.operation; }
+};
+
+/// An operation on record that takes a directory back.
+struct TakingBack {
+  std::shared_ptr<const operation::Operation> operation{};
+  operation::Progress progress{};
+  bool in_use = false;  // a volume is there, whichever
+};
+
+/// Everything that what is to be done for a claim depends on: plain values, taken from the stores,
+/// the executor and this process's memory at one moment.
+struct ClaimScene {
+  TimePoint now{};
+  std::string provisioner_name{};
+  std::string volume_name{};
+  std::shared_ptr<const k8s::PersistentVolumeClaim> claim{};  // none, or another UID: nullptr
+  std::shared_ptr<const k8s::StorageClass> storage_class{};
+  std::shared_ptr<const k8s::Node> node{};  // the selected one, if there is one and it is there
+  std::string node_name{};                  // the selected one; "" = none
+  std::shared_ptr<const config::Config> config{};
+  std::shared_ptr<const k8s::PersistentVolume> volume{};  // of the claim's volume name
+  std::vector<Make> makes{};
+  std::vector<TakingBack> taking_back{};
+  int last_removal = 0;  // attempt of a removal on record under the volume's name
+  Memory memory{};
+
+  /// What a refusal depends on, and what of it only an administrator can change.
+  std::string seen() const;
+  std::string settings() const;
+};
+
+/// What is to be done for a claim. One of these, and then everything is looked at again.
+namespace for_claim {
+
+/// Nothing until something changes, or for this long.
+struct Wait {
+  std::optional<Duration> at_most{};
+  bool forget = false;  // what is remembered of the claim is of no use any more
+};
+/// Records a make operation and lets it begin.
+struct Start {
+  operation::Operation operation{};
+};
+/// It is under way: tells why it does not get on, if that is known.
+struct Follow {
+  Make make{};
+};
+/// The directory is there: creates the volume.
+struct Publish {
+  Make make{};
+};
+/// Counts an attempt that failed and tells why.
+struct Failed {
+  std::shared_ptr<const operation::Operation> operation{};
+  std::string message{};
+  std::string reason{};
+};
+/// Stops what may still act.
+struct Cancel {
+  std::shared_ptr<const operation::Operation> operation{};
+};
+/// The record is of no use any more. Its directory is the volume's, or another operation's.
+struct Forget {
+  std::shared_ptr<const operation::Operation> operation{};
+  bool when_quiet = false;
+  std::shared_ptr<const operation::Operation> heir{};  // the later attempt that has it now
+};
+/// Begins to take back what was made, if the API server itself says that it is of no use.
+struct TakeBack {
+  Make make{};
+  int attempt = 1;
+};
+/// It is taken back, as far as it may be: nothing of it needs a record any more.
+struct FinishTakeBack {
+  TakingBack done{};
+};
+struct TakeBackFailed {
+  TakingBack failed{};
+};
+struct TakeBackStuck {
+  std::shared_ptr<const operation::Operation> operation{};
+  operation::Progress progress{};
+};
+/// Asks the API server whether the selected node is gone, and the volume there that should be.
+struct CheckNode {};
+struct CheckPublished {};
+/// A volume of the claim's volume name is in the way.
+struct OtherVolume {
+  std::string difference{};
+};
+struct Refuse {
+  Refusal refusal{};
+};
+
+}  // namespace for_claim
+
+using ClaimDecision =
+    std::variant<for_claim::Wait, for_claim::Start, for_claim::Follow, for_claim::Publish,
+                 for_claim::Failed, for_claim::Cancel, for_claim::Forget, for_claim::TakeBack,
+                 for_claim::FinishTakeBack, for_claim::TakeBackFailed, for_claim::TakeBackStuck,
+                 for_claim::CheckNode, for_claim::CheckPublished, for_claim::OtherVolume,
+                 for_claim::Refuse>;
+
+/// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety: what a tenant
+/// may have written, then what was begun, then what is new.
+ClaimDecision decide(const ClaimScene& scene);
+
+/// Whether the teardown may take the make back: it is certain that it made the directory, and that
+/// no volume ever showed it. If not, the directory goes only when it is empty. What the script said
+/// counts only as long as the record keeps others out of the directory.
+bool may_tear_down(const Make& make);
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,211 @@
+// What the claim's step does to take back what was made for nothing.
+
+#include <algorithm>
+
+#include "base/log.h"
+#include "provisioner/claim_reconciler.h"
+#include "provisioner/names.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::provisioner {
+
+using operation::Executor;
+using operation::Operation;
+using operation::Progress;
+using operation::same_place;
+using State = Progress::State;
+
+namespace {
+
+/// What an API call kept from being taken back is tried again after this.
+constexpr std::chrono::seconds kTroubleWait{5};
+
+}  // namespace
+
+/// The API server has the last word, and the claim is asked for first: between the answer about the
+/// volume and the removal there is nothing.
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::TakeBack& decision) {
+  const Operation& made = decision.make.operation();
+  ClaimScene& scene = pass.scene;
+  if (scene.memory.in_flight != nullptr && scene.memory.in_flight->id() == made.id()) {
+    scene.memory.in_flight = nullptr;
+  }
+  remember(pass);
+  // What cannot be taken back now must not keep the claim waiting on another node.
+  const auto later = [&](Duration wait) -> Next {
+    scene.memory = memories_.get(scene.volume_name);
+    scene.memory.take_back[made.node].hold_until = scene.now + wait;
+    remember(pass);
+    return std::nullopt;
+  };
+  const bool goes_on_elsewhere = scene.claim != nullptr && scene.node_name != made.node;
+  const auto failed = [&](const Error& error) -> Next {
+    const Action action = reporter_.api_failed(take_back_subject(made), error);
+    return goes_on_elsewhere && !error.is(ErrorCode::kCancelled) ? later(kTroubleWait)
+                                                                 : Next(action);
+  };
+  if (!made.node.empty()) {
+    const auto gone = node_is_gone(world_, made.node);
+    if (!gone.ok()) return failed(gone.error());
+    if (*gone) return leave(pass, made, "node " + made.node + " does not exist any more");
+  }
+  const bool has_failed = decision.make.progress && decision.make.progress->state == State::kFailed;
+  const auto wanted = is_still_wanted(made, has_failed);
+  if (!wanted.ok()) return failed(wanted.error());
+  const auto volume = read_volume(world_, made.volume_name);
+  if (!volume.ok()) return failed(volume.error());
+  if (*volume && shares_directory(**volume, made, world_.nodes)) {
+    return perform(pass, for_claim::FinishTakeBack{{decision.make.begun.operation}});
+  }
+  if (*wanted && !*volume && !decision.make.begun.given_up) {
+    log::debug("nothing is taken back: the API server knows of a claim that the cache does not");
+    return Action::await_change(kRecheck);
+  }
+  Operation undo = made;
+  undo.kind = operation::Kind::kTakeBack;
+  undo.attempt = decision.attempt;
+  undo.shape.reset();
+  undo.user.clear();
+  undo.group.clear();
+  undo.perm.clear();
+  // Of a take-back whose make is not known any more only its own word is left.
+  undo.only_if_empty = made.kind == operation::Kind::kTakeBack
+                           ? made.only_if_empty || !names_its_claim(made)
+                           : !may_tear_down(decision.make);
+  if (const auto holder = world_.ledger.take(undo)) {
+    return leave(pass, made, "it overlaps " + holder->path + " of volume " + holder->volume_name);
+  }
+  const auto admission = world_.executor.admit(undo);
+  if (!admission) {
+    world_.ledger.release(undo);
+    return later(kRecheck);
+  }
+  // From here on it may be on record, whatever the answer is.
+  for (Begun& begun : scene.memory.begun) {
+    if (same_place(*begun.operation, undo)) begun.given_up = true;
+  }
+  remember(pass);
+  const log::Scope fields({{"node", made.node}, {"path", made.path}});
+  log::info("taking back the directory of a volume that will not come to be{}",
+            undo.only_if_empty ? ", if it is empty" : "");
+  world_.operations.progressed(Work::kUndo, undo, Step::kQueued);
+  const auto started = world_.executor.start(undo);
+  world_.ledger.release(undo);
+  if (!started.ok()) return failed(started.error());
+  world_.operations.progressed(Work::kUndo, undo, Step::kPodStart);
+  return Action::await_change(kRecheck);
+}
+
+Result<bool> ClaimReconciler::is_still_wanted(const Operation& make, bool has_failed) {
+  const auto found = read_claim(world_, make.claim);
+  if (!found.ok()) return found.error();
+  const auto& claim = *found;
+  if (!claim || claim->meta.uid != make.owner_uid) return false;
+  if (claim->volume_name == make.volume_name) return true;
+  if (has_failed && claim->meta.deleting()) return false;  // it is not tried again
+  const auto storage_class = world_.classes.get({"", claim->class_name()});
+  return should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
+         selected_node(*claim) == make.node;
+}
+
+void ClaimReconciler::set_done(Pass& pass, const Operation& place) {
+  for (Begun& begun : pass.scene.memory.begun) {
+    if (same_place(*begun.operation, place)) begun.done = true;
+  }
+}
+
+ClaimReconciler::Next ClaimReconciler::leave(Pass& pass, const Operation& make,
+                                             const std::string& why) {
+  const log::Scope fields({{"node", make.node}, {"path", make.path}});
+  Subject subject = take_back_subject(make);
+  subject.event_reason = kDirectoryKept;
+  subject.prefix = "directory " + make.path +
+                   (make.node.empty() ? std::string() : " on node " + make.node) +
+                   ", perhaps made for this claim, is left as it is: ";
+  reporter_.tell(subject, why);
+  return perform(pass, for_claim::FinishTakeBack{{std::make_shared<const Operation>(make)}});
+}
+
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
+                                               const for_claim::FinishTakeBack& decision) {
+  const Operation& place = *decision.done.operation;
+  const auto directory = decision.done.progress.directory;
+  if (decision.done.progress.state == State::kSucceeded && place.only_if_empty &&
+      directory != operation::Directory::kRemoved) {
+    Subject subject = take_back_subject(place);
+    subject.event_reason = kDirectoryKept;
+    subject.prefix = "directory " + place.path + " on node " + place.node + " is left as it is: ";
+    reporter_.tell(subject,
+                   "it is not empty, and it is not certain that it was made for this claim; remove "
+                   "it by hand if nobody needs it");
+  }
+  // The make first: as long as anything is on record, it is known what was taken back.
+  set_done(pass, place);
+  pass.scene.memory.take_back.erase(place.node);
+  remember(pass);
+  for (const Make& make : pass.scene.makes) {
+    if (!make.progress || !make.progress->over()) continue;
+    if (!same_place(make.operation(), place)) continue;
+    const auto forgotten = world_.executor.forget(make.operation().id(), Executor::When::kNow);
+    if (!forgotten.ok()) {
+      return reporter_.api_failed(take_back_subject(place), forgotten.error());
+    }
+  }
+  for (const TakingBack& one : pass.scene.taking_back) {
+    if (!one.progress.over() || !same_place(*one.operation, place)) continue;
+    const auto forgotten = world_.executor.forget(one.operation->id(), Executor::When::kNow);
+    if (!forgotten.ok()) {
+      return reporter_.api_failed(take_back_subject(place), forgotten.error());
+    }
+  }
+  world_.operations.succeeded(Work::kUndo, pass.scene.volume_name, {});
+  return std::nullopt;
+}
+
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
+                                               const for_claim::TakeBackFailed& decision) {
+  const Operation& operation = *decision.failed.operation;
+  const Progress& progress = decision.failed.progress;
+  Retry& retry = pass.scene.memory.take_back[operation.node];
+  retry = {.number = operation.attempt,
+           .hold_until = pass.scene.now + memories_.wait_after(operation.attempt)};
+  remember(pass);
+  memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);
+  world_.operations.progressed(Work::kUndo, operation, Step::kWaiting, progress.message);
+  reporter_.failed(take_back_subject(operation), progress.reason, progress.message);
+  return std::nullopt;
+}
+
+/// Nothing can be done but to tell it; the claim itself is not kept waiting.
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
+                                               const for_claim::TakeBackStuck& decision) {
+  reporter_.tell(take_back_subject(*decision.operation), decision.progress.message);
+  for (auto& make : pass.scene.makes) {
+    if (make.progress && make.begun.operation->id() == decision.operation->id()) {
+      make.progress->message.clear();
+    }
+  }
+  for (auto& one : pass.scene.taking_back) {
+    if (one.operation->id() == decision.operation->id()) one.progress.message.clear();
+  }
+  const auto rest = decide(pass.scene);
+  return std::visit([&](const auto& what) { return perform(pass, what); }, rest);
+}
+
+Subject ClaimReconciler::take_back_subject(const Operation& operation) const {
+  return {.failure = {.work = Work::kUndo,
+                      .volume = operation.volume_name,
+                      .claim = operation.claim,
+                      .node = operation.node,
+                      .storage_class = operation.storage_class},
+          .about = {.kind = "PersistentVolumeClaim",
+                    .api_version = "v1",
+                    .ns = operation.claim.ns,
+                    .name = operation.claim.name,
+                    .uid = operation.owner_uid},
+          .event_reason = kProvisioningCleanupFailed,
+          .prefix =
+              "Error cleaning provisioned volume for claim " + operation.claim.to_string() + ": "};
+}
+
+}  // namespace lpp::provisioner

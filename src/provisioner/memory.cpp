@@ -1,0 +1,71 @@
+#include "provisioner/memory.h"
+
+#include <algorithm>
+
+#include "base/strings.h"
+
+namespace lpp::provisioner {
+
+Memory Memories::get(std::string_view volume_name) const {
+  MutexLock lock(mutex_);
+  const auto it = memories_.find(std::string(volume_name));
+  return it == memories_.end() ? Memory{} : it->second;
+}
+
+void Memories::set(std::string_view volume_name, Memory memory) {
+  MutexLock lock(mutex_);
+  memories_[std::string(volume_name)] = std::move(memory);
+}
+
+void Memories::erase(std::string_view volume_name) {
+  MutexLock lock(mutex_);
+  memories_.erase(std::string(volume_name));
+  said_.erase(std::string(volume_name));
+}
+
+std::size_t Memories::size() const {
+  MutexLock lock(mutex_);
+  return memories_.size();
+}
+
+Duration Memories::wait_after(int number) const {
+  if (retry_count_ > 0 && number > retry_count_) return kResync;
+  Duration wait = policy_.base;
+  for (int i = 1; i < number && wait < policy_.cap; ++i) wait *= 2;
+  wait = std::min(wait, policy_.cap);
+  const double factor = 1.0 + policy_.jitter * random_unit();
+  return std::chrono::duration_cast<Duration>(wait * factor);
+}
+
+bool Memories::worth_saying(std::string_view volume_name, std::string_view reason,
+                            std::string_view message) {
+  const TimePoint now = clock_.now();
+  MutexLock lock(mutex_);
+  auto& said = said_[std::string(volume_name)][std::string(reason)];
+  if (said.message == message && now - said.at < kResync) return false;
+  said = {.message = std::string(message), .at = now};
+  return true;
+}
+
+void Memories::unsay(std::string_view volume_name, std::string_view reason) {
+  MutexLock lock(mutex_);
+  const auto it = said_.find(std::string(volume_name));
+  if (it != said_.end()) it->second.erase(std::string(reason));
+}
+
+void Memories::unsay(std::string_view volume_name) {
+  MutexLock lock(mutex_);
+  said_.erase(std::string(volume_name));
+}
+
+void Memories::unsay_all() {
+  MutexLock lock(mutex_);
+  said_.clear();
+}
+
+std::optional<Duration> held(const Retry& retry, TimePoint now, std::string_view seen) {
+  if (now >= retry.hold_until || retry.seen != seen) return std::nullopt;
+  return retry.hold_until - now;
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,101 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/sync.h"
+#include "k8s/work_queue.h"
+#include "operation/executor.h"
+
+namespace lpp::provisioner {
+
+/// The last attempt that failed, or the last refusal, and how long nothing new is begun.
+struct Retry {
+  int number = 0;
+  TimePoint hold_until{};
+  std::string seen{};  // what it depended on: with something else there is no hold
+};
+
+/// A directory that was, or may have been, made for the claim.
+struct Begun {
+  std::shared_ptr<const operation::Operation> operation{};
+  bool never_published = false;  // certainly no volume ever showed it
+  bool made = false;             // certainly it was not there before
+  bool given_up = false;         // its taking back was begun, perhaps: no volume will show it
+  bool done = false;  // it is the volume's, or gone: nothing to be taken back, whatever is recorded
+};
+
+/// What this process remembers of one volume between two steps. Losing it costs a repeated Event
+/// and a shorter wait, and it makes the next process more careful with directories: what operations
+/// have done is on record with their executor.
+struct Memory {
+  Retry retry{};                             // of making, or of removing
+  std::map<std::string, Retry> take_back{};  // by node
+  std::vector<Begun> begun{};
+  std::shared_ptr<const operation::Operation> in_flight{};  // was on record when last seen
+  std::optional<TimePoint> published{};  // volume created, maybe not in the cache yet
+  TimePoint released{};                  // volume let go; the cache should show it by then
+
+  std::optional<TimePoint> turned_away{};  // since then there is no room on the node
+
+  int reschedules = 0;        // how often the selected node was taken off the claim
+  TimePoint reschedule_at{};  // not again before this
+  std::string begun_on{};     // node of the last one that was begun
+  int moves = 0;              // how often that has changed
+  TimePoint move_at{};        // no beginning on another node before this
+
+  int troubles = 0;  // API calls in a row that failed with what heals by itself
+};
+
+/// Memories by volume name. Thread-safe; a key's step is the only one that changes its memory.
+class Memories {
+ public:
+  Memories(Clock& clock, k8s::BackoffPolicy policy, int retry_count)
+      : clock_(clock), policy_(policy), retry_count_(retry_count) {}
+
+  Memory get(std::string_view volume_name) const;
+  void set(std::string_view volume_name, Memory memory);
+  void erase(std::string_view volume_name);
+  std::size_t size() const;
+
+  /// How long to wait after attempt `number` failed: exponential, and once the retry count is used
+  /// up (0 = never) until the next resync.
+  Duration wait_after(int number) const;
+
+  /// True when the message is worth an Event: another one than the last of this reason, or that is
+  /// long ago. Notes it as said.
+  bool worth_saying(std::string_view volume_name, std::string_view reason,
+                    std::string_view message);
+  /// What was said has not reached anybody.
+  void unsay(std::string_view volume_name, std::string_view reason);
+  void unsay(std::string_view volume_name);
+  void unsay_all();
+
+  /// Whatever is given up for now is looked at again after this.
+  static constexpr std::chrono::minutes kResync{15};
+
+ private:
+  struct Said {
+    std::string message{};
+    TimePoint at{};
+  };
+
+  Clock& clock_;
+  const k8s::BackoffPolicy policy_;
+  const int retry_count_;
+  mutable Mutex mutex_;
+  std::unordered_map<std::string, Memory> memories_ LPP_GUARDED_BY(mutex_);
+  /// By volume name and the Event's reason.
+  std::unordered_map<std::string, std::map<std::string, Said>> said_ LPP_GUARDED_BY(mutex_);
+};
+
+/// The time left of a hold that still applies, or nothing.
+std::optional<Duration> held(const Retry& retry, TimePoint now, std::string_view seen);
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,61 @@
+#include "provisioner/reporter.h"
+
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+/// What heals by itself has done so after so many tries, the back-off between them.
+constexpr int kPatience = 3;
+
+}  // namespace
+
+bool Reporter::heals_by_itself(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kForbidden:
+    case ErrorCode::kInvalid:
+    case ErrorCode::kNotFound:
+    case ErrorCode::kInternal:
+    case ErrorCode::kUnauthorized:
+    case ErrorCode::kConflict:
+      return false;
+    default:
+      return true;
+  }
+}
+
+void Reporter::failed(const Subject& subject, std::string reason, const std::string& message) {
+  Failure failure = subject.failure;
+  failure.reason = std::move(reason);
+  failure.message = message;
+  world_.operations.failed(std::move(failure));
+  tell(subject, message);
+}
+
+void Reporter::tell(const Subject& subject, const std::string& message) {
+  if (!memories_.worth_saying(subject.failure.volume, subject.event_reason, message)) return;
+  const std::string text = subject.prefix + message;
+  world_.events.event(subject.about, k8s::EventType::kWarning, subject.event_reason, text);
+  log::warn("{}", first_line(text));
+}
+
+Action Reporter::api_failed(const Subject& subject, const Error& error) {
+  if (error.is(ErrorCode::kCancelled)) return Action::done();
+  Memory memory = memories_.get(subject.failure.volume);
+  const int troubles = heals_by_itself(error) ? ++memory.troubles : kPatience;
+  memories_.set(subject.failure.volume, std::move(memory));
+  if (troubles >= kPatience) {
+    failed(subject, reason_of(error), error.message);
+    return Action::retry();
+  }
+  Failure failure = subject.failure;
+  failure.reason = reason_of(error);
+  failure.message = error.message;
+  world_.operations.failed(std::move(failure));
+  log::warn("tried again soon: {}", error.message);
+  return Action::retry();
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "k8s/event_recorder.h"
+#include "provisioner/action.h"
+#include "provisioner/memory.h"
+#include "provisioner/world.h"
+
+namespace lpp::provisioner {
+
+/// What a failure is about, and how an Event tells it.
+struct Subject {
+  Failure failure{};  // without reason and message
+  k8s::ObjectReference about{};
+  std::string_view event_reason{};
+  std::string prefix{};  // of the Event's text
+};
+
+/// Makes Events and counters of failures, in one way for all of them. Thread-safe.
+class Reporter {
+ public:
+  Reporter(World& world, Memories& memories) : world_(world), memories_(memories) {}
+
+  /// Counts the failure and tells it. `reason` is a word for counting.
+  void failed(const Subject& subject, std::string reason, const std::string& message);
+  /// An Event and a log line, once for each message (until it is long ago).
+  void tell(const Subject& subject, const std::string& message);
+  /// An API call failed. What a repetition alone does not heal is told at once; the rest (no
+  /// connection, overload, a stale cache) when it has not healed after some tries.
+  Action api_failed(const Subject& subject, const Error& error);
+  static bool heals_by_itself(const Error& error);
+
+ private:
+  World& world_;
+  Memories& memories_;
+};
+
+}  // namespace lpp::provisioner

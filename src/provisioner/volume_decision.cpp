@@ -1,0 +1,219 @@
+#include "provisioner/volume_decision.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/paths.h"
+#include "k8s/quantity.h"
+#include "provisioner/names.h"
+#include "provisioner/world.h"
+
+namespace lpp::provisioner {
+
+using operation::Operation;
+using operation::Progress;
+using operation::Recorded;
+using State = Progress::State;
+
+namespace {
+
+using Maybe = std::optional<VolumeDecision>;
+
+for_volume::Wait wait(const VolumeScene& scene) {
+  Duration least = kRecheck;
+  for (const Recorded& removal : scene.removals) {
+    if (removal.progress.changes_at && *removal.progress.changes_at > scene.now) {
+      least = std::min(least, *removal.progress.changes_at - scene.now);
+    }
+  }
+  return {.at_most = least};
+}
+
+/// Removals that are of another volume of this name, or that nobody wants.
+Maybe stop(const Recorded& removal, bool when_quiet) {
+  if (removal.progress.state == State::kEnding) return std::nullopt;
+  if (removal.progress.over()) return for_volume::Forget{removal.operation, when_quiet};
+  return for_volume::Cancel{removal};
+}
+
+/// One that does not go is told.
+VolumeDecision stuck_or_wait(const VolumeScene& scene) {
+  for (const Recorded& removal : scene.removals) {
+    if (scene.volume != nullptr && !removal.progress.message.empty()) {
+      return for_volume::Follow{removal};
+    }
+  }
+  return wait(scene);
+}
+
+Maybe stop_all(const VolumeScene& scene, bool when_quiet) {
+  for (const Recorded& removal : scene.removals) {
+    if (auto decision = stop(removal, when_quiet)) return decision;
+  }
+  if (scene.removals.empty()) return std::nullopt;
+  return stuck_or_wait(scene);
+}
+
+VolumeDecision keep(const VolumeScene& scene) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  const bool wanted = volume.reclaim_policy == "Delete";
+  const bool present = has_finalizer(volume);
+  if (wanted && !present && !volume.meta.deleting() && volume.phase == "Bound") {
+    return for_volume::AddFinalizer{};
+  }
+  if (!wanted && present) return for_volume::RemoveFinalizer{};
+  return for_volume::Wait{.forget = true};
+}
+
+Operation removal_of(const VolumeScene& scene, int attempt) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  Operation operation;
+  operation.kind = operation::Kind::kRemove;
+  operation.volume_name = volume.meta.name;
+  operation.claim = volume.claim;
+  operation.owner_uid = volume.meta.uid;
+  operation.attempt = attempt;
+  operation.storage_class = volume.storage_class_name;
+  operation.node = scene.node.name;
+  operation.path = volume.path;
+  if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
+  operation.base_path = base_path_of(volume.path, *scene.config);
+  if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
+    operation.size_bytes = size->value();
+  }
+  return operation;
+}
+
+/// The latest removal of this very volume.
+const Recorded* current(const VolumeScene& scene) {
+  const Recorded* latest = nullptr;
+  for (const Recorded& removal : scene.removals) {
+    if (removal.operation->owner_uid != scene.volume->meta.uid) continue;
+    if (latest == nullptr || removal.operation->attempt > latest->operation->attempt) {
+      latest = &removal;
+    }
+  }
+  return latest;
+}
+
+int next_attempt(const VolumeScene& scene) {
+  int last = std::max(scene.memory.retry.number, scene.last_take_back);
+  for (const Recorded& removal : scene.removals) {
+    last = std::max(last, removal.operation->attempt);
+  }
+  return last + 1;
+}
+
+/// Whether, and how, a removal may begin.
+VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  if (const auto left = held(scene.memory.retry, scene.now, scene.seen())) {
+    return for_volume::Wait{.at_most = *left};
+  }
+  if (volume.source == k8s::VolumeSource::kOther || volume.path.empty()) {
+    return for_volume::Refuse{"the volume has neither hostPath.path nor local.path"};
+  }
+  if (scene.node.kind == VolumeNode::Kind::kUnclear) {
+    return for_volume::Refuse{"it is not clear on which node the directory " + volume.path +
+                              " is: " + scene.node.description +
+                              "; say it with the volume's annotation " +
+                              std::string(kVolumeSelectedNode)};
+  }
+  if (scene.node.kind == VolumeNode::Kind::kGone && scene.node.name.empty()) {
+    // A label that somebody has edited looks just the same.
+    return for_volume::Refuse{"no node is " + scene.node.description + ", where the directory " +
+                              volume.path +
+                              " is; if its node is gone for good, name it with the volume's "
+                              "annotation " +
+                              std::string(kVolumeSelectedNode)};
+  }
+  if (scene.node.kind == VolumeNode::Kind::kGone) {
+    return for_volume::LetGo{"node " + scene.node.description +
+                                 " does not exist any more: its directory " + volume.path +
+                                 " cannot be removed, the volume is let go",
+                             scene.node.name};
+  }
+  if (const auto removable = check_removable(volume, *scene.config); !removable.ok()) {
+    return for_volume::Refuse{removable.error().message};
+  }
+  if (scene.overlapping != nullptr) {
+    if (!scene.overlapping_takes_it_along) return for_volume::PathTaken{};
+    return for_volume::LetGo{"directory " + volume.path + " goes with that of volume " +
+                             scene.overlapping->meta.name + ", " + scene.overlapping->path +
+                             ", which is to be removed too: this volume is let go"};
+  }
+  // What records its making would be taken for something to be taken back, once the volume is gone.
+  for (const Recorded& make : scene.makes) {
+    if (make.progress.state == State::kEnding) {
+      if (make.progress.acts_no_more) continue;
+      return wait(scene);
+    }
+    if (make.progress.over()) return for_volume::Forget{make.operation, false};
+    return for_volume::Cancel{make};
+  }
+  Operation operation = removal_of(scene, next_attempt(scene));
+  if (failed != nullptr && failed->operation->path == operation.path) {
+    operation.base_path = failed->operation->base_path;  // the configuration may have changed since
+  }
+  return for_volume::Remove{std::move(operation)};
+}
+
+VolumeDecision remove(const VolumeScene& scene) {
+  const Recorded* const removal = current(scene);
+  for (const Recorded& other : scene.removals) {
+    if (&other == removal) continue;
+    const bool is_earlier = other.operation->owner_uid == scene.volume->meta.uid;
+    if (auto decision = stop(other, false)) return *std::move(decision);
+    if (!is_earlier)
+      return stuck_or_wait(scene);  // of another volume of this name: until it is gone
+  }
+  if (removal == nullptr) {
+    if (scene.now < scene.memory.released) return wait(scene);
+    return begin(scene, nullptr);
+  }
+  if (removal->operation->path != scene.volume->path ||
+      (scene.node.kind == VolumeNode::Kind::kNode && removal->operation->node != scene.node.name)) {
+    if (auto decision = stop(*removal, false)) return *std::move(decision);
+    return stuck_or_wait(scene);
+  }
+  const bool is_counted = removal->operation->attempt <= scene.memory.retry.number;
+  switch (removal->progress.state) {
+    case State::kEnding:
+    case State::kWaiting:
+    case State::kRunning:
+      return for_volume::Follow{*removal};
+    case State::kSucceeded:
+      if (scene.now < scene.memory.released) return wait(scene);
+      return for_volume::Release{};
+    case State::kFailed:
+    case State::kLate:
+      break;
+  }
+  if (!is_counted) return for_volume::Failed{*removal};
+  if (removal->progress.state == State::kLate) return for_volume::Cancel{*removal};
+  return begin(scene, removal);
+}
+
+}  // namespace
+
+std::string VolumeScene::seen() const {
+  return fmt::format("{}/{}/{}/{}", volume ? volume->meta.resource_version : "", node.name,
+                     node.description, config ? config->generation : 0);
+}
+
+VolumeDecision decide(const VolumeScene& scene) {
+  if (scene.volume == nullptr) {
+    if (auto decision = stop_all(scene, true)) return *std::move(decision);
+    return for_volume::Wait{.forget = true};
+  }
+  if (!scene.is_wanted) {
+    // Recorded, and not wanted any more: policy changed, bound again, or not ours.
+    if (auto decision = stop_all(scene, false)) return *std::move(decision);
+    if (!is_ours(*scene.volume, scene.provisioner_name)) return for_volume::Wait{.forget = true};
+    return keep(scene);
+  }
+  return remove(scene);
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "config/config.h"
+#include "k8s/objects.h"
+#include "operation/executor.h"
+#include "provisioner/memory.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::provisioner {
+
+/// Everything that what is to be done for a volume depends on: plain values, taken from the stores,
+/// the executor and this process's memory at one moment.
+struct VolumeScene {
+  TimePoint now{};
+  std::string provisioner_name{};
+  std::string name{};
+  std::shared_ptr<const k8s::PersistentVolume> volume{};  // nullptr: gone
+  bool is_wanted = false;  // to be removed: released, policy Delete, ours
+  VolumeNode node{};       // where its directory is
+  std::shared_ptr<const config::Config> config{};
+  std::vector<operation::Recorded> removals{};
+  std::vector<operation::Recorded> makes{};
+  int last_take_back = 0;  // attempt of one on record under the volume's name
+  /// Another volume in whose directory, or around it, this one's lies.
+  std::shared_ptr<const k8s::PersistentVolume> overlapping{};
+  bool overlapping_takes_it_along = false;  // it is to be removed too, with all that is in it
+  Memory memory{};
+
+  std::string seen() const;
+};
+
+/// What is to be done for a volume. One of these, and then everything is looked at again.
+namespace for_volume {
+
+/// Nothing until something changes, or for this long.
+struct Wait {
+  std::optional<Duration> at_most{};
+  bool forget = false;
+};
+/// Our finalizer is on volumes whose directory we will remove, and on no others.
+struct AddFinalizer {};
+struct RemoveFinalizer {};
+/// A removal that is not wanted, or not any more: it is to act no more.
+struct Cancel {
+  operation::Recorded removal{};
+};
+/// A record that is of no use any more.
+struct Forget {
+  std::shared_ptr<const operation::Operation> operation{};
+  bool when_quiet = false;
+};
+/// Begins to remove the directory, if the API server itself says that it is still to be removed.
+struct Remove {
+  operation::Operation operation{};
+};
+/// It is under way: tells why it does not get on, if that is known.
+struct Follow {
+  operation::Recorded removal{};
+};
+struct Failed {
+  operation::Recorded removal{};
+};
+/// The directory is gone: the volume goes.
+struct Release {};
+/// Nobody can remove the directory any more, or another volume's removal will: the volume goes.
+struct LetGo {
+  std::string why{};
+  std::string node{};  // to ask the API server for first; "" = none
+};
+struct PathTaken {};
+struct Refuse {
+  std::string message{};
+};
+
+}  // namespace for_volume
+
+using VolumeDecision =
+    std::variant<for_volume::Wait, for_volume::AddFinalizer, for_volume::RemoveFinalizer,
+                 for_volume::Cancel, for_volume::Forget, for_volume::Remove, for_volume::Follow,
+                 for_volume::Failed, for_volume::Release, for_volume::LetGo, for_volume::PathTaken,
+                 for_volume::Refuse>;
+
+/// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety.
+VolumeDecision decide(const VolumeScene& scene);
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,114 @@
+#include "helperpod/node_load.h"
+
+#include <doctest/doctest.h>
+
+#include "fakes/fake_clock.h"
+
+namespace lpp::helperpod {
+namespace {
+
+using operation::Operation;
+using std::chrono::seconds;
+
+Operation on(const std::string& node, const std::string& volume) {
+  Operation operation;
+  operation.volume_name = volume;
+  operation.node = node;
+  return operation;
+}
+
+std::vector<std::string> names(const NodeLoad::Waiting& waiting) {
+  std::vector<std::string> out;
+  for (const auto& operation : waiting) out.push_back(operation->volume_name);
+  return out;
+}
+
+using Names = std::vector<std::string>;
+
+TEST_CASE("without a limit there is room for everybody, and nobody waits") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 0);
+  for (int i = 0; i < 100; ++i) CHECK(load.admit(on("n1", "v" + std::to_string(i))));
+  load.began("n1", "u");
+  CHECK(load.ended("n1", "u").empty());
+  CHECK(load.give_back("n1").empty());
+}
+
+TEST_CASE("no node gets more than the limit at once, pods and admissions counted together") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 2);
+  load.began("n1", "u1");
+  load.began("n1", "u1");  // said again
+  CHECK(load.admit(on("n1", "a")));
+  CHECK_FALSE(load.admit(on("n1", "b")));
+  CHECK(load.admit(on("n2", "b")));     // each node for itself
+  load.began("n1", "u2");               // a has started …
+  CHECK(load.give_back("n1").empty());  // … so that there is no room yet
+  CHECK_FALSE(load.admit(on("n1", "b")));
+  CHECK(names(load.ended("n1", "u2")) == Names{"b"});
+  CHECK(load.ended("n1", "u2").empty());  // said again
+  CHECK(load.admit(on("n1", "b")));
+}
+
+TEST_CASE("who waits is served in the order of asking") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 1);
+  load.began("n1", "u1");
+  for (const char* volume : {"a", "b", "c", "b"}) CHECK_FALSE(load.admit(on("n1", volume)));
+  CHECK(names(load.ended("n1", "u1")) == Names{"a"});
+  // The others may ask first: the room is not theirs.
+  CHECK_FALSE(load.admit(on("n1", "d")));
+  CHECK_FALSE(load.admit(on("n1", "b")));
+  CHECK(load.admit(on("n1", "a")));
+  CHECK(names(load.give_back("n1")) == Names{"b"});
+  CHECK(load.admit(on("n1", "b")));
+  CHECK(names(load.give_back("n1")) == Names{"c"});
+}
+
+TEST_CASE("who does not ask any more holds up nobody for long") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 1);
+  load.began("n1", "u1");
+  CHECK_FALSE(load.admit(on("n1", "gone")));
+  CHECK_FALSE(load.admit(on("n1", "b")));
+  SUBCASE("it asks from time to time and keeps its turn") {
+    for (int i = 0; i < 5; ++i) {
+      clock.advance(seconds(30));
+      CHECK_FALSE(load.admit(on("n1", "gone")));
+      CHECK_FALSE(load.admit(on("n1", "b")));
+    }
+    CHECK(names(load.ended("n1", "u1")) == Names{"gone"});
+  }
+  SUBCASE("it does not") {
+    clock.advance(seconds(30));
+    CHECK_FALSE(load.admit(on("n1", "b")));
+    clock.advance(seconds(11));
+    CHECK(names(load.ended("n1", "u1")) == Names{"b"});  // not woken in vain
+    CHECK(load.admit(on("n1", "b")));
+  }
+  SUBCASE("and there is room already") {
+    CHECK(names(load.ended("n1", "u1")) == Names{"gone"});
+    clock.advance(seconds(30));
+    CHECK_FALSE(load.admit(on("n1", "b")));
+    clock.advance(seconds(11));
+    CHECK(load.admit(on("n1", "b")));
+  }
+}
+
+TEST_CASE("operations that differ in their attempt only wait each for itself") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 1);
+  CHECK(load.admit(on("n1", "x")));
+  Operation again = on("n1", "a");
+  CHECK_FALSE(load.admit(again));
+  again.attempt = 2;
+  CHECK_FALSE(load.admit(again));
+  CHECK_FALSE(load.admit(again));
+  CHECK(load.give_back("n1").size() == 1);
+  CHECK_FALSE(load.admit(again));
+  again.attempt = 1;
+  CHECK(load.admit(again));
+}
+
+}  // namespace
+}  // namespace lpp::helperpod
