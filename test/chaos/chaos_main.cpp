@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "base/log.h"
 #include "chaos/chaos_run.h"
@@ -34,6 +35,9 @@ int run(const cxxopts::ParseResult& arguments) {
   options.replicas = arguments["replicas"].as<std::size_t>();
   options.round = arguments["round"].as<std::size_t>();
   options.patience = std::chrono::seconds(arguments["patience"].as<int>());
+  for (const auto& name : arguments["without"].as<std::vector<std::string>>()) {
+    options.without.insert(name);
+  }
   options.folder =
       (std::filesystem::temp_directory_path() / ("lpp-chaos-" + std::to_string(options.seed)))
           .string();
@@ -62,9 +66,11 @@ int run(const cxxopts::ParseResult& arguments) {
   print_counts("faults", summary->faults);
   std::printf(
       "seed %llu passed: %zu steps, %zu quiet points, %zu volumes checked, %zu takeovers, "
-      "%zu directories of lost records\n",
+      "%zu directories of lost records, %zu of patterns left in place, %zu volumes saved, "
+      "%zu files written, %zu removed\n",
       static_cast<unsigned long long>(options.seed), summary->steps, summary->quiet_points,
-      summary->volumes, summary->takeovers, summary->excused);
+      summary->volumes, summary->takeovers, summary->excused, summary->stayed, summary->saved,
+      summary->written, summary->removed);
   std::filesystem::remove_all(options.folder);
   return 0;
 }
@@ -88,6 +94,8 @@ int main(int argc, char** argv) {
       "replicas", "of the daemon", cxxopts::value<std::size_t>()->default_value("2"))(
       "round", "steps between two quiet points",
       cxxopts::value<std::size_t>()->default_value("40"))(
+      "without", "steps that are not taken, as a list of their names",
+      cxxopts::value<std::vector<std::string>>()->default_value(""))(
       "patience", "seconds after which a quiet point must be quiet",
       cxxopts::value<int>()->default_value("90"))("h,help", "print this text");
   try {

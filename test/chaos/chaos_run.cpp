@@ -24,6 +24,7 @@ constexpr std::size_t kStepsToShow = 60;
 std::vector<std::string> all_bases(TestBed& bed) {
   std::vector<std::string> bases = bed.base_paths();
   bases.push_back(bases.front() + "-third");
+  bases.push_back(bed.shared_path());
   return bases;
 }
 
@@ -34,15 +35,18 @@ ChaosRun::ChaosRun(TestBed& bed, ClusterFaults& cluster, ChaosOptions options)
       cluster_(cluster),
       options_(std::move(options)),
       schedule_(options_.seed),
-      promises_(bed, model_, bed.nodes(), all_bases(bed)),
+      promises_(bed, model_, ledger_, bed.nodes(), all_bases(bed)),
+      moods_(options_.seed + 1'000'000),
       nodes_(bed.nodes()) {}
 
 ChaosRun::~ChaosRun() {
+  tenants_.reset();
   // A bed that outlives a run that failed: the scripts are everybody's.
   for (const auto& [key, text] : original_data_) static_cast<void>(set_data(key, text));
   for (const Replica& replica : replicas_) {
     if (replica.installation != nullptr) replica.installation->proxy().set_hooks({});
   }
+  if (prepared_ && !over_) clean_up();
 }
 
 Result<void> ChaosRun::prepare() {
@@ -50,6 +54,7 @@ Result<void> ChaosRun::prepare() {
   const std::vector<std::string> args = {"--leader-elect-lease-duration=3s",
                                          "--leader-elect-renew-deadline=2s",
                                          "--leader-elect-retry-period=1s"};
+  prepared_ = true;
   LPP_RETURN_IF_ERROR(bed_.admin().apply(namespace_object(kChaosNamespace)), "prepare");
   for (const ChaosClass& one : chaos_classes())
     LPP_RETURN_IF_ERROR(make_class(one.name), "prepare");
@@ -67,24 +72,26 @@ Result<void> ChaosRun::prepare() {
             bed_, {.daemon = options_.daemon, .folder = folder, .extra_args = args, .env = {}}),
         "prepare");
     replica.faults = std::make_unique<FaultMix>(options_.seed * 1000 + i, i, leaders_);
-    replica.installation->proxy().set_hooks(replica.faults->hooks());
+    replica.installation->proxy().set_hooks(watched(replica.faults->hooks()));
     replicas_.push_back(std::move(replica));
   }
   for (Replica& replica : replicas_) {
     LPP_RETURN_IF_ERROR(start(replica), "prepare");
     LPP_RETURN_IF_ERROR(replica.installation->wait_ready(), "prepare");
   }
+  tenants_.emplace(ledger_, options_.seed + 2'000'000);
   return {};
 }
 
 Result<void> ChaosRun::make_class(const std::string& name) {
   ClassSpec spec{.name = name};
-  if (name == "chaos-retain") spec.reclaim_policy = "Retain";
+  if (chaos_class(name).retain) spec.reclaim_policy = "Retain";
   if (name == "chaos-local") spec.parameters = {{"volumeType", "local"}};
   if (name == "chaos-refused") spec.parameters = {{"volumeType", "none-such"}};
-  if (name == "chaos-named") {
-    spec.parameters = {{"pathPattern", "{{ .PVC.Namespace }}/{{ .PVC.Name }}"}};
+  if (chaos_class(name).pattern) {
+    spec.parameters["pathPattern"] = "{{ .PVC.Namespace }}/{{ .PVC.Name }}";
   }
+  if (chaos_class(name).comes_back) spec.parameters["nodePath"] = bed_.base_paths().front();
   LPP_ASSIGN_OR_RETURN(const auto found, bed_.admin().find(k8s::kStorageClasses, {"", name}),
                        "class");
   if (found) return {};
@@ -107,9 +114,12 @@ Result<ChaosSummary> ChaosRun::run() {
       const double levels[] = {0.02, 0.1, 0.3};
       for (Replica& replica : replicas_) replica.faults->set_level(levels[step.c % 3]);
     }
-    auto good = take(step);
+    auto good =
+        options_.without.contains(std::string(to_string(step.kind))) ? Result<void>() : take(step);
     if (good.ok()) good = check_alive();
-    if (good.ok() && (summary_.steps % options_.round == 0 || over())) good = quiet_point();
+    if (good.ok() && (summary_.steps % options_.round == 0 || over())) {
+      good = quiet_point(Clearing::kSome);
+    }
     if (!good.ok()) return explain(good.error());
   }
   // The end: nothing may be left.
@@ -118,7 +128,7 @@ Result<ChaosSummary> ChaosRun::run() {
       return explain(gone.error());
     }
   }
-  if (auto good = quiet_point(); !good.ok()) return explain(good.error());
+  if (auto good = quiet_point(Clearing::kAll); !good.ok()) return explain(good.error());
   if (auto gone = remove_objects(); !gone.ok()) return explain(gone.error());
   for (Replica& replica : replicas_) {
     if (auto good = replica.installation->stop_daemon(); !good.ok()) return explain(good.error());
@@ -129,6 +139,9 @@ Result<ChaosSummary> ChaosRun::run() {
     for (const auto& [kind, count] : replica.faults->counts()) summary_.faults[kind] += count;
   }
   summary_.takeovers = leaders_.takeovers();
+  summary_.written = ledger_.written();
+  summary_.removed = ledger_.removed();
+  over_ = true;
   return summary_;
 }
 
@@ -166,166 +179,11 @@ Result<void> ChaosRun::check_alive() {
     }
   }
   const auto violations = leaders_.violations();
-  if (violations.empty()) return {};
-  return Error{.message = "two leaders wrote at once: " + violations.front()};
-}
-
-void ChaosRun::end_faults() {
-  for (Replica& replica : replicas_) {
-    replica.faults->set_level(0);
-    FaultProxy& proxy = replica.installation->proxy();
-    proxy.refuse(false);
-    replica.partitioned = false;
-    if (std::exchange(replica.paused, false)) replica.installation->daemon().signal(SIGCONT);
-    proxy.release_hung();
-    proxy.cut_connections();
-    proxy.clear_records();
+  if (!violations.empty()) {
+    return Error{.message = "two leaders wrote at once: " + violations.front()};
   }
-  for (const std::string& node : nodes_) {
-    cluster_.trouble_node(node, {});
-    if (model_.gone_nodes.erase(node) > 0) cluster_.return_node(node);
-  }
-  troubles_.clear();
-}
-
-/// What an administrator and the scheduler would do: everything that can work shall work now.
-Result<void> ChaosRun::repair() {
-  for (const auto& [key, text] : original_data_) {
-    LPP_RETURN_IF_ERROR(set_data(key, text), "repair");
-  }
-  model_.setup_fails = false;
-  model_.teardown_marker.clear();
-  LPP_RETURN_IF_ERROR(make_class("chaos-flip"), "repair");
-  LPP_RETURN_IF_ERROR(write_config(replicas_.front().installation->default_config()), "repair");
-  config_is_bad_ = false;
-  const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
-  LPP_ASSIGN_OR_RETURN(const auto held, bed_.admin().find(k8s::kLeases, lease), "repair");
-  if (held && (*held)["spec"].value("holderIdentity", "") == "somebody-else") {
-    leaders_.tampered(kLeaderUnknown);
-    auto removed = bed_.admin().remove(k8s::kLeases, lease);
-    if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) return removed;
-  }
-  return {};
-}
-
-/// Claims without a node get one, as from the scheduler: the daemon may have sent them back.
-Result<void> ChaosRun::select_nodes() {
-  std::size_t number = 0;
-  for (const auto& [slot, claim] : model_.claims) {
-    LPP_ASSIGN_OR_RETURN(const auto object,
-                         bed_.admin().find(k8s::kPersistentVolumeClaims, claim.key), "node");
-    if (!object) return Error{.message = "claim " + claim.key.name + " is gone"};
-    const json annotations = (*object)["metadata"].value("annotations", json::object());
-    if (annotations.contains("volume.kubernetes.io/selected-node")) continue;
-    const json patch = {
-        {"metadata",
-         {{"annotations", {{"volume.kubernetes.io/selected-node", known_node(number++)}}}}}};
-    LPP_RETURN_IF_ERROR(bed_.admin().merge(k8s::kPersistentVolumeClaims, claim.key, patch),
-                        "repair");
-  }
-  return {};
-}
-
-/// Promise 3: a claim that the failing script keeps from its volume says so, with the script's
-/// words. One that has moved waits for its directory on the node before to go first: if that fails
-/// too, those are the words.
-Result<void> ChaosRun::check_failures_told() {
-  if (!model_.setup_fails) return {};
-  LPP_RETURN_IF_ERROR(write_config(replicas_.front().installation->default_config()), "told");
-  config_is_bad_ = false;
-  for (const auto& [slot, claim] : model_.claims) {
-    if (claim.storage_class != "local-path" && claim.storage_class != "chaos-local") continue;
-    const auto told = wait_until(
-        "an event of claim " + claim.key.name + " says \"" + model_.setup_marker + "\"",
-        [&, key = claim.key]() -> std::string {
-          const auto object = bed_.admin().get(k8s::kPersistentVolumeClaims, key);
-          if (!object.ok()) return object.error().message;
-          const json annotations = (*object)["metadata"].value("annotations", json::object());
-          if (!annotations.contains("volume.kubernetes.io/selected-node")) return "";
-          if ((*object).value("status", json::object()).value("phase", "") == "Bound") return "";
-          std::string all;
-          for (const auto& event : bed_.admin().events_about("PersistentVolumeClaim", key)) {
-            if (event.find(model_.setup_marker) != std::string::npos) return "";
-            if (!model_.teardown_marker.empty() &&
-                event.find(model_.teardown_marker) != std::string::npos &&
-                event.starts_with("Warning ProvisioningCleanupFailed: ")) {
-              return "";
-            }
-            all += "\n  " + event;
-          }
-          return "its events:" + all;
-        },
-        {.limit = options_.patience, .interval = std::chrono::milliseconds(50)});
-    if (!told.ok()) return told;
-  }
-  return {};
-}
-
-Result<void> ChaosRun::clear_retained() {
-  LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "retained");
-  for (const ChaosVolume& volume : volumes) {
-    if (!volume.kept_after_claim() && !model_.retained.contains(volume.pv)) continue;
-    LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}, {},
-                                                     {.limit = options_.patience}),
-                        "retained");
-    std::error_code error;
-    std::filesystem::remove_all(volume.disk, error);
-    if (error) return Error{.message = volume.disk + ": " + error.message()};
-  }
-  model_.retained.clear();
-  return {};
-}
-
-/// What prepare() made, for beds that are used for something else too.
-Result<void> ChaosRun::remove_objects() {
-  for (const ChaosClass& one : chaos_classes()) {
-    if (!one.name.starts_with("chaos-")) continue;
-    LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kStorageClasses, {"", one.name}), "end");
-  }
-  return bed_.admin().remove(kNamespaces, {"", kChaosNamespace});
-}
-
-Result<void> ChaosRun::quiet_point() {
-  const auto began = steady_clock::now();
-  std::string last;  // what came right last
-  end_faults();
-  for (Replica& replica : replicas_) {
-    LPP_RETURN_IF_ERROR(start(replica), "quiet point");
-    LPP_RETURN_IF_ERROR(replica.installation->wait_ready(), "quiet point");
-  }
-  LPP_RETURN_IF_ERROR(check_failures_told(), "quiet point");
-  LPP_RETURN_IF_ERROR(repair(), "quiet point");
-  LPP_RETURN_IF_ERROR(
-      wait_until("every promise is kept",
-                 [&] {
-                   const auto selected = select_nodes();
-                   std::string broken =
-                       selected.ok() ? promises_.broken() : selected.error().message;
-                   if (!broken.empty()) last = broken;
-                   return broken;
-                 },
-                 {.limit = options_.patience, .interval = std::chrono::milliseconds(50)}),
-      "quiet point");
-  LPP_RETURN_IF_ERROR(check_alive(), "quiet point");
-  for (const std::string& directory : promises_.excused()) {
-    std::filesystem::remove_all(directory);
-    ++summary_.excused;
-  }
-  model_.nodes_that_were_gone.clear();
-  model_.lost_records.clear();
-  model_.bases_changed = false;
-  LPP_RETURN_IF_ERROR(clear_retained(), "quiet point");
-  for (auto& [slot, claim] : model_.claims) {
-    LPP_RETURN_IF_ERROR(touch_data(claim), "quiet point");
-    if (!claim.content.empty()) ++summary_.volumes;
-  }
-  ++summary_.quiet_points;
-  if (options_.say) {
-    const auto took = std::chrono::duration<double>(steady_clock::now() - began).count();
-    options_.say(fmt::format("{} steps, {} claims, quiet after {:.1f} s, {} takeovers; last: {}",
-                             summary_.steps, model_.claims.size(), took, leaders_.takeovers(),
-                             last));
-  }
+  const std::string lost = ledger_.lost();
+  if (!lost.empty()) return Error{.message = lost};
   return {};
 }
 

@@ -6,6 +6,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -13,9 +15,11 @@
 #include "chaos/cluster_faults.h"
 #include "chaos/fault_mix.h"
 #include "chaos/leader_record.h"
+#include "chaos/ledger.h"
 #include "chaos/model.h"
 #include "chaos/promises.h"
 #include "chaos/schedule.h"
+#include "chaos/tenants.h"
 #include "harness/installation.h"
 
 namespace lpp::testing {
@@ -29,6 +33,7 @@ struct ChaosOptions {
   std::size_t replicas = 2;
   std::size_t round = 40;  // steps between two quiet points
   std::chrono::seconds patience{60};
+  std::set<std::string> without{};                // names of steps that are not taken
   std::function<void(const std::string&)> say{};  // a line now and then; may be empty
 };
 
@@ -38,6 +43,10 @@ struct ChaosSummary {
   std::size_t volumes = 0;    // seen bound at quiet points
   std::size_t takeovers = 0;  // of the lease
   std::size_t excused = 0;    // directories that nobody could know of any more
+  std::size_t stayed = 0;     // directories of patterns whose creation was taken back
+  std::size_t saved = 0;      // volumes changed to Retain while their removal waited
+  std::size_t written = 0;    // files of tenants
+  std::size_t removed = 0;    // of these, as it should be
   std::map<std::string, std::size_t> faults{};
   std::map<std::string, std::size_t> kinds{};  // steps by kind
 };
@@ -49,6 +58,7 @@ class ChaosRun {
  public:
   /// The bed must outlive the object.
   ChaosRun(TestBed& bed, ClusterFaults& cluster, ChaosOptions options);
+  /// Whatever a run that failed has left goes.
   ~ChaosRun();
 
   /// The error says what was broken, the last steps and where the logs are.
@@ -67,13 +77,40 @@ class ChaosRun {
   /// After the lease was taken away by hand: until the replica that led looks at it again.
   static constexpr std::chrono::milliseconds kLeaderUnknown{6'000};
 
+  /// What becomes of retained volumes and directories at a quiet point.
+  enum class Clearing { kSome, kAll };
+
   Result<void> prepare();
   Result<void> take(const Step& step);
   Result<void> claim_step(const Step& step);
   Result<void> node_step(const Step& step);
+  Result<void> rename_node(const std::string& machine);
+  Result<void> relabel_node(const std::string& machine, const Step& step);
   Result<void> settings_step(const Step& step);
   Result<void> daemon_step(const Step& step);
   Result<void> lease_step(const Step& step);
+  Result<void> volume_step(const Step& step);
+
+  Result<void> come_back(std::size_t slot, const Step& step);
+  Result<void> save_volume(std::size_t slot);
+  Result<void> bind_again(std::size_t slot, const Step& step);
+  Result<void> make_old_volumes(const Step& step);
+  Result<void> make_old_volume(const std::string& name, const std::string& machine,
+                               const std::string& path, bool deletes);
+  Result<void> save_old_volume(const Step& step);
+  Result<void> change_in_time(const std::string& pv);
+  void kill_machine(const std::string& machine);
+  Result<bool> set_policy(const std::string& pv, bool deletes);
+  Result<void> forget_volume(const std::string& pv);
+  Result<std::vector<ChaosVolume>> released();
+  Result<std::size_t> removals_of(const std::set<std::string>& pvs);
+  bool is_claimed(const std::string& name) const;
+  void may_be_taken_back(const ChaosClaim& claim);
+  void all_may_be_taken_back();
+  Result<std::optional<LedgerVolume>> volume_in(const std::string& body) const;
+  ProxyHooks watched(ProxyHooks hooks);
+  std::string script_with(const std::string& key, const std::string& line, bool at_end);
+  Result<void> fail_setup(const Step& step);
 
   Result<void> create_claim(std::size_t slot, const std::string& name, const Step& step);
   Result<void> delete_claim(std::size_t slot);
@@ -86,15 +123,21 @@ class ChaosRun {
   Result<void> check_alive();
   bool all_were_ready();
 
-  Result<void> quiet_point();
+  Result<void> quiet_point(Clearing clearing);
   void end_faults();
   Result<void> repair();
   Result<void> select_nodes();
   Result<void> check_failures_told();
-  Result<void> clear_retained();
+  Result<void> wait_for_saved();
+  Result<void> free_names();
+  Result<void> clear_retained(Clearing clearing);
+  Result<void> clear_leftovers(Clearing clearing);
+  void remove_by_hand(const std::string& directory);
   Result<void> remove_objects();
+  void clean_up();
   Error explain(const Error& error) const;
   std::string known_node(std::size_t number) const;
+  std::string known_name(const std::string& machine) const;
 
   TestBed& bed_;
   ClusterFaults& cluster_;
@@ -102,7 +145,9 @@ class ChaosRun {
   Schedule schedule_;
   LeaderRecord leaders_;
   ChaosModel model_;
+  Ledger ledger_;
   Promises promises_;
+  Random moods_;  // of the administrator at quiet points
   std::vector<Replica> replicas_;
   std::map<std::string, std::string> original_data_;  // of the ConfigMap
   std::vector<std::string> nodes_;
@@ -111,6 +156,9 @@ class ChaosRun {
   std::size_t generation_ = 0;
   std::deque<std::string> last_steps_;
   ChaosSummary summary_;
+  bool prepared_ = false;
+  bool over_ = false;
+  std::optional<Tenants> tenants_;  // last: ends before the rest is destroyed
 };
 
 }  // namespace lpp::testing

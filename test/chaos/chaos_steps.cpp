@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "chaos/chaos_run.h"
+#include "chaos/tolerate.h"
 #include "harness/file_text.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
@@ -24,21 +25,6 @@ using std::chrono::milliseconds;
 constexpr const char* kSelectedNode = "volume.kubernetes.io/selected-node";
 constexpr const char* kOperation = "local.path.provisioner/operation";
 
-/// What is not there, was changed meanwhile or is there already is no trouble for a step.
-Result<void> tolerate(const Error& error) {
-  if (error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict) ||
-      error.is(ErrorCode::kAlreadyExists)) {
-    return {};
-  }
-  return error;
-}
-
-template <typename T>
-Result<void> tolerate(const Result<T>& result) {
-  if (result.ok()) return {};
-  return tolerate(result.error());
-}
-
 }  // namespace
 
 Result<void> ChaosRun::take(const Step& step) {
@@ -52,8 +38,18 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kDeleteVolume:
     case StepKind::kVerifyData:
       return claim_step(step);
+    case StepKind::kComeBack:
+    case StepKind::kChangePolicy:
+    case StepKind::kSaveVolume:
+    case StepKind::kForgetVolume:
+    case StepKind::kBindAgain:
+    case StepKind::kPatchLoop:
+    case StepKind::kOldVolumes:
+      return volume_step(step);
     case StepKind::kRemoveNode:
     case StepKind::kReturnNode:
+    case StepKind::kRenameNode:
+    case StepKind::kRelabelNode:
     case StepKind::kKillNode:
     case StepKind::kSlowNode:
     case StepKind::kFailPulls:
@@ -63,6 +59,7 @@ Result<void> ChaosRun::take(const Step& step) {
       return node_step(step);
     case StepKind::kGoodConfig:
     case StepKind::kBadConfig:
+    case StepKind::kShareClass:
     case StepKind::kDropClass:
     case StepKind::kMakeClass:
     case StepKind::kGoodTemplate:
@@ -84,17 +81,30 @@ Result<void> ChaosRun::take(const Step& step) {
 }
 
 std::string ChaosRun::known_node(std::size_t number) const {
-  return nodes_[number % nodes_.size()];
+  return known_name(nodes_[number % nodes_.size()]);
+}
+
+std::string ChaosRun::known_name(const std::string& machine) const {
+  return model_.renamed.contains(machine) ? machine + std::string(kRenamed) : machine;
 }
 
 Result<void> ChaosRun::create_claim(std::size_t slot, const std::string& name, const Step& step) {
   const auto& classes = chaos_classes();
-  ChaosClaim claim{.key = {kChaosNamespace, name},
-                   .storage_class = classes[step.b % classes.size()].name};
+  const ChaosClass& storage_class = classes[step.b % classes.size()];
+  ChaosClaim claim{.key = {kChaosNamespace, name}, .storage_class = storage_class.name};
+  std::size_t node = step.c;
+  if (storage_class.comes_back) {
+    // The same directory each time, on the same node unless it is to be another for once.
+    claim.key.name = "k" + std::to_string(slot);
+    if (step.c % 8 != 7) node = slot;
+  } else if (name.empty()) {
+    claim.key.name = "c" + std::to_string(model_.next_name++);
+  }
+  if (is_claimed(claim.key.name)) return {};  // its directory was given to another one
   LPP_ASSIGN_OR_RETURN(const auto created,
                        bed_.admin().create(claim_object({.key = claim.key,
                                                          .storage_class = claim.storage_class,
-                                                         .selected_node = known_node(step.c)})),
+                                                         .selected_node = known_node(node)})),
                        "create claim");
   claim.uid = created["metadata"]["uid"];
   model_.claims[slot] = claim;
@@ -104,9 +114,8 @@ Result<void> ChaosRun::create_claim(std::size_t slot, const std::string& name, c
 Result<void> ChaosRun::delete_claim(std::size_t slot) {
   const ChaosClaim claim = model_.claims.at(slot);
   model_.claims.erase(slot);
-  if (chaos_class(claim.storage_class).retain) {
-    model_.retained[claim.pv()] = {.pv = claim.pv(), .content = claim.content};
-  }
+  may_be_taken_back(claim);
+  ledger_.claim_goes(claim.uid);
   return bed_.admin().remove(k8s::kPersistentVolumeClaims, claim.key);
 }
 
@@ -121,8 +130,12 @@ Result<void> ChaosRun::touch_data(ChaosClaim& claim) {
     if (volume.pv != claim.pv()) continue;
     const std::string file = Promises::data_file(volume);
     if (claim.content.empty()) {
-      claim.content = claim.pv() + " of seed " + std::to_string(options_.seed) + "\n";
-      std::ofstream(file, std::ios::binary) << claim.content;
+      const std::string content = claim.pv() + " of seed " + std::to_string(options_.seed) + "\n";
+      if (!ledger_.write(volume.disk, Promises::kDataFile, content)) {
+        return Error{.message = "nothing can be written into " + volume.disk + " of bound claim " +
+                                claim.key.name};
+      }
+      claim.content = content;
     }
     if (text_of(file) == claim.content) return {};
     return Error{.message = "the data in " + file + " is not what was written"};
@@ -135,7 +148,7 @@ Result<void> ChaosRun::claim_step(const Step& step) {
   const auto found = model_.claims.find(slot);
   if (step.kind == StepKind::kCreateClaim) {
     if (found != model_.claims.end()) return {};
-    return create_claim(slot, "c" + std::to_string(model_.next_name++), step);
+    return create_claim(slot, "", step);
   }
   if (found == model_.claims.end()) return {};
   ChaosClaim& claim = found->second;
@@ -157,13 +170,15 @@ Result<void> ChaosRun::claim_step(const Step& step) {
     case StepKind::kMoveClaim: {
       json node;
       if (step.b % 4 != 0) node = known_node(step.c);
+      may_be_taken_back(claim);
       return tolerate(
           bed_.admin().merge(k8s::kPersistentVolumeClaims, claim.key,
                              {{"metadata", {{"annotations", {{kSelectedNode, node}}}}}}));
     }
     case StepKind::kDeleteVolume:
       // An administrator who removes a retained volume removes its directory himself.
-      if (chaos_class(claim.storage_class).retain || claim.content.empty()) return {};
+      if (!ledger_.deletes(claim.pv()) || claim.content.empty()) return {};
+      ledger_.object_deleted(claim.pv());
       return tolerate(bed_.admin().remove(k8s::kPersistentVolumes, {"", claim.pv()}));
     default:
       return touch_data(claim);
@@ -171,17 +186,27 @@ Result<void> ChaosRun::claim_step(const Step& step) {
 }
 
 Result<void> ChaosRun::node_step(const Step& step) {
-  const std::string node = known_node(step.a);
+  const std::string node = nodes_[step.a % nodes_.size()];  // the machine
   ClusterFaults::NodeTrouble& trouble = troubles_[node];
   switch (step.kind) {
     case StepKind::kRemoveNode:
       if (!cluster_.can_remove_nodes() || !model_.gone_nodes.insert(node).second) return {};
       model_.nodes_that_were_gone.insert(node);
-      cluster_.remove_node(node);
+      all_may_be_taken_back();
+      ledger_.machine_revived(node);
+      cluster_.remove_node(known_name(node));
       return {};
     case StepKind::kReturnNode:
-      if (model_.gone_nodes.erase(node) > 0) cluster_.return_node(node);
+      if (model_.gone_nodes.erase(node) > 0) {
+        ledger_.machine_revived(node);
+        cluster_.return_node(known_name(node));
+        trouble = {};
+      }
       return {};
+    case StepKind::kRenameNode:
+      return rename_node(node);
+    case StepKind::kRelabelNode:
+      return relabel_node(node, step);
     case StepKind::kKillNode:
       trouble.dead = true;
       break;
@@ -192,6 +217,7 @@ Result<void> ChaosRun::node_step(const Step& step) {
       trouble.fail_pulls = true;
       break;
     case StepKind::kHealNode:
+      ledger_.machine_revived(node);
       trouble = {};
       break;
     default: {
@@ -210,14 +236,41 @@ Result<void> ChaosRun::node_step(const Step& step) {
           json::parse(pod["metadata"].value("annotations", json::object()).value(kOperation, "{}"),
                       nullptr, false);
       if (operation.is_object()) {
-        model_.lost_records.insert(operation.value("node", "") + ":" + operation.value("path", ""));
+        model_.lost_records.insert(
+            promises_.disk_of(operation.value("node", ""), operation.value("path", "")));
       }
       const std::optional<int> grace = step.c % 2 == 0 ? std::optional<int>(0) : std::nullopt;
       return tolerate(bed_.admin().remove(k8s::kPods, {kDaemonNamespace, name}, grace));
     }
   }
-  cluster_.trouble_node(node, trouble);
+  cluster_.trouble_node(known_name(node), trouble);
+  if (trouble.dead && !model_.gone_nodes.contains(node)) ledger_.machine_died(node);
   return {};
+}
+
+Result<void> ChaosRun::rename_node(const std::string& machine) {
+  if (!cluster_.can_rename_nodes() || model_.gone_nodes.contains(machine)) return {};
+  const std::string from = known_name(machine);
+  if (model_.renamed.erase(machine) == 0) model_.renamed.insert(machine);
+  // What was recorded for the old name is out of reach.
+  model_.nodes_that_were_gone.insert(machine);
+  model_.ever_renamed.insert(machine);
+  all_may_be_taken_back();
+  ledger_.machine_revived(machine);
+  troubles_.erase(machine);
+  cluster_.rename_node(from, known_name(machine), machine);
+  return {};
+}
+
+Result<void> ChaosRun::relabel_node(const std::string& machine, const Step& step) {
+  json labels = {{"chaos", std::to_string(step.b)}};
+  if (step.b % 3 == 0) {
+    labels = {{"kubernetes.io/hostname", machine + "-x"}};
+    model_.ever_relabelled.insert(machine);
+  }
+  if (step.b % 3 == 1) labels = {{"kubernetes.io/hostname", machine}};
+  return tolerate(bed_.admin().merge(k8s::kNodes, {"", known_name(machine)},
+                                     {{"metadata", {{"labels", labels}}}}));
 }
 
 Result<void> ChaosRun::write_config(const json& config) {
@@ -235,11 +288,24 @@ Result<void> ChaosRun::set_data(const std::string& key, const std::string& text)
                                      {{"data", {{key, text}}}}));
 }
 
+/// The script with one more line.
+std::string ChaosRun::script_with(const std::string& key, const std::string& line, bool at_end) {
+  std::string text = original_data_[key];
+  if (at_end) return text + "\n" + line + "\n";
+  return text.insert(text.find('\n') + 1, line + "\n");
+}
+
+Result<void> ChaosRun::fail_setup(const Step& step) {
+  model_.setup_fails = true;
+  model_.setup_marker = fmt::format("bees-{}-{}", step.a, summary_.steps);
+  // At the end: the directory is there already.
+  return set_data("setup", script_with("setup", "echo " + model_.setup_marker + " >&2; exit 7",
+                                       step.b % 2 == 0));
+}
+
 Result<void> ChaosRun::settings_step(const Step& step) {
   const auto with = [&](const std::string& key, const std::string& line, bool at_end) {
-    std::string text = original_data_[key];
-    if (at_end) return text + "\n" + line + "\n";
-    return text.insert(text.find('\n') + 1, line + "\n");
+    return script_with(key, line, at_end);
   };
   const auto map_of = [](const std::string& node, const json& paths) {
     return json{{"node", node}, {"paths", paths}};
@@ -255,6 +321,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
       if (step.a % 3 == 1) map.push_back(map_of(known_node(step.b), json::array()));
       config_is_bad_ = false;
       model_.bases_changed = true;
+      all_may_be_taken_back();
       return write_config({{"nodePathMap", map}});
     }
     case StepKind::kBadConfig: {
@@ -265,6 +332,15 @@ Result<void> ChaosRun::settings_step(const Step& step) {
                           {{"nodePathMap", json::array({map_of(everywhere, {"/"})})}}};
       config_is_bad_ = true;
       return write_config(bad[step.a % std::size(bad)]);
+    }
+    case StepKind::kShareClass: {
+      config_is_bad_ = false;
+      json config = replicas_.front().installation->default_config();
+      if (step.a % 2 == 0) {
+        config["storageClassConfigs"] = {
+            {"chaos-shared", {{"sharedFileSystemPath", bed_.shared_path()}}}};
+      }
+      return write_config(config);
     }
     case StepKind::kDropClass:
       return tolerate(bed_.admin().remove(k8s::kStorageClasses, {"", "chaos-flip"}));
@@ -281,11 +357,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
       if (!all_were_ready()) return {};
       return set_data("helperPod.yaml", step.a % 2 == 0 ? "kind: [Pod" : "kind: Pod\nspec: 5\n");
     case StepKind::kFailSetup:
-      model_.setup_fails = true;
-      model_.setup_marker = fmt::format("bees-{}-{}", step.a, summary_.steps);
-      // At the end: the directory is there already.
-      return set_data(
-          "setup", with("setup", "echo " + model_.setup_marker + " >&2; exit 7", step.b % 2 == 0));
+      return fail_setup(step);
     case StepKind::kFailTeardown:
       model_.teardown_marker = fmt::format("wasps-{}-{}", step.a, summary_.steps);
       return set_data(

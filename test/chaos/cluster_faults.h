@@ -22,6 +22,11 @@ class ClusterFaults {
   virtual void cut_connections() {}
   virtual void forget_history() {}
   virtual bool can_remove_nodes() const { return false; }
+  /// The machine's Node object `from` goes, and it comes as `to` with its old label
+  /// kubernetes.io/hostname, which is `machine`.
+  virtual void rename_node(const std::string& /*from*/, const std::string& /*to*/,
+                           const std::string& /*machine*/) {}
+  virtual bool can_rename_nodes() const { return false; }
 };
 
 }  // namespace lpp::testing

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "chaos/cluster_faults.h"
+#include "chaos/model.h"
 #include "devcluster/cluster.h"
 
 namespace lpp::testing {
@@ -15,8 +16,16 @@ class EmbeddedFaults final : public ClusterFaults {
   void remove_node(const std::string& node) override { cluster_.nodes().remove_node(node); }
   void return_node(const std::string& node) override {
     // There already: then nothing is wrong.
-    static_cast<void>(cluster_.nodes().add_node(node));
+    static_cast<void>(cluster_.nodes().add_node(
+        node, {{"kubernetes.io/hostname", machine_of(node)}}, machine_of(node)));
   }
+  void rename_node(const std::string& from, const std::string& to,
+                   const std::string& machine) override {
+    cluster_.nodes().remove_node(from);
+    static_cast<void>(
+        cluster_.nodes().add_node(to, {{"kubernetes.io/hostname", machine}}, machine));
+  }
+  bool can_rename_nodes() const override { return true; }
   void trouble_node(const std::string& node, const NodeTrouble& trouble) override {
     const auto slow = std::chrono::milliseconds(trouble.slow ? 400 : 0);
     cluster_.nodes().set_faults(node, {.dead = trouble.dead,

@@ -25,23 +25,26 @@ std::string text_at(const json& object, const char* pointer) {
                                                              : std::string();
 }
 
-ChaosVolume volume_of(const json& object, TestBed& bed) {
+}  // namespace
+
+ChaosVolume Promises::volume_of(const json& object) const {
   ChaosVolume volume{
       .pv = text_at(object, "/metadata/name"),
       .node = text_at(object, "/metadata/annotations/local.path.provisioner~1selected-node"),
       .path = text_at(object, "/spec/hostPath/path") + text_at(object, "/spec/local/path"),
       .claim_uid = text_at(object, "/spec/claimRef/uid"),
+      .claim_name = text_at(object, "/spec/claimRef/name"),
       .phase = text_at(object, "/status/phase"),
       .deleting = object["metadata"].contains("deletionTimestamp"),
       .deletes = text_at(object, "/spec/persistentVolumeReclaimPolicy") == "Delete"};
-  volume.disk = bed.on_disk(volume.node, volume.path);
+  volume.machine = is_at_or_below(volume.path, bed_.shared_path()) ? "" : machine_of(volume.node);
+  volume.disk = disk_of(volume.node, volume.path);
+  volume.has_affinity = object.contains(json::json_pointer("/spec/nodeAffinity/required"));
   for (const json& finalizer : object["metadata"].value("finalizers", json::array())) {
     volume.has_finalizer = volume.has_finalizer || finalizer == kOurFinalizer;
   }
   return volume;
 }
-
-}  // namespace
 
 Result<std::vector<ChaosVolume>> Promises::volumes() {
   LPP_ASSIGN_OR_RETURN(const auto objects, bed_.admin().list(k8s::kPersistentVolumes), "volumes");
@@ -49,7 +52,7 @@ Result<std::vector<ChaosVolume>> Promises::volumes() {
   for (const json& object : objects) {
     const json annotations = object["metadata"].value("annotations", json::object());
     if (annotations.value("pv.kubernetes.io/provisioned-by", "") != kProvisioner) continue;
-    found.push_back(volume_of(object, bed_));
+    found.push_back(volume_of(object));
   }
   return found;
 }
@@ -104,7 +107,8 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
   if (volume.pv != claim.pv()) return "its volume is called " + volume.pv;
   if (text_at(*object, "/spec/volumeName") != volume.pv) return "it is bound to another volume";
   if (volume.claim_uid != claim.uid) return "its volume is of claim " + volume.claim_uid;
-  if (volume.deletes != volume.has_finalizer) {
+  // On an object that is being deleted nobody can put one any more.
+  if (volume.deletes != volume.has_finalizer && !(volume.deletes && volume.deleting)) {
     return volume.pv + (volume.deletes ? " lacks our finalizer" : " has our finalizer");
   }
   std::error_code ignored;
@@ -121,26 +125,33 @@ std::string Promises::broken_volumes(const std::vector<ChaosVolume>& volumes) {
   for (const ChaosVolume& volume : volumes) {
     const bool wanted = std::any_of(model_.claims.begin(), model_.claims.end(),
                                     [&](const auto& one) { return one.second.pv() == volume.pv; });
-    const auto retained = model_.retained.find(volume.pv);
-    if (!wanted && !volume.kept_after_claim() && retained == model_.retained.end()) {
+    const bool available = !volume.deletes && volume.phase == "Available";
+    if (!wanted && !volume.kept_after_claim() && !available) {
       return "volume " + volume.pv + " should be gone; it is " + volume.phase +
              (volume.deleting ? ", being deleted" : "") + ", on " + volume.node;
     }
-    if (retained != model_.retained.end()) {
-      if (volume.has_finalizer) return "retained volume " + volume.pv + " has our finalizer";
-      std::error_code ignored;
-      if (!fs::is_directory(volume.disk, ignored)) {
-        return "retained volume " + volume.pv + " has no directory " + volume.disk;
-      }
-      if (!retained->second.content.empty() &&
-          text_of(data_file(volume)) != retained->second.content) {
-        return "the data of retained volume " + volume.pv + " is not what was written";
-      }
+    if (volume.has_affinity == volume.machine.empty()) {
+      return volume.pv + (volume.has_affinity ? " has" : " lacks") + " a node affinity and is at " +
+             volume.disk;
+    }
+    if (!wanted && volume.has_finalizer) {
+      return "retained volume " + volume.pv + " has our finalizer";
     }
     for (const ChaosVolume& other : volumes) {
-      if (&other != &volume && overlaps(other.disk, volume.disk)) {
+      const bool old = other.pv.starts_with(kOldPrefix) || volume.pv.starts_with(kOldPrefix);
+      if (&other != &volume && !old && overlaps(other.disk, volume.disk)) {
         return volume.pv + " and " + other.pv + " overlap: " + volume.disk + ", " + other.disk;
       }
+    }
+  }
+  for (const LedgerVolume& kept : ledger_.kept()) {
+    const bool there = std::any_of(volumes.begin(), volumes.end(), [&](const ChaosVolume& volume) {
+      return volume.pv == kept.pv && !volume.deletes;
+    });
+    if (!there) return "retained volume " + kept.pv + " is gone";
+    std::error_code ignored;
+    if (!fs::is_directory(kept.directory, ignored)) {
+      return "retained volume " + kept.pv + " has no directory " + kept.directory;
     }
   }
   return "";
@@ -148,8 +159,14 @@ std::string Promises::broken_volumes(const std::vector<ChaosVolume>& volumes) {
 
 std::string Promises::stray_directories(const std::vector<ChaosVolume>& volumes) {
   excused_.clear();
+  stayed_.clear();
+  may_stay_ = ledger_.may_stay();
   for (const std::string& node : nodes_) {
     for (const std::string& base : bases_) {
+      // Of a file system that all nodes have, one is enough; one that was gone excuses more.
+      const auto& gone = model_.nodes_that_were_gone;
+      const std::string& first = gone.empty() ? nodes_.front() : *gone.begin();
+      if (base == bed_.shared_path() && node != first) continue;
       std::string stray = look_into(node, base, volumes);
       if (!stray.empty()) return stray;
     }
@@ -165,21 +182,33 @@ std::string Promises::look_into(const std::string& node, const std::string& path
   for (const auto& entry : entries) {
     const std::string disk = entry.path().string();
     const auto is_it = [&](const ChaosVolume& volume) { return volume.disk == disk; };
-    const auto is_in_it = [&](const ChaosVolume& volume) {
-      return strictly_below(volume.disk, disk);
-    };
     if (std::any_of(volumes.begin(), volumes.end(), is_it)) continue;
+    if (may_stay_.contains(disk)) continue;
     const std::string inner = path + "/" + entry.path().filename().string();
-    if (std::any_of(volumes.begin(), volumes.end(), is_in_it)) {
+    std::error_code ignored;
+    // The folder that a path pattern makes around directories.
+    if (entry.path().filename() == kChaosNamespace && !fs::is_empty(entry.path(), ignored)) {
       std::string stray = look_into(node, inner, volumes);
       if (!stray.empty()) return stray;
       continue;
     }
-    if (!is_excused(node, inner) && !is_left_parent(disk))
+    if (was_taken_back(disk)) {
+      stayed_.push_back(disk);
+    } else if (is_excused(node, disk) || is_left_parent(disk)) {
+      excused_.push_back(disk);
+    } else {
       return "no volume has the directory " + disk;
-    excused_.push_back(disk);
+    }
   }
   return "";
+}
+
+/// Its name says nothing of a volume, so it is not certain who made it.
+bool Promises::was_taken_back(const std::string& disk) const {
+  const fs::path path(disk);
+  if (path.filename() == kChaosNamespace) return !model_.taken_back.empty();
+  return path.parent_path().filename() == kChaosNamespace &&
+         model_.taken_back.contains(path.filename().string());
 }
 
 /// An empty folder of a path pattern, when volumes were removed whose base folder was not
@@ -191,13 +220,11 @@ bool Promises::is_left_parent(const std::string& disk) const {
          fs::is_empty(disk, error) && !error;
 }
 
-bool Promises::is_excused(const std::string& node, const std::string& path) const {
+bool Promises::is_excused(const std::string& node, const std::string& disk) const {
   if (model_.nodes_that_were_gone.contains(node)) return true;
+  if (model_.ever_relabelled.contains(node) && model_.ever_renamed.contains(node)) return true;
   return std::any_of(model_.lost_records.begin(), model_.lost_records.end(),
-                     [&](const std::string& lost) {
-                       const std::string mine = node + ":" + path;
-                       return overlaps(lost, mine);
-                     });
+                     [&](const std::string& lost) { return overlaps(lost, disk); });
 }
 
 }  // namespace lpp::testing

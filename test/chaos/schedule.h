@@ -17,15 +17,25 @@ enum class StepKind {
   kEditClaim,
   kMoveClaim,  // another selected node, or none
   kDeleteVolume,
+  kComeBack,      // the same name again after its retained volume was forgotten
+  kChangePolicy,  // of a volume, between Delete and Retain
+  kSaveVolume,    // changed to Retain while its removal waits for a dead node
+  kForgetVolume,  // a retained one's object is deleted, its directory stays
+  kBindAgain,     // a retained volume gets a new claim
+  kPatchLoop,     // a claim is changed many times without a pause
+  kOldVolumes,    // two with one directory, as old versions made them
   kVerifyData,
   kRemoveNode,
   kReturnNode,
+  kRenameNode,  // made again under another name, with the label of its hostname
+  kRelabelNode,
   kKillNode,  // it starts and ends nothing any more
   kSlowNode,
   kFailPulls,
   kHealNode,
   kGoodConfig,
   kBadConfig,
+  kShareClass,  // its volumes are on a shared filesystem from now on, or on the nodes again
   kDropClass,
   kMakeClass,
   kGoodTemplate,

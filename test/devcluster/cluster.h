@@ -26,6 +26,7 @@ struct ClusterOptions {
   int port = 0;  // of the API server; 0: any free one
   /// Image repositories that stand for busybox besides its own.
   std::set<std::string> known_images{};
+  std::string shared_path{};  // where every node has mounted one and the same folder; "" = nowhere
   Duration restart_back_off = std::chrono::seconds(10);
   bool run_controllers = true;  // from the beginning
   ApiServer::Options server{};  // `port` above wins

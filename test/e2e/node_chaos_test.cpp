@@ -27,7 +27,7 @@ TEST_CASE("real node: two daemons keep every promise through a random schedule o
   ChaosOptions options{
       .daemon = required_setting("LPP_E2E_DAEMON"),
       .folder = required_setting("LPP_E2E_LOGS") + "/chaos",
-      .seed = number_setting("LPP_CHAOS_SEED", 149),
+      .seed = number_setting("LPP_CHAOS_SEED", 616),
       .seconds = std::chrono::seconds(number_setting("LPP_CHAOS_SECONDS", 0)),
       .round = 30,
       // The controllers wait for up to a minute before they look for an API server that was killed

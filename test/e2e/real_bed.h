@@ -31,6 +31,7 @@ class RealBed final : public TestBed {
   std::vector<std::string> base_paths() const override {
     return {volumes_ + "/first", volumes_ + "/second"};
   }
+  std::string shared_path() const override { return volumes_ + "/shared"; }
   Patience patience() const override {
     return {.limit = std::chrono::seconds(90), .interval = std::chrono::milliseconds(50)};
   }

@@ -27,6 +27,8 @@ class TestBed {
   virtual std::string on_disk(const std::string& node, const std::string& path) const = 0;
   /// Folders to configure as bases of volumes; no other test bed uses them at the same time.
   virtual std::vector<std::string> base_paths() const = 0;
+  /// A folder that is the same on every node.
+  virtual std::string shared_path() const = 0;
   /// For one step of a story (a pod runs, a claim is bound …); generous.
   virtual Patience patience() const = 0;
 };

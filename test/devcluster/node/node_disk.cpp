@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/paths.h"
 #include "base/strings.h"
 
 namespace lpp::devcluster {
@@ -84,15 +85,23 @@ std::string type_error(std::string_view path, std::string_view type) {
 
 }  // namespace
 
-NodeDisk::NodeDisk(std::string root)
-    : root_(std::filesystem::weakly_canonical(std::move(root)).string()) {}
+NodeDisk::NodeDisk(std::string root, Shared shared)
+    : root_(std::filesystem::weakly_canonical(std::move(root)).string()),
+      shared_(std::move(shared)) {}
+
+std::optional<std::string> NodeDisk::on_shared(std::string_view path) const {
+  if (shared_.path.empty() || !is_at_or_below(path, shared_.path)) return std::nullopt;
+  return "/" + std::string(path.substr(shared_.path.size()));
+}
 
 Result<std::string> NodeDisk::resolve(std::string_view path) const {
+  if (const auto way = on_shared(path)) return NodeDisk(shared_.folder).resolve(*way);
   LPP_ASSIGN_OR_RETURN(const Fd fd, open_inside(root_, std::string(path)), "node disk");
   return name_of(fd);
 }
 
 Result<std::string> NodeDisk::make_folders(std::string_view path) const {
+  if (const auto way = on_shared(path)) return NodeDisk(shared_.folder).make_folders(*way);
   std::string reached = "/";
   for (const std::string_view part : split(path, '/')) {
     if (part.empty() || part == ".") continue;

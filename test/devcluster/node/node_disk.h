@@ -2,8 +2,10 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -14,8 +16,15 @@ namespace lpp::devcluster {
 /// Stateless; thread-safe.
 class NodeDisk {
  public:
+  /// A file system that several nodes have mounted: `folder` of this machine, which must exist, is
+  /// at `path` of each.
+  struct Shared {
+    std::string path{};  // "" = none
+    std::string folder{};
+  };
   /// `root` must exist.
-  explicit NodeDisk(std::string root);
+  explicit NodeDisk(std::string root) : NodeDisk(std::move(root), Shared{}) {}
+  NodeDisk(std::string root, Shared shared);
 
   const std::string& root() const { return root_; }
 
@@ -29,7 +38,11 @@ class NodeDisk {
   Result<std::string> host_path(std::string_view path, std::string_view type) const;
 
  private:
+  /// The way from the shared file system's root; nullopt for what is not on it.
+  std::optional<std::string> on_shared(std::string_view path) const;
+
   std::string root_;
+  Shared shared_;
 };
 
 }  // namespace lpp::devcluster

@@ -108,17 +108,19 @@ Result<void> Nodes::prepare() {
 }
 
 Result<void> Nodes::add_node(const std::string& name,
-                             const std::map<std::string, std::string>& labels) {
-  const std::string disk = options_.folder + "/nodes/" + name;
+                             const std::map<std::string, std::string>& labels,
+                             const std::string& machine) {
+  const std::string disk = options_.folder + "/nodes/" + (machine.empty() ? name : machine);
   const std::string state = options_.folder + "/state/" + name;
   std::error_code error;
-  for (const std::string& folder : {disk, state}) {
+  for (const std::string& folder : {disk, state, shared_folder()}) {
     fs::create_directories(folder, error);
     if (error) return invalid("create " + folder + ": " + error.message());
   }
   auto node = std::make_unique<Node>();
   node->name = name;
-  node->disk = std::make_unique<NodeDisk>(disk);
+  node->disk = std::make_unique<NodeDisk>(
+      disk, NodeDisk::Shared{.path = options_.shared_path, .folder = shared_folder()});
   node->events = std::make_unique<EventEmitter>(registry_, clock_, "kubelet", name);
   node->services =
       std::make_unique<NodeServices>(NodeServices{.registry = registry_,

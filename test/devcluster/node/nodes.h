@@ -27,6 +27,7 @@ struct NodesOptions {
   std::string folder{};   // the disks of the nodes, state of pods and the image live below it
   std::string busybox{};  // "": the one on PATH
   std::set<std::string> known_images{};  // repositories that also stand for busybox
+  std::string shared_path{};  // where every node has mounted one and the same folder; "" = nowhere
   Duration restart_back_off = std::chrono::seconds(10);
   std::size_t threads = 2;
 };
@@ -45,9 +46,11 @@ class Nodes {
   Nodes(const Nodes&) = delete;
   Nodes& operator=(const Nodes&) = delete;
 
-  /// Registers a Ready node. `labels` come on top of the usual ones and win over them.
+  /// Registers a Ready node. `labels` come on top of the usual ones and win over them. Its disk is
+  /// that of `machine`, an earlier node's, if given.
   Result<void> add_node(const std::string& name,
-                        const std::map<std::string, std::string>& labels = {});
+                        const std::map<std::string, std::string>& labels = {},
+                        const std::string& machine = {});
   /// Kills the node's pods and deletes its Node object; its disk stays. The pods' objects are for
   /// the pod garbage collector.
   void remove_node(const std::string& name);
@@ -58,6 +61,8 @@ class Nodes {
 
   /// The folder that is "/" for hostPath volumes of the node; "" for an unknown node.
   std::string disk_root(const std::string& node) const;
+  /// The folder that is at the shared path of every node.
+  std::string shared_folder() const { return options_.folder + "/shared"; }
 
   void set_faults(const std::string& node, const NodeFaults& faults);
   /// Sets the node's Ready condition.

@@ -2,8 +2,10 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "base/paths.h"
 #include "devcluster/cluster.h"
 #include "harness/test_bed.h"
 
@@ -33,11 +35,15 @@ class EmbeddedBed final : public TestBed {
   std::string daemon_token() const override { return daemon_token_; }
   std::vector<std::string> nodes() const override { return cluster_->nodes().names(); }
   std::string on_disk(const std::string& node, const std::string& path) const override {
+    if (is_at_or_below(path, kShared)) {
+      return cluster_->nodes().shared_folder() + path.substr(std::string_view(kShared).size());
+    }
     return cluster_->disk_root(node) + path;
   }
   std::vector<std::string> base_paths() const override {
     return {"/opt/local-path-provisioner", "/mnt/second/disk"};
   }
+  std::string shared_path() const override { return kShared; }
   Patience patience() const override {
     return {.limit = std::chrono::seconds(60), .interval = std::chrono::milliseconds(10)};
   }
@@ -45,6 +51,8 @@ class EmbeddedBed final : public TestBed {
   devcluster::Cluster& cluster() { return *cluster_; }
 
  private:
+  static constexpr const char* kShared = "/mnt/shared";
+
   EmbeddedBed() = default;
 
   std::unique_ptr<devcluster::Cluster> cluster_;
