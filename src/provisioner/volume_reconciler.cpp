@@ -31,11 +31,14 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
           .resource_version = volume.meta.resource_version};
 }
 
-/// Of two volumes that are to be removed, whether the second's removal takes the first's directory
-/// along: it lies around it, or in the same place and has the later name.
-bool takes_along(const k8s::PersistentVolume& inner, const k8s::PersistentVolume& outer) {
-  if (inner.path == outer.path) return outer.meta.name > inner.meta.name;
-  return strictly_below(inner.path, outer.path);
+/// Of a volume that is to be removed and another one of ours on its node, whether the other one's
+/// removal takes the directory along: it is to be removed too, and lies around this one, or is in
+/// the same place and has the later name.
+bool takes_along(const k8s::PersistentVolume& other, bool goes_too,
+                 const k8s::PersistentVolume& volume) {
+  if (!goes_too) return false;
+  if (volume.path == other.path) return other.meta.name > volume.meta.name;
+  return strictly_below(volume.path, other.path);
 }
 
 }  // namespace
@@ -91,9 +94,10 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   if (scene.overlapping != nullptr) {
     const VolumeNode there = removal_node_of(*scene.overlapping, world_.nodes, *scene.config);
     scene.overlapping_takes_it_along =
-        is_ours(*scene.overlapping, world_.provisioner_name) &&
-        wants_delete(*scene.overlapping, world_.claims) && there.kind == scene.node.kind &&
-        there.name == scene.node.name && takes_along(*scene.volume, *scene.overlapping);
+        is_ours(*scene.overlapping, world_.provisioner_name) && there.kind == scene.node.kind &&
+        there.name == scene.node.name &&
+        takes_along(*scene.overlapping, wants_delete(*scene.overlapping, world_.claims),
+                    *scene.volume);
   }
   return scene;
 }
@@ -264,15 +268,17 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::L
   }
   if (const auto& other = pass.scene.overlapping;
       pass.scene.node.kind != VolumeNode::Kind::kGone && other != nullptr) {
-    // Only if the other one is really to be removed, and not by the cache's word alone.
+    // Not by the cache's word alone.
     const auto there = read_volume(world_, other->meta.name);
     if (!there.ok()) return reporter_.api_failed(subject(pass), there.error());
-    if (!*there || (*there)->meta.uid != other->meta.uid || !wants_delete(**there, world_.claims)) {
+    if (!*there || (*there)->meta.uid != other->meta.uid || (*there)->path != other->path ||
+        !takes_along(**there, wants_delete(**there, world_.claims), volume)) {
       return Action::await_change(kSoon);
     }
   }
-  world_.events.event(reference_to(volume), k8s::EventType::kWarning, kVolumeNodeGone,
-                      decision.why);
+  const bool node_is_gone = pass.scene.node.kind == VolumeNode::Kind::kGone;
+  world_.events.event(reference_to(volume), k8s::EventType::kWarning,
+                      node_is_gone ? kVolumeNodeGone : kDirectoryKept, decision.why);
   log::warn("{}", decision.why);
   return perform(pass, for_volume::Release{});
 }

@@ -121,12 +121,24 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
   return "";
 }
 
+/// Removing it could take what is another volume's, or nobody knows on which node its directory is:
+/// then it stays, and an Event says why.
+bool Promises::is_refused(const ChaosVolume& volume) {
+  if (volume.phase != "Released") return false;
+  const auto events = bed_.admin().events_about("PersistentVolume", {"", volume.pv});
+  return std::any_of(events.begin(), events.end(), [](const std::string& event) {
+    return event.starts_with("Warning VolumeFailedDelete: ") &&
+           (event.find(": it overlaps the directory ") != std::string::npos ||
+            event.find(": it is not clear on which node ") != std::string::npos);
+  });
+}
+
 std::string Promises::broken_volumes(const std::vector<ChaosVolume>& volumes) {
   for (const ChaosVolume& volume : volumes) {
     const bool wanted = std::any_of(model_.claims.begin(), model_.claims.end(),
                                     [&](const auto& one) { return one.second.pv() == volume.pv; });
     const bool available = !volume.deletes && volume.phase == "Available";
-    if (!wanted && !volume.kept_after_claim() && !available) {
+    if (!wanted && !volume.kept_after_claim() && !available && !is_refused(volume)) {
       return "volume " + volume.pv + " should be gone; it is " + volume.phase +
              (volume.deleting ? ", being deleted" : "") + ", on " + volume.node;
     }
