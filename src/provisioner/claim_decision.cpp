@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/paths.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/world.h"
@@ -75,6 +76,18 @@ bool is_counted(const ClaimScene& scene, const Make& make) {
   return make.operation().attempt <= scene.memory.retry.number;
 }
 
+/// Whether what is done with the one directory can change the other: of two attempts the paths need
+/// not be equal, for a pattern may have led elsewhere by now.
+bool touch(const Operation& a, const Operation& b) {
+  const bool any_node = a.node.empty() || b.node.empty() || (a.shared && b.shared);
+  return (any_node || a.node == b.node) && overlaps(a.path, b.path);
+}
+
+bool is_near_taking_back(const ClaimScene& scene, const Operation& make) {
+  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
+                     [&](const TakingBack& one) { return touch(*one.operation, make); });
+}
+
 bool is_taken_back(const ClaimScene& scene, const Operation& make) {
   return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
                      [&](const TakingBack& one) { return same_place(*one.operation, make); });
@@ -116,7 +129,7 @@ const Make* heir_of(const ClaimScene& scene, const Make& make) {
 /// Whether a make may still be at work in the same place.
 bool is_busy_there(const ClaimScene& scene, const Operation& place) {
   return std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
-    if (!make.progress || !same_place(make.operation(), place)) return false;
+    if (!make.progress || !touch(make.operation(), place)) return false;
     return can_act(make) ||
            (make.progress->state == State::kEnding && !make.progress->acts_no_more);
   });
@@ -189,6 +202,7 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
       if (one.in_use) return for_claim::FinishTakeBack{one};
       if (!counted) return for_claim::TakeBackFailed{one};
       if (take_back_is_held(scene, one.operation->node)) return std::nullopt;
+      if (is_busy_there(scene, *one.operation)) return std::nullopt;
       for (const Make& make : scene.makes) {
         if (same_place(make.operation(), *one.operation)) {
           return for_claim::TakeBack{make, next_take_back(scene, one.operation->node)};
@@ -204,8 +218,10 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
 
 /// A make that nobody waits for.
 Maybe retire(const ClaimScene& scene, const Make& make) {
-  // follow_take_back() sees to it.
-  if (is_taken_back(scene, make.operation())) return std::nullopt;
+  if (is_taken_back(scene, make.operation())) {  // follow_take_back() sees to it, once this is over
+    const bool late = make.progress && make.progress->state == State::kLate;
+    return late ? Maybe(for_claim::Cancel{make.begun.operation}) : std::nullopt;
+  }
   if (can_act(make)) {
     // One that has begun is let end, for then it is known what it did.
     if (make.progress->state == State::kRunning) return std::nullopt;
@@ -238,6 +254,8 @@ Maybe clear_away(const ClaimScene& scene) {
     const bool over = make.progress && make.progress->over();
     if (make.begun.done) {
       if (over) return for_claim::Forget{make.begun.operation, make.shown};
+      const bool late = make.progress && make.progress->state == State::kLate;
+      if (late && !make.shown) return for_claim::Cancel{make.begun.operation};
       continue;
     }
     if (make.shown) {
@@ -268,6 +286,22 @@ ClaimDecision not_asked_for(const ClaimScene& scene) {
   const bool waits_for_a_node =
       scene.claim->volume_name.empty() && asks_for(*scene.claim, scene.provisioner_name);
   return idle(scene, !waits_for_a_node && !scene.memory.published);
+}
+
+/// Before what is made is shown or made again: what else may act there on this node comes first.
+/// Another node's make does no harm on a shared filesystem, and that node may never come back.
+Maybe clear_place(const ClaimScene& scene, const Make& current) {
+  if (!current.progress->over()) return std::nullopt;
+  const Operation& place = current.operation();
+  if (is_near_taking_back(scene, place)) return wait(scene);
+  for (const Make& make : scene.makes) {
+    const bool is_there = make.operation().node == place.node && touch(make.operation(), place);
+    if (&make == &current || !is_there || !make.progress || make.progress->over()) continue;
+    if (make.progress->state == State::kEnding && make.progress->acts_no_more) continue;
+    if (make.progress->state == State::kLate) return for_claim::Cancel{make.begun.operation};
+    return wait(scene);
+  }
+  return std::nullopt;
 }
 
 ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
@@ -316,10 +350,10 @@ ClaimDecision begin_making(const ClaimScene& scene) {
   auto& operation = std::get<Operation>(planned);
   operation.attempt = next_attempt(scene);
   // What is still going on there, or on its way out, comes first.
-  if (is_taken_back(scene, operation)) return wait(scene);
+  if (is_near_taking_back(scene, operation)) return wait(scene);
   for (const Make& make : scene.makes) {
     const bool elsewhere = make.operation().node != operation.node;  // of a shared filesystem
-    if (make.progress && !elsewhere && same_place(make.operation(), operation)) return wait(scene);
+    if (make.progress && !elsewhere && touch(make.operation(), operation)) return wait(scene);
   }
   if (!same_node && memory.moves >= kFreeMoves && scene.now < memory.move_at) {
     return for_claim::Wait{.at_most = memory.move_at - scene.now};
@@ -343,7 +377,9 @@ ClaimDecision provision(const ClaimScene& scene) {
       current = &make;
     }
   }
-  return current != nullptr ? go_on_making(scene, *current) : begin_making(scene);
+  if (current == nullptr) return begin_making(scene);
+  if (auto decision = clear_place(scene, *current)) return *std::move(decision);
+  return go_on_making(scene, *current);
 }
 
 }  // namespace

@@ -337,14 +337,17 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {
   const auto id = decision.operation->id();
   bool made = false;
+  bool never_published = true;
   for (Begun& begun : pass.scene.memory.begun) {
     if (begun.operation->id() != id) continue;
     begun.done = true;
     made = begun.made && begun.never_published;
+    never_published = begun.never_published;
   }
   for (Begun& begun : pass.scene.memory.begun) {
     if (decision.heir != nullptr && begun.operation->id() == decision.heir->id()) {
       begun.made = begun.made || made;
+      begun.never_published = begun.never_published && never_published;
     }
   }
   remember(pass);
