@@ -13,7 +13,6 @@
 namespace lpp::helperpod {
 
 using operation::Admission;
-using operation::Directory;
 using operation::Id;
 using operation::Operation;
 using operation::Progress;

@@ -123,7 +123,7 @@ class EventRecorder::Impl {
     drop_queue();
   }
 
-  void event(EventReport report) {
+  void event(const EventReport& report) {
     bool overflow = false;
     {
       MutexLock lock(mutex_);

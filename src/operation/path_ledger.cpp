@@ -37,14 +37,18 @@ std::optional<Holder> PathLedger::take(const Operation& operation) {
 
 void PathLedger::release(const Operation& operation) {
   MutexLock lock(mutex_);
-  const auto it = by_volume_.find(operation.volume_name);
-  if (it == by_volume_.end()) return;
-  std::erase_if(it->second, [&](const Item& item) {
-    if (item->id() != operation.id()) return false;
-    decided_.remove(item);
-    return true;
-  });
-  if (it->second.empty()) by_volume_.erase(it);
+  const auto mine = by_volume_.find(operation.volume_name);
+  if (mine == by_volume_.end()) return;
+  auto& items = mine->second;
+  for (auto it = items.begin(); it != items.end();) {
+    if ((*it)->id() == operation.id()) {
+      decided_.remove(*it);
+      it = items.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  if (items.empty()) by_volume_.erase(mine);
 }
 
 void PathLedger::release(std::string_view volume_name) {
