@@ -27,7 +27,8 @@ constexpr int kFreeMoves = 3;
 std::string seen_of(const k8s::Node* node) {
   if (node == nullptr) return {};
   std::string seen = node->meta.uid;
-  for (const auto& [key, value] : node->meta.labels) seen += "/" + key + "=" + value;
+  for (const auto& [key, value] : node->meta.labels)
+    seen.append("/").append(key).append("=").append(value);
   return seen;
 }
 

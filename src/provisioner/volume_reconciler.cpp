@@ -13,7 +13,6 @@ namespace lpp::provisioner {
 using operation::Executor;
 using operation::Operation;
 using operation::Progress;
-using operation::Recorded;
 
 namespace {
 
