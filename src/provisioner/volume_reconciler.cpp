@@ -88,15 +88,18 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.node = scene.node.name;
   place.path = scene.volume->path;
   place.base_path = base_path_of(place.path, *scene.config);
-  scene.overlapping =
-      overlapping_volume(world_.volumes, world_.nodes, place, world_.provisioner_name, name);
-  if (scene.overlapping != nullptr) {
-    const VolumeNode there = removal_node_of(*scene.overlapping, world_.nodes, *scene.config);
-    scene.overlapping_takes_it_along =
-        is_ours(*scene.overlapping, world_.provisioner_name) && there.kind == scene.node.kind &&
+  // One that keeps its directory counts before those that are to be removed too.
+  for (const auto& other :
+       overlapping_volumes(world_.volumes, world_.nodes, place, world_.provisioner_name, name)) {
+    const VolumeNode there = removal_node_of(*other, world_.nodes, *scene.config);
+    const bool takes_it_along =
+        is_ours(*other, world_.provisioner_name) && there.kind == scene.node.kind &&
         there.name == scene.node.name &&
-        takes_along(*scene.overlapping, wants_delete(*scene.overlapping, world_.claims),
-                    *scene.volume);
+        takes_along(*other, wants_delete(*other, world_.claims), *scene.volume);
+    if (scene.overlapping == nullptr || !takes_it_along) {
+      scene.overlapping = other;
+      scene.overlapping_takes_it_along = takes_it_along;
+    }
   }
   return scene;
 }

@@ -85,7 +85,7 @@ bool shares_directory(const k8s::PersistentVolume& volume, const operation::Oper
   return operation.node.empty() || operation.shared || may_be_on(volume, operation.node, nodes);
 }
 
-std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
+std::vector<std::shared_ptr<const k8s::PersistentVolume>> overlapping_volumes(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
     const operation::Operation& operation, std::string_view provisioner_name,
     std::string_view except) {
@@ -97,12 +97,19 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     if (around && !is_ours(volume, provisioner_name)) return false;
     return shares_directory(volume, operation, nodes);
   };
-  const auto found = volumes.query([&](const k8s::PersistentVolume::Index& by_path) {
+  auto found = volumes.query([&](const k8s::PersistentVolume::Index& by_path) {
     return by_path.all_overlapping(operation.path);
   });
-  const auto it = std::find_if(found.begin(), found.end(),
-                               [&](const auto& volume) { return is_in_the_way(*volume); });
-  return it == found.end() ? nullptr : *it;
+  std::erase_if(found, [&](const auto& volume) { return !is_in_the_way(*volume); });
+  return found;
+}
+
+std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
+    const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
+    const operation::Operation& operation, std::string_view provisioner_name,
+    std::string_view except) {
+  const auto found = overlapping_volumes(volumes, nodes, operation, provisioner_name, except);
+  return found.empty() ? nullptr : found.front();
 }
 
 std::string base_path_of(std::string_view path, const config::Config& config) {

@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "config/config.h"
 #include "k8s/objects.h"
@@ -42,6 +43,12 @@ bool shares_directory(const k8s::PersistentVolume& volume, const operation::Oper
 /// not ours and shows a whole base path (for backups, say) does not count; where the base path is
 /// not known, one around the directory.
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
+    const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
+    const operation::Operation& operation, std::string_view provisioner_name,
+    std::string_view except);
+
+/// All of them.
+std::vector<std::shared_ptr<const k8s::PersistentVolume>> overlapping_volumes(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
     const operation::Operation& operation, std::string_view provisioner_name,
     std::string_view except);

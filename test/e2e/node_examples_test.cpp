@@ -58,12 +58,19 @@ struct Examples {
   AppliedObjects applied;
 };
 
+/// A pod is ready before its command has written the first line.
+void wait_for_text(const std::string& file) {
+  LPP_MUST(wait_until("there is text in " + file,
+                      [&]() -> std::string { return text_of(file).empty() ? "there is none" : ""; },
+                      {.limit = std::chrono::seconds(20)}));
+}
+
 void check_pod_with_volume(Examples& on) {
   LPP_MUST(on.applied.wait_ready("volume-test"));
   on.check_on_node("volume-test");
   const VolumeFacts facts = on.bound("local-path-claim");
   CHECK(facts.path == on.base + "/" + facts.pv + "_" + kNamespace + "_local-path-claim");
-  CHECK(text_of(facts.disk + "/started") != "");
+  wait_for_text(facts.disk + "/started");
   CHECK(mode_and_owner(facts.disk) == "0777 0:0");
   const json pv = on.volume(facts.pv);
   on.check_affinity(pv, "kubernetes.io/hostname", on.node);
@@ -82,7 +89,7 @@ void check_local_volume(Examples& on) {
   CHECK(pv["spec"]["local"] == json({{"path", facts.path}}));
   CHECK_FALSE(pv["spec"].contains("hostPath"));
   on.check_affinity(pv, "kubernetes.io/hostname", on.node);
-  CHECK(text_of(facts.disk + "/started") != "");
+  wait_for_text(facts.disk + "/started");
 }
 
 void check_node_affinity(Examples& on) {
@@ -114,7 +121,7 @@ void check_subpath(Examples& on) {
   const VolumeFacts facts = on.bound("subpath-claim");
   for (const char* folder : {"/html", "/var/log", "/pods/subpath-test"}) {
     CAPTURE(folder);
-    CHECK(text_of(facts.disk + folder + "/started") != "");
+    wait_for_text(facts.disk + folder + "/started");
   }
 }
 
@@ -129,7 +136,7 @@ void check_path_pattern(Examples& on) {
   LPP_MUST(on.applied.wait_ready("named-test"));
   const VolumeFacts facts = on.bound("named-claim");
   CHECK(facts.path == on.base + "/" + kNamespace + "/named-claim/shop-" + facts.pv);
-  CHECK(text_of(facts.disk + "/started") != "");
+  wait_for_text(facts.disk + "/started");
 }
 
 void check_shared_filesystem(Examples& on) {

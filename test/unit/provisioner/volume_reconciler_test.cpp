@@ -422,3 +422,23 @@ TEST_CASE("of two released volumes in one place the last one removes the directo
   REQUIRE(scene.executor.started.size() == 1);
   CHECK(scene.executor.started[0].volume_name == "pvc-uid-b");
 }
+
+TEST_CASE("a volume is not let go to another one that is in the way of a live volume itself") {
+  VolumeBed scene;
+  const auto live = volume("pvc-live").claim("default", "live").host_path(kPath);
+  scene.put(
+      VolumeBuilder(live).node("n1").annotation("local.path.provisioner/selected-node", "n1"));
+  scene.put(VolumeBuilder(not_held()).finalizer(kFinalizerName));
+  for (const char* name : {"pvc-uid-b", "pvc-uid-c", "pvc-uid-d"}) {
+    scene.put(volume(name)
+                  .claim("default", name)
+                  .released()
+                  .host_path(kPath)
+                  .node("n1")
+                  .annotation("local.path.provisioner/selected-node", "n1"));
+  }
+  CHECK(scene.step() == Action::await_change(kRecheck));
+  CHECK(scene.has_event("overlaps the directory " + std::string(kPath) + " of volume pvc-live"));
+  CHECK(scene.executor.started.empty());
+  CHECK(scene.transport.requests().empty());
+}
