@@ -97,7 +97,10 @@ struct Traversal {
       CAPTURE(forgery.path);
       LPP_MUST(wait_event(*story.bed, "PersistentVolume", {"", forgery.name}, forgery.why));
     }
+    // What has been tried is held by our finalizer until its directory is gone, and that stays.
     for (const auto& forgery : forgeries) {
+      LPP_MUST(story.admin().merge(k8s::kPersistentVolumes, {"", forgery.name},
+                                   {{"metadata", {{"finalizers", nullptr}}}}));
       LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", forgery.name}));
     }
   }
