@@ -103,9 +103,7 @@ bool is_wanted(const ClaimScene& scene, const Make& make) {
   if (scene.volume != nullptr) return !is_ours(scene);  // who knows what it is: nothing is touched
   if (!is_asked_for(scene) || make.operation().node != scene.node_name) return false;
   // What has failed is not tried again for a claim on its way out.
-  const bool failed = make.progress && (make.progress->state == State::kFailed ||
-                                        make.progress->state == State::kLate);
-  return !(failed && is_counted(scene, make) && scene.claim->meta.deleting());
+  return !(make.has_failed() && is_counted(scene, make) && scene.claim->meta.deleting());
 }
 
 bool can_act(const Make& make) {
@@ -226,7 +224,7 @@ Maybe retire(const ClaimScene& scene, const Make& make) {
   if (can_act(make)) {
     // One that has begun is let end, for then it is known what it did.
     if (make.progress->state == State::kRunning) return std::nullopt;
-    return for_claim::Cancel{make.begun.operation};
+    return for_claim::Withdraw{make};
   }
   if (make.progress && make.progress->state == State::kEnding) {
     if (make.progress->message.empty()) return std::nullopt;
@@ -384,6 +382,10 @@ ClaimDecision provision(const ClaimScene& scene) {
 }
 
 }  // namespace
+
+bool Make::has_failed() const {
+  return progress && (progress->state == State::kFailed || progress->state == State::kLate);
+}
 
 std::string ClaimScene::settings() const {
   return fmt::format("{}/{}/{}", storage_class ? storage_class->meta.resource_version : "",

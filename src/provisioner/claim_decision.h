@@ -23,6 +23,7 @@ struct Make {
   bool shown = false;                             // the claim's own volume is there
 
   const operation::Operation& operation() const { return *begun.operation; }
+  bool has_failed() const;
 };
 
 /// An operation on record that takes a directory back.
@@ -84,6 +85,10 @@ struct Failed {
 struct Cancel {
   std::shared_ptr<const operation::Operation> operation{};
 };
+/// Stops a make that nobody waits for, if the API server itself says so.
+struct Withdraw {
+  Make make{};
+};
 /// The record is of no use any more. Its directory is the volume's, or another operation's.
 struct Forget {
   std::shared_ptr<const operation::Operation> operation{};
@@ -121,10 +126,10 @@ struct Refuse {
 
 using ClaimDecision =
     std::variant<for_claim::Wait, for_claim::Start, for_claim::Follow, for_claim::Publish,
-                 for_claim::Failed, for_claim::Cancel, for_claim::Forget, for_claim::TakeBack,
-                 for_claim::FinishTakeBack, for_claim::TakeBackFailed, for_claim::TakeBackStuck,
-                 for_claim::CheckNode, for_claim::CheckPublished, for_claim::OtherVolume,
-                 for_claim::Refuse>;
+                 for_claim::Failed, for_claim::Cancel, for_claim::Withdraw, for_claim::Forget,
+                 for_claim::TakeBack, for_claim::FinishTakeBack, for_claim::TakeBackFailed,
+                 for_claim::TakeBackStuck, for_claim::CheckNode, for_claim::CheckPublished,
+                 for_claim::OtherVolume, for_claim::Refuse>;
 
 /// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety: what a tenant
 /// may have written, then what was begun, then what is new.

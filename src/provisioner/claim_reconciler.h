@@ -49,6 +49,7 @@ class ClaimReconciler {
   Next perform(Pass& pass, const for_claim::Publish& decision);
   Next perform(Pass& pass, const for_claim::Failed& decision);
   Next perform(Pass& pass, const for_claim::Cancel& decision);
+  Next perform(Pass& pass, const for_claim::Withdraw& decision);
   Next perform(Pass& pass, const for_claim::Forget& decision);
   Next perform(Pass& pass, const for_claim::TakeBack& decision);
   Next perform(Pass& pass, const for_claim::FinishTakeBack& decision);
@@ -63,7 +64,8 @@ class ClaimReconciler {
   Action published(Pass& pass, const operation::Operation& operation);
   Action reschedule(Pass& pass, const std::string& why);
   /// Asks the API server, for the cache of claims may be behind the executor's.
-  Result<bool> is_still_wanted(const operation::Operation& make, bool has_failed);
+  Result<bool> is_still_wanted(const Make& make);
+  static Action wait_for_the_cache();
   /// The directory stays where it is; `why` tells people.
   Next leave(Pass& pass, const operation::Operation& make, const std::string& why);
   void set_done(Pass& pass, const operation::Operation& place);

@@ -49,18 +49,14 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
     if (!gone.ok()) return failed(gone.error());
     if (*gone) return leave(pass, made, "node " + made.node + " does not exist any more");
   }
-  const bool has_failed = decision.make.progress && decision.make.progress->state == State::kFailed;
-  const auto wanted = is_still_wanted(made, has_failed);
+  const auto wanted = is_still_wanted(decision.make);
   if (!wanted.ok()) return failed(wanted.error());
   const auto volume = read_volume(world_, made.volume_name);
   if (!volume.ok()) return failed(volume.error());
   if (*volume && shares_directory(**volume, made, world_.nodes)) {
     return perform(pass, for_claim::FinishTakeBack{{decision.make.begun.operation}});
   }
-  if (*wanted && !*volume && !decision.make.begun.given_up) {
-    log::debug("nothing is taken back: the API server knows of a claim that the cache does not");
-    return Action::await_change(kRecheck);
-  }
+  if (*wanted && !*volume && !decision.make.begun.given_up) return wait_for_the_cache();
   Operation undo = made;
   undo.kind = operation::Kind::kTakeBack;
   undo.attempt = decision.attempt;
@@ -96,13 +92,31 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   return Action::await_change(kRecheck);
 }
 
-Result<bool> ClaimReconciler::is_still_wanted(const Operation& make, bool has_failed) {
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Withdraw& decision) {
+  const auto wanted = is_still_wanted(decision.make);
+  if (!wanted.ok()) {
+    return reporter_.api_failed(take_back_subject(decision.make.operation()), wanted.error());
+  }
+  if (*wanted && !decision.make.begun.given_up) {
+    remember(pass);
+    return wait_for_the_cache();
+  }
+  return perform(pass, for_claim::Cancel{decision.make.begun.operation});
+}
+
+Action ClaimReconciler::wait_for_the_cache() {
+  log::debug("nothing is taken back: the API server knows of a claim that the cache does not");
+  return Action::await_change(kRecheck);
+}
+
+Result<bool> ClaimReconciler::is_still_wanted(const Make& made) {
+  const Operation& make = made.operation();
   const auto found = read_claim(world_, make.claim);
   if (!found.ok()) return found.error();
   const auto& claim = *found;
   if (!claim || claim->meta.uid != make.owner_uid) return false;
   if (claim->volume_name == make.volume_name) return true;
-  if (has_failed && claim->meta.deleting()) return false;  // it is not tried again
+  if (made.has_failed() && claim->meta.deleting()) return false;  // it is not tried again
   const auto storage_class = world_.classes.get({"", claim->class_name()});
   return should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
          selected_node(*claim) == make.node;

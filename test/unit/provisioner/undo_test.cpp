@@ -67,6 +67,11 @@ TEST_CASE("nothing is taken back for a claim that the API server has and the cac
     scene.volume_is_missing();
     row.act(scene);
     scene.api_shows(claim("a").node("n1"));
+    // Whether it is under way or over.
+    scene.executor.progress[kCreated] = {};
+    CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
+    CHECK(scene.executor.cancelled.empty());
+    scene.executor.succeed(Kind::kMake, kVolume);
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK_FALSE(scene.undo_was_begun());
     CHECK(scene.executor.forgotten.empty());
