@@ -9,7 +9,14 @@ preset=${1:-dev}
 if [ $# -gt 0 ]; then shift; fi
 build=build/$preset
 
+beds=dev
 cmake --preset "$preset" --log-level=WARNING >/dev/null
+if grep -q "^LPP_TEST_BEDS:PATH=$PWD/build/$beds$" "$build/CMakeCache.txt"; then
+  cmake --preset "$beds" --log-level=WARNING >/dev/null
+  cmake --build --preset "$beds" --target story_test lpp-rights lpp-chaos lpp-devcluster -- --quiet
+else
+  beds=$preset
+fi
 cmake --build --preset "$preset" -- --quiet
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1}
@@ -33,7 +40,7 @@ case $preset in
     ;;
 esac
 
-"${run[@]}" "$build/test/devcluster/lpp-devcluster" --sandbox || true
+"build/$beds/test/devcluster/lpp-devcluster" --sandbox || true
 
 result=0
 "${run[@]}" ctest --preset "$preset" -j "$(nproc)" --no-tests=error "$@" || result=$?

@@ -76,11 +76,11 @@ std::string program_help(std::span<const Command* const> all, std::string_view p
 std::string command_help(const Command& command, std::string_view program) {
   // The texts say "local-path-provisioner", which may be called otherwise.
   std::string text(command.text);
-  constexpr std::string_view kName = "local-path-provisioner";
-  if (program != kName) {
-    for (auto at = text.find(std::string(kName) + " "); at != std::string::npos;
-         at = text.find(std::string(kName) + " ", at + program.size())) {
-      text.replace(at, kName.size(), program);
+  constexpr std::string_view kOwnName = "local-path-provisioner";
+  if (program != kOwnName) {
+    for (auto at = text.find(std::string(kOwnName) + " "); at != std::string::npos;
+         at = text.find(std::string(kOwnName) + " ", at + program.size())) {
+      text.replace(at, kOwnName.size(), program);
     }
   }
   const auto body = text.find("\n\n");

@@ -38,8 +38,8 @@ std::string reader_kubeconfig(StoryBed& story) {
 Output run(StoryBed& story, std::vector<std::string> args, std::string kubeconfig = {}) {
   if (kubeconfig.empty()) kubeconfig = reader_kubeconfig(story);
   return LPP_MUST(run_command(
-      {.program = LPP_DAEMON, .args = std::move(args), .env = {{"KUBECONFIG", kubeconfig}}},
-      std::chrono::seconds(kSanitized ? 60 : 20)));
+      {.program = daemon_program(), .args = std::move(args), .env = {{"KUBECONFIG", kubeconfig}}},
+      std::chrono::seconds(is_sanitized() ? 60 : 20)));
 }
 
 bool has(const Output& output, const std::string& part) {

@@ -29,7 +29,7 @@ Arguments lease_args() {
 struct TwoReplicas : StoryBed {
   explicit TwoReplicas(const Arguments& arguments = lease_args())
       : StoryBed(arguments),
-        standby(LPP_MUST(Installation::create(*bed, {.daemon = LPP_DAEMON,
+        standby(LPP_MUST(Installation::create(*bed, {.daemon = daemon_program(),
                                                      .folder = standby_folder.path(),
                                                      .extra_args = arguments,
                                                      .env = {}}))) {
@@ -129,7 +129,7 @@ TEST_CASE("a leader that is stopped hands over at once, as in a rolling update")
   LPP_MUST(story.installation->stop_daemon());
   story.wait_standby_leads(seconds(20));
   // The time to end and one retry, which is spread up to 2.2 s; not the lease's duration on top.
-  CHECK(steady_clock::now() - began < milliseconds(kSanitized ? 8000 : 3900));
+  CHECK(steady_clock::now() - began < milliseconds(is_sanitized() ? 8000 : 3900));
   // The new version of the first one becomes the standby while claims come.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
   story.make_claims(kClaims);

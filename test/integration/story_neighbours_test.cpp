@@ -157,7 +157,7 @@ TEST_CASE("a claim that fails over and over does not slow its neighbours") {
   // Refused ones, and ones whose node does not answer: each has its Event, none a helper pod that
   // runs.
   story.bed->cluster().nodes().set_faults("node-1", {.dead = true});
-  constexpr int kBad = kSanitized ? 200 : 1000;
+  const int kBad = is_sanitized() ? 200 : 1000;
   for (int i = 0; i < kBad; ++i) {
     ClaimSpec spec{.key = {"bad", "c" + std::to_string(i)}, .selected_node = "node-1"};
     if (i % 10 != 0) spec.annotations["volumeType"] = "tape";
@@ -166,7 +166,7 @@ TEST_CASE("a claim that fails over and over does not slow its neighbours") {
   const auto beside = bind_ten("beside-");
   MESSAGE("ten claims: ", alone.count(), " ms alone, ", beside.count(), " ms beside ", kBad,
           " that fail");
-  CHECK(beside < 3 * alone + std::chrono::seconds(kSanitized ? 10 : 2));
+  CHECK(beside < 3 * alone + std::chrono::seconds(is_sanitized() ? 10 : 2));
 }
 
 }  // namespace

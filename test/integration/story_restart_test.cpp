@@ -30,7 +30,7 @@ TEST_CASE("a daemon asked to stop while helper pods run ends soon and goes on wh
   });
   const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
   CHECK(ended.exit == ChildExit{});
-  CHECK(ended.took < milliseconds(kSanitized ? 5000 : 1500));
+  CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 1500));
   // The lease was released: the next one starts without waiting for it to run out.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(story.installation->wait_ready());
@@ -84,7 +84,7 @@ TEST_CASE("a daemon asked to stop before the API server ever answered ends soon"
            [&]() -> std::string { return proxy.records().size() > before ? "" : "no request"; });
   const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
   CHECK(ended.exit == ChildExit{});
-  CHECK(ended.took < milliseconds(kSanitized ? 5000 : 1500));
+  CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 1500));
 }
 
 TEST_CASE("a standby takes over when the leader is killed, and nothing is done twice") {
@@ -96,7 +96,8 @@ TEST_CASE("a standby takes over when the leader is killed, and nothing is done t
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const TempDir folder;
   const auto standby = LPP_MUST(Installation::create(
-      *story.bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = quick_lease}));
+      *story.bed,
+      {.daemon = daemon_program(), .folder = folder.path(), .extra_args = quick_lease}));
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
 
   const WatchTape pods(story.admin(), k8s::kPods, kDaemonNamespace, {});

@@ -77,10 +77,10 @@ TEST_CASE("no log line, event, page or command tells a token, an annotation or a
         {"explain-path", "app/bad"},
         {"check"},
         {"check", "-o", "json"}}) {
-    told += LPP_MUST(run_command({.program = LPP_DAEMON,
+    told += LPP_MUST(run_command({.program = daemon_program(),
                                   .args = args,
                                   .env = {{"KUBECONFIG", story.bed->cluster().kubeconfig()}}},
-                                 std::chrono::seconds(kSanitized ? 60 : 20)))
+                                 std::chrono::seconds(is_sanitized() ? 60 : 20)))
                 .text;
   }
 

@@ -109,7 +109,7 @@ TEST_CASE("a daemon whose health port is taken says so and works all the same") 
   StoryBed story;
   const int taken = story.bed->upstream().port;
   const auto installation = LPP_MUST(
-      Installation::create(*story.bed, {.daemon = LPP_DAEMON,
+      Installation::create(*story.bed, {.daemon = daemon_program(),
                                         .folder = story.folder.path(),
                                         .extra_args = {"--health-port", std::to_string(taken)}}));
   LPP_MUST(installation->start_daemon());

@@ -25,7 +25,7 @@ namespace {
 class OnTerminal {
  public:
   OnTerminal(std::vector<std::string> args, std::vector<std::string> env) {
-    args.insert(args.begin(), LPP_DAEMON);
+    args.insert(args.begin(), daemon_program());
     std::vector<char*> argv;
     std::vector<char*> envp;
     for (std::string& arg : args) argv.push_back(arg.data());
@@ -35,7 +35,7 @@ class OnTerminal {
     winsize size{.ws_row = 24, .ws_col = 200, .ws_xpixel = 0, .ws_ypixel = 0};
     pid_ = forkpty(&terminal_, nullptr, nullptr, &size);
     if (pid_ == 0) {
-      execve(LPP_DAEMON, argv.data(), envp.data());
+      execve(argv.front(), argv.data(), envp.data());
       _exit(127);
     }
     REQUIRE(pid_ > 0);
@@ -161,8 +161,9 @@ TEST_CASE("colours are for terminals that want them") {
   CHECK(shown({"TERM=xterm", "NO_COLOR=1"}).find('\x1b') == std::string::npos);
   CHECK(shown({"TERM=dumb"}).find('\x1b') == std::string::npos);
   CHECK(shown({}).find('\x1b') == std::string::npos);
-  const auto piped = LPP_MUST(run_command(
-      {.program = LPP_DAEMON, .args = args, .env = {{"TERM", "xterm"}}}, std::chrono::seconds(30)));
+  const auto piped =
+      LPP_MUST(run_command({.program = daemon_program(), .args = args, .env = {{"TERM", "xterm"}}},
+                           std::chrono::seconds(30)));
   CHECK(piped.text.find("allowVolumeExpansion") != std::string::npos);
   CHECK(piped.text.find('\x1b') == std::string::npos);
 }

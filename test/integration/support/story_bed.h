@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "daemon_program.h"
 #include "harness/embedded/embedded_bed.h"
 #include "harness/installation.h"
 #include "harness/must.h"
@@ -22,7 +23,8 @@ struct StoryBed {
                     EmbeddedBed::Options options = {.manifest = LPP_MANIFEST})
       : bed(LPP_MUST(EmbeddedBed::create(options))),
         installation(LPP_MUST(Installation::create(
-            *bed, {.daemon = LPP_DAEMON, .folder = folder.path(), .extra_args = daemon_args}))),
+            *bed,
+            {.daemon = daemon_program(), .folder = folder.path(), .extra_args = daemon_args}))),
         audit(*bed) {}
 
   ~StoryBed() { CHECK(sanitizer_report(installation->log_text()) == ""); }
@@ -40,12 +42,5 @@ struct StoryBed {
   const std::unique_ptr<Installation> installation;
   VolumeAudit audit;
 };
-
-/// Sanitizers make everything several times slower.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-inline constexpr bool kSanitized = true;
-#else
-inline constexpr bool kSanitized = false;
-#endif
 
 }  // namespace lpp::testing
