@@ -8,12 +8,19 @@ namespace {
 
 /// Who still wants its turn asks again sooner than this; who does not must not hold up the others.
 constexpr std::chrono::seconds kStillAsking{40};
+/// Of the room, what makes leave to removals, and removals to makes.
+constexpr std::size_t kKeptShare = 5;
 
 }  // namespace
 
-std::size_t NodeLoad::room(const Load& load) const {
-  const std::size_t used = load.admitted + load.pods.size();
-  return used < most_ ? most_ - used : 0;
+NodeLoad::Line& NodeLoad::line_of(Load& load, const operation::Operation& operation) {
+  return operation.kind == operation::Kind::kMake ? load.makes : load.removals;
+}
+
+std::size_t NodeLoad::room(const Load& load, const Line& line) const {
+  const auto left = [](std::size_t most, std::size_t used) { return most - std::min(most, used); };
+  return std::min(left(most_, load.makes.used() + load.removals.used()),
+                  left(most_ - most_ / kKeptShare, line.used()));
 }
 
 bool NodeLoad::admit(const operation::Operation& operation) {
@@ -21,58 +28,95 @@ bool NodeLoad::admit(const operation::Operation& operation) {
   const TimePoint now = clock_.now();
   MutexLock lock(mutex_);
   Load& load = nodes_[operation.node];
-  drop_silent(load, now);
-  const auto mine =
-      std::find_if(load.waiting.begin(), load.waiting.end(),
-                   [&](const Asking& asking) { return asking.operation->id() == operation.id(); });
-  const auto ahead = static_cast<std::size_t>(mine - load.waiting.begin());
-  if (ahead < room(load)) {
-    if (mine != load.waiting.end()) load.waiting.erase(mine);
-    ++load.admitted;
-    return true;
+  Line& line = line_of(load, operation);
+  drop_silent(line, now);
+  const std::string& ns = operation.claim.ns;
+  Queue& own = line.waiting[ns];
+  if (own.asking.empty()) own.turn = ++last_turn_;
+  auto mine = std::find_if(own.asking.begin(), own.asking.end(), [&](const Asking& asking) {
+    return asking.operation->id() == operation.id();
+  });
+  if (mine == own.asking.end()) {
+    own.asking.push_back({std::make_shared<const operation::Operation>(operation), now});
+    mine = own.asking.end() - 1;
   }
-  if (mine != load.waiting.end()) {
-    mine->last = now;
-  } else {
-    load.waiting.push_back({std::make_shared<const operation::Operation>(operation), now});
+  mine->last = now;
+  // Before it come those of its namespace that are before it, and as many of each other one.
+  const auto round = static_cast<std::size_t>(mine - own.asking.begin());
+  const std::size_t free = room(load, line);
+  std::size_t ahead = round;
+  for (auto it = line.waiting.begin(); it != line.waiting.end() && ahead < free; ++it) {
+    const auto& [other, theirs] = *it;
+    if (other == ns) continue;
+    ahead += std::min(theirs.asking.size(), round);
+    if (theirs.asking.size() > round && theirs.turn < own.turn) ++ahead;
   }
-  return false;
+  if (ahead >= free) return false;
+  own.asking.erase(mine);
+  own.turn = ++last_turn_;
+  if (own.asking.empty()) line.waiting.erase(ns);
+  ++line.admitted;
+  return true;
 }
 
-void NodeLoad::drop_silent(Load& load, TimePoint now) {
-  std::erase_if(load.waiting,
-                [&](const Asking& asking) { return now - asking.last > kStillAsking; });
+void NodeLoad::drop_silent(Line& line, TimePoint now) {
+  for (auto it = line.waiting.begin(); it != line.waiting.end();) {
+    std::erase_if(it->second.asking,
+                  [&](const Asking& asking) { return now - asking.last > kStillAsking; });
+    it = it->second.asking.empty() ? line.waiting.erase(it) : std::next(it);
+  }
 }
 
-NodeLoad::Waiting NodeLoad::served(const std::string& node, Load& load) {
-  drop_silent(load, clock_.now());
+NodeLoad::Waiting NodeLoad::first(const Line& line, std::size_t count) {
+  std::vector<const Queue*> in_turn;
+  for (const auto& [ns, queue] : line.waiting) in_turn.push_back(&queue);
+  std::sort(in_turn.begin(), in_turn.end(),
+            [](const Queue* a, const Queue* b) { return a->turn < b->turn; });
   Waiting next;
-  const std::size_t count = std::min(room(load), load.waiting.size());
-  for (std::size_t i = 0; i < count; ++i) next.push_back(load.waiting[i].operation);
-  if (load.admitted == 0 && load.pods.empty() && load.waiting.empty()) nodes_.erase(node);
+  for (std::size_t round = 0; round < count && next.size() < count; ++round) {
+    for (const Queue* const queue : in_turn) {
+      if (next.size() < count && round < queue->asking.size()) {
+        next.push_back(queue->asking[round].operation);
+      }
+    }
+  }
   return next;
 }
 
-NodeLoad::Waiting NodeLoad::give_back(const std::string& node) {
+NodeLoad::Waiting NodeLoad::served(const std::string& node, Load& load) {
+  Waiting next;
+  for (Line* const line : {&load.makes, &load.removals}) {
+    drop_silent(*line, clock_.now());
+    const auto theirs = first(*line, room(load, *line));
+    next.insert(next.end(), theirs.begin(), theirs.end());
+  }
+  if (load.makes.unused() && load.removals.unused()) nodes_.erase(node);
+  return next;
+}
+
+NodeLoad::Waiting NodeLoad::give_back(const operation::Operation& operation) {
   if (most_ == 0) return {};
   MutexLock lock(mutex_);
-  const auto it = nodes_.find(node);
-  if (it == nodes_.end() || it->second.admitted == 0) return {};
-  --it->second.admitted;
+  const auto it = nodes_.find(operation.node);
+  if (it == nodes_.end()) return {};
+  Line& line = line_of(it->second, operation);
+  if (line.admitted == 0) return {};
+  --line.admitted;
   return served(it->first, it->second);
 }
 
-void NodeLoad::began(const std::string& node, const std::string& pod_uid) {
+void NodeLoad::began(const operation::Operation& operation, const std::string& pod_uid) {
   if (most_ == 0) return;
   MutexLock lock(mutex_);
-  nodes_[node].pods.insert(pod_uid);
+  line_of(nodes_[operation.node], operation).pods.insert(pod_uid);
 }
 
-NodeLoad::Waiting NodeLoad::ended(const std::string& node, const std::string& pod_uid) {
+NodeLoad::Waiting NodeLoad::ended(const operation::Operation& operation,
+                                  const std::string& pod_uid) {
   if (most_ == 0) return {};
   MutexLock lock(mutex_);
-  const auto it = nodes_.find(node);
-  if (it == nodes_.end() || it->second.pods.erase(pod_uid) == 0) return {};
+  const auto it = nodes_.find(operation.node);
+  if (it == nodes_.end() || line_of(it->second, operation).pods.erase(pod_uid) == 0) return {};
   return served(it->first, it->second);
 }
 

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -15,8 +17,10 @@
 namespace lpp::helperpod {
 
 /// Bounds how many helper pods are at work on a node at once: each is critical, so that a kubelet
-/// ends applications to make room for it. Who has to wait is served in the order of asking.
-/// Thread-safe.
+/// ends applications to make room for it. Claims do not wait for long removals, nor the other way
+/// round: a fifth of the room is kept for each. Among those that wait, namespaces take turns, and
+/// within one the order of asking counts. What has no node (a shared filesystem) counts as one
+/// node. Thread-safe.
 class NodeLoad {
  public:
   /// `most` for each node; 0 = no limit.
@@ -27,30 +31,45 @@ class NodeLoad {
   /// Room for one more, held until give_back() or until it waits no longer; else it waits.
   bool admit(const operation::Operation& operation);
   /// Returns those for whom there is room now.
-  Waiting give_back(const std::string& node);
+  Waiting give_back(const operation::Operation& operation);
 
   /// A pod is at work there, or is so no more. Both may be said again.
-  void began(const std::string& node, const std::string& pod_uid);
-  Waiting ended(const std::string& node, const std::string& pod_uid);
+  void began(const operation::Operation& operation, const std::string& pod_uid);
+  Waiting ended(const operation::Operation& operation, const std::string& pod_uid);
 
  private:
   struct Asking {
     std::shared_ptr<const operation::Operation> operation{};
     TimePoint last{};
   };
-  struct Load {
+  /// Of a namespace.
+  struct Queue {
+    std::deque<Asking> asking{};
+    std::uint64_t turn = 0;  // when it came, or was served last
+  };
+  struct Line {
     std::size_t admitted = 0;
     std::unordered_set<std::string> pods{};
-    std::deque<Asking> waiting{};
+    std::map<std::string, Queue> waiting{};  // by namespace
+
+    std::size_t used() const { return admitted + pods.size(); }
+    bool unused() const { return used() == 0 && waiting.empty(); }
+  };
+  struct Load {
+    Line makes{};
+    Line removals{};
   };
 
-  std::size_t room(const Load& load) const LPP_REQUIRES(mutex_);
-  static void drop_silent(Load& load, TimePoint now);
+  static Line& line_of(Load& load, const operation::Operation& operation);
+  std::size_t room(const Load& load, const Line& line) const;
+  static void drop_silent(Line& line, TimePoint now);
+  static Waiting first(const Line& line, std::size_t count);
   Waiting served(const std::string& node, Load& load) LPP_REQUIRES(mutex_);
 
   Clock& clock_;
   const std::size_t most_;
   Mutex mutex_;
+  std::uint64_t last_turn_ LPP_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, Load> nodes_ LPP_GUARDED_BY(mutex_);
 };
 

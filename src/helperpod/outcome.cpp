@@ -46,6 +46,7 @@ Said said_by(std::string_view message) {
   if (line == "directory: found") return {Directory::kFound, rest};
   if (line == "directory: removed") return {Directory::kRemoved, rest};
   if (line == "directory: kept") return {Directory::kKept, rest};
+  if (line == "directory: absent") return {Directory::kAbsent, rest};
   return {.rest = message};
 }
 
@@ -96,6 +97,7 @@ Outcome failure(const k8s::Pod& pod) {
     outcome.output = tail_of(message);
     append(text, outcome.output);
     outcome.log_wanted = message.empty() && !never_started(reason);
+    outcome.cannot_run = never_started(reason);
   }
   outcome.progress.reason = failure_reason(
       pod, container == pod.containers.end() ? std::string() : container->terminated_reason);

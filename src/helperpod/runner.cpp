@@ -136,7 +136,7 @@ void HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
                    .first_seen = clock_.now(),
                    .removing = change.after->meta.deleting(),
                    .removing_since = clock_.now()});
-    if (over(*change.after)) wake(load_.ended(operation->node, change.after->meta.uid));
+    if (over(*change.after)) wake(load_.ended(*operation, change.after->meta.uid));
   }
   if (!known || !known->settled) wake(*operation);
 }
@@ -164,7 +164,7 @@ std::vector<Recorded> HelperPodRunner::recorded(std::string_view volume_name) {
 
 Admission HelperPodRunner::admit(const Operation& operation) {
   if (!load_.admit(operation)) return {};
-  return Admission([this, node = operation.node] { wake(load_.give_back(node)); });
+  return Admission([this, operation] { wake(load_.give_back(operation)); });
 }
 
 void HelperPodRunner::note_removing(Known& known) const {
@@ -325,14 +325,19 @@ void HelperPodRunner::note_lateness(const Known& known, const k8s::Pod& pod,
 bool HelperPodRunner::complete_failure(const Known& known, const k8s::Pod& pod,
                                        Progress& progress) {
   const Outcome outcome = helperpod::observe(pod);
+  if (known.operation->only_if_empty && outcome.cannot_run) {
+    // Own commands may come in an image without a shell; another attempt would find none either.
+    progress.state = State::kSucceeded;
+    progress.directory = operation::Directory::kKept;
+    return true;
+  }
   if (!outcome.log_wanted) {
     tell_output(known, outcome.output);
     return true;
   }
-  const auto log = logs_.read({.key = known.key,
-                               .uid = known.uid,
-                               .node = known.operation->node,
-                               .container = outcome.container});
+  const auto log = logs_.read(
+      {.key = known.key, .uid = known.uid, .node = pod.node_name, .container = outcome.container});
+  if (!find(known.uid)) logs_.forget(known.uid);  // it went meanwhile
   progress.changes_at = log.known_by;
   if (!log.known) return false;
   progress.changes_at.reset();
@@ -376,9 +381,9 @@ bool HelperPodRunner::settle(const Known& known) {
   const auto it = by_uid_.find(known.uid);
   if (it == by_uid_.end()) return true;
   it->second.settled = settled_.add(known.uid, clock_.now());
-  // A directory that was removed is in nobody's way; one that was made is its volume's.
-  const auto& operation = it->second.operation;
-  if (it->second.settled && operation->kind != operation::Kind::kMake) ledger_.remove(operation);
+  // A directory that was removed is in nobody's way; one that was made is its volume's, which shows
+  // it, or was decided for.
+  if (it->second.settled) ledger_.remove(it->second.operation);
   return it->second.settled;
 }
 
@@ -465,7 +470,7 @@ void HelperPodRunner::remember(Known known) {
   if (added) {
     by_volume_[known.operation->volume_name].push_back(known.uid);
     ledger_.add(known.operation);
-    load_.began(known.operation->node, known.uid);
+    load_.began(*known.operation, known.uid);
   } else if (known.removing) {
     note_removing(it->second);
   }
@@ -481,7 +486,7 @@ void HelperPodRunner::forget_pod(std::string_view uid) {
     std::erase(index->second, it->first);
     if (index->second.empty()) by_volume_.erase(index);
     ledger_.remove(it->second.operation);
-    served = load_.ended(it->second.operation->node, it->first);
+    served = load_.ended(*it->second.operation, it->first);
     by_uid_.erase(it);
   }
   logs_.forget(uid);

@@ -21,7 +21,8 @@ enum class Directory {
   kMade,     // it was not there before
   kFound,    // it was there
   kRemoved,  // it is gone
-  kKept,     // it is not empty, and only_if_empty
+  kKept,     // only_if_empty, and it is not empty, or (with a message) nobody can tell
+  kAbsent,   // it was not there
 };
 
 /// How an operation stands.
