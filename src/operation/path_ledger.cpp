@@ -59,6 +59,14 @@ void PathLedger::release(std::string_view volume_name) {
   by_volume_.erase(it);
 }
 
+void PathLedger::release_all() {
+  MutexLock lock(mutex_);
+  for (const auto& [volume, items] : by_volume_) {
+    for (const Item& item : items) decided_.remove(item);
+  }
+  by_volume_.clear();
+}
+
 void PathLedger::add(const std::shared_ptr<const Operation>& operation) {
   MutexLock lock(mutex_);
   recorded_.add(operation);

@@ -42,8 +42,9 @@ class PathLedger {
   std::optional<Holder> take(const Operation& operation);
   /// The decision is on record, shown by a volume, or void.
   void release(const Operation& operation);
-  /// All decisions for the volume.
+  /// All decisions for the volume; all that there are.
   void release(std::string_view volume_name);
+  void release_all();
 
   /// An executor has it on record, or has not any more.
   void add(const std::shared_ptr<const Operation>& operation);

@@ -89,6 +89,23 @@ bool is_near_taking_back(const ClaimScene& scene, const Operation& make) {
                      [&](const TakingBack& one) { return touch(*one.operation, make); });
 }
 
+/// A removal of a volume that had the claim's volume name, and that may still be at work there.
+const operation::Recorded* removal_near(const ClaimScene& scene, const Operation& make) {
+  for (const auto& removal : scene.removals) {
+    const Progress& progress = removal.progress;
+    const bool acts_no_more =
+        progress.over() || (progress.state == State::kEnding && progress.acts_no_more);
+    if (!acts_no_more && touch(*removal.operation, make)) return &removal;
+  }
+  return nullptr;
+}
+
+/// Until it is gone; one that does not go is told.
+ClaimDecision wait_for(const ClaimScene& scene, const operation::Recorded& removal) {
+  if (removal.progress.message.empty()) return wait(scene);
+  return for_claim::TakeBackStuck{removal.operation, removal.progress};
+}
+
 bool is_taken_back(const ClaimScene& scene, const Operation& make) {
   return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
                      [&](const TakingBack& one) { return same_place(*one.operation, make); });
@@ -150,7 +167,9 @@ int next_attempt(const ClaimScene& scene) {
 }
 
 int next_take_back(const ClaimScene& scene, const std::string& node) {
-  int last = scene.last_removal;  // they share the numbers of what removes
+  int last = 0;
+  // They share the numbers of what removes.
+  for (const auto& removal : scene.removals) last = std::max(last, removal.operation->attempt);
   const auto retry = scene.memory.take_back.find(node);
   if (retry != scene.memory.take_back.end()) last = std::max(last, retry->second.number);
   for (const TakingBack& one : scene.taking_back) last = std::max(last, one.operation->attempt);
@@ -293,6 +312,7 @@ Maybe clear_place(const ClaimScene& scene, const Make& current) {
   if (!current.progress->over()) return std::nullopt;
   const Operation& place = current.operation();
   if (is_near_taking_back(scene, place)) return wait(scene);
+  if (const auto* const removal = removal_near(scene, place)) return wait_for(scene, *removal);
   for (const Make& make : scene.makes) {
     const bool is_there = make.operation().node == place.node && touch(make.operation(), place);
     if (&make == &current || !is_there || !make.progress || make.progress->over()) continue;
@@ -350,6 +370,7 @@ ClaimDecision begin_making(const ClaimScene& scene) {
   operation.attempt = next_attempt(scene);
   // What is still going on there, or on its way out, comes first.
   if (is_near_taking_back(scene, operation)) return wait(scene);
+  if (const auto* const removal = removal_near(scene, operation)) return wait_for(scene, *removal);
   for (const Make& make : scene.makes) {
     const bool elsewhere = make.operation().node != operation.node;  // of a shared filesystem
     if (make.progress && !elsewhere && touch(make.operation(), operation)) return wait(scene);
@@ -409,8 +430,9 @@ ClaimDecision decide(const ClaimScene& scene) {
 }
 
 bool may_tear_down(const Make& make) {
-  const bool made_it = make.begun.made && make.progress;
-  return make.begun.never_published && (made_it || names_its_claim(make.operation()));
+  if (!make.begun.never_published) return false;
+  if (make.begun.made && make.progress) return true;
+  return !make.begun.found && names_its_claim(make.operation());
 }
 
 }  // namespace lpp::provisioner

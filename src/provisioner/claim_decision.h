@@ -47,7 +47,7 @@ struct ClaimScene {
   std::shared_ptr<const k8s::PersistentVolume> volume{};  // of the claim's volume name
   std::vector<Make> makes{};
   std::vector<TakingBack> taking_back{};
-  int last_removal = 0;  // attempt of a removal on record under the volume's name
+  std::vector<operation::Recorded> removals{};  // on record under the volume's name
   Memory memory{};
 
   /// What a refusal depends on, and what of it only an administrator can change.

@@ -55,6 +55,7 @@ void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory
     }
     mine->operation = operation;  // what is on record counts
     if (progress.directory == operation::Directory::kMade) mine->made = true;
+    if (progress.directory == operation::Directory::kFound) mine->found = true;
   }
   for (const auto& [operation, progress] : recorded) {
     if (operation->kind != operation::Kind::kTakeBack) continue;
@@ -128,6 +129,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
 
   const bool is_ours = scene.volume != nullptr && scene.volume->claim_uid == key.uid &&
                        provisioner::is_ours(*scene.volume, world_.provisioner_name);
+  if (is_ours) scene.memory.had_volume = true;
   for (const Begun& begun : scene.memory.begun) {
     Make make{.begun = begun};
     for (const auto& one : recorded) {
@@ -138,9 +140,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
     scene.makes.push_back(std::move(make));
   }
   for (const auto& one : recorded) {
-    if (one.operation->kind == operation::Kind::kRemove) {
-      scene.last_removal = std::max(scene.last_removal, one.operation->attempt);
-    }
+    if (one.operation->kind == operation::Kind::kRemove) scene.removals.push_back(one);
     if (one.operation->kind != operation::Kind::kTakeBack) continue;
     const bool in_use = overlapping_volume(world_.volumes, world_.nodes, *one.operation,
                                            world_.provisioner_name, {}) != nullptr;
@@ -169,6 +169,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait
   const std::string& volume = pass.scene.volume_name;
   if (decision.forget) {
     memories_.erase(volume);
+    // Until the cache shows the claim bound it may be far behind: the volume can have been bound,
+    // used and let go when the claim still seems to wait for it.
+    const bool seems_to_wait = pass.scene.claim != nullptr && pass.scene.claim->volume_name.empty();
+    if (seems_to_wait && pass.scene.memory.had_volume) memories_.set(volume, {.had_volume = true});
     world_.ledger.release(volume);
     world_.operations.forget(Work::kProvision, volume);
     world_.operations.forget(Work::kUndo, volume);
@@ -183,6 +187,15 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   Operation operation = decision.operation;
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
+  }
+  if (scene.memory.had_volume) {
+    // The volume went while the claim seems to wait for it: the claim's cache may be behind.
+    const auto claim = read_claim(world_, pass.key.claim);
+    if (!claim.ok()) return reporter_.api_failed(subject(pass), claim.error());
+    if (!*claim || (*claim)->meta.uid != pass.key.uid || !(*claim)->volume_name.empty()) {
+      remember(pass);
+      return wait_for_the_cache();
+    }
   }
   if (const auto holder = world_.ledger.take(operation)) {
     // It may be on its way out: the volume of a claim that was made again under its name, say.
@@ -203,11 +216,13 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   scene.memory.turned_away.reset();
   announce(pass);
   const auto started = world_.executor.start(operation);
-  world_.ledger.release(operation);
   if (!started.ok()) {
+    // It may be on record though the answer did not come: then nobody else gets the directory.
+    if (!Reporter::heals_by_itself(started.error())) world_.ledger.release(operation);
     remember(pass);
     return reporter_.api_failed(subject(pass), started.error());
   }
+  world_.ledger.release(operation);
   Memory& memory = scene.memory;
   memory.troubles = 0;
   if (!memory.begun_on.empty() && memory.begun_on != operation.node) {
@@ -221,7 +236,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
         std::any_of(memory.begun.begin(), memory.begun.end(), [&](const Begun& begun) {
           return same_place(*begun.operation, operation) && !begun.never_published;
         });
-    memory.begun.push_back({.operation = shared, .never_published = !published_before});
+    memory.begun.push_back(
+        {.operation = shared, .never_published = !published_before && !memory.had_volume});
     memory.in_flight = shared;
     world_.operations.progressed(Work::kProvision, operation, Step::kPodStart);
   }
@@ -234,7 +250,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Foll
   const Progress& progress = *decision.make.progress;
   world_.operations.progressed(Work::kProvision, decision.make.operation(), step_of(progress),
                                progress.message);
-  pass.scene.memory.in_flight = decision.make.begun.operation;
+  // One that is on its way out is not missed when it has gone.
+  if (progress.state != State::kEnding) {
+    pass.scene.memory.in_flight = decision.make.begun.operation;
+  }
   remember(pass);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
   if (!progress.changes_at) return Action::await_change(kRecheck);
@@ -260,6 +279,12 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   }
   // The directory stays taken until the cache shows the volume.
   if (const auto holder = world_.ledger.take(operation)) {
+    // Whoever else has it may have written there: that it was made for this claim counts no more.
+    for (Begun& begun : scene.memory.begun) {
+      if (!same_place(*begun.operation, operation)) continue;
+      begun.made = false;
+      begun.never_published = false;
+    }
     return path_taken(pass, operation.path, *holder);
   }
   // From here on it is not certain any more that no volume showed it.
@@ -300,6 +325,7 @@ Action ClaimReconciler::published(Pass& pass, const Operation& operation) {
   Memory made;
   made.begun = std::move(scene.memory.begun);
   made.published = scene.now;
+  made.had_volume = true;
   scene.memory = std::move(made);
   remember(pass);
   const auto forgotten = world_.executor.forget(operation.id(), Executor::When::kWhenQuiet);
@@ -336,12 +362,16 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {
   const auto id = decision.operation->id();
+  // Without a record somebody else could have had the directory meanwhile.
+  const bool on_record =
+      std::any_of(pass.scene.makes.begin(), pass.scene.makes.end(),
+                  [&](const Make& make) { return make.progress && make.operation().id() == id; });
   bool made = false;
   bool never_published = true;
   for (Begun& begun : pass.scene.memory.begun) {
     if (begun.operation->id() != id) continue;
     begun.done = true;
-    made = begun.made && begun.never_published;
+    made = on_record && begun.made && begun.never_published;
     never_published = begun.never_published;
   }
   for (Begun& begun : pass.scene.memory.begun) {

@@ -63,8 +63,9 @@ class ClaimReconciler {
   Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
   Action published(Pass& pass, const operation::Operation& operation);
   Action reschedule(Pass& pass, const std::string& why);
+  enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.
-  Result<bool> is_still_wanted(const Make& make);
+  Result<Wanted> is_still_wanted(const Make& make);
   static Action wait_for_the_cache();
   /// The directory stays where it is; `why` tells people.
   Next leave(Pass& pass, const operation::Operation& make, const std::string& why);

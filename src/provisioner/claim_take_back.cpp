@@ -54,9 +54,21 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   const auto volume = read_volume(world_, made.volume_name);
   if (!volume.ok()) return failed(volume.error());
   if (*volume && shares_directory(**volume, made, world_.nodes)) {
+    // Until the cache shows the volume nobody else gets the directory.
+    if (world_.volumes.get({"", made.volume_name}) == nullptr) {
+      scene.memory.published = scene.now;
+      (void)world_.ledger.take(made);
+    }
     return perform(pass, for_claim::FinishTakeBack{{decision.make.begun.operation}});
   }
-  if (*wanted && !*volume && !decision.make.begun.given_up) return wait_for_the_cache();
+  if (*wanted == Wanted::kHasVolume && !*volume) {
+    return leave(pass, made,
+                 "it was the one of volume " + made.volume_name +
+                     ", which is gone while the claim is bound to it");
+  }
+  if (*wanted != Wanted::kNo && !*volume && !decision.make.begun.given_up) {
+    return wait_for_the_cache();
+  }
   Operation undo = made;
   undo.kind = operation::Kind::kTakeBack;
   undo.attempt = decision.attempt;
@@ -86,7 +98,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
             undo.only_if_empty ? ", if it is empty" : "");
   world_.operations.progressed(Work::kUndo, undo, Step::kQueued);
   const auto started = world_.executor.start(undo);
-  world_.ledger.release(undo);
+  if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
   world_.operations.progressed(Work::kUndo, undo, Step::kPodStart);
   return Action::await_change(kRecheck);
@@ -97,7 +109,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::With
   if (!wanted.ok()) {
     return reporter_.api_failed(take_back_subject(decision.make.operation()), wanted.error());
   }
-  if (*wanted && !decision.make.begun.given_up) {
+  if (*wanted == Wanted::kYes && !decision.make.begun.given_up) {
     remember(pass);
     return wait_for_the_cache();
   }
@@ -105,21 +117,23 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::With
 }
 
 Action ClaimReconciler::wait_for_the_cache() {
-  log::debug("nothing is taken back: the API server knows of a claim that the cache does not");
+  log::debug(
+      "nothing is done: the API server knows something of the claim that the cache does not");
   return Action::await_change(kRecheck);
 }
 
-Result<bool> ClaimReconciler::is_still_wanted(const Make& made) {
+Result<ClaimReconciler::Wanted> ClaimReconciler::is_still_wanted(const Make& made) {
   const Operation& make = made.operation();
   const auto found = read_claim(world_, make.claim);
   if (!found.ok()) return found.error();
   const auto& claim = *found;
-  if (!claim || claim->meta.uid != make.owner_uid) return false;
-  if (claim->volume_name == make.volume_name) return true;
-  if (made.has_failed() && claim->meta.deleting()) return false;  // it is not tried again
+  if (!claim || claim->meta.uid != make.owner_uid) return Wanted::kNo;
+  if (claim->volume_name == make.volume_name) return Wanted::kHasVolume;
+  if (made.has_failed() && claim->meta.deleting()) return Wanted::kNo;  // it is not tried again
   const auto storage_class = world_.classes.get({"", claim->class_name()});
-  return should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
-         selected_node(*claim) == make.node;
+  const bool asks_here = should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
+                         selected_node(*claim) == make.node;
+  return asks_here ? Wanted::kYes : Wanted::kNo;
 }
 
 void ClaimReconciler::set_done(Pass& pass, const Operation& place) {
@@ -149,9 +163,11 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
     Subject subject = take_back_subject(place);
     subject.event_reason = kDirectoryKept;
     subject.prefix = "directory " + place.path + " on node " + place.node + " is left as it is: ";
+    const std::string& why = decision.done.progress.message;
     reporter_.tell(subject,
-                   "it is not empty, and it is not certain that it was made for this claim; remove "
-                   "it by hand if nobody needs it");
+                   (why.empty() ? "it is not empty" : "it may not be empty (" + why + ")") +
+                       ", and it is not certain that it was made for this claim; remove it "
+                       "by hand if nobody needs it");
   }
   // The make first: as long as anything is on record, it is known what was taken back.
   set_done(pass, place);
@@ -200,6 +216,9 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
     }
   }
   for (auto& one : pass.scene.taking_back) {
+    if (one.operation->id() == decision.operation->id()) one.progress.message.clear();
+  }
+  for (auto& one : pass.scene.removals) {
     if (one.operation->id() == decision.operation->id()) one.progress.message.clear();
   }
   const auto rest = decide(pass.scene);

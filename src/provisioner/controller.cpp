@@ -141,6 +141,9 @@ Controller::Controller(World& world, Informers informers, ControllerOptions opti
 Controller::~Controller() { stop_working(); }
 
 void Controller::start_working() {
+  // The caches are newer than what an earlier term decided: they show it, or another leader undid
+  // it.
+  world_.ledger.release_all();
   auto term = std::make_shared<Term>(world_, options_, claim_stats_, volume_stats_);
   term->start();
   {

@@ -6,6 +6,14 @@
 
 namespace lpp::provisioner {
 
+namespace {
+
+/// So many messages of one reason are remembered. Some causes take turns, as of two nodes that are
+/// gone.
+constexpr std::size_t kMostSaid = 4;
+
+}  // namespace
+
 Memory Memories::get(std::string_view volume_name) const {
   MutexLock lock(mutex_);
   const auto it = memories_.find(std::string(volume_name));
@@ -42,8 +50,12 @@ bool Memories::worth_saying(std::string_view volume_name, std::string_view reaso
   const TimePoint now = clock_.now();
   MutexLock lock(mutex_);
   auto& said = said_[std::string(volume_name)][std::string(reason)];
-  if (said.message == message && now - said.at < kResync) return false;
-  said = {.message = std::string(message), .at = now};
+  std::erase_if(said, [&](const Said& one) { return now - one.at >= kResync; });
+  const auto before = std::find_if(said.begin(), said.end(),
+                                   [&](const Said& one) { return one.message == message; });
+  if (before != said.end()) return false;
+  if (said.size() >= kMostSaid) said.erase(said.begin());
+  said.push_back({.message = std::string(message), .at = now});
   return true;
 }
 

@@ -27,6 +27,7 @@ struct Begun {
   std::shared_ptr<const operation::Operation> operation{};
   bool never_published = false;  // certainly no volume ever showed it
   bool made = false;             // certainly it was not there before
+  bool found = false;            // certainly it was there
   bool given_up = false;         // its taking back was begun, perhaps: no volume will show it
   bool done = false;  // it is the volume's, or gone: nothing to be taken back, whatever is recorded
 };
@@ -40,6 +41,7 @@ struct Memory {
   std::vector<Begun> begun{};
   std::shared_ptr<const operation::Operation> in_flight{};  // was on record when last seen
   std::optional<TimePoint> published{};  // volume created, maybe not in the cache yet
+  bool had_volume = false;               // one was there: what is made now may not be the first
   TimePoint released{};                  // volume let go; the cache should show it by then
 
   std::optional<TimePoint> turned_away{};  // since then there is no room on the node
@@ -68,8 +70,8 @@ class Memories {
   /// up (0 = never) until the next resync.
   Duration wait_after(int number) const;
 
-  /// True when the message is worth an Event: another one than the last of this reason, or that is
-  /// long ago. Notes it as said.
+  /// True when the message is worth an Event: none of the last few of this reason, or that is long
+  /// ago. Notes it as said.
   bool worth_saying(std::string_view volume_name, std::string_view reason,
                     std::string_view message);
   /// What was said has not reached anybody.
@@ -92,7 +94,8 @@ class Memories {
   mutable Mutex mutex_;
   std::unordered_map<std::string, Memory> memories_ LPP_GUARDED_BY(mutex_);
   /// By volume name and the Event's reason.
-  std::unordered_map<std::string, std::map<std::string, Said>> said_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::map<std::string, std::vector<Said>>> said_
+      LPP_GUARDED_BY(mutex_);
 };
 
 /// The time left of a hold that still applies, or nothing.

@@ -36,6 +36,7 @@ inline constexpr std::string_view kProvisioningSucceeded = "ProvisioningSucceede
 inline constexpr std::string_view kProvisioningFailed = "ProvisioningFailed";
 inline constexpr std::string_view kProvisioningCleanupFailed = "ProvisioningCleanupFailed";
 inline constexpr std::string_view kDirectoryKept = "DirectoryKept";
+inline constexpr std::string_view kDirectoryMissing = "DirectoryMissing";
 inline constexpr std::string_view kVolumeFailedDelete = "VolumeFailedDelete";
 inline constexpr std::string_view kVolumeNodeGone = "VolumeNodeGone";
 

@@ -63,6 +63,13 @@ VolumeDecision keep(const VolumeScene& scene) {
     return for_volume::AddFinalizer{};
   }
   if (!wanted && present) return for_volume::RemoveFinalizer{};
+  if (wanted && !present && volume.meta.deleting()) {
+    if (held(scene.memory.retry, scene.now, scene.seen())) return for_volume::Wait{};
+    return for_volume::Refuse{
+        "it was deleted while no finalizer of ours was on it, and none can be added any more: its "
+        "directory " +
+        volume.path + " stays when the volume goes; remove it by hand if nobody needs it"};
+  }
   return for_volume::Wait{.forget = true};
 }
 
@@ -108,8 +115,10 @@ int next_attempt(const VolumeScene& scene) {
 /// Whether, and how, a removal may begin.
 VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
   const k8s::PersistentVolume& volume = *scene.volume;
-  if (const auto left = held(scene.memory.retry, scene.now, scene.seen())) {
-    return for_volume::Wait{.at_most = *left};
+  for (const std::string& seen : {scene.seen(), scene.settings()}) {
+    if (const auto left = held(scene.memory.retry, scene.now, seen)) {
+      return for_volume::Wait{.at_most = *left};
+    }
   }
   if (volume.source == k8s::VolumeSource::kOther || volume.path.empty()) {
     return for_volume::Refuse{"the volume has neither hostPath.path nor local.path"};
@@ -147,6 +156,7 @@ VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
   for (const Recorded& make : scene.makes) {
     if (make.progress.state == State::kEnding) {
       if (make.progress.acts_no_more) continue;
+      if (!make.progress.message.empty()) return for_volume::Follow{make};
       return wait(scene);
     }
     if (make.progress.over()) return for_volume::Forget{make.operation, false};
@@ -185,7 +195,8 @@ VolumeDecision remove(const VolumeScene& scene) {
       return for_volume::Follow{*removal};
     case State::kSucceeded:
       if (scene.now < scene.memory.released) return wait(scene);
-      return for_volume::Release{};
+      return for_volume::Release{removal->operation->attempt == 1 &&
+                                 removal->progress.directory == operation::Directory::kAbsent};
     case State::kFailed:
     case State::kLate:
       break;
@@ -198,8 +209,12 @@ VolumeDecision remove(const VolumeScene& scene) {
 }  // namespace
 
 std::string VolumeScene::seen() const {
-  return fmt::format("{}/{}/{}/{}", volume ? volume->meta.resource_version : "", node.name,
-                     node.description, config ? config->generation : 0);
+  return (volume ? volume->meta.resource_version : std::string()) + "/" + settings();
+}
+
+std::string VolumeScene::settings() const {
+  return fmt::format("{}/{}/{}/{}/{}", volume ? volume->meta.uid : "", volume ? volume->path : "",
+                     node.name, node.description, config ? config->generation : 0);
 }
 
 VolumeDecision decide(const VolumeScene& scene) {

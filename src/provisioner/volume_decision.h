@@ -32,7 +32,9 @@ struct VolumeScene {
   bool overlapping_takes_it_along = false;  // it is to be removed too, with all that is in it
   Memory memory{};
 
+  /// What a refusal depends on, and what of it a failed removal does.
   std::string seen() const;
+  std::string settings() const;
 };
 
 /// What is to be done for a volume. One of these, and then everything is looked at again.
@@ -67,7 +69,9 @@ struct Failed {
   operation::Recorded removal{};
 };
 /// The directory is gone: the volume goes.
-struct Release {};
+struct Release {
+  bool was_absent = false;  // it was not there when the first removal came
+};
 /// Nobody can remove the directory any more, or another volume's removal will: the volume goes.
 struct LetGo {
   std::string why{};

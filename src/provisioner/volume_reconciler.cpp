@@ -80,6 +80,10 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   scene.config = world_.config.current();
   scene.memory = memories_.get(name);
   if (scene.volume == nullptr || !is_ours(*scene.volume, world_.provisioner_name)) return scene;
+  // What was made elsewhere for the same claim is that claim's affair.
+  std::erase_if(scene.makes, [&](const operation::Recorded& make) {
+    return !shares_directory(*scene.volume, *make.operation, world_.nodes);
+  });
   scene.is_wanted = wants_delete(*scene.volume, world_.claims);
   if (!scene.is_wanted) return scene;
   scene.node = removal_node_of(*scene.volume, world_.nodes, *scene.config);
@@ -253,7 +257,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
   const int number = decision.removal.operation->attempt;
   pass.scene.memory.retry = {.number = number,
                              .hold_until = pass.scene.now + memories_.wait_after(number),
-                             .seen = pass.scene.seen()};
+                             .seen = pass.scene.settings()};
   remember(pass);
   memories_.unsay(pass.scene.name, kVolumeFailedDelete);
   reporter_.failed(subject(pass), decision.removal.progress.reason,
@@ -279,9 +283,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::L
     }
   }
   const bool node_is_gone = pass.scene.node.kind == VolumeNode::Kind::kGone;
-  world_.events.event(reference_to(volume), k8s::EventType::kWarning,
-                      node_is_gone ? kVolumeNodeGone : kDirectoryKept, decision.why);
-  log::warn("{}", decision.why);
+  tell(pass, node_is_gone ? kVolumeNodeGone : kDirectoryKept, decision.why);
   return perform(pass, for_volume::Release{});
 }
 
@@ -306,9 +308,15 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// The directory is gone (or out of reach for good): the object goes, if it is not on its way yet,
 /// then our finalizer; the removal's record last, when the volume is seen to be gone, because it
 /// says that the work was done.
-VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
-                                                 const for_volume::Release& /*decision*/) {
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Release& decision) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
+  if (decision.was_absent) {
+    tell(pass, kDirectoryMissing,
+         "directory " + volume.path +
+             (pass.scene.node.name.empty() ? "" : " on node " + pass.scene.node.name) +
+             " was not there when it was to be removed: if its disk was not mounted, the data is "
+             "still on it");
+  }
   if (!volume.meta.deleting()) {
     const auto deleted = delete_object(volume);
     if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
@@ -347,6 +355,14 @@ Result<nlohmann::json> VolumeReconciler::patch_finalizer(const k8s::PersistentVo
                                      k8s::PatchType::kStrategicMerge, patch, {}, answer);
   if (!patched.ok()) return patched.error().wrap("patch the volume's finalizers");
   return patched;
+}
+
+void VolumeReconciler::tell(const Pass& pass, std::string_view event_reason,
+                            const std::string& message) {
+  Subject subject = this->subject(pass);
+  subject.event_reason = event_reason;
+  subject.prefix.clear();
+  reporter_.tell(subject, message);
 }
 
 Subject VolumeReconciler::subject(const Pass& pass) const {

@@ -58,6 +58,7 @@ class VolumeReconciler {
                                          k8s::Answer answer = k8s::Answer::kIdentity);
   void remember(const Pass& pass) { memories_.set(pass.scene.name, pass.scene.memory); }
   Subject subject(const Pass& pass) const;
+  void tell(const Pass& pass, std::string_view event_reason, const std::string& message);
 
   World& world_;
   Memories& memories_;

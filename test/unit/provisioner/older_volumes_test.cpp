@@ -186,7 +186,9 @@ TEST_CASE("the directory of a volume of any older version is removed where it is
     CHECK(operation.volume_mode == row.volume_mode);
     CHECK(scene.events.lines.empty());
 
-    if (scene.transport.count("DELETE", "") == 1) scene.put(VolumeBuilder(row.made).deleting());
+    if (scene.transport.count("DELETE", "") == 1) {
+      scene.put(VolumeBuilder(row.made).deleting().finalizer(std::string(provisioner::kFinalizer)));
+    }
     scene.executor.succeed(Kind::kRemove, kName);
     (void)scene.step();
     CHECK(scene.transport.count("DELETE", "/persistentvolumes/pvc-uid-a") == 1);

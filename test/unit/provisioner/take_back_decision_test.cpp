@@ -101,7 +101,9 @@ TEST_CASE("removals and take-backs of one name count their attempts together") {
   DecisionScene scene;
   scene.claim = nullptr;
   scene.makes = {a_make(made_on("n1"), State::kFailed)};
-  scene.last_removal = 3;
+  Operation earlier = made_on("n1", 3);
+  earlier.kind = operation::Kind::kRemove;
+  scene.removals = {{std::make_shared<const Operation>(earlier), {.state = State::kSucceeded}}};
   const auto decision = decide(scene);
   REQUIRE(as<for_claim::TakeBack>(decision) != nullptr);
   CHECK(as<for_claim::TakeBack>(decision)->attempt == 4);
@@ -167,6 +169,34 @@ TEST_CASE("nothing is taken back while another attempt may still be at work ther
     scene.claim = nullptr;
     scene.makes = {a_make(made_on("n1", 2), State::kFailed), a_make(made_on("n1", 1), state)};
     CHECK(as<for_claim::Wait>(decide(scene)) != nullptr);
+  }
+}
+
+TEST_CASE("a directory that setup found goes only if it is empty, whatever its name") {
+  Operation named = made_on("n1");
+  named.path = std::string("/data/pvc-") + kUid + "_default_a";
+  Make make = a_make(named, State::kSucceeded);
+  CHECK(may_tear_down(make));
+  make.begun.found = true;
+  CHECK_FALSE(may_tear_down(make));
+  make.begun.made = true;  // by an earlier attempt
+  CHECK(may_tear_down(make));
+}
+
+TEST_CASE("nothing is made or shown where a removal may still be at work") {
+  Operation removal = made_on("n1");
+  removal.kind = operation::Kind::kRemove;
+  for (const State state : {State::kWaiting, State::kRunning, State::kLate, State::kEnding}) {
+    CAPTURE(static_cast<int>(state));
+    DecisionScene scene;
+    scene.removals = {{std::make_shared<const Operation>(removal), {.state = state}}};
+    CHECK(as<for_claim::Wait>(decide(scene)) != nullptr);
+    scene.makes = {a_make(made_on("n1"), State::kSucceeded)};
+    CHECK(as<for_claim::Wait>(decide(scene)) != nullptr);
+    scene.removals[0].progress.message = "it does not go";
+    CHECK(as<for_claim::TakeBackStuck>(decide(scene)) != nullptr);
+    scene.removals[0].progress = {.state = State::kEnding, .acts_no_more = true};
+    CHECK(as<for_claim::Publish>(decide(scene)) != nullptr);
   }
 }
 
