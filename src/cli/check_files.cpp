@@ -8,8 +8,8 @@
 #include "cli/reference.h"
 #include "config/config_parser.h"
 #include "config/path_template.h"
-#include "helperpod/names.h"
 #include "helperpod/template.h"
+#include "k8s/names.h"
 #include "provisioner/names.h"
 #include "provisioner/patterns.h"
 
@@ -65,7 +65,7 @@ class ClassCheck {
     }
     const std::string* const key =
         k8s::find(class_.parameters, provisioner::kNodeAffinityKeyParameter);
-    if (key != nullptr && !key->empty() && !helperpod::is_qualified_name(*key)) {
+    if (key != nullptr && !key->empty() && !k8s::is_qualified_name(*key)) {
       problem("parameters.nodeAffinityKey",
               fmt::format("{} cannot be the key of a label", log::quoted(*key)),
               "use a label that the nodes have, such as kubernetes.io/hostname");

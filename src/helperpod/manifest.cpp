@@ -6,8 +6,8 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
-#include "helperpod/names.h"
 #include "helperpod/record.h"
+#include "k8s/names.h"
 
 namespace lpp::helperpod {
 
@@ -301,7 +301,7 @@ std::string pod_name(std::string_view template_name, operation::Kind kind,
   const std::string start(template_name.empty() ? "helper-pod" : template_name);
   const std::string end = "-" + std::string(script_action(kind)) + "-" + std::string(volume_name);
   std::string full = start + end;
-  if (attempt == 1 && full.size() <= kMaxPodName && is_dns_subdomain(full)) return full;
+  if (attempt == 1 && full.size() <= kMaxPodName && k8s::is_dns_subdomain(full)) return full;
   if (attempt != 1) full += "/" + std::to_string(attempt);
 
   // A later attempt, too long or not a name: keep of the template's part what fits, and make it

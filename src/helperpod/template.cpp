@@ -4,9 +4,9 @@
 #include <set>
 
 #include "base/strings.h"
-#include "helperpod/names.h"
 #include "helperpod/pod_schema.h"
 #include "helperpod/yaml_to_json.h"
+#include "k8s/names.h"
 
 namespace lpp::helperpod {
 
@@ -38,15 +38,16 @@ class Rules {
     if (meta.is_null()) meta = json::object();
     json& name = meta["name"];
     if (name.is_null() || name == "") name = "helper-pod";
-    if (!is_dns_subdomain(name.get_ref<const std::string&>())) {
+    if (!k8s::is_dns_subdomain(name.get_ref<const std::string&>())) {
       error("metadata.name must be lower-case letters, digits, '-' and '.', is " + shown(name));
     }
     for (const char* map : {"labels", "annotations"}) {
       if (!meta.contains(map)) continue;
       for (const auto& [key, value] : meta[map].items()) {
         const std::string place = "metadata." + std::string(map) + "[" + shown(key) + "]";
-        if (!is_qualified_name(to_lower(key))) error(place + ": the key is not a qualified name");
-        if (map == std::string_view("labels") && !is_label_value(value.get<std::string>())) {
+        if (!k8s::is_qualified_name(to_lower(key)))
+          error(place + ": the key is not a qualified name");
+        if (map == std::string_view("labels") && !k8s::is_label_value(value.get<std::string>())) {
           error(place + " must be at most 63 letters, digits, '-', '_' and '.', is " +
                 shown(value));
         }
@@ -100,7 +101,7 @@ class Rules {
     for (std::size_t i = 0; i < containers.size(); ++i) {
       const std::string place = "spec.containers[" + std::to_string(i) + "].name ";
       const std::string name = containers[i].value("name", "");
-      if (!is_dns_label(name)) {
+      if (!k8s::is_dns_label(name)) {
         error(place + "must be at most 63 lower-case letters, digits and '-', is " + shown(name));
       } else if (!seen.insert(name).second) {
         error(place + shown(name) + " is given twice");

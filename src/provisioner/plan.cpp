@@ -4,7 +4,7 @@
 #include <array>
 
 #include "base/strings.h"
-#include "helperpod/names.h"
+#include "k8s/names.h"
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
@@ -169,7 +169,7 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
   }
   const std::string* key = find(storage_class.parameters, kNodeAffinityKeyParameter);
   shape.affinity_key = key == nullptr || key->empty() ? std::string(kHostnameLabel) : *key;
-  if (!helperpod::is_qualified_name(shape.affinity_key)) {
+  if (!k8s::is_qualified_name(shape.affinity_key)) {
     return refuse("nodeAffinityKey \"" + shape.affinity_key + "\" of StorageClass \"" + class_name +
                   "\" cannot be the key of a label");
   }

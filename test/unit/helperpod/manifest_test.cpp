@@ -6,7 +6,7 @@
 
 #include "base/strings.h"
 #include "fakes/operations.h"
-#include "helperpod/names.h"
+#include "k8s/names.h"
 #include "unit/helperpod/manifest_fixture.h"
 
 namespace lpp::helperpod {
@@ -364,7 +364,7 @@ TEST_CASE("the selector and the label agree") {
   const json pod = build(load(kSimple), create(), settings());
   const std::string value = pod["metadata"]["labels"][std::string(kProvisionerLabel)];
   CHECK(label_selector("rancher.io/local-path") == std::string(kProvisionerLabel) + "=" + value);
-  CHECK(is_label_value(value));
+  CHECK(k8s::is_label_value(value));
   CHECK(label_selector("a") != label_selector("b"));
 }
 

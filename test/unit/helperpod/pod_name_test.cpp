@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "helperpod/manifest.h"
-#include "helperpod/names.h"
+#include "k8s/names.h"
 
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
@@ -33,7 +33,7 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
         for (const int attempt : {1, 2, 16}) {
           names.push_back(pod_name(start, action, volume, attempt));
           CAPTURE(names.back());
-          CHECK(is_dns_subdomain(names.back()));
+          CHECK(k8s::is_dns_subdomain(names.back()));
           CHECK(names.back().size() <= 128);
           CHECK(names.back() == pod_name(start, action, volume, attempt));
         }

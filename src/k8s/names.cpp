@@ -1,10 +1,10 @@
-#include "helperpod/names.h"
+#include "k8s/names.h"
 
 #include <algorithm>
 
 #include "base/strings.h"
 
-namespace lpp::helperpod {
+namespace lpp::k8s {
 
 namespace {
 
@@ -43,4 +43,4 @@ bool is_label_value(std::string_view text) {
                      [](char c) { return is_alphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::k8s

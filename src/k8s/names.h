@@ -4,7 +4,7 @@
 
 /// The API server's rules for names, labels and annotation keys, checked before anything is sent.
 /// Pure functions.
-namespace lpp::helperpod {
+namespace lpp::k8s {
 
 /// At most 63 of [a-z0-9-], alphanumeric at both ends.
 bool is_dns_label(std::string_view text);
@@ -18,4 +18,4 @@ bool is_qualified_name(std::string_view text);
 /// Empty, or at most 63 of [A-Za-z0-9._-] with alphanumeric ends.
 bool is_label_value(std::string_view text);
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::k8s
