@@ -14,6 +14,7 @@ namespace lpp::helperpod {
 
 using operation::Admission;
 using operation::Id;
+using operation::NodeLoad;
 using operation::Operation;
 using operation::Progress;
 using operation::Recorded;

@@ -12,13 +12,13 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "helperpod/manifest.h"
-#include "helperpod/node_load.h"
 #include "helperpod/pod_logs.h"
 #include "helperpod/settled_pods.h"
 #include "helperpod/template.h"
 #include "k8s/api_client.h"
 #include "k8s/informer.h"
 #include "operation/executor.h"
+#include "operation/node_load.h"
 #include "operation/path_ledger.h"
 
 namespace lpp::helperpod {
@@ -103,7 +103,7 @@ class HelperPodRunner final : public operation::Executor {
   /// Somebody waits again until it is gone.
   void unsettle(const Known& known);
   void wake(const Operation& operation) const;
-  void wake(const NodeLoad::Waiting& operations) const;
+  void wake(const operation::NodeLoad::Waiting& operations) const;
 
   std::optional<Known> find(const std::string& uid) const;
   std::vector<Known> known(std::string_view volume_name) const;
@@ -125,7 +125,8 @@ class HelperPodRunner final : public operation::Executor {
   std::unordered_map<std::string, Known> by_uid_ LPP_GUARDED_BY(mutex_);
   /// UIDs by volume name.
   std::unordered_map<std::string, std::vector<std::string>> by_volume_ LPP_GUARDED_BY(mutex_);
-  NodeLoad load_;
+  /// Helper pods are critical: a kubelet ends applications to make room for too many of them.
+  operation::NodeLoad load_;
   PodLogs logs_;
   SettledPods settled_;
   std::unique_ptr<Sweeper> sweeper_;

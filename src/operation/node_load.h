@@ -14,32 +14,32 @@
 #include "base/sync.h"
 #include "operation/executor.h"
 
-namespace lpp::helperpod {
+namespace lpp::operation {
 
-/// Bounds how many helper pods are at work on a node at once: each is critical, so that a kubelet
-/// ends applications to make room for it. Claims do not wait for long removals, nor the other way
-/// round: a fifth of the room is kept for each. Among those that wait, namespaces take turns, and
-/// within one the order of asking counts. What has no node (a shared filesystem) counts as one
-/// node. Thread-safe.
+/// For executors: bounds how many operations are at work on a node at once. Claims do not wait for
+/// long removals, nor the other way round: a fifth of the room is kept for each. Among those that
+/// wait, namespaces take turns, and within one the order of asking counts. What has no node (a
+/// shared filesystem) counts as one node. Thread-safe.
 class NodeLoad {
  public:
   /// `most` for each node; 0 = no limit.
   NodeLoad(Clock& clock, std::size_t most) : clock_(clock), most_(most) {}
 
-  using Waiting = std::vector<std::shared_ptr<const operation::Operation>>;
+  using Waiting = std::vector<std::shared_ptr<const Operation>>;
 
   /// Room for one more, held until give_back() or until it waits no longer; else it waits.
-  bool admit(const operation::Operation& operation);
+  bool admit(const Operation& operation);
   /// Returns those for whom there is room now.
-  Waiting give_back(const operation::Operation& operation);
+  Waiting give_back(const Operation& operation);
 
-  /// A pod is at work there, or is so no more. Both may be said again.
-  void began(const operation::Operation& operation, const std::string& pod_uid);
-  Waiting ended(const operation::Operation& operation, const std::string& pod_uid);
+  /// Something of that name, an operation's own, is at work there, or is so no more. Both may be
+  /// said again.
+  void began(const Operation& operation, const std::string& name);
+  Waiting ended(const Operation& operation, const std::string& name);
 
  private:
   struct Asking {
-    std::shared_ptr<const operation::Operation> operation{};
+    std::shared_ptr<const Operation> operation{};
     TimePoint last{};
   };
   /// Of a namespace.
@@ -49,10 +49,10 @@ class NodeLoad {
   };
   struct Line {
     std::size_t admitted = 0;
-    std::unordered_set<std::string> pods{};
+    std::unordered_set<std::string> at_work{};
     std::map<std::string, Queue> waiting{};  // by namespace
 
-    std::size_t used() const { return admitted + pods.size(); }
+    std::size_t used() const { return admitted + at_work.size(); }
     bool unused() const { return used() == 0 && waiting.empty(); }
   };
   struct Load {
@@ -60,7 +60,7 @@ class NodeLoad {
     Line removals{};
   };
 
-  static Line& line_of(Load& load, const operation::Operation& operation);
+  static Line& line_of(Load& load, const Operation& operation);
   std::size_t room(const Load& load, const Line& line) const;
   static void drop_silent(Line& line, TimePoint now);
   static Waiting first(const Line& line, std::size_t count);
@@ -73,4 +73,4 @@ class NodeLoad {
   std::unordered_map<std::string, Load> nodes_ LPP_GUARDED_BY(mutex_);
 };
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::operation

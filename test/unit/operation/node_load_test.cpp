@@ -1,4 +1,4 @@
-#include "helperpod/node_load.h"
+#include "operation/node_load.h"
 
 #include <doctest/doctest.h>
 
@@ -6,10 +6,9 @@
 
 #include "fakes/fake_clock.h"
 
-namespace lpp::helperpod {
+namespace lpp::operation {
 namespace {
 
-using operation::Operation;
 using std::chrono::seconds;
 
 Operation on(const std::string& node, const std::string& volume) {
@@ -164,4 +163,4 @@ TEST_CASE("long removals leave room for claims, and claims for removals") {
 }
 
 }  // namespace
-}  // namespace lpp::helperpod
+}  // namespace lpp::operation

@@ -1,8 +1,8 @@
-#include "helperpod/node_load.h"
+#include "operation/node_load.h"
 
 #include <algorithm>
 
-namespace lpp::helperpod {
+namespace lpp::operation {
 
 namespace {
 
@@ -13,8 +13,8 @@ constexpr std::size_t kKeptShare = 5;
 
 }  // namespace
 
-NodeLoad::Line& NodeLoad::line_of(Load& load, const operation::Operation& operation) {
-  return operation.kind == operation::Kind::kMake ? load.makes : load.removals;
+NodeLoad::Line& NodeLoad::line_of(Load& load, const Operation& operation) {
+  return operation.kind == Kind::kMake ? load.makes : load.removals;
 }
 
 std::size_t NodeLoad::room(const Load& load, const Line& line) const {
@@ -23,7 +23,7 @@ std::size_t NodeLoad::room(const Load& load, const Line& line) const {
                   left(most_ - most_ / kKeptShare, line.used()));
 }
 
-bool NodeLoad::admit(const operation::Operation& operation) {
+bool NodeLoad::admit(const Operation& operation) {
   if (most_ == 0) return true;
   const TimePoint now = clock_.now();
   MutexLock lock(mutex_);
@@ -37,7 +37,7 @@ bool NodeLoad::admit(const operation::Operation& operation) {
     return asking.operation->id() == operation.id();
   });
   if (mine == own.asking.end()) {
-    own.asking.push_back({std::make_shared<const operation::Operation>(operation), now});
+    own.asking.push_back({std::make_shared<const Operation>(operation), now});
     mine = own.asking.end() - 1;
   }
   mine->last = now;
@@ -94,7 +94,7 @@ NodeLoad::Waiting NodeLoad::served(const std::string& node, Load& load) {
   return next;
 }
 
-NodeLoad::Waiting NodeLoad::give_back(const operation::Operation& operation) {
+NodeLoad::Waiting NodeLoad::give_back(const Operation& operation) {
   if (most_ == 0) return {};
   MutexLock lock(mutex_);
   const auto it = nodes_.find(operation.node);
@@ -105,19 +105,18 @@ NodeLoad::Waiting NodeLoad::give_back(const operation::Operation& operation) {
   return served(it->first, it->second);
 }
 
-void NodeLoad::began(const operation::Operation& operation, const std::string& pod_uid) {
+void NodeLoad::began(const Operation& operation, const std::string& name) {
   if (most_ == 0) return;
   MutexLock lock(mutex_);
-  line_of(nodes_[operation.node], operation).pods.insert(pod_uid);
+  line_of(nodes_[operation.node], operation).at_work.insert(name);
 }
 
-NodeLoad::Waiting NodeLoad::ended(const operation::Operation& operation,
-                                  const std::string& pod_uid) {
+NodeLoad::Waiting NodeLoad::ended(const Operation& operation, const std::string& name) {
   if (most_ == 0) return {};
   MutexLock lock(mutex_);
   const auto it = nodes_.find(operation.node);
-  if (it == nodes_.end() || line_of(it->second, operation).pods.erase(pod_uid) == 0) return {};
+  if (it == nodes_.end() || line_of(it->second, operation).at_work.erase(name) == 0) return {};
   return served(it->first, it->second);
 }
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::operation
