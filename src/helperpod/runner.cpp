@@ -142,6 +142,12 @@ void HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
   if (!known || !known->settled) wake(*operation);
 }
 
+Progress HelperPodRunner::lost(const Operation& /*operation*/) const {
+  return {.state = State::kFailed,
+          .message = "the helper pod was removed before it ended",
+          .reason = "HelperPodRemoved"};
+}
+
 void HelperPodRunner::node_changed(std::string_view node) {
   std::vector<std::shared_ptr<const Operation>> there;
   {

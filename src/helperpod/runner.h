@@ -61,6 +61,7 @@ class HelperPodRunner final : public operation::Executor {
   Result<Start> start(const Operation& operation) override;
   Result<void> cancel(const operation::Id& id) override;
   Result<bool> forget(const operation::Id& id, When when) override;
+  operation::Progress lost(const Operation& operation) const override;
   void node_changed(std::string_view node) override;
 
   /// Removes the oldest pod that was left for a quiet moment, if there is one. False if it could

@@ -91,7 +91,8 @@ struct Owner {
 /// Does operations on directories of nodes; the reconcilers know nothing else about how. Helper
 /// pods are one way, an agent on each node can be another. Passive: work goes on outside, and each
 /// call is one short pass that never waits for it. Whatever an operation does on a node, its record
-/// was written before and survives this process. All calls are safe to repeat. Thread-safe.
+/// was written before and survives this process. What is on record is in the PathLedger. All calls
+/// are safe to repeat. Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -125,6 +126,10 @@ class Executor {
   enum class When { kNow, kWhenQuiet };
   /// What is over needs no record any more. True when none is left that the caller has to care for.
   virtual Result<bool> forget(const Id& id, When when) = 0;
+
+  /// What to say of an operation that is not on record any more though nobody forgot it: kFailed,
+  /// in words that tell what was taken away.
+  virtual Progress lost(const Operation& operation) const = 0;
 
   /// The node has come, gone, or changed its labels: owners of what is recorded there are woken.
   virtual void node_changed(std::string_view node) = 0;

@@ -351,8 +351,7 @@ ClaimDecision begin_making(const ClaimScene& scene) {
   const Memory& memory = scene.memory;
   if (memory.in_flight != nullptr && memory.in_flight->node == scene.node_name &&
       memory.in_flight->attempt > memory.retry.number) {
-    return for_claim::Failed{memory.in_flight, "the helper pod was removed before it ended",
-                             "HelperPodRemoved"};
+    return for_claim::Failed{memory.in_flight, scene.lost.message, scene.lost.reason};
   }
   const bool same_node = memory.begun_on.empty() || memory.begun_on == scene.node_name;
   const bool is_held = held(memory.retry, scene.now, scene.seen()) ||

@@ -49,6 +49,7 @@ struct ClaimScene {
   std::vector<TakingBack> taking_back{};
   std::vector<operation::Recorded> removals{};  // on record under the volume's name
   Memory memory{};
+  operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
 
   /// What a refusal depends on, and what of it only an administrator can change.
   std::string seen() const;

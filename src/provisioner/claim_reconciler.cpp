@@ -126,6 +126,9 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
   scene.volume = world_.volumes.get({"", scene.volume_name});
   scene.memory = memories_.get(scene.volume_name);
   note_begun(recorded, scene.memory);
+  if (scene.memory.in_flight != nullptr) {
+    scene.lost = world_.executor.lost(*scene.memory.in_flight);
+  }
 
   const bool is_ours = scene.volume != nullptr && scene.volume->claim_uid == key.uid &&
                        provisioner::is_ours(*scene.volume, world_.provisioner_name);

@@ -210,8 +210,8 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
     if (!before->volume_name.empty()) term->volumes.add(before->volume_name);
   }
   if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
-  // A claim that stays bound needs nothing; one that has just been bound may have left a helper
-  // pod.
+  // A claim that stays bound needs nothing; one that has just been bound may have left a
+  // record.
   const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty();
   if (!stays_bound) term->claims.add(key_of(*after));
 }

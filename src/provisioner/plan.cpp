@@ -195,7 +195,7 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
   operation.claim = claim.meta.key();
   operation.owner_uid = claim.meta.uid;
   operation.storage_class = claim.class_name();
-  // On a shared filesystem the node is only the place where the helper pod runs.
+  // On a shared filesystem the node is only the place where the work is done.
   if (node != nullptr) operation.node = node->meta.name;
 
   const auto size = k8s::Quantity::parse(claim.storage_request);

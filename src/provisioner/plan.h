@@ -43,7 +43,7 @@ std::string selected_node(const k8s::PersistentVolumeClaim& claim);
 
 /// What of a claim's volume does not depend on where its directory is. Everything that can be
 /// checked beforehand is checked here and in make_operation, so that what can never work is refused
-/// before any helper pod starts (behaviour rules B3, B5). `node` is the selected node, nullptr when
+/// before any operation begins (behaviour rules B3, B5). `node` is the selected node, nullptr when
 /// the claim has none. Pure, like make_operation.
 std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
                                                    const k8s::StorageClass& storage_class,

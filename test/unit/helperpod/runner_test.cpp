@@ -439,6 +439,14 @@ TEST_CASE("a pod that came and went without being seen is forgotten when that is
   }
 }
 
+TEST_CASE("what is not on record any more was a helper pod that is gone") {
+  RunnerScene scene;
+  CHECK(scene.runner.lost(make_operation()) ==
+        Progress{.state = State::kFailed,
+                 .message = "the helper pod was removed before it ended",
+                 .reason = "HelperPodRemoved"});
+}
+
 TEST_CASE("a pod with our label but an unreadable record is left alone") {
   RunnerScene scene;
   scene.begin();

@@ -215,9 +215,7 @@ TEST_CASE("a failed helper pod is reported at once and tried again after a growi
 TEST_CASE("when the retries are used up the claim waits for a change or the resync") {
   ClaimBed scene;
   (void)scene.step();
-  auto record = scene.executor.records.begin()->second;
-  record.attempt = 16;
-  scene.executor.records.begin()->second = record;
+  scene.executor.last(Kind::kMake, kVolume).operation.attempt = 16;
   scene.executor.fail(Kind::kMake, kVolume, "still broken");
   CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
 }
@@ -343,7 +341,6 @@ TEST_CASE("a claim that goes away while its directory is made leaves nothing beh
       CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     }
     scene.executor.records.clear();
-    scene.executor.progress.clear();
     CHECK(scene.operations.in_flight(10).empty());
     const auto asked = scene.executor.started.size();
     CHECK(scene.step() == provisioner::Action::done());
@@ -385,10 +382,9 @@ TEST_CASE("a claim that goes away while its directory is made leaves nothing beh
 TEST_CASE("a directory whose helper pod somebody removed is taken back when its claim goes") {
   ClaimBed scene;
   (void)scene.step();
-  const std::pair key{Kind::kMake, std::string(kVolume)};
-  scene.executor.progress[key].state = operation::Progress::State::kRunning;
+  scene.executor.run(Kind::kMake, kVolume);
   (void)scene.step();
-  const auto remove_pod = [&] { scene.executor.records.erase(key); };
+  const auto remove_pod = [&] { scene.executor.vanish(Kind::kMake, kVolume); };
   scene.transport.on("GET", "/persistentvolumes/pvc-uid-a").always([](const auto&) {
     return Result<k8s::Response>(k8s::Response{.status = 404});
   });
@@ -414,7 +410,7 @@ TEST_CASE("a directory whose helper pod somebody removed is taken back when its 
   CHECK(scene.executor.started.back().node == "n1");
   scene.executor.succeed(Kind::kTakeBack, kVolume);
   (void)scene.step();
-  CHECK(scene.executor.records.count({Kind::kTakeBack, kVolume}) == 0);
+  CHECK_FALSE(scene.executor.has(Kind::kTakeBack, kVolume));
   const auto taken_back = [&] {
     return std::count_if(
         scene.executor.started.begin(), scene.executor.started.end(),

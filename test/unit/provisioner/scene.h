@@ -1,5 +1,8 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -24,8 +27,11 @@ inline constexpr const char* kAlreadyExists =
 /// recorded.
 class FakeExecutor final : public operation::Executor {
  public:
-  using Key = std::pair<operation::Kind, std::string>;
   using State = operation::Progress::State;
+  struct Record {
+    operation::Operation operation{};
+    operation::Progress progress{};
+  };
 
   void begin(operation::Owner /*owner*/) override {}
   void end(Duration /*limit*/) override {}
@@ -33,11 +39,14 @@ class FakeExecutor final : public operation::Executor {
 
   std::vector<operation::Recorded> recorded(std::string_view volume) override {
     std::vector<operation::Recorded> all;
-    for (const auto& [key, operation] : records) {
-      if (key.second != volume) continue;
-      all.push_back({std::make_shared<const operation::Operation>(operation), progress[key]});
+    for (const auto& [operation, progress] : records) {
+      if (operation.volume_name != volume) continue;
+      all.push_back({std::make_shared<const operation::Operation>(operation), progress});
     }
     return all;
+  }
+  operation::Progress lost(const operation::Operation& /*operation*/) const override {
+    return {.state = State::kFailed, .message = "it was removed before it ended", .reason = "Lost"};
   }
   operation::Admission admit(const operation::Operation& operation) override {
     if (is_full) {
@@ -48,54 +57,61 @@ class FakeExecutor final : public operation::Executor {
   }
   Result<Start> start(const operation::Operation& operation) override {
     if (error) return *error;
+    if (find(operation.id()) != records.end()) return Start::kRecorded;
     started.push_back(operation);
-    const Key key{operation.kind, operation.volume_name};
-    records[key] = operation;
-    progress[key] = {};
+    records.push_back({operation, {}});
     return Start::kRecorded;
   }
   Result<void> cancel(const operation::Id& id) override {
     if (error) return *error;
     cancelled.push_back(std::string(to_string(id.kind)) + " " + id.volume_name);
-    if (const auto it = progress.find({id.kind, id.volume_name}); it != progress.end()) {
-      it->second = {.state = State::kEnding};
-    }
+    if (const auto it = find(id); it != records.end()) it->progress = {.state = State::kEnding};
     return {};
   }
   Result<bool> forget(const operation::Id& id, When when) override {
     if (error) return *error;
-    const Key key{id.kind, id.volume_name};
-    if (const auto it = records.find(key); it == records.end() || it->second.id() != id) {
-      return true;
-    }
+    const auto it = find(id);
+    if (it == records.end()) return true;
     if (when == When::kWhenQuiet) quiet.push_back(id.volume_name);
     forgotten.push_back(std::string(to_string(id.kind)) + " " + id.volume_name);
     if (cache_is_late) {
-      progress[key] = {.state = State::kEnding};
+      it->progress = {.state = State::kEnding};
       return false;
     }
-    vanish(key);
+    records.erase(it);
     return true;
   }
 
   void succeed(operation::Kind kind, const std::string& volume,
                operation::Directory directory = operation::Directory::kUnknown) {
-    progress[{kind, volume}] = {.state = State::kSucceeded, .directory = directory};
+    last(kind, volume).progress = {.state = State::kSucceeded, .directory = directory};
   }
   void fail(operation::Kind kind, const std::string& volume, std::string message) {
-    progress[{kind, volume}] = {.state = State::kFailed, .message = std::move(message)};
+    last(kind, volume).progress = {.state = State::kFailed, .message = std::move(message)};
   }
   void run(operation::Kind kind, const std::string& volume) {
-    progress[{kind, volume}] = {.state = State::kRunning};
+    last(kind, volume).progress = {.state = State::kRunning};
   }
-  /// What is on record goes without anybody's word.
-  void vanish(const Key& key) {
-    records.erase(key);
-    progress.erase(key);
+  bool has(operation::Kind kind, const std::string& volume) const {
+    return std::any_of(records.begin(), records.end(), [&](const Record& record) {
+      return record.operation.kind == kind && record.operation.volume_name == volume;
+    });
+  }
+  /// What was recorded last of that kind.
+  Record& last(operation::Kind kind, const std::string& volume) {
+    const auto it = std::find_if(records.rbegin(), records.rend(), [&](const Record& record) {
+      return record.operation.kind == kind && record.operation.volume_name == volume;
+    });
+    if (it == records.rend()) FAIL("nothing like that is on record: " << to_string(kind));
+    return *it;
+  }
+  /// What was recorded last of that kind goes without anybody's word.
+  void vanish(operation::Kind kind, const std::string& volume) {
+    const auto id = last(kind, volume).operation.id();
+    records.erase(find(id));
   }
 
-  std::map<Key, operation::Operation> records;
-  std::map<Key, operation::Progress> progress;
+  std::vector<Record> records;
   std::vector<operation::Operation> started;
   std::vector<operation::Operation> turned_away;
   std::vector<std::string> cancelled;
@@ -104,6 +120,12 @@ class FakeExecutor final : public operation::Executor {
   std::optional<Error> error;
   bool is_full = false;
   bool cache_is_late = false;  // what is forgotten is known to be gone later only
+
+ private:
+  std::vector<Record>::iterator find(const operation::Id& id) {
+    return std::find_if(records.begin(), records.end(),
+                        [&](const Record& record) { return record.operation.id() == id; });
+  }
 };
 
 /// Events as "Warning ProvisioningFailed: text".

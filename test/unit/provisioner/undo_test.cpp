@@ -19,8 +19,6 @@ namespace {
 constexpr const char* kVolume = "pvc-uid-a";
 constexpr const char* kPath = "/data/pvc-uid-a_default_a";
 const ClaimKey kKey{{"default", "a"}, "uid-a"};
-const std::pair kCreated{Kind::kMake, std::string(kVolume)};
-const std::pair kUndone{Kind::kTakeBack, std::string(kVolume)};
 
 /// A claim on n1 whose directory has just been made; there is no volume yet.
 struct UndoScene : Scene {
@@ -37,7 +35,8 @@ struct UndoScene : Scene {
       return k8s::Response{.status = 404};
     });
   }
-  bool undo_was_begun() const { return executor.records.contains(kUndone); }
+  bool undo_was_begun() const { return executor.has(Kind::kTakeBack, kVolume); }
+  const operation::Operation& undone() { return executor.last(Kind::kTakeBack, kVolume).operation; }
   bool undo_is_shown() const {
     const auto shown = operations.in_flight(10);
     return std::any_of(shown.begin(), shown.end(),
@@ -68,7 +67,7 @@ TEST_CASE("nothing is taken back for a claim that the API server has and the cac
     row.act(scene);
     scene.api_shows(claim("a").node("n1"));
     // Whether it is under way or over.
-    scene.executor.progress[kCreated] = {};
+    scene.executor.last(Kind::kMake, kVolume).progress = {};
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK(scene.executor.cancelled.empty());
     scene.executor.succeed(Kind::kMake, kVolume);
@@ -104,7 +103,7 @@ TEST_CASE("what the API server itself says is no use any more is taken back") {
     row.act(scene);
     (void)scene.step();
     REQUIRE(scene.undo_was_begun());
-    const auto undo = scene.executor.records[kUndone];
+    const auto undo = scene.undone();
     CHECK(undo.path == kPath);
     CHECK(undo.node == "n1");
   }
@@ -157,8 +156,8 @@ TEST_CASE("a directory elsewhere than the claim's volume goes, though the claim 
   scene.put(made);
   (void)scene.step();
   REQUIRE(scene.undo_was_begun());
-  CHECK(scene.executor.records[kUndone].path == kPath);
-  CHECK(scene.executor.records[kUndone].node == "n1");
+  CHECK(scene.undone().path == kPath);
+  CHECK(scene.undone().node == "n1");
 }
 
 TEST_CASE("a helper pod that made the claim's own volume is only removed") {
@@ -254,15 +253,13 @@ TEST_CASE("an undo that an earlier process brought to its end does not stay in f
     UndoScene scene;
     row.act(scene);
     // Its last helper pod, which is going, is all that this process sees.
-    const auto made = scene.executor.records[kCreated];
+    const auto made = scene.executor.last(Kind::kMake, kVolume).operation;
     scene.memories.erase(kVolume);
-    scene.executor.records = {{kUndone, made}};
-    scene.executor.records[kUndone].kind = Kind::kTakeBack;
-    scene.executor.progress[kUndone] = {};
+    scene.executor.records = {{.operation = made}};
+    scene.executor.records[0].operation.kind = Kind::kTakeBack;
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK(scene.undo_is_shown());
     scene.executor.records.clear();
-    scene.executor.progress.clear();
     (void)scene.step();
     CHECK_FALSE(scene.undo_is_shown());
   }
@@ -308,7 +305,7 @@ TEST_CASE("a directory that stays when its claim is undone is told, with its pla
   scene.api_shows_no_claim();
   scene.memories.erase(kVolume);  // another process: it may have been published
   (void)scene.step();
-  REQUIRE(scene.executor.records[kUndone].only_if_empty);
+  REQUIRE(scene.undone().only_if_empty);
   scene.executor.succeed(Kind::kTakeBack, kVolume, operation::Directory::kKept);
   (void)scene.step();
   CHECK(scene.executor.records.empty());
@@ -329,5 +326,5 @@ TEST_CASE("what may have been published is taken back only if it is empty") {
   scene.api_shows_no_claim();
   (void)scene.step();
   REQUIRE(scene.undo_was_begun());
-  CHECK(scene.executor.records[kUndone].only_if_empty);
+  CHECK(scene.undone().only_if_empty);
 }

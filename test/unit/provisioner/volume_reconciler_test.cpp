@@ -367,7 +367,7 @@ TEST_CASE("the record of an undo is left to the claim queue") {
   undo.kind = Kind::kTakeBack;
   undo.volume_name = kName;
   undo.owner_uid = "uid-a";
-  scene.executor.records[{Kind::kTakeBack, kName}] = undo;
+  scene.executor.records.push_back({.operation = undo});
   CHECK(scene.step() == Action::done());
   CHECK(scene.executor.forgotten.empty());
 }
