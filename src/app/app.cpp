@@ -47,8 +47,8 @@ Result<k8s::RestConfig> rest_config(const Options& options) {
 /// Members are in start order: what stands below uses what stands above.
 class App::Impl {
  public:
-  Impl(const Options& options, Clock& clock, std::unique_ptr<k8s::Transport> transport,
-       std::string api_host, std::stop_token stop)
+  Impl(const Options& options, const MakeExecutor& make_executor, Clock& clock,
+       std::unique_ptr<k8s::Transport> transport, std::string api_host, std::stop_token stop)
       : options_(options),
         clock_(clock),
         stop_(std::move(stop)),
@@ -95,12 +95,14 @@ class App::Impl {
                  .helper_image = options.helper_image,
                  .most_per_node = static_cast<std::size_t>(options.helper_pods_per_node)},
                 [this] { return current(); }),
+        other_executor_(make_executor ? make_executor({clock_, ledger_, config_.config()})
+                                      : nullptr),
         operations_(clock_),
         world_{options.provisioner_name,
                leader_client_,
                clock_,
                events_,
-               runner_,
+               executor(),
                ledger_,
                config_.config(),
                claims_.store(),
@@ -136,6 +138,7 @@ class App::Impl {
            nodes_.has_synced() && pods_.has_synced();
   }
   helperpod::HelperPodRunner::Current current() const;
+  operation::Executor& executor();
   k8s::LeaderElectorOptions elector_options() const;
   template <typename Use>
   void for_each_cache(const Use& use);
@@ -168,6 +171,7 @@ class App::Impl {
   provisioner::Places places_;
   operation::PathLedger ledger_;
   helperpod::HelperPodRunner runner_;
+  std::unique_ptr<operation::Executor> other_executor_;
   provisioner::Operations operations_;
   provisioner::World world_;
   provisioner::Controller controller_;
@@ -366,6 +370,10 @@ helperpod::HelperPodRunner::Current App::Impl::current() const {
           .teardown_command = config->teardown_command};
 }
 
+operation::Executor& App::Impl::executor() {
+  return other_executor_ == nullptr ? runner_ : *other_executor_;
+}
+
 k8s::LeaderElectorOptions App::Impl::elector_options() const {
   const LeaderElection& election = options_.leader_election;
   return {.ns = election.resource_namespace,
@@ -376,7 +384,8 @@ k8s::LeaderElectorOptions App::Impl::elector_options() const {
           .retry_period = election.retry_period};
 }
 
-App::App(Options options) : options_(std::move(options)) {
+App::App(Options options, MakeExecutor make_executor)
+    : options_(std::move(options)), make_executor_(std::move(make_executor)) {
   log::set_up(options_.log_level, options_.log_format);
 }
 App::~App() = default;
@@ -412,7 +421,7 @@ int App::run(const std::stop_token& stop) {
   auto transport = k8s::make_httplib_transport(*config, clock);
   if (!transport.ok()) return fail(transport.error());
 
-  Impl impl(options_, clock, *std::move(transport),
+  Impl impl(options_, make_executor_, clock, *std::move(transport),
             fmt::format("{}:{}", config->host, config->port), stop);
   const auto started = impl.start();
   if (started.ok()) impl.work();

@@ -1,18 +1,34 @@
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <stop_token>
 
 #include "app/options.h"
+#include "base/clock.h"
+#include "config/config.h"
+#include "config/published.h"
+#include "operation/executor.h"
+#include "operation/path_ledger.h"
 
 namespace lpp::app {
+
+/// What an executor other than the helper pods' may need of the daemon; outlives it.
+struct ExecutorParts {
+  Clock& clock;
+  operation::PathLedger& ledger;
+  const config::Published<config::Config>& config;
+};
+using MakeExecutor = std::function<std::unique_ptr<operation::Executor>(const ExecutorParts&)>;
 
 /// The daemon: owns every part, starts them in order and stops them in the reverse order.
 /// run() returns the process's exit code: 0 after a stop that was asked for, 1 when the start
 /// failed.
 class App {
  public:
-  /// Sets up the process's log, before any thread may write to it.
-  explicit App(Options options);
+  /// Sets up the process's log, before any thread may write to it. Without `make_executor`
+  /// operations are done by helper pods.
+  explicit App(Options options, MakeExecutor make_executor = {});
   ~App();
   App(const App&) = delete;
   App& operator=(const App&) = delete;
@@ -26,6 +42,7 @@ class App {
  private:
   class Impl;
   const Options options_;
+  const MakeExecutor make_executor_;
 };
 
 }  // namespace lpp::app
