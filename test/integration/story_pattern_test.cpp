@@ -57,9 +57,9 @@ TEST_CASE("folders of a path pattern are made with the volume and go when they a
   CHECK(fs::is_empty(base));
 }
 
-TEST_CASE(
+LPP_EXECUTORS_TEST_CASE(
     "two claims whose pattern leads to one directory never have it both, however old the cache") {
-  StoryBed story;
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   LPP_MUST(story.admin().create(class_object(

@@ -92,8 +92,8 @@ TEST_CASE("what has been begun is finished before something new is begun") {
   CHECK(std::count_if(records.begin(), first_volume, makes("pods")) < kClaims);
 }
 
-TEST_CASE("the directory of a class that retains stays when its claim goes") {
-  StoryBed story;
+LPP_EXECUTORS_TEST_CASE("the directory of a class that retains stays when its claim goes") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   LPP_MUST(story.admin().create(class_object({.name = "keep", .reclaim_policy = "Retain"})));
@@ -118,8 +118,8 @@ TEST_CASE("the directory of a class that retains stays when its claim goes") {
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a claim may ask for a volume of type local") {
-  StoryBed story;
+LPP_EXECUTORS_TEST_CASE("a claim may ask for a volume of type local") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};
@@ -139,8 +139,8 @@ TEST_CASE("a claim may ask for a volume of type local") {
   LPP_MUST(story.audit.wait_deleted(claim, volume));
 }
 
-TEST_CASE("a volume that is deleted before its claim leaves no directory behind") {
-  StoryBed story;
+LPP_EXECUTORS_TEST_CASE("a volume that is deleted before its claim leaves no directory behind") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};
@@ -153,8 +153,8 @@ TEST_CASE("a volume that is deleted before its claim leaves no directory behind"
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a claim made again under its name gets a directory of its own") {
-  StoryBed story;
+LPP_EXECUTORS_TEST_CASE("a claim made again under its name gets a directory of its own") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};

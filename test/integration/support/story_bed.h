@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -17,15 +18,27 @@
 
 namespace lpp::testing {
 
+/// What does the daemon's operations: helper pods, or the second executor, which only tests have.
+enum class By { kHelperPods, kDirectories };
+
+/// The test case is run with each of them: its body has a `By` named `by`.
+#define LPP_EXECUTORS_TEST_CASE(name) LPP_EXECUTORS_TEST_CASE_AS(name, DOCTEST_ANONYMOUS(lpp_case_))
+#define LPP_EXECUTORS_TEST_CASE_AS(name, function)                                  \
+  static void function(By by);                                                      \
+  TEST_CASE(name ", by helper pods") { function(By::kHelperPods); }                 \
+  TEST_CASE(name ", by directories of the process") { function(By::kDirectories); } \
+  static void function(By by)
+
 /// An embedded cluster and the daemon on it, for one test case.
 struct StoryBed {
   explicit StoryBed(std::vector<std::string> daemon_args = {},
-                    EmbeddedBed::Options options = {.manifest = LPP_MANIFEST})
-      : bed(LPP_MUST(EmbeddedBed::create(options))),
-        installation(LPP_MUST(Installation::create(
-            *bed,
-            {.daemon = daemon_program(), .folder = folder.path(), .extra_args = daemon_args}))),
+                    EmbeddedBed::Options options = {.manifest = LPP_MANIFEST},
+                    By executor = By::kHelperPods)
+      : by(executor),
+        bed(LPP_MUST(EmbeddedBed::create(options))),
+        installation(LPP_MUST(Installation::create(*bed, installed(daemon_args)))),
         audit(*bed) {}
+  explicit StoryBed(By executor) : StoryBed({}, {.manifest = LPP_MANIFEST}, executor) {}
 
   ~StoryBed() { CHECK(sanitizer_report(installation->log_text()) == ""); }
   StoryBed(const StoryBed&) = delete;
@@ -36,11 +49,28 @@ struct StoryBed {
     LPP_MUST(installation->wait_ready());
   }
   Kube& admin() { return bed->admin(); }
+  /// Of the second executor.
+  std::string records() const { return folder.path("records"); }
+  std::string disks() const {
+    return std::filesystem::path(bed->cluster().disk_root("node-1")).parent_path();
+  }
 
+  const By by;
   const TempDir folder;
   const std::unique_ptr<EmbeddedBed> bed;
   const std::unique_ptr<Installation> installation;
   VolumeAudit audit;
+
+ private:
+  InstallationOptions installed(const std::vector<std::string>& args) const {
+    InstallationOptions options{
+        .daemon = daemon_program(), .folder = folder.path(), .extra_args = args};
+    if (by == By::kDirectories) {
+      options.daemon = LPP_DIRECTORY_DAEMON;
+      options.env = {{"DIRECTORY_DISKS", disks()}, {"DIRECTORY_RECORDS", records()}};
+    }
+    return options;
+  }
 };
 
 }  // namespace lpp::testing

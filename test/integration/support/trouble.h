@@ -1,0 +1,132 @@
+#pragma once
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "harness/directory_executor.h"
+#include "integration/support/story_steps.h"
+#include "operation/operation.h"
+
+namespace lpp::testing {
+
+/// Trouble with the work on the nodes, made in whichever way the story's executor meets it, and a
+/// look at what is on record. One thread.
+class Trouble {
+ public:
+  using Kind = operation::Kind;
+  enum class Moment { kBefore, kAfter };
+
+  explicit Trouble(StoryBed& story) : story_(story) {
+    if (story.by == By::kDirectories) return;
+    const auto map = LPP_MUST(story.admin().get(k8s::kConfigMaps, kScripts));
+    for (const char* script : {"setup", "teardown"}) good_[script] = map["data"][script];
+  }
+  Trouble(const Trouble&) = delete;
+  Trouble& operator=(const Trouble&) = delete;
+
+  /// The work fails before it has begun, and says this.
+  void fail(Kind kind, const std::string& said) {
+    faults_.fail[std::string(to_string(kind))] = said;
+    if (tell()) return;
+    change_script(story_, script_of(kind), "echo '" + said + "' >&2; exit 7");
+  }
+  /// The work hangs.
+  void hold(Kind kind, Moment moment) {
+    const bool before = moment == Moment::kBefore;
+    faults_.hold[std::string(to_string(kind))] = before ? "before" : "after";
+    if (tell()) return;
+    for (const auto& file : hold_files()) {
+      std::filesystem::create_directories(file.parent_path());
+      std::ofstream(file).close();
+    }
+    const std::string script = script_of(kind);
+    const std::string wait =
+        "while [ -e \"${VOL_BASE_DIR:-${VOL_DIR%/*}}/.hold\" ]; do sleep 0.1; done";
+    if (before) change_script(story_, script, wait);
+    if (!before) restore_script(story_, script, good_[script] + "\n" + wait + "\n");
+  }
+  /// Nothing begins or ends on the node.
+  void silence(const std::string& node) {
+    faults_.silent.push_back(node);
+    if (!tell()) story_.bed->cluster().nodes().set_faults(node, {.dead = true});
+  }
+  void end() {
+    const auto silent = std::exchange(faults_, {}).silent;
+    if (tell()) return;
+    for (const auto& node : silent) story_.bed->cluster().nodes().set_faults(node, {});
+    for (const auto& file : hold_files()) std::filesystem::remove(file);
+    for (const auto& [script, text] : good_) restore_script(story_, script, text);
+  }
+
+  /// What is on record: "make waiting", "remove running", "make over" … one for each.
+  std::vector<std::string> recorded() {
+    return story_.by == By::kDirectories ? recorded_in_files() : recorded_in_pods();
+  }
+  void wait_recorded(const std::string& what) {
+    wait_for(story_, what, [&]() -> std::string {
+      const auto all = recorded();
+      return std::find(all.begin(), all.end(), what) == all.end() ? "it is not on record" : "";
+    });
+  }
+  void wait_no_record() {
+    wait_for(story_, "nothing is on record", [&]() -> std::string {
+      const auto all = recorded();
+      return all.empty() ? "" : all.front() + " is on record";
+    });
+  }
+  /// Volumes and directories fit together, and nothing is on record.
+  void wait_clean() {
+    wait_no_record();
+    LPP_MUST(story_.audit.wait_clean());
+  }
+
+ private:
+  inline static const k8s::ObjectKey kScripts{kDaemonNamespace, "local-path-config"};
+
+  static std::string script_of(Kind kind) { return kind == Kind::kMake ? "setup" : "teardown"; }
+
+  /// False when it is to be made with helper pods.
+  bool tell() {
+    if (story_.by == By::kHelperPods) return false;
+    LPP_MUST(DirectoryExecutor::set_faults(story_.records(), faults_));
+    return true;
+  }
+  std::vector<std::filesystem::path> hold_files() {
+    std::vector<std::filesystem::path> files;
+    for (const auto& node : story_.bed->nodes()) {
+      for (const auto& base : story_.bed->base_paths()) {
+        files.emplace_back(story_.bed->on_disk(node, base) + "/.hold");
+      }
+    }
+    return files;
+  }
+  std::vector<std::string> recorded_in_files() {
+    std::vector<std::string> all;
+    for (const auto& file : std::filesystem::directory_iterator(story_.records())) {
+      const auto record = nlohmann::json::parse(text_of(file.path()), nullptr, false);
+      if (file.path().extension() != ".json" || !record.is_object()) continue;
+      const std::string action = record["operation"]["action"];
+      all.push_back(action == "create" ? "make" : "remove");
+      all.back() += record["stage"] == 0 ? " waiting" : record["stage"] == 1 ? " running" : " over";
+    }
+    return all;
+  }
+  std::vector<std::string> recorded_in_pods() {
+    std::vector<std::string> all;
+    for (const auto& pod : LPP_MUST(story_.admin().list(k8s::kPods, kDaemonNamespace))) {
+      const auto& labels = pod["metadata"]["labels"];
+      const std::string phase = pod["status"].value("phase", "");
+      all.push_back(labels["local.path.provisioner/action"] == "create" ? "make" : "remove");
+      all.back() += phase == "Pending" ? " waiting" : phase == "Running" ? " running" : " over";
+    }
+    return all;
+  }
+
+  StoryBed& story_;
+  DirectoryExecutor::Faults faults_;
+  std::map<std::string, std::string> good_;
+};
+
+}  // namespace lpp::testing
