@@ -242,7 +242,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
     memory.begun.push_back(
         {.operation = shared, .never_published = !published_before && !memory.had_volume});
     memory.in_flight = shared;
-    world_.operations.progressed(Work::kProvision, operation, Step::kPodStart);
+    world_.operations.progressed(Work::kProvision, operation, Step::kStart);
   }
   remember(pass);
   if (*started == Executor::Start::kOtherFound) return Action::await_change(kOtherFoundWait);

@@ -100,7 +100,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   const auto started = world_.executor.start(undo);
   if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
-  world_.operations.progressed(Work::kUndo, undo, Step::kPodStart);
+  world_.operations.progressed(Work::kUndo, undo, Step::kStart);
   return Action::await_change(kRecheck);
 }
 

@@ -39,7 +39,7 @@ std::string_view to_string(Step step) {
   switch (step) {
     case Step::kQueued:
       return "queued";
-    case Step::kPodStart:
+    case Step::kStart:
       return "pod_start";
     case Step::kScript:
       return "script";
@@ -53,7 +53,7 @@ std::string_view to_string(Step step) {
 
 Step step_of(const operation::Progress& progress) {
   if (progress.state == operation::Progress::State::kSucceeded) return Step::kVolume;
-  return progress.state == operation::Progress::State::kWaiting ? Step::kPodStart : Step::kScript;
+  return progress.state == operation::Progress::State::kWaiting ? Step::kStart : Step::kScript;
 }
 
 void Operations::count_step(Work work, const Known& known, TimePoint now) {

@@ -25,9 +25,10 @@ enum class Work { kProvision, kDelete, kUndo };
 /// "provision", "delete" or "undo".
 std::string_view to_string(Work work);
 
-/// Where it stands. kWaiting: the last attempt failed and the next one is not due yet.
-enum class Step { kQueued, kPodStart, kScript, kVolume, kWaiting };
-/// "queued", "pod_start", "script", "volume" or "waiting".
+/// Where it stands. kStart: recorded, and nothing has been done yet. kWaiting: the last attempt
+/// failed and the next one is not due yet.
+enum class Step { kQueued, kStart, kScript, kVolume, kWaiting };
+/// "queued", "pod_start", "script", "volume" or "waiting": monitoring knows these words.
 std::string_view to_string(Step step);
 
 /// The step that an executor's word means.

@@ -189,7 +189,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   const auto started = world_.executor.start(operation);
   world_.ledger.release(operation);
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
-  world_.operations.progressed(Work::kDelete, operation, Step::kPodStart);
+  world_.operations.progressed(Work::kDelete, operation, Step::kStart);
   pass.scene.memory.troubles = 0;
   remember(pass);
   return Action::await_change(*started == Executor::Start::kRecorded ? kRecheck : kSoon);

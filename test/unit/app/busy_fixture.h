@@ -17,7 +17,7 @@ struct BusyFixture : SubjectsFixture {
                           provisioner::Step::kQueued);
     clock.advance(std::chrono::seconds(2));
     operations.progressed(provisioner::Work::kProvision, operation("pvc-1"),
-                          provisioner::Step::kPodStart);
+                          provisioner::Step::kStart);
     clock.advance(std::chrono::milliseconds(300));
     operations.succeeded(provisioner::Work::kProvision, "pvc-1", "local-path");
     operations.progressed(provisioner::Work::kDelete, operation("pvc-0"),

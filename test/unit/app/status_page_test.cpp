@@ -23,7 +23,7 @@ bool has(const std::string& page, const std::string& part) {
 TEST_CASE("the status page says what is in flight, what failed and what is in force") {
   SubjectsFixture fixture;
   REQUIRE(fixture.config.start().ok());
-  fixture.operations.progressed(Work::kProvision, fixture.operation("pvc-1"), Step::kPodStart,
+  fixture.operations.progressed(Work::kProvision, fixture.operation("pvc-1"), Step::kStart,
                                 "helper pod cannot start: ErrImagePull");
   fixture.operations.failed({.work = Work::kDelete,
                              .volume = "pvc-2",

@@ -57,8 +57,8 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   clock.advance(2s);
   operations.progressed(Work::kProvision, an_operation("v"), Step::kQueued, {}, queued);
   clock.advance(1s);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kPodStart);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kPodStart, "ErrImagePull");
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kStart);
+  operations.progressed(Work::kProvision, an_operation("v"), Step::kStart, "ErrImagePull");
   clock.advance(5s);
   operations.progressed(Work::kProvision, an_operation("v"), Step::kScript);
   auto flying = operations.in_flight(10);
@@ -136,7 +136,7 @@ TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done 
   ClaimReconciler reconciler(scene.world, scene.memories);
   const ClaimKey key{{"default", "a"}, "uid-a"};
   (void)reconciler.step(key);
-  CHECK(scene.operations.in_flight(1).at(0).step == Step::kPodStart);
+  CHECK(scene.operations.in_flight(1).at(0).step == Step::kStart);
 
   SUBCASE("success") {
     scene.executor.succeed(Kind::kMake, "pvc-uid-a");
