@@ -109,7 +109,7 @@ void DirectoryExecutor::end(Duration /*limit*/) {
   MutexLock lock(mutex_);
   for (const auto& [name, entry] : entries_) {
     ledger_.remove(entry.operation);
-    (void)load_.ended(entry.operation->node, name);
+    (void)load_.ended(*entry.operation, name);
   }
   entries_.clear();
 }
@@ -150,7 +150,7 @@ Result<void> DirectoryExecutor::save(const Entries::value_type& item) const {
 
 void DirectoryExecutor::add(const std::string& name, Entry entry) {
   ledger_.add(entry.operation);
-  if (!entry.over()) load_.began(entry.operation->node, name);
+  if (!entry.over()) load_.began(*entry.operation, name);
   entries_.emplace(name, std::move(entry));
 }
 
@@ -158,7 +158,7 @@ void DirectoryExecutor::drop(Entries::iterator it, Woken& woken) {
   const auto operation = it->second.operation;
   fs::remove(file_of(it->first));
   ledger_.remove(operation);
-  woken = load_.ended(operation->node, it->first);
+  woken = load_.ended(*operation, it->first);
   woken.push_back(operation);
   entries_.erase(it);
 }
@@ -204,7 +204,7 @@ Progress DirectoryExecutor::progress_of(const Entry& entry) const {
 
 Admission DirectoryExecutor::admit(const Operation& operation) {
   if (!load_.admit(operation)) return {};
-  return Admission([this, node = operation.node] { wake(load_.give_back(node)); });
+  return Admission([this, operation] { wake(load_.give_back(operation)); });
 }
 
 Result<operation::Executor::Start> DirectoryExecutor::start(const Operation& operation) {
@@ -334,7 +334,7 @@ bool DirectoryExecutor::step(Entries::iterator it, const Faults& faults, Woken& 
   }
   finish(entry);
   if (!save(*it).ok()) return false;
-  for (const auto& next : load_.ended(operation->node, it->first)) woken.push_back(next);
+  for (const auto& next : load_.ended(*operation, it->first)) woken.push_back(next);
   return true;
 }
 
