@@ -142,13 +142,17 @@ const Make* heir_of(const ClaimScene& scene, const Make& make) {
   return nullptr;
 }
 
-/// Whether a make may still be at work in the same place.
+/// Whether a make, or an attempt to take one back, may still be at work in the same place.
 bool is_busy_there(const ClaimScene& scene, const Operation& place) {
-  return std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
-    if (!make.progress || !touch(make.operation(), place)) return false;
-    return can_act(make) ||
-           (make.progress->state == State::kEnding && !make.progress->acts_no_more);
-  });
+  const auto acts = [&](const Operation& operation, const Progress& progress) {
+    return !progress.over() && !progress.acts_no_more && touch(operation, place);
+  };
+  return std::any_of(scene.makes.begin(), scene.makes.end(),
+                     [&](const Make& make) {
+                       return make.progress && acts(make.operation(), *make.progress);
+                     }) ||
+         std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
+                     [&](const TakingBack& one) { return acts(*one.operation, one.progress); });
 }
 
 /// A later attempt to take the same directory back.
@@ -198,10 +202,7 @@ bool may_go_on(const ClaimScene& scene, const Operation& take_back) {
 
 /// What takes a directory back: followed to its end, except where a volume is by now.
 Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
-  if (has_later(scene, one)) {
-    if (one.progress.over()) return for_claim::Forget{one.operation};
-    return std::nullopt;
-  }
+  if (one.progress.over() && has_later(scene, one)) return for_claim::Forget{one.operation};
   const Retry* const retry = take_back_retry(scene, one.operation->node);
   const bool counted = retry != nullptr && one.operation->attempt <= retry->number;
   switch (one.progress.state) {
