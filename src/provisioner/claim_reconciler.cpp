@@ -39,37 +39,6 @@ std::string source_kind(const k8s::PersistentVolumeClaim& claim) {
   return claim.data_source.substr(0, claim.data_source.find('/'));
 }
 
-/// Keeps in mind what may have been made, for the case that its record is taken away. What is over
-/// when it is first seen may have been published by the leader before us.
-void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory) {
-  for (const auto& [operation, progress] : recorded) {
-    if (operation->kind != operation::Kind::kMake) continue;
-    const auto id = operation->id();
-    auto mine = std::find_if(memory.begun.begin(), memory.begun.end(),
-                             [&](const Begun& begun) { return begun.operation->id() == id; });
-    if (mine == memory.begun.end()) {
-      const bool may_be_published =
-          progress.state == State::kSucceeded || progress.state == State::kEnding;
-      memory.begun.push_back({.operation = operation, .never_published = !may_be_published});
-      mine = memory.begun.end() - 1;
-    }
-    mine->operation = operation;  // what is on record counts
-    if (progress.directory == operation::Directory::kMade) mine->made = true;
-    if (progress.directory == operation::Directory::kFound) mine->found = true;
-  }
-  for (const auto& [operation, progress] : recorded) {
-    if (operation->kind != operation::Kind::kTakeBack) continue;
-    for (Begun& begun : memory.begun) {
-      if (same_place(*begun.operation, *operation)) begun.given_up = true;
-    }
-  }
-  std::erase_if(memory.begun, [&](const Begun& begun) {
-    return begun.done && std::none_of(recorded.begin(), recorded.end(), [&](const auto& one) {
-             return one.operation->id() == begun.operation->id();
-           });
-  });
-}
-
 /// Versions before this did not write the shape down: it comes from today's class and
 /// configuration, if those are still about the same kind of directory.
 std::optional<Refusal> complete_shape(const ClaimScene& scene, Operation& operation) {

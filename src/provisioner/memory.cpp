@@ -6,13 +6,51 @@
 
 namespace lpp::provisioner {
 
+using operation::Kind;
+using operation::Progress;
+using State = Progress::State;
+
 namespace {
 
 /// So many messages of one reason are remembered. Some causes take turns, as of two nodes that are
 /// gone.
 constexpr std::size_t kMostSaid = 4;
 
+/// All that is known of it is its record.
+bool may_be_published(const operation::Operation& make, const Progress& progress) {
+  return make.shared || make.node.empty() || progress.state == State::kSucceeded ||
+         progress.state == State::kEnding;
+}
+
 }  // namespace
+
+void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory) {
+  for (const auto& [operation, progress] : recorded) {
+    if (operation->kind != Kind::kMake) continue;
+    const auto id = operation->id();
+    auto mine = std::find_if(memory.begun.begin(), memory.begun.end(),
+                             [&](const Begun& begun) { return begun.operation->id() == id; });
+    if (mine == memory.begun.end()) {
+      memory.begun.push_back(
+          {.operation = operation, .never_published = !may_be_published(*operation, progress)});
+      mine = memory.begun.end() - 1;
+    }
+    mine->operation = operation;  // what is on record counts
+    if (progress.directory == operation::Directory::kMade) mine->made = true;
+    if (progress.directory == operation::Directory::kFound) mine->found = true;
+  }
+  for (const auto& [operation, progress] : recorded) {
+    if (operation->kind != Kind::kTakeBack) continue;
+    for (Begun& begun : memory.begun) {
+      if (same_place(*begun.operation, *operation)) begun.given_up = true;
+    }
+  }
+  std::erase_if(memory.begun, [&](const Begun& begun) {
+    return begun.done && std::none_of(recorded.begin(), recorded.end(), [&](const auto& one) {
+             return one.operation->id() == begun.operation->id();
+           });
+  });
+}
 
 Memory Memories::get(std::string_view volume_name) const {
   MutexLock lock(mutex_);

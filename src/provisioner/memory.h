@@ -55,6 +55,11 @@ struct Memory {
   int troubles = 0;  // API calls in a row that failed with what heals by itself
 };
 
+/// Keeps in mind what may have been made, for the case that its record is taken away. What is over
+/// when it is first seen may have been published by the leader before us; and on a shared
+/// filesystem, where another node's make may have had the same directory, whatever is first seen.
+void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory);
+
 /// Memories by volume name. Thread-safe; a key's step is the only one that changes its memory.
 class Memories {
  public:
