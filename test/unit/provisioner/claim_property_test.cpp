@@ -1,0 +1,311 @@
+// What holds for every decision of a claim, whatever its scene looks like, in random scenes.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "provisioner/plan.h"
+#include "provisioner/volume_manifest.h"
+#include "unit/provisioner/random_claim_scene.h"
+
+namespace lpp::provisioner::claim_properties {
+namespace {
+
+using operation::Operation;
+using testing::is_one_directory;
+using testing::is_open;
+using testing::may_act;
+using testing::meet;
+using State = operation::Progress::State;
+using For = testing::Property<ClaimScene, ClaimDecision>;
+
+bool asks(const ClaimScene& scene) {
+  return scene.claim != nullptr &&
+         should_provision(*scene.claim, scene.storage_class.get(), scene.provisioner_name);
+}
+
+/// The claim has no volume and wants one where the make is.
+bool waits_for(const ClaimScene& scene, const Operation& make) {
+  return asks(scene) && scene.volume == nullptr && make.node == scene.node_name;
+}
+
+bool has_uid_in_its_name(const Operation& make) {
+  return make.path.find("uid-a") != std::string::npos;
+}
+
+const Make* find_make(const ClaimScene& scene, const Operation& operation) {
+  const auto it = std::find_if(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
+    return make.operation().id() == operation.id();
+  });
+  return it == scene.makes.end() ? nullptr : &*it;
+}
+
+const TakingBack* find_taking_back(const ClaimScene& scene, const Operation& operation) {
+  const auto it =
+      std::find_if(scene.taking_back.begin(), scene.taking_back.end(),
+                   [&](const TakingBack& one) { return one.operation->id() == operation.id(); });
+  return it == scene.taking_back.end() ? nullptr : &*it;
+}
+
+template <typename Holds>
+bool any_make(const ClaimScene& scene, const Holds& holds) {
+  return std::any_of(scene.makes.begin(), scene.makes.end(), holds);
+}
+template <typename Holds>
+bool any_taking_back(const ClaimScene& scene, const Holds& holds) {
+  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(), holds);
+}
+
+/// The operation of a decision that begins something or declares it ready for use; else nullptr.
+const Operation* entered(const ClaimDecision& decision) {
+  if (const auto* start = std::get_if<for_claim::Start>(&decision)) return &start->operation;
+  if (const auto* publish = std::get_if<for_claim::Publish>(&decision)) {
+    return &publish->make.operation();
+  }
+  return nullptr;
+}
+
+bool is_idle(const ClaimScene& scene) {
+  return scene.taking_back.empty() &&
+         !any_make(scene, [](const Make& make) { return make.progress || !make.begun.done; });
+}
+
+/// Whether what is taken back goes with what is in it: as the step records it.
+bool is_teardown(const for_claim::TakeBack& back) {
+  const Operation& what = back.make.operation();
+  if (what.kind == operation::Kind::kTakeBack) {
+    return !what.only_if_empty && has_uid_in_its_name(what);
+  }
+  return may_tear_down(back.make);
+}
+
+const std::vector<For> kWhatIsNew{
+    {"nothing is begun or published where something is being taken back",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const Operation* const place = entered(decision);
+       return place == nullptr || !any_taking_back(scene, [&](const TakingBack& one) {
+                return meet(*one.operation, *place);
+              });
+     }},
+    // Another node's make does no harm on a shared filesystem, and that node may be dead.
+    {"nothing is begun or published where another make of this node may still act",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const Operation* const place = entered(decision);
+       return place == nullptr || !any_make(scene, [&](const Make& make) {
+                const Operation& other = make.operation();
+                return other.id() != place->id() && other.node == place->node && make.progress &&
+                       may_act(*make.progress) && meet(other, *place);
+              });
+     }},
+    {"nothing is begun or published but for a claim that asks for it there and has no volume",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const Operation* const place = entered(decision);
+       return place == nullptr || (waits_for(scene, *place) && !scene.memory.published);
+     }},
+    {"nothing is begun for a claim on its way out",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       return !std::holds_alternative<for_claim::Start>(decision) || !scene.claim->meta.deleting();
+     }},
+    {"what is begun has a number of its own",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const start = std::get_if<for_claim::Start>(&decision);
+       return start == nullptr || (find_make(scene, start->operation) == nullptr &&
+                                   start->operation.attempt > scene.memory.retry.number);
+     }},
+    {"only a make that has succeeded, on record and neither done nor given up, is published",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const publish = std::get_if<for_claim::Publish>(&decision);
+       if (publish == nullptr) return true;
+       const Make* const make = find_make(scene, publish->make.operation());
+       return make != nullptr && !make->begun.done && !make->begun.given_up && make->progress &&
+              make->progress->state == State::kSucceeded;
+     }},
+    {"a volume is told to be another's only when it is",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       return !std::holds_alternative<for_claim::OtherVolume>(decision) ||
+              !difference(*scene.volume, *scene.claim, scene.provisioner_name).empty();
+     }},
+    {"a claim that does not ask is neither refused nor followed, and no node is asked for",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const bool is_of_an_asking_claim = std::holds_alternative<for_claim::Refuse>(decision) ||
+                                          std::holds_alternative<for_claim::Follow>(decision) ||
+                                          std::holds_alternative<for_claim::Failed>(decision) ||
+                                          std::holds_alternative<for_claim::CheckNode>(decision);
+       return !is_of_an_asking_claim || (asks(scene) && scene.volume == nullptr);
+     }},
+};
+
+const std::vector<For> kWhatIsTakenBack{
+    {"what is in a directory goes only if no volume showed it and it is certainly the make's",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
+       if (back == nullptr || !is_teardown(*back)) return true;
+       const Operation& what = back->make.operation();
+       if (const TakingBack* const again = find_taking_back(scene, what)) {
+         return has_uid_in_its_name(what) && !again->operation->only_if_empty;
+       }
+       const Make* const make = find_make(scene, what);
+       return make != nullptr && make->begun.never_published && !make->shown &&
+              (has_uid_in_its_name(what) || (make->begun.made && make->progress));
+     }},
+    {"nothing is taken back that a volume shows, that may still act, or that is done",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
+       if (back == nullptr) return true;
+       const Make* const make = find_make(scene, back->make.operation());
+       if (make == nullptr) return find_taking_back(scene, back->make.operation()) != nullptr;
+       const bool has_begun = any_taking_back(scene, [&](const TakingBack& one) {
+         return is_one_directory(*one.operation, make->operation());
+       });
+       return has_begun || (!make->shown && !make->begun.done);
+     }},
+    {"nothing is taken back that the claim waits for, unless that has begun already",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
+       if (back == nullptr || back->make.begun.given_up) return true;
+       const bool is_not_tried_again =
+           back->make.has_failed() && scene.claim != nullptr && scene.claim->meta.deleting();
+       return is_not_tried_again || !waits_for(scene, back->make.operation());
+     }},
+    {"nothing is taken back where a make may still act",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
+       return back == nullptr || !any_make(scene, [&](const Make& make) {
+                return make.progress && may_act(*make.progress) &&
+                       meet(make.operation(), back->make.operation());
+              });
+     }},
+    {"nothing is taken back twice at the same time",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
+       return back == nullptr || !any_taking_back(scene, [&](const TakingBack& one) {
+                return may_act(one.progress) && meet(*one.operation, back->make.operation());
+              });
+     }},
+    {"what takes back has a number that nothing else of the name has that removes",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
+       if (back == nullptr) return true;
+       return back->attempt > scene.last_removal &&
+              !any_taking_back(scene, [&](const TakingBack& one) {
+                return one.operation->attempt >= back->attempt;
+              });
+     }},
+    {"while something is taken back where a volume is by now, that is stopped before all else",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const bool is_in_danger = any_taking_back(scene, [](const TakingBack& one) {
+         return one.in_use && is_open(one.progress) && one.progress.state != State::kLate;
+       });
+       return !is_in_danger || std::holds_alternative<for_claim::CheckPublished>(decision) ||
+              std::holds_alternative<for_claim::Cancel>(decision) ||
+              std::holds_alternative<for_claim::Forget>(decision) ||
+              std::holds_alternative<for_claim::TakeBack>(decision) ||
+              std::holds_alternative<for_claim::FinishTakeBack>(decision) ||
+              std::holds_alternative<for_claim::TakeBackFailed>(decision) ||
+              std::holds_alternative<for_claim::TakeBackStuck>(decision);
+     }},
+    {"a taking back is finished only when it is over, with success or where a volume is by now",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const finish = std::get_if<for_claim::FinishTakeBack>(&decision);
+       if (finish == nullptr) return true;
+       const TakingBack* const one = find_taking_back(scene, *finish->done.operation);
+       return one != nullptr && (one->progress.state == State::kSucceeded ||
+                                 (one->progress.state == State::kFailed && one->in_use));
+     }},
+};
+
+const std::vector<For> kWhatIsOnRecord{
+    {"a make that the cache knows no claim for is stopped only if the API server is asked, or if "
+     "its taking back has begun",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const cancel = std::get_if<for_claim::Cancel>(&decision);
+       if (cancel == nullptr || scene.claim != nullptr) return true;
+       const Make* const make = find_make(scene, *cancel->operation);
+       return make == nullptr || make->begun.done || make->begun.given_up;
+     }},
+    {"only what may act is cancelled: what is late, or takes back what it must not",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const cancel = std::get_if<for_claim::Cancel>(&decision);
+       if (cancel == nullptr) return true;
+       if (const TakingBack* const one = find_taking_back(scene, *cancel->operation)) {
+         const bool is_unsafe =
+             !one->operation->only_if_empty && !has_uid_in_its_name(*one->operation);
+         return is_open(one->progress) &&
+                (one->in_use || one->progress.state == State::kLate || is_unsafe);
+       }
+       const Make* const make = find_make(scene, *cancel->operation);
+       return make != nullptr && make->progress && make->progress->state == State::kLate &&
+              !make->shown;
+     }},
+    {"a make is withdrawn only if it has not begun or is late, and nobody waits for it",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const withdraw = std::get_if<for_claim::Withdraw>(&decision);
+       if (withdraw == nullptr) return true;
+       const Make* const make = find_make(scene, withdraw->make.operation());
+       if (make == nullptr || !make->progress || make->shown || make->begun.done) return false;
+       const bool is_not_tried_again = make->progress->state == State::kLate &&
+                                       scene.claim != nullptr && scene.claim->meta.deleting();
+       return (make->progress->state == State::kWaiting || make->progress->state == State::kLate) &&
+              (make->begun.given_up || is_not_tried_again || !waits_for(scene, make->operation()));
+     }},
+    {"only what cannot act is forgotten, and is done, shown, or of a directory that another "
+     "record is of",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const forget = std::get_if<for_claim::Forget>(&decision);
+       if (forget == nullptr) return true;
+       if (const TakingBack* const one = find_taking_back(scene, *forget->operation)) {
+         return one->progress.over() && any_taking_back(scene, [&](const TakingBack& later) {
+                  return later.operation->attempt > one->operation->attempt &&
+                         is_one_directory(*later.operation, *one->operation);
+                });
+       }
+       const Make* const make = find_make(scene, *forget->operation);
+       if (make == nullptr || (make->progress && !make->progress->over())) return false;
+       if (make->begun.done || make->shown) return true;
+       const Make* const heir = forget->heir == nullptr ? nullptr : find_make(scene, *forget->heir);
+       return heir != nullptr && heir != make && heir->progress && !heir->begun.done &&
+              is_one_directory(heir->operation(), make->operation());
+     }},
+    {"each failure is counted once",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       if (const auto* const failed = std::get_if<for_claim::Failed>(&decision)) {
+         return failed->operation->attempt > scene.memory.retry.number;
+       }
+       const auto* const failed = std::get_if<for_claim::TakeBackFailed>(&decision);
+       if (failed == nullptr) return true;
+       const auto retry = scene.memory.take_back.find(failed->failed.operation->node);
+       return retry == scene.memory.take_back.end() ||
+              failed->failed.operation->attempt > retry->second.number;
+     }},
+    {"a wait has an end while anything is on record, in mind or held",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const wait = std::get_if<for_claim::Wait>(&decision);
+       if (wait == nullptr) return true;
+       if (wait->at_most) return *wait->at_most > Duration::zero();
+       return is_idle(scene) &&
+              (!asks(scene) || scene.volume != nullptr || scene.claim->meta.deleting());
+     }},
+    {"a claim is forgotten only when nothing of it is on record or in mind",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const wait = std::get_if<for_claim::Wait>(&decision);
+       return wait == nullptr || !wait->forget ||
+              (is_idle(scene) && (!asks(scene) || scene.volume != nullptr));
+     }},
+};
+
+}  // namespace
+
+TEST_CASE("every decision for a claim keeps what must hold, in whatever scene") {
+  const testing::ClaimScenes scenes;
+  std::vector<For> all = kWhatIsNew;
+  all.insert(all.end(), kWhatIsTakenBack.begin(), kWhatIsTakenBack.end());
+  all.insert(all.end(), kWhatIsOnRecord.begin(), kWhatIsOnRecord.end());
+  testing::check_properties<testing::RandomClaimScene, ClaimDecision>(
+      all, [&](const testing::Dice& dice) { return scenes.scene(dice); });
+}
+
+}  // namespace lpp::provisioner::claim_properties
