@@ -135,9 +135,10 @@ TEST_CASE("no volume is shown, and nothing made, where a removal of the name may
     removal.progress = {.state = State::kEnding, .acts_no_more = true};
     (void)row.next_is<for_claim::Publish>();
   }
-  for (const char* path : {kClaimPath, "/data/elsewhere"}) {
+  for (const bool elsewhere : {false, true}) {
     Row row;
-    row.removal(path == kClaimPath ? State::kSucceeded : State::kRunning, 1, path);
+    row.removal(elsewhere ? State::kRunning : State::kSucceeded, 1,
+                elsewhere ? "/data/elsewhere" : testing::kClaimPath);
     (void)row.next_is<for_claim::Start>();
   }
 }
@@ -210,7 +211,8 @@ TEST_CASE("the next attempt does not wait when what can be changed has changed")
 TEST_CASE("an attempt whose record somebody removed is counted as failed") {
   Row row;
   row.memory.in_flight = claim_operation(Kind::kMake, 2);
-  CHECK(row.next_is<for_claim::Failed>().reason == "HelperPodRemoved");
+  row.lost = {.state = State::kFailed, .message = "it was removed", .reason = "Removed"};
+  CHECK(row.next_is<for_claim::Failed>().reason == "Removed");
   row.make_has_failed(2, seconds(3));
   CHECK(row.next_is<for_claim::Wait>().at_most == seconds(3));
 }

@@ -39,6 +39,7 @@ class Model {
  public:
   Model(const testing::ClaimScenes& scenes, Dice dice)
       : scenes_(scenes), dice_(dice), scene_(scenes.scene(dice)) {
+    scene_.removals.clear();  // they are the affair of the volume's steps
     is_bound_ = scene_.volume_is_of_the_claim &&
                 (scene_.claim == nullptr || scene_.claim->volume_name == scene_.volume_name);
     if (is_bound_) written_.push_back(scene_.volume_place());

@@ -91,6 +91,14 @@ const std::vector<For> kWhatIsNew{
                 return meet(*one.operation, *place);
               });
      }},
+    {"nothing is begun or published where a removal of the volume's name may still act",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const Operation* const place = entered(decision);
+       return place == nullptr ||
+              std::none_of(scene.removals.begin(), scene.removals.end(), [&](const auto& removal) {
+                return may_act(removal.progress) && meet(*removal.operation, *place);
+              });
+     }},
     // Another node's make does no harm on a shared filesystem, and that node may be dead.
     {"nothing is begun or published where another make of this node may still act",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -190,10 +198,12 @@ const std::vector<For> kWhatIsTakenBack{
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
        if (back == nullptr) return true;
-       return back->attempt > scene.last_removal &&
-              !any_taking_back(scene, [&](const TakingBack& one) {
-                return one.operation->attempt >= back->attempt;
-              });
+       const bool is_a_removals =
+           std::any_of(scene.removals.begin(), scene.removals.end(),
+                       [&](const auto& one) { return one.operation->attempt >= back->attempt; });
+       return !is_a_removals && !any_taking_back(scene, [&](const TakingBack& one) {
+         return one.operation->attempt >= back->attempt;
+       });
      }},
     {"while something is taken back where a volume is by now, that is stopped before all else",
      [](const ClaimScene& scene, const ClaimDecision& decision) {

@@ -18,7 +18,8 @@ using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
 
 namespace {
 
-constexpr std::size_t kTenMegabytes = std::size_t{10} << 20U;
+// An API server takes 256 KiB of annotations.
+constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 
 std::string refusal(const ClaimBuilder& with, const StorageClassBuilder& storage_class) {
   const auto result = render_patterns(with.build(), storage_class.build(), "pvc-1");
@@ -30,11 +31,11 @@ std::string refusal(const ClaimBuilder& with, const StorageClassBuilder& storage
 
 TEST_CASE(
     "a claim with the largest annotations that an API server takes costs no more than itself") {
-  const auto huge = claim("data").node("n1").annotation("a", std::string(kTenMegabytes, 'x'));
+  const auto huge = claim("data").node("n1").annotation("a", std::string(kMegabyte, 'x'));
   const auto read = k8s::read_json(huge.json().dump());
   const auto decoded = k8s::decode<k8s::PersistentVolumeClaim>(read);
   REQUIRE(decoded.ok());
-  CHECK(decoded->meta.annotations.at("a").size() == kTenMegabytes);
+  CHECK(decoded->meta.annotations.at("a").size() == kMegabyte);
   for (const char* pattern :
        {R"({{ index .PVC.Annotations "a" }})", R"({{ printf "%q" (index .PVC.Annotations "a") }})",
         R"({{ range .PVC.Annotations }}{{ . }}{{ . }}{{ end }})", R"({{ .PVC.Annotations }})",

@@ -54,8 +54,7 @@ struct LateScene : Scene {
     executor.succeed(Kind::kMake, kVolume, directory);
   }
   void record(const operation::Operation& operation, operation::Progress progress) {
-    executor.records[{operation.kind, operation.volume_name}] = operation;
-    executor.progress[{operation.kind, operation.volume_name}] = std::move(progress);
+    executor.records.push_back({operation, std::move(progress)});
   }
   void claim_goes() {
     claims.erase(kKey.claim);
@@ -136,7 +135,7 @@ TEST_CASE("that a directory was made for a claim is forgotten when somebody else
   scene.make(claim("a").storage_class("pattern").node("n1"), Directory::kMade);
   scene.put(volume("static").host_path("/data/common").node("n1").phase("Bound"));
   (void)scene.claims_step.step(kKey);  // cannot be shown: another volume has the directory
-  scene.executor.vanish({Kind::kMake, kVolume});
+  scene.executor.vanish(Kind::kMake, kVolume);
   (void)scene.claims_step.step(kKey);
   scene.volumes.erase({"", "static"});
   scene.clock.advance(std::chrono::hours(1));
@@ -204,7 +203,7 @@ TEST_CASE("a make on another node does not hold up a volume's removal") {
   }
   (void)scene.volumes_step.step(kVolume);
   CHECK(scene.started(Kind::kRemove) == 1);
-  CHECK(scene.executor.records.contains({Kind::kMake, kVolume}));
+  CHECK(scene.executor.has(Kind::kMake, kVolume));
 }
 
 TEST_CASE("a make in the directory that does not go is told on the volume") {

@@ -195,6 +195,7 @@ class ClaimScenes {
       provisioner::Make make{.begun = {.operation = operation(dice, makes_, attempts[i], hint),
                                        .never_published = dice.one_in(2),
                                        .made = dice.one_in(2),
+                                       .found = dice.one_in(4),
                                        .given_up = dice.one_in(8)}};
       if (!dice.one_in(4)) make.progress = dice.progress();
       make.begun.done = make.progress && dice.one_in(8);
@@ -208,7 +209,12 @@ class ClaimScenes {
       one.in_use = dice.one_in(6);
       scene.taking_back.push_back(std::move(one));
     }
-    if (dice.one_in(8)) scene.last_removal = dice.number();
+    if (dice.one_in(8)) {
+      operation::Operation removal = *operation(dice, makes_, dice.attempts()[0], hint);
+      removal.kind = operation::Kind::kRemove;
+      scene.removals.push_back(
+          {std::make_shared<const operation::Operation>(std::move(removal)), dice.progress()});
+    }
     scene.settle_flags();
   }
 

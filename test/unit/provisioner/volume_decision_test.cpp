@@ -141,12 +141,18 @@ TEST_CASE("a bound volume with policy Delete gets our finalizer") {
 }
 
 TEST_CASE("no finalizer is put on what is not bound, on its way out, or to be retained") {
-  for (const VolumeBuilder& kept : {bound_volume().phase("Available"), bound_volume().deleting(),
-                                    bound_volume().reclaim_policy("Retain")}) {
+  for (const VolumeBuilder& kept :
+       {bound_volume().phase("Available"), bound_volume().reclaim_policy("Retain")}) {
     Row row;
     row.is_kept(VolumeBuilder(kept).unset("/metadata", "finalizers"));
     CHECK(row.next_is<for_volume::Wait>().forget);
   }
+  // Nobody will remove its directory: that is told.
+  Row row;
+  row.is_kept(bound_volume().deleting().unset("/metadata", "finalizers"));
+  row.next_is<for_volume::Refuse>();
+  row.memory.retry = {.hold_until = row.now + seconds(3), .seen = row.seen()};
+  CHECK_FALSE(row.next_is<for_volume::Wait>().forget);
 }
 
 TEST_CASE("a volume that is not to be deleted with its claim loses our finalizer") {
