@@ -60,7 +60,8 @@ class Trouble {
     for (const auto& [script, text] : good_) restore_script(story_, script, text);
   }
 
-  /// What is on record: "make waiting", "remove running", "make over" … one for each.
+  /// What is on record: "make waiting", "remove running", "make over", "remove ending" (cancelled)
+  /// … one for each.
   std::vector<std::string> recorded() {
     return story_.by == By::kDirectories ? recorded_in_files() : recorded_in_pods();
   }
@@ -109,7 +110,11 @@ class Trouble {
       if (file.path().extension() != ".json" || !record.is_object()) continue;
       const std::string action = record["operation"]["action"];
       all.push_back(action == "create" ? "make" : "remove");
-      all.back() += record["stage"] == 0 ? " waiting" : record["stage"] == 1 ? " running" : " over";
+      const auto& stage = record["stage"];
+      all.back() += record["cancelled"] == true ? " ending"
+                    : stage == 0                ? " waiting"
+                    : stage == 1                ? " running"
+                                                : " over";
     }
     return all;
   }
@@ -119,7 +124,10 @@ class Trouble {
       const auto& labels = pod["metadata"]["labels"];
       const std::string phase = pod["status"].value("phase", "");
       all.push_back(labels["local.path.provisioner/action"] == "create" ? "make" : "remove");
-      all.back() += phase == "Pending" ? " waiting" : phase == "Running" ? " running" : " over";
+      all.back() += pod["metadata"].contains("deletionTimestamp") ? " ending"
+                    : phase == "Pending"                          ? " waiting"
+                    : phase == "Running"                          ? " running"
+                                                                  : " over";
     }
     return all;
   }
