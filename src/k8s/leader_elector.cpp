@@ -167,9 +167,9 @@ bool LeaderElector::acquire(const std::stop_token& stop) {
 }
 
 void LeaderElector::renew_until_lost(const std::stop_token& stop) {
-  TimePoint last_attempt = clock_.now();
+  // Counted from before the last renewal was sent: others count from after it arrived.
+  TimePoint last_attempt = valid_until() - options_.lease_duration;
   while (true) {
-    // Counted from before the last renewal was sent: others count from after it arrived.
     const TimePoint give_up = valid_until() - options_.lease_duration + options_.renew_deadline;
     if (!clock_.sleep_until(std::min(last_attempt + options_.retry_period, give_up), stop)) return;
     last_attempt = clock_.now();
