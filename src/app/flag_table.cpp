@@ -75,7 +75,9 @@ constexpr std::array kWork = {
     Flag{.name = "helper-pods-per-node",
          .placeholder = "COUNT",
          .fallback = "50",
-         .help = "helper pods at work on one node at once, the others wait; 0 = no limit"},
+         .help =
+             "helper pods at work on one node at once, at most 4 of 5 for claims and as many for "
+             "removals; the others wait; 0 = no limit"},
     Flag{.name = "provisioning-retry-count",
          .placeholder = "COUNT",
          .fallback = "15",

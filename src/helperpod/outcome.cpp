@@ -147,4 +147,13 @@ Outcome observe(const k8s::Pod& pod) {
                               .reason = std::move(stuck.reason)}};
 }
 
+bool has_started(const k8s::Pod& pod) {
+  if (pod.phase != "Pending") return true;
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
+    return container.terminated || container.waiting_reason.empty();
+  });
+}
+
+bool over(const k8s::Pod& pod) { return pod.phase == "Succeeded" || pod.phase == "Failed"; }
+
 }  // namespace lpp::helperpod

@@ -27,4 +27,8 @@ struct Outcome {
 /// heal by itself (ErrImagePull, CreateContainerConfigError, Unschedulable …).
 Outcome observe(const k8s::Pod& pod);
 
+/// Whether a container can have run: then something may have been done on the node.
+bool has_started(const k8s::Pod& pod);
+bool over(const k8s::Pod& pod);
+
 }  // namespace lpp::helperpod

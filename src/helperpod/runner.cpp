@@ -40,16 +40,6 @@ std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_
              : std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline);
 }
 
-/// Whether a container can have run: then something may have been done on the node.
-bool has_started(const k8s::Pod& pod) {
-  if (pod.phase != "Pending") return true;
-  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
-    return container.terminated || container.waiting_reason.empty();
-  });
-}
-
-bool over(const k8s::Pod& pod) { return pod.phase == "Succeeded" || pod.phase == "Failed"; }
-
 /// The last lines of what the script said, marked as such.
 void log_output(std::string_view text) {
   if (trim(text).empty()) return;
