@@ -69,7 +69,9 @@ bool has_finalizer(const k8s::PersistentVolume& volume) {
 bool wants_delete(const k8s::PersistentVolume& volume,
                   const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
   if (volume.reclaim_policy != "Delete") return false;
-  if (!volume.meta.deleting()) return volume.phase == "Released";
+  // One whose claimRef somebody emptied is free for the next claim, or kept for one, whatever its
+  // phase still says.
+  if (!volume.meta.deleting()) return volume.phase == "Released" && !volume.claim_uid.empty();
   if (!has_finalizer(volume)) return false;
   if (volume.phase == "Released") return true;
   if (volume.phase == "Bound") return false;

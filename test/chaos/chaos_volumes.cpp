@@ -278,12 +278,19 @@ Result<void> ChaosRun::bind_again(std::size_t slot, const Step& step) {
   });
   if (volumes.empty()) return {};
   const ChaosVolume& volume = volumes[step.b % volumes.size()];
+  // For a claim of this name and no other: one that waits could take it.
+  const std::string name = "r" + std::to_string(model_.next_name++);
   const auto freed = bed_.admin().merge(k8s::kPersistentVolumes, {"", volume.pv},
-                                        {{"spec", {{"claimRef", nullptr}}}});
+                                        {{"spec",
+                                          {{"claimRef",
+                                            {{"namespace", kChaosNamespace},
+                                             {"name", name},
+                                             {"uid", nullptr},
+                                             {"resourceVersion", nullptr}}}}}});
   if (!freed.ok()) return tolerate(freed);
   ledger_.bound_again(volume.pv, "");
   if ((*freed)["metadata"].contains("deletionTimestamp")) return {};  // too late
-  ChaosClaim claim{.key = {kChaosNamespace, "r" + std::to_string(model_.next_name++)},
+  ChaosClaim claim{.key = {kChaosNamespace, name},
                    .storage_class = (*freed)["spec"].value("storageClassName", ""),
                    .volume = volume.pv,
                    .first_name = volume.claim_name};

@@ -1,5 +1,7 @@
 #include "chaos/promises.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -103,7 +105,11 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
   if (mine.size() != 1) return "it has " + std::to_string(mine.size()) + " volumes";
   const ChaosVolume& volume = mine.front();
   const std::string phase = text_at(*object, "/status/phase");
-  if (phase != "Bound") return "it is " + phase;
+  if (phase != "Bound") {
+    return fmt::format("it is {}; its volume {} is {}{}, of claim {} ({})", phase, volume.pv,
+                       volume.phase, volume.deleting ? " and being deleted" : "", volume.claim_name,
+                       volume.claim_uid);
+  }
   if (volume.pv != claim.pv()) return "its volume is called " + volume.pv;
   if (text_at(*object, "/spec/volumeName") != volume.pv) return "it is bound to another volume";
   if (volume.claim_uid != claim.uid) return "its volume is of claim " + volume.claim_uid;

@@ -50,6 +50,10 @@ class Model {
     };
     for (const Make& make : scene_.makes) {
       if (!make.progress) continue;
+      // Nor is another path around or inside it begun while the one is on record.
+      const bool is_nested = is_at_the_volume(make.operation()) &&
+                             !is_one_directory(scene_.volume_place(), make.operation());
+      if (is_nested) continue;
       if (make.operation().shared || !is_at_the_volume(make.operation()) ||
           make.progress->state == State::kSucceeded) {
         records_.push_back({make.begun.operation, *make.progress});

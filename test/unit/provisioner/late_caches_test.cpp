@@ -190,6 +190,19 @@ TEST_CASE("the directory of a volume that the cache does not show yet is not fre
   CHECK(scene.started(Kind::kMake) == 2);
 }
 
+TEST_CASE(
+    "a volume that is freed for another claim is not removed, though it still says Released") {
+  LateScene scene;
+  scene.api_shows_no_claim();
+  SUBCASE("for any") { scene.put(our_volume(kPath).released().unset("/spec", "claimRef")); }
+  SUBCASE("for one by name") {
+    scene.put(our_volume(kPath).released().unset("/spec/claimRef", "uid"));
+  }
+  (void)scene.volumes_step.step(kVolume);
+  CHECK(scene.started(Kind::kRemove) == 0);
+  CHECK(scene.transport.count("DELETE", "") == 0);
+}
+
 TEST_CASE("a make on another node does not hold up a volume's removal") {
   LateScene scene;
   scene.put(our_volume(kPath, "n2").released());
