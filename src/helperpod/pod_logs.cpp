@@ -1,5 +1,8 @@
 #include "helperpod/pod_logs.h"
 
+#include <algorithm>
+#include <span>
+
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -9,6 +12,7 @@ namespace {
 
 constexpr int kLines = 10;
 constexpr int kBytes = 2048;
+constexpr std::size_t kMaxOutputLine = 500;
 /// A node that let a call run into its deadline is asked again after this.
 constexpr std::chrono::seconds kSilence{60};
 
@@ -111,6 +115,15 @@ void PodLogs::read_one(k8s::ApiClient& client, const Pod& pod) {
   if (asked == asked_.end() || asked->second.known) return;
   asked->second.known = true;
   if (text.ok()) asked->second.text = *text;
+}
+
+void log_output(std::string_view text) {
+  if (trim(text).empty()) return;
+  const auto lines = split(trim(text), '\n');
+  const std::size_t count = std::min<std::size_t>(lines.size(), kLines);
+  for (const std::string_view line : std::span(lines).last(count)) {
+    log::warn("helper pod output | {}", truncate_utf8(trim(line), kMaxOutputLine));
+  }
 }
 
 }  // namespace lpp::helperpod

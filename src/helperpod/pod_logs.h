@@ -69,4 +69,7 @@ class PodLogs {
   std::jthread thread_;
 };
 
+/// Writes the last lines of what a script said into our own log, marked as such.
+void log_output(std::string_view text);
+
 }  // namespace lpp::helperpod

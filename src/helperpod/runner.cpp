@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -31,8 +30,6 @@ constexpr std::chrono::seconds kUnseenLimit{10};
 /// What is cancelled is not to go on for the 30 s that a pod may take by default. Not zero: then
 /// the kubelet would not be asked.
 constexpr int kCancelGrace = 1;
-constexpr int kLogLines = 10;
-constexpr std::size_t kMaxOutputLine = 500;
 
 std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_timeout) {
   return kind == operation::Kind::kMake
@@ -40,14 +37,9 @@ std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_
              : std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline);
 }
 
-/// The last lines of what the script said, marked as such.
-void log_output(std::string_view text) {
-  if (trim(text).empty()) return;
-  const auto lines = split(trim(text), '\n');
-  const std::size_t count = std::min<std::size_t>(lines.size(), kLogLines);
-  for (const std::string_view line : std::span(lines).last(count)) {
-    log::warn("helper pod output | {}", truncate_utf8(trim(line), kMaxOutputLine));
-  }
+template <typename Known>
+TimePoint unseen_since(const Known& known) {
+  return known.removing ? known.removing_since : known.first_seen;
 }
 
 }  // namespace
@@ -252,9 +244,17 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
 }
 
 std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
-  if (known.removing) return progress_ending(known);
   const auto pod = pods_.get(known.key);
-  if (pod == nullptr || pod->meta.uid != known.uid) return progress_unseen(known);
+  const bool shown = pod != nullptr && pod->meta.uid == known.uid;
+  if (!shown && is_gone_unseen(known)) return std::nullopt;
+  if (known.removing && shown) return progress_ending(known);
+  if (!shown) {
+    const TimePoint limit = unseen_since(known) + kUnseenLimit;
+    Progress progress{.state = State::kRunning};
+    if (known.removing) progress = progress_ending(known);
+    if (clock_.now() < limit) progress.changes_at = limit;
+    return progress;
+  }
   Progress progress = helperpod::observe(*pod).progress;
   if (progress.state == State::kSucceeded) return progress;
   if (progress.state == State::kFailed) {
@@ -267,20 +267,19 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
 }
 
 /// The cache does not show the pod (yet), so it may well have started. When it stays away, the pod
-/// may have come and gone between two lists.
-std::optional<Progress> HelperPodRunner::progress_unseen(const Known& known) {
-  const TimePoint limit = known.first_seen + kUnseenLimit;
-  if (clock_.now() < limit) return Progress{.state = State::kRunning, .changes_at = limit};
+/// may have come and gone between two lists: no change tells of it then.
+bool HelperPodRunner::is_gone_unseen(const Known& known) {
+  if (clock_.now() < unseen_since(known) + kUnseenLimit) return false;
   const auto found = client_.get(k8s::kPods, known.key);
   if (found.ok()) {
     const auto pod = k8s::decode<k8s::Pod>(*found);
-    if (!pod.ok() || pod->meta.uid == known.uid) return Progress{.state = State::kRunning};
+    if (!pod.ok() || pod->meta.uid == known.uid) return false;
   } else if (!found.error().is(ErrorCode::kNotFound)) {
     log::warn("helper pod {} cannot be read: {}", known.key.to_string(), found.error().message);
-    return Progress{.state = State::kRunning};
+    return false;
   }
   forget_pod(known.uid);
-  return std::nullopt;
+  return true;
 }
 
 /// A pod that hangs in Terminating, since its node is away or somebody's finalizer holds it; after

@@ -88,7 +88,7 @@ class HelperPodRunner final : public operation::Executor {
 
   Result<Start> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   std::optional<operation::Progress> progress_of(const Known& known);
-  std::optional<operation::Progress> progress_unseen(const Known& known);
+  bool is_gone_unseen(const Known& known);
   operation::Progress progress_ending(const Known& known) const;
   void note_lateness(const Known& known, const k8s::Pod& pod, operation::Progress& progress) const;
   /// False while what the pod has said is still to be read.

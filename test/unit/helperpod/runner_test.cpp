@@ -417,14 +417,24 @@ TEST_CASE("a pod that came and went without being seen is forgotten when that is
   RunnerScene scene;
   scene.start(make_operation());
   auto& reads = scene.transport.on("GET", kPodName);
+  State state = State::kRunning;
+  SUBCASE("as it was") {}
+  SUBCASE("cancelled") {
+    scene.clock.advance(seconds(11));
+    scene.transport.on("DELETE", kPodName).reply(200);
+    REQUIRE(scene.runner.cancel(make_operation().id()).ok());
+    state = State::kEnding;
+    CHECK(scene.progress() ==
+          Progress{.state = state, .changes_at = scene.clock.now() + seconds(10)});
+  }
   scene.clock.advance(seconds(11));
   SUBCASE("it is there, and only the cache is behind") {
     reads.reply(200, scene.posted().dump());
-    CHECK(scene.progress() == Progress{.state = State::kRunning});
+    CHECK(scene.progress().state == state);
   }
   SUBCASE("not known") {
     reads.fail(ErrorCode::kTimeout);
-    CHECK(scene.progress() == Progress{.state = State::kRunning});
+    CHECK(scene.progress().state == state);
   }
   SUBCASE("gone") {
     reads.reply(404);
