@@ -1,54 +1,22 @@
 // What the scripts say of their work, and what tenants may try while they run.
 
 #include <doctest/doctest.h>
-#include <fcntl.h>
-#include <unistd.h>
 
-#include <atomic>
-#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <thread>
-#include <utility>
 
+#include "harness/exchanger.h"
 #include "script_scene.h"
 
 namespace fs = std::filesystem;
 using lpp::testing::Environment;
+using lpp::testing::Exchanger;
 using lpp::testing::Run;
 using lpp::testing::Scripts;
 using lpp::testing::shells;
 using lpp::testing::text_of;
-
-namespace {
-
-/// A process that outlived its pod: exchanges two names of its volume until it is told to stop.
-class Exchanger {
- public:
-  Exchanger(const fs::path& volume, std::string one, std::string other)
-      : folder_(open(volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
-        thread_([this, one = std::move(one), other = std::move(other)] {
-          while (!stop_) {
-            renameat2(folder_, one.c_str(), folder_, other.c_str(), RENAME_EXCHANGE);
-          }
-        }) {}
-  ~Exchanger() {
-    stop_ = true;
-    thread_.join();
-    close(folder_);
-  }
-  Exchanger(const Exchanger&) = delete;
-  Exchanger& operator=(const Exchanger&) = delete;
-
- private:
-  std::atomic<bool> stop_{false};
-  int folder_;
-  std::thread thread_;
-};
-
-}  // namespace
 
 TEST_CASE("setup says at the end whether it made the directory, and nothing when it fails") {
   FOR_EACH_SHELL(scripts) {
@@ -130,10 +98,10 @@ TEST_CASE("a volume whose folders become links while it is removed takes nothing
         fs::create_directory_symlink("../other", dir / ("link" + n));
       }
       {
-        const Exchanger a(dir, "d0", "link0");
-        const Exchanger b(dir, "d1", "link1");
-        const Exchanger c(dir, "d2", "link2");
-        const Exchanger d(dir, "d3", "link3");
+        const Exchanger a(dir, {{"d0", "link0"}});
+        const Exchanger b(dir, {{"d1", "link1"}});
+        const Exchanger c(dir, {{"d2", "link2"}});
+        const Exchanger d(dir, {{"d3", "link3"}});
         for (int run = 0; run < 20 && scripts.teardown(dir).exit_code != 0; ++run) {
         }
       }
