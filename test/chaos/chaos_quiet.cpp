@@ -157,7 +157,7 @@ Result<void> ChaosRun::wait_for_saved() {
 Result<void> ChaosRun::free_names() {
   LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "names");
   for (const ChaosVolume& volume : volumes) {
-    if (!volume.kept_after_claim() || !is_claimed(volume.claim_name)) continue;
+    if (!volume.kept_after_claim() || !is_claimed(volume)) continue;
     LPP_RETURN_IF_ERROR(forget_volume(volume.pv), "names");
   }
   return {};

@@ -105,6 +105,7 @@ class ChaosRun {
   Result<std::vector<ChaosVolume>> released();
   Result<std::size_t> removals_of(const std::set<std::string>& pvs);
   bool is_claimed(const std::string& name) const;
+  bool is_claimed(const ChaosVolume& volume) const;
   void may_be_taken_back(const ChaosClaim& claim);
   void all_may_be_taken_back();
   Result<std::optional<LedgerVolume>> volume_in(const std::string& body) const;

@@ -89,6 +89,13 @@ Result<std::vector<ChaosVolume>> ChaosRun::released() {
   return volumes;
 }
 
+/// The volume may have been bound again to claims of other names: its directory keeps the first
+/// one.
+bool ChaosRun::is_claimed(const ChaosVolume& volume) const {
+  return is_claimed(volume.claim_name) ||
+         is_claimed(std::filesystem::path(volume.path).filename().string());
+}
+
 bool ChaosRun::is_claimed(const std::string& name) const {
   return std::any_of(model_.claims.begin(), model_.claims.end(), [&](const auto& one) {
     return one.second.key.name == name || one.second.first_name == name;
@@ -274,7 +281,7 @@ Result<std::size_t> ChaosRun::removals_of(const std::set<std::string>& pvs) {
 Result<void> ChaosRun::bind_again(std::size_t slot, const Step& step) {
   LPP_ASSIGN_OR_RETURN(auto volumes, released(), "bind again");
   std::erase_if(volumes, [&](const ChaosVolume& volume) {
-    return volume.pv.starts_with(kOldPrefix) || is_claimed(volume.claim_name);
+    return volume.pv.starts_with(kOldPrefix) || is_claimed(volume);
   });
   if (volumes.empty()) return {};
   const ChaosVolume& volume = volumes[step.b % volumes.size()];
@@ -293,7 +300,7 @@ Result<void> ChaosRun::bind_again(std::size_t slot, const Step& step) {
   ChaosClaim claim{.key = {kChaosNamespace, name},
                    .storage_class = (*freed)["spec"].value("storageClassName", ""),
                    .volume = volume.pv,
-                   .first_name = volume.claim_name};
+                   .first_name = std::filesystem::path(volume.path).filename().string()};
   json object = claim_object({.key = claim.key, .storage_class = claim.storage_class});
   object["spec"]["volumeName"] = volume.pv;
   LPP_ASSIGN_OR_RETURN(const auto created, bed_.admin().create(object), "bind again");
