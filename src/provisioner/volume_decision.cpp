@@ -170,6 +170,12 @@ VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
 }
 
 VolumeDecision remove(const VolumeScene& scene) {
+  // Another volume has come to keep the directory: somebody took it back in time, perhaps.
+  const bool is_kept = scene.overlapping != nullptr && !scene.overlapping_goes_too;
+  for (const Recorded& one : scene.removals) {
+    const bool acts = !one.progress.over() && one.progress.state != State::kEnding;
+    if (is_kept && acts) return for_volume::Cancel{one};
+  }
   const Recorded* const removal = current(scene);
   for (const Recorded& other : scene.removals) {
     if (&other == removal) continue;

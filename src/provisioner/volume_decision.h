@@ -29,7 +29,8 @@ struct VolumeScene {
   int last_take_back = 0;  // attempt of one on record under the volume's name
   /// Another volume in whose directory, or around it, this one's lies.
   std::shared_ptr<const k8s::PersistentVolume> overlapping{};
-  bool overlapping_takes_it_along = false;  // it is to be removed too, with all that is in it
+  bool overlapping_goes_too = false;        // it is to be removed too
+  bool overlapping_takes_it_along = false;  // so, with all that is in it
   Memory memory{};
 
   /// What a refusal depends on, and what of it a failed removal does.

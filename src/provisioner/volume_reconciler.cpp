@@ -96,12 +96,14 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   for (const auto& other :
        overlapping_volumes(world_.volumes, world_.nodes, place, world_.provisioner_name, name)) {
     const VolumeNode there = removal_node_of(*other, world_.nodes, *scene.config);
-    const bool takes_it_along =
-        is_ours(*other, world_.provisioner_name) && there.kind == scene.node.kind &&
-        there.name == scene.node.name &&
-        takes_along(*other, wants_delete(*other, world_.claims), *scene.volume);
-    if (scene.overlapping == nullptr || !takes_it_along) {
+    const bool goes_too = is_ours(*other, world_.provisioner_name) &&
+                          there.kind == scene.node.kind && there.name == scene.node.name &&
+                          wants_delete(*other, world_.claims);
+    const bool takes_it_along = takes_along(*other, goes_too, *scene.volume);
+    const bool counts_more = !goes_too || (scene.overlapping_goes_too && !takes_it_along);
+    if (scene.overlapping == nullptr || counts_more) {
       scene.overlapping = other;
+      scene.overlapping_goes_too = goes_too;
       scene.overlapping_takes_it_along = takes_it_along;
     }
   }

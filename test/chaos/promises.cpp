@@ -127,15 +127,16 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
   return "";
 }
 
-/// Removing it could take what is another volume's, or nobody knows on which node its directory is:
-/// then it stays, and an Event says why.
+/// Removing it could take what is another volume's, nobody knows on which node its directory is, or
+/// the directory may be anybody's: then it stays, and an Event says why.
 bool Promises::is_refused(const ChaosVolume& volume) {
   if (volume.phase != "Released") return false;
   const auto events = bed_.admin().events_about("PersistentVolume", {"", volume.pv});
   return std::any_of(events.begin(), events.end(), [](const std::string& event) {
     return event.starts_with("Warning VolumeFailedDelete: ") &&
            (event.find(": it overlaps the directory ") != std::string::npos ||
-            event.find(": it is not clear on which node ") != std::string::npos);
+            event.find(": it is not clear on which node ") != std::string::npos ||
+            event.find("it is below none of the configured base paths") != std::string::npos);
   });
 }
 
@@ -152,7 +153,7 @@ std::string Promises::broken_volumes(const std::vector<ChaosVolume>& volumes) {
       return volume.pv + (volume.has_affinity ? " has" : " lacks") + " a node affinity and is at " +
              volume.disk;
     }
-    if (!wanted && volume.has_finalizer) {
+    if (!wanted && !volume.deletes && volume.has_finalizer) {
       return "retained volume " + volume.pv + " has our finalizer";
     }
     for (const ChaosVolume& other : volumes) {

@@ -330,9 +330,25 @@ TEST_CASE("a directory that another volume is to keep is not removed") {
   row.next_is<for_volume::PathTaken>();
 }
 
+TEST_CASE("a removal on record is cancelled when another volume has come to keep its directory") {
+  for (const State state : {State::kWaiting, State::kRunning, State::kLate}) {
+    Row row;
+    row.removal(state);
+    row.overlapping = testing::volume("other").host_path(kVolumePath).shared();
+    row.next_is<for_volume::Cancel>();
+    row.overlapping_goes_too = true;
+    CHECK_FALSE(std::holds_alternative<for_volume::Cancel>(row.next()));
+  }
+  Row row;
+  row.removal(State::kEnding);
+  row.overlapping = testing::volume("other").host_path(kVolumePath).shared();
+  row.next_is<for_volume::Follow>();
+}
+
 TEST_CASE("a volume is let go whose directory goes with another's, which is asked for first") {
   Row row;
   row.overlapping = testing::volume("w").host_path(kVolumePath).shared();
+  row.overlapping_goes_too = true;
   row.overlapping_takes_it_along = true;
   const auto let_go = row.next_is<for_volume::LetGo>();
   CHECK(let_go.node.empty());

@@ -95,7 +95,8 @@ class VolumeScenes {
       scene.node = dice.of(nodes_);
       if (dice.one_in(6)) {
         scene.overlapping = other_;
-        scene.overlapping_takes_it_along = dice.one_in(2);
+        scene.overlapping_goes_too = dice.one_in(2);
+        scene.overlapping_takes_it_along = scene.overlapping_goes_too && dice.one_in(2);
       }
     }
     if (dice.one_in(2)) {
@@ -299,8 +300,16 @@ const std::vector<For> kWhatIsOnRecord{
              return other.operation->attempt > operation.attempt &&
                     other.operation->owner_uid == operation.owner_uid;
            });
+       const bool is_kept = scene.overlapping != nullptr && !scene.overlapping_goes_too;
        return removal->progress.state == State::kLate || !scene.is_wanted || !is_the_latest ||
-              !is_of_this_volume(scene, operation);
+              is_kept || !is_of_this_volume(scene, operation);
+     }},
+    {"no removal goes on where another volume keeps the directory",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       const auto* const follow = std::get_if<for_volume::Follow>(&decision);
+       const bool is_kept = scene.overlapping != nullptr && !scene.overlapping_goes_too;
+       return follow == nullptr || !is_kept || follow->removal.operation->kind != Kind::kRemove ||
+              follow->removal.progress.over() || follow->removal.progress.state == State::kEnding;
      }},
     {"a record is forgotten only when it is over, and that of a make only before a removal",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
