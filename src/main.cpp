@@ -2,8 +2,6 @@
 
 #include <csignal>
 #include <cstdio>
-#include <stop_token>
-#include <thread>
 #include <variant>
 
 #include "app/app.h"
@@ -46,15 +44,5 @@ int main(int argc, char** argv) {
   // Few threads work at the same time: more arenas would only hold on to more memory.
   mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): no thread yet
   App app(std::get<Options>(invocation));
-  std::stop_source stop;
-  std::stop_source ended;
-  int exit_code = 0;
-  std::thread runner([&] {
-    exit_code = app.run(stop.get_token());
-    ended.request_stop();
-  });
-  wait_for_signal(ended.get_token(), [&app] { app.toggle_debug_log(); });
-  stop.request_stop();
-  runner.join();
-  return exit_code;
+  return run_until_signal(app);
 }

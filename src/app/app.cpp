@@ -2,12 +2,14 @@
 
 #include <atomic>
 #include <cstdlib>
+#include <stop_token>
 #include <thread>
 
 #include "app/config_loader.h"
 #include "app/health_checks.h"
 #include "app/health_server.h"
 #include "app/metrics.h"
+#include "app/signals.h"
 #include "app/status_page.h"
 #include "app/version.h"
 #include "app/wiring.h"
@@ -429,6 +431,20 @@ int App::run(const std::stop_token& stop) {
   if (!started.ok() && !stop.stop_requested()) return fail(started.error());
   log::info("stopped");
   return 0;
+}
+
+int run_until_signal(App& app) {
+  std::stop_source stop;
+  std::stop_source ended;
+  int exit_code = 0;
+  std::thread runner([&] {
+    exit_code = app.run(stop.get_token());
+    ended.request_stop();
+  });
+  wait_for_signal(ended.get_token(), [&app] { app.toggle_debug_log(); });
+  stop.request_stop();
+  runner.join();
+  return exit_code;
 }
 
 }  // namespace lpp::app

@@ -45,4 +45,8 @@ class App {
   const MakeExecutor make_executor_;
 };
 
+/// Runs the daemon until a signal ends it or it ends by itself; returns its exit code. For main(),
+/// after block_signals().
+int run_until_signal(App& app);
+
 }  // namespace lpp::app

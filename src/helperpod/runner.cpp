@@ -37,11 +37,6 @@ std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_
              : std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline);
 }
 
-template <typename Known>
-TimePoint unseen_since(const Known& known) {
-  return known.removing ? known.removing_since : known.first_seen;
-}
-
 }  // namespace
 
 HelperPodRunner::HelperPodRunner(k8s::ApiClient& client, Clock& clock,
@@ -249,7 +244,7 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
   if (!shown && is_gone_unseen(known)) return std::nullopt;
   if (known.removing && shown) return progress_ending(known);
   if (!shown) {
-    const TimePoint limit = unseen_since(known) + kUnseenLimit;
+    const TimePoint limit = known.unseen_since() + kUnseenLimit;
     Progress progress{.state = State::kRunning};
     if (known.removing) progress = progress_ending(known);
     if (clock_.now() < limit) progress.changes_at = limit;
@@ -269,7 +264,7 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
 /// The cache does not show the pod (yet), so it may well have started. When it stays away, the pod
 /// may have come and gone between two lists: no change tells of it then.
 bool HelperPodRunner::is_gone_unseen(const Known& known) {
-  if (clock_.now() < unseen_since(known) + kUnseenLimit) return false;
+  if (clock_.now() < known.unseen_since() + kUnseenLimit) return false;
   const auto found = client_.get(k8s::kPods, known.key);
   if (found.ok()) {
     const auto pod = k8s::decode<k8s::Pod>(*found);

@@ -84,6 +84,9 @@ class HelperPodRunner final : public operation::Executor {
     bool settled = false;         // left for a quiet moment
     bool removal_failed = false;  // was so, and could not be removed: not again
     bool told = false;            // its output is in the log
+
+    /// As long as no cache shows it.
+    TimePoint unseen_since() const { return removing ? removing_since : first_seen; }
   };
 
   Result<Start> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);

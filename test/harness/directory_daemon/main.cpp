@@ -3,7 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <thread>
+#include <memory>
 #include <variant>
 
 #include "app/app.h"
@@ -35,15 +35,5 @@ int main(int argc, char** argv) {
     here.most_per_node = static_cast<std::size_t>(options->helper_pods_per_node);
     return std::make_unique<lpp::testing::DirectoryExecutor>(parts.clock, parts.ledger, here);
   });
-  std::stop_source stop;
-  std::stop_source ended;
-  int exit_code = 0;
-  std::thread runner([&] {
-    exit_code = app.run(stop.get_token());
-    ended.request_stop();
-  });
-  lpp::app::wait_for_signal(ended.get_token(), [&app] { app.toggle_debug_log(); });
-  stop.request_stop();
-  runner.join();
-  return exit_code;
+  return lpp::app::run_until_signal(app);
 }
