@@ -102,6 +102,7 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
     });
     return told ? "" : "no event says why it has no volume";
   }
+  if (mine.empty() && waits_for_refused(claim, volumes)) return "";
   if (mine.size() != 1) return "it has " + std::to_string(mine.size()) + " volumes";
   const ChaosVolume& volume = mine.front();
   const std::string phase = text_at(*object, "/status/phase");
@@ -137,6 +138,19 @@ bool Promises::is_refused(const ChaosVolume& volume) {
            (event.find(": it overlaps the directory ") != std::string::npos ||
             event.find(": it is not clear on which node ") != std::string::npos ||
             event.find("it is below none of the configured base paths") != std::string::npos);
+  });
+}
+
+/// The directory that it would get is that of a volume which nobody may remove; both Events say so.
+bool Promises::waits_for_refused(const ChaosClaim& claim, const std::vector<ChaosVolume>& volumes) {
+  const auto events = bed_.admin().events_about("PersistentVolumeClaim", claim.key);
+  return std::any_of(volumes.begin(), volumes.end(), [&](const ChaosVolume& volume) {
+    const bool told = std::any_of(events.begin(), events.end(), [&](const std::string& event) {
+      return event.starts_with("Warning ProvisioningFailed: ") &&
+             event.find(" overlaps the directory ") != std::string::npos &&
+             event.find(" of volume " + volume.pv) != std::string::npos;
+    });
+    return told && is_refused(volume);
   });
 }
 

@@ -63,6 +63,7 @@ class Promises {
   std::string broken_claim(const ChaosClaim& claim, const nlohmann::json* object,
                            const std::vector<ChaosVolume>& volumes);
   bool is_refused(const ChaosVolume& volume);
+  bool waits_for_refused(const ChaosClaim& claim, const std::vector<ChaosVolume>& volumes);
   std::string broken_volumes(const std::vector<ChaosVolume>& volumes);
   std::string stray_directories(const std::vector<ChaosVolume>& volumes);
   bool is_excused(const std::string& node, const std::string& disk) const;
