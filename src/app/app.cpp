@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "helperpod/runner.h"
+#include "k8s/fenced_transport.h"
 #include "k8s/httplib_transport.h"
 #include "k8s/leader_elector.h"
 #include "k8s/metered_transport.h"

@@ -49,7 +49,7 @@ struct [[nodiscard]] Error {
   bool is(ErrorCode c) const { return code == c; }
 };
 
-/// A value or an Error. Ownership is the caller's. Reading the absent side is a defect (asserts).
+/// A value or an Error. Ownership is the caller's. Reading the absent side is a defect.
 template <typename T>
 class [[nodiscard]] Result {
  public:

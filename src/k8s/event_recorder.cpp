@@ -14,7 +14,7 @@
 #include "base/sync.h"
 #include "k8s/event_correlator.h"
 #include "k8s/event_queue.h"
-#include "k8s/leader_elector.h"
+#include "k8s/fenced_transport.h"
 
 namespace lpp::k8s {
 

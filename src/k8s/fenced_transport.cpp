@@ -1,6 +1,6 @@
-#include <algorithm>
+#include "k8s/fenced_transport.h"
 
-#include "k8s/leader_elector.h"
+#include <algorithm>
 
 namespace lpp::k8s {
 

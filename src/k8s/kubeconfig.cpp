@@ -16,9 +16,9 @@ namespace {
 
 /// Reads fields of one YAML map and remembers the first thing that is wrong, with its place. After
 /// an error it only returns empty values, so that one check at the end is enough.
-class Fields {
+class ConfigFields {
  public:
-  Fields(const YAML::Node& node, std::string place, std::optional<Error>& error)
+  ConfigFields(const YAML::Node& node, std::string place, std::optional<Error>& error)
       : node_(node), place_(std::move(place)), error_(error) {
     if (node_ && !node_.IsNull() && !node_.IsMap()) fail("", "must be a map");
   }
@@ -70,7 +70,7 @@ class Fields {
     return values;
   }
 
-  Fields child(const char* key) { return {get(key), place_of(key), error_}; }
+  ConfigFields child(const char* key) { return {get(key), place_of(key), error_}; }
   YAML::Node get(const char* key) const {
     if (error_ || !node_ || !node_.IsMap()) return YAML::Node();
     const YAML::Node found = node_[key];
@@ -99,13 +99,13 @@ class Fields {
 };
 
 /// The part `inner` of the entry called `name` in a list of named entries such as clusters.
-Fields named_entry(Fields& root, const char* list, const char* inner, const std::string& name,
-                   std::optional<Error>& error) {
+ConfigFields named_entry(ConfigFields& root, const char* list, const char* inner,
+                         const std::string& name, std::optional<Error>& error) {
   const YAML::Node entries = root.get(list);
   std::string known;
   if (!entries.IsNull() && !entries.IsSequence()) root.fail(list, "must be a list");
   for (std::size_t i = 0; !error && entries.IsSequence() && i < entries.size(); ++i) {
-    Fields entry(entries[i], fmt::format("{}[{}]", list, i), error);
+    ConfigFields entry(entries[i], fmt::format("{}[{}]", list, i), error);
     const std::string entry_name = entry.text("name");
     if (entry_name == name) {
       return {entry.get(inner), fmt::format("{}[name={}].{}", list, name, inner), error};
@@ -118,7 +118,8 @@ Fields named_entry(Fields& root, const char* list, const char* inner, const std:
 }
 
 /// "key" (a file name, relative to the kubeconfig's folder) or "key-data" (base64).
-FileOrData file_or_data(Fields& fields, const char* key, const std::filesystem::path& folder) {
+FileOrData file_or_data(ConfigFields& fields, const char* key,
+                        const std::filesystem::path& folder) {
   FileOrData result;
   const std::string data_key = std::string(key) + "-data";
   const std::string file = fields.text(key);
@@ -138,7 +139,7 @@ FileOrData file_or_data(Fields& fields, const char* key, const std::filesystem::
   return result;
 }
 
-void read_server(Fields& cluster, RestConfig& config) {
+void read_server(ConfigFields& cluster, RestConfig& config) {
   const std::string server = cluster.text("server");
   if (server.empty()) {
     cluster.fail("server", "is missing: it must be the API server's URL");
@@ -164,7 +165,7 @@ void read_server(Fields& cluster, RestConfig& config) {
   config.base_path = url->path;
 }
 
-void read_cluster(Fields& cluster, const std::filesystem::path& folder, RestConfig& config) {
+void read_cluster(ConfigFields& cluster, const std::filesystem::path& folder, RestConfig& config) {
   config.ca = file_or_data(cluster, "certificate-authority", folder);
   config.insecure_skip_tls_verify = cluster.flag("insecure-skip-tls-verify");
   if (config.insecure_skip_tls_verify && !config.ca.empty()) {
@@ -179,7 +180,7 @@ void read_cluster(Fields& cluster, const std::filesystem::path& folder, RestConf
   }
 }
 
-void read_exec(Fields exec, const std::filesystem::path& folder, RestConfig& config) {
+void read_exec(ConfigFields exec, const std::filesystem::path& folder, RestConfig& config) {
   ExecPlugin plugin;
   plugin.api_version = exec.text("apiVersion");
   constexpr std::string_view kV1 = "client.authentication.k8s.io/v1";
@@ -208,7 +209,7 @@ void read_exec(Fields exec, const std::filesystem::path& folder, RestConfig& con
   if (!env.IsNull() && !env.IsSequence()) exec.fail("env", "must be a list");
   for (std::size_t i = 0; env.IsSequence() && i < env.size(); ++i) {
     std::optional<Error> problem;
-    Fields variable(env[i], exec.place_of(fmt::format("env[{}]", i)), problem);
+    ConfigFields variable(env[i], exec.place_of(fmt::format("env[{}]", i)), problem);
     plugin.env.emplace_back(variable.text("name"), variable.text("value"));
     if (problem) exec.fail("env", problem->message);
     const auto& name = plugin.env.back().first;
@@ -219,13 +220,13 @@ void read_exec(Fields exec, const std::filesystem::path& folder, RestConfig& con
   config.exec = std::move(plugin);
 }
 
-void read_impersonation(Fields& user, RestConfig& config) {
+void read_impersonation(ConfigFields& user, RestConfig& config) {
   config.impersonate.user = user.header_text("as");
   config.impersonate.uid = user.header_text("as-uid");
   config.impersonate.groups = user.header_texts("as-groups");
   const YAML::Node extra = user.get("as-user-extra");
   if (!extra.IsNull() && !extra.IsMap()) user.fail("as-user-extra", "must be a map of lists");
-  Fields lists = user.child("as-user-extra");
+  ConfigFields lists = user.child("as-user-extra");
   for (auto it = extra.begin(); extra.IsMap() && it != extra.end(); ++it) {
     if (!it->first.IsScalar()) {
       user.fail("as-user-extra", "must have strings as keys");
@@ -243,7 +244,7 @@ void read_impersonation(Fields& user, RestConfig& config) {
   }
 }
 
-void read_user(Fields& user, const std::filesystem::path& folder, RestConfig& config) {
+void read_user(ConfigFields& user, const std::filesystem::path& folder, RestConfig& config) {
   if (user.has("auth-provider")) {
     user.fail("auth-provider",
               "auth providers were removed from Kubernetes: use an exec plugin instead");
@@ -276,7 +277,7 @@ void read_user(Fields& user, const std::filesystem::path& folder, RestConfig& co
 std::optional<Error> read_document(const YAML::Node& document, const std::filesystem::path& folder,
                                    std::string_view context, RestConfig& config) {
   std::optional<Error> error;
-  Fields root(document, "", error);
+  ConfigFields root(document, "", error);
   std::string name(context);
   if (name.empty()) name = root.text("current-context");
   if (name.empty()) {
@@ -285,18 +286,18 @@ std::optional<Error> read_document(const YAML::Node& document, const std::filesy
                                      : "is missing: there is no configuration in this file");
     return error;
   }
-  Fields selected = named_entry(root, "contexts", "context", name, error);
+  ConfigFields selected = named_entry(root, "contexts", "context", name, error);
   const std::string cluster_name = selected.text("cluster");
   const std::string user_name = selected.text("user");
   config.default_namespace = selected.text("namespace");
   if (cluster_name.empty())
     selected.fail("cluster", "is missing: it must name one of the clusters");
   if (error) return error;
-  Fields cluster = named_entry(root, "clusters", "cluster", cluster_name, error);
+  ConfigFields cluster = named_entry(root, "clusters", "cluster", cluster_name, error);
   read_cluster(cluster, folder, config);
   // A context without a user is anonymous, as in client-go.
   if (!user_name.empty()) {
-    Fields user = named_entry(root, "users", "user", user_name, error);
+    ConfigFields user = named_entry(root, "users", "user", user_name, error);
     read_user(user, folder, config);
   }
   read_server(cluster, config);

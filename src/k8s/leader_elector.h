@@ -18,8 +18,6 @@
 
 namespace lpp::k8s {
 
-inline constexpr std::string_view kNotLeader = "NotLeader";
-
 struct LeaderElectorOptions {
   std::string ns;
   std::string lease_name;
@@ -96,23 +94,6 @@ class LeaderElector {
   TimePoint said_at_{};
   std::unique_ptr<Observed> observed_;  // the lease as last seen
   bool may_hold_ = false;               // a write of ours may have made us the holder
-};
-
-/// A Transport that refuses writes outside the lease (kUnavailable, reason kNotLeader; nothing was
-/// sent) and shortens their deadlines so that each is over before the lease could pass to another.
-/// Reads pass. Thread-safe.
-class FencedTransport final : public Transport {
- public:
-  FencedTransport(Transport& inner, Clock& clock, std::function<TimePoint()> valid_until)
-      : inner_(inner), clock_(clock), valid_until_(std::move(valid_until)) {}
-  Result<Response> round_trip(const Request& request, const std::stop_token& stop) override;
-  Result<Response> stream(const Request& request, const ChunkSink& sink,
-                          const std::stop_token& stop) override;
-
- private:
-  Transport& inner_;
-  Clock& clock_;
-  const std::function<TimePoint()> valid_until_;
 };
 
 }  // namespace lpp::k8s

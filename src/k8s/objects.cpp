@@ -15,9 +15,9 @@ constexpr std::string_view kBetaStorageClass = "volume.beta.kubernetes.io/storag
 /// Reads one object field by field. The first wrong type is kept with its place and all reads
 /// of the same object tree after it give empty values, so that decoders need one check at the end.
 /// An absent field and null are the same. Children refer to their parent: keep it alive.
-class Fields {
+class ObjectFields {
  public:
-  Fields(Value root, std::optional<Error>& error) : error_(error) { open(root); }
+  ObjectFields(Value root, std::optional<Error>& error) : error_(error) { open(root); }
 
   std::string text(const char* name) const {
     const Value value = find(name);
@@ -81,20 +81,20 @@ class Fields {
   }
 
   /// The object in that field; an empty one when it is absent.
-  Fields object(const char* name) const {
-    Fields child(*this, name, -1);
+  ObjectFields object(const char* name) const {
+    ObjectFields child(*this, name, -1);
     child.open(find(name));
     return child;
   }
 
-  /// Calls visit(Fields) for each object of the list in that field.
+  /// Calls visit(ObjectFields) for each object of the list in that field.
   template <typename Visit>
   void each(const char* name, Visit visit) const {
     int index = -1;
     find_list(name).each([&](Value item) {
       ++index;
       if (item.is_null()) return;
-      Fields child(*this, name, index);
+      ObjectFields child(*this, name, index);
       child.open(item);
       visit(std::as_const(child));
     });
@@ -105,7 +105,7 @@ class Fields {
   }
 
  private:
-  Fields(const Fields& parent, const char* name, int index)
+  ObjectFields(const ObjectFields& parent, const char* name, int index)
       : parent_(&parent), name_(name), index_(index), error_(parent.error_) {}
 
   void open(Value value) {
@@ -141,7 +141,7 @@ class Fields {
     return place;
   }
 
-  const Fields* parent_ = nullptr;
+  const ObjectFields* parent_ = nullptr;
   const char* name_ = "";
   int index_ = -1;
   Value object_{};
@@ -250,8 +250,8 @@ constexpr std::array kPodFields =
 constexpr std::array kConfigMapFields =
     std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields}, {"data", 2, kTextMap}});
 
-ObjectMeta decode_meta(const Fields& root) {
-  const Fields fields = root.object("metadata");
+ObjectMeta decode_meta(const ObjectFields& root) {
+  const ObjectFields fields = root.object("metadata");
   fields.require("name");
   ObjectMeta meta;
   meta.name = fields.text("name");
@@ -265,7 +265,7 @@ ObjectMeta decode_meta(const Fields& root) {
   meta.labels = fields.map("labels");
   meta.annotations = fields.map("annotations");
   meta.finalizers = fields.texts("finalizers");
-  fields.each("ownerReferences", [&](const Fields& owner) {
+  fields.each("ownerReferences", [&](const ObjectFields& owner) {
     meta.owner_references.push_back({.api_version = owner.text("apiVersion"),
                                      .kind = owner.text("kind"),
                                      .name = owner.text("name"),
@@ -274,18 +274,19 @@ ObjectMeta decode_meta(const Fields& root) {
   return meta;
 }
 
-std::string decode_data_source(const Fields& spec) {
+std::string decode_data_source(const ObjectFields& spec) {
   for (const char* name : {"dataSource", "dataSourceRef"}) {
     if (!spec.has(name)) continue;
-    const Fields source = spec.object(name);
+    const ObjectFields source = spec.object(name);
     return source.text("kind") + "/" + source.text("name");
   }
   return {};
 }
 
-std::vector<NodeSelectorRequirement> decode_requirements(const Fields& term, const char* name) {
+std::vector<NodeSelectorRequirement> decode_requirements(const ObjectFields& term,
+                                                         const char* name) {
   std::vector<NodeSelectorRequirement> requirements;
-  term.each(name, [&](const Fields& fields) {
+  term.each(name, [&](const ObjectFields& fields) {
     requirements.push_back({.key = fields.text("key"),
                             .op = fields.text("operator"),
                             .values = fields.texts("values")});
@@ -293,14 +294,14 @@ std::vector<NodeSelectorRequirement> decode_requirements(const Fields& term, con
   return requirements;
 }
 
-ContainerStatus decode_container_status(const Fields& fields) {
+ContainerStatus decode_container_status(const ObjectFields& fields) {
   ContainerStatus status;
   status.name = fields.text("name");
-  const Fields state = fields.object("state");
-  const Fields waiting = state.object("waiting");
+  const ObjectFields state = fields.object("state");
+  const ObjectFields waiting = state.object("waiting");
   status.waiting_reason = waiting.text("reason");
   status.waiting_message = waiting.text("message");
-  const Fields terminated = state.object("terminated");
+  const ObjectFields terminated = state.object("terminated");
   status.terminated = state.has("terminated");
   status.exit_code = terminated.integer("exitCode");
   status.terminated_reason = terminated.text("reason");
@@ -308,12 +309,12 @@ ContainerStatus decode_container_status(const Fields& fields) {
   return status;
 }
 
-void fill(PersistentVolumeClaim& claim, const Fields& root) {
-  const Fields spec = root.object("spec");
+void fill(PersistentVolumeClaim& claim, const ObjectFields& root) {
+  const ObjectFields spec = root.object("spec");
   claim.storage_class_name = spec.optional_text("storageClassName");
   claim.volume_name = spec.text("volumeName");
   claim.volume_mode = spec.text("volumeMode");
-  const Fields resources = spec.object("resources");
+  const ObjectFields resources = spec.object("resources");
   claim.storage_request = resources.object("requests").quantity("storage");
   claim.access_modes = spec.texts("accessModes");
   claim.has_selector = spec.has("selector");
@@ -321,9 +322,9 @@ void fill(PersistentVolumeClaim& claim, const Fields& root) {
   claim.phase = root.object("status").text("phase");
 }
 
-void fill(PersistentVolume& volume, const Fields& root) {
-  const Fields spec = root.object("spec");
-  const Fields claim = spec.object("claimRef");
+void fill(PersistentVolume& volume, const ObjectFields& root) {
+  const ObjectFields spec = root.object("spec");
+  const ObjectFields claim = spec.object("claimRef");
   volume.claim = {claim.text("namespace"), claim.text("name")};
   volume.claim_uid = claim.text("uid");
   volume.storage_class_name = spec.text("storageClassName");
@@ -339,15 +340,15 @@ void fill(PersistentVolume& volume, const Fields& root) {
     volume.source = VolumeSource::kLocal;
     volume.path = tidy_path(spec.object("local").text("path"));
   }
-  const Fields affinity = spec.object("nodeAffinity");
-  affinity.object("required").each("nodeSelectorTerms", [&](const Fields& term) {
+  const ObjectFields affinity = spec.object("nodeAffinity");
+  affinity.object("required").each("nodeSelectorTerms", [&](const ObjectFields& term) {
     volume.node_affinity.push_back(
         {.match_expressions = decode_requirements(term, "matchExpressions"),
          .match_fields = decode_requirements(term, "matchFields")});
   });
 }
 
-void fill(StorageClass& storage_class, const Fields& root) {
+void fill(StorageClass& storage_class, const ObjectFields& root) {
   storage_class.provisioner = root.text("provisioner");
   storage_class.reclaim_policy = root.text("reclaimPolicy");
   storage_class.volume_binding_mode = root.text("volumeBindingMode");
@@ -355,20 +356,20 @@ void fill(StorageClass& storage_class, const Fields& root) {
   storage_class.mount_options = root.texts("mountOptions");
 }
 
-void fill(Node&, const Fields&) {}
+void fill(Node&, const ObjectFields&) {}
 
-void fill(Pod& pod, const Fields& root) {
+void fill(Pod& pod, const ObjectFields& root) {
   pod.node_name = root.object("spec").text("nodeName");
-  const Fields status = root.object("status");
+  const ObjectFields status = root.object("status");
   pod.phase = status.text("phase");
   pod.reason = status.text("reason");
   pod.message = status.text("message");
   for (const char* list : {"initContainerStatuses", "containerStatuses"}) {
-    status.each(list, [&](const Fields& fields) {
+    status.each(list, [&](const ObjectFields& fields) {
       pod.containers.push_back(decode_container_status(fields));
     });
   }
-  status.each("conditions", [&](const Fields& fields) {
+  status.each("conditions", [&](const ObjectFields& fields) {
     pod.conditions.push_back({.type = fields.text("type"),
                               .status = fields.text("status"),
                               .reason = fields.text("reason"),
@@ -376,12 +377,12 @@ void fill(Pod& pod, const Fields& root) {
   });
 }
 
-void fill(ConfigMap& config_map, const Fields& root) { config_map.data = root.map("data"); }
+void fill(ConfigMap& config_map, const ObjectFields& root) { config_map.data = root.map("data"); }
 
 template <typename T>
 Result<T> decode_object(Value object) {
   std::optional<Error> error;
-  const Fields root(object, error);
+  const ObjectFields root(object, error);
   T result;
   result.meta = decode_meta(root);
   fill(result, root);

@@ -1,10 +1,11 @@
+#include "k8s/fenced_transport.h"
+
 #include <doctest/doctest.h>
 
 #include <string>
 
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
-#include "k8s/leader_elector.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
