@@ -1,5 +1,6 @@
 #include "base/clock.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -19,16 +20,23 @@ bool Clock::sleep_until(TimePoint deadline, const std::stop_token& stop) {
   return !stop.stop_requested();
 }
 
-TimePoint SystemClock::now() const { return std::chrono::steady_clock::now(); }
+TimePoint SystemClock::now() const {
+  timespec time{};
+  ::clock_gettime(CLOCK_BOOTTIME, &time);
+  return TimePoint(std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec));
+}
 
 std::chrono::system_clock::time_point SystemClock::wall_now() const {
   return std::chrono::system_clock::now();
 }
 
 void SystemClock::wait_until(CondVar& cv, Mutex& mutex, TimePoint deadline) {
-  // time_point::max() would overflow inside the conversion to the native clock.
+  // Clamped, as the distance to time_point::max() or min() may overflow.
   constexpr std::chrono::hours kForever{24 * 365};
-  cv.wait_until(mutex, deadline == TimePoint::max() ? now() + kForever : deadline);
+  const TimePoint from = now();
+  const Duration left = std::clamp(deadline, from, from + kForever) - from;
+  // A wait cannot use the clock of now(); their readings differ, their differences do not.
+  cv.wait_until(mutex, std::chrono::steady_clock::now() + left);
 }
 
 namespace {

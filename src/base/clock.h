@@ -12,7 +12,7 @@ using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
 
 /// Time, injected everywhere so that tests do not wait. Thread-safe.
-/// Deadlines and back-off use now() (monotonic); wall_now() only fills API time fields.
+/// Deadlines use now() (monotonic, not steady_clock::now()); wall_now() only fills API time fields.
 class Clock {
  public:
   virtual ~Clock() = default;
@@ -30,7 +30,7 @@ class Clock {
   }
 };
 
-/// The machine's clocks. Stateless.
+/// The machine's clocks; now() also counts suspension, as others' leases do. Stateless.
 class SystemClock final : public Clock {
  public:
   TimePoint now() const override;

@@ -1,6 +1,11 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <string_view>
 #include <thread>
 
 #include "base/clock.h"
@@ -72,6 +77,51 @@ TEST_CASE("sleeping ends at the deadline or when stopped") {
   sleeper.request_stop();
   sleeper.join();
   CHECK(slept == 2);
+}
+
+namespace {
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME 0x00000080
+#endif
+
+constexpr int kNotAllowed = 77;
+
+/// What `child` returns, run in a process of its own.
+template <typename Child>
+int in_child(const Child& child) {
+  const pid_t pid = ::fork();
+  if (pid == 0) ::_exit(child());
+  int status = -1;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/// Whether the clock shows that the machine was suspended for a while: a time namespace moves the
+/// clock that counts it, and no other.
+int clock_counts_suspension() {
+  constexpr std::string_view kOffset = "boottime 1000000 0\n";
+  if (::unshare(CLONE_NEWTIME) != 0 && ::unshare(CLONE_NEWUSER | CLONE_NEWTIME) != 0) {
+    return kNotAllowed;
+  }
+  const int fd = ::open("/proc/self/timens_offsets", O_WRONLY | O_CLOEXEC);
+  if (fd < 0 || ::write(fd, kOffset.data(), kOffset.size()) < 0) return kNotAllowed;
+  ::close(fd);
+  return in_child([] {
+    const auto ahead = SystemClock().now() - std::chrono::steady_clock::now();
+    return ahead > std::chrono::seconds(900'000) ? 0 : 1;
+  });
+}
+
+}  // namespace
+
+TEST_CASE("time goes on while the machine is suspended") {
+  const int result = in_child(clock_counts_suspension);
+  if (result == kNotAllowed) {
+    MESSAGE("not tested: no time namespace can be made here");
+    return;
+  }
+  CHECK(result == 0);
 }
 
 TEST_CASE("random UUIDs have the right shape and differ") {
