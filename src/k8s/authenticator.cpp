@@ -54,7 +54,7 @@ Result<std::unique_ptr<Authenticator>> Authenticator::create(const RestConfig& c
   return made;
 }
 
-Result<Credentials> Authenticator::credentials(const std::stop_token& stop) {
+Result<Credentials> Authenticator::credentials(TimePoint deadline, const std::stop_token& stop) {
   Credentials credentials{.headers = impersonation_};
   if (!secrets_allowed_) return credentials;
   if (!basic_.empty()) {
@@ -63,7 +63,7 @@ Result<Credentials> Authenticator::credentials(const std::stop_token& stop) {
   }
   std::string token;
   if (exec_ != nullptr) {
-    LPP_ASSIGN_OR_RETURN(ExecCredential from_plugin, exec_->get(stop), "exec plugin");
+    LPP_ASSIGN_OR_RETURN(ExecCredential from_plugin, exec_->get(deadline, stop), "exec plugin");
     token = std::move(from_plugin.token);
     credentials.client = std::move(from_plugin.client);
   } else {

@@ -29,8 +29,8 @@ class Authenticator {
   /// kInvalid when something cannot be sent as a header.
   static Result<std::unique_ptr<Authenticator>> create(const RestConfig& config, Clock& clock);
 
-  /// May run the exec plugin (seconds); the stop token ends that.
-  Result<Credentials> credentials(const std::stop_token& stop);
+  /// May wait for the exec plugin (seconds), until the deadline or the stop.
+  Result<Credentials> credentials(TimePoint deadline, const std::stop_token& stop);
 
   /// The server answered 401: tokens are read, or the plugin is run, again for the next call.
   void refused();

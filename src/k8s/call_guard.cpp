@@ -8,6 +8,22 @@
 
 namespace lpp::k8s {
 
+namespace {
+
+// A deadline this near is looked at each second: a wait does not count the time of a suspension.
+constexpr std::chrono::seconds kNear{30};
+constexpr std::chrono::seconds kLookAgain{1};
+
+/// Wakes whoever waits on the socket, and lets its close drop what the kernel has not delivered
+/// yet: a write that is sent again after a partition would arrive when the lease is another's.
+void abort_connection(int fd) {
+  const linger drop{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(fd, SOL_SOCKET, SO_LINGER, &drop, sizeof drop);
+  ::shutdown(fd, SHUT_RDWR);
+}
+
+}  // namespace
+
 CallGuard::Call::Call(CallGuard& guard, TimePoint deadline, const std::stop_token& stop)
     : guard_(guard), deadline_(deadline) {
   {
@@ -27,7 +43,7 @@ CallGuard::Call::~Call() {
 void CallGuard::Call::attach(int fd) {
   MutexLock lock(mutex_);
   fd_ = fd;
-  if (ended() != Ended::kNo) ::shutdown(fd_, SHUT_RDWR);
+  if (ended() != Ended::kNo) abort_connection(fd_);
 }
 
 CallGuard::Ended CallGuard::Call::detach() {
@@ -50,7 +66,7 @@ void CallGuard::Call::end(Ended why) {
   MutexLock lock(mutex_);
   if (ended() != Ended::kNo) return;
   ended_.store(why, std::memory_order_release);
-  if (fd_ >= 0) ::shutdown(fd_, SHUT_RDWR);
+  if (fd_ >= 0) abort_connection(fd_);
 }
 
 CallGuard::CallGuard(Clock& clock) : clock_(clock) {
@@ -90,7 +106,8 @@ void CallGuard::run(const std::stop_token& stop) {
       }
     }
     next_look_.store(next);
-    clock_.wait_until(changed_, mutex_, next);
+    const bool near = next != TimePoint::max() && next - now < kNear;
+    clock_.wait_until(changed_, mutex_, near ? std::min(next, now + kLookAgain) : next);
   }
 }
 

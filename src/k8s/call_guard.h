@@ -13,8 +13,9 @@ namespace lpp::k8s {
 
 /// Ends blocking socket calls from outside: at their deadline, and at once when a stop is
 /// requested. The means is shutdown(2) of the socket, which wakes whoever waits in a read, a write
-/// or a TLS handshake on it. One thread ("http-guard") serves all calls. Thread-safe; the clock
-/// must outlive it, and it must outlive its calls.
+/// or a TLS handshake on it. Its close then resets the connection: bytes of a write that the kernel
+/// still holds are dropped, not sent later. One thread ("http-guard") serves all calls.
+/// Thread-safe; the clock must outlive it, and it must outlive its calls.
 class CallGuard {
  public:
   enum class Ended { kNo, kDeadline, kStop };

@@ -1,18 +1,16 @@
 #include "k8s/dial.h"
 
 #include <fcntl.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <memory>
 #include <system_error>
+#include <vector>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -22,7 +20,8 @@ namespace lpp::k8s {
 
 namespace {
 
-constexpr std::chrono::seconds kConnectLimit{3};  // per address
+constexpr std::chrono::seconds kConnectLimit{3};        // per address
+constexpr std::chrono::milliseconds kNextAddress{250};  // RFC 8305
 constexpr std::chrono::seconds kProxyAnswerLimit{5};
 constexpr std::chrono::milliseconds kSlice{10};  // how often a wait looks whether the call ended
 constexpr std::size_t kMaxProxyAnswer = 16384;
@@ -45,6 +44,9 @@ void set_options(int fd) {
   set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
   set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
   set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+  // What is not acknowledged would else be sent again for a quarter of an hour; a watch whose
+  // request is lost must not wait that long.
+  set_option(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 30'000);
   // The farewell of a TLS connection is written outside any guarded call.
   const timeval send_limit{.tv_sec = 5, .tv_usec = 0};
   ::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &send_limit, sizeof send_limit);
@@ -60,47 +62,85 @@ bool wait_for(int fd, short events, TimePoint limit, const Clock& clock,
   return false;
 }
 
-Result<UniqueFd> connect_to(const addrinfo& address, const Clock& clock,
-                            const CallGuard::Call& call) {
-  UniqueFd fd(::socket(address.ai_family, address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                       address.ai_protocol));
+/// A connection that is being made.
+struct Trial {
+  UniqueFd fd;
+  TimePoint limit;
+};
+
+Result<UniqueFd> begin_connect(Address address, int port) {
+  const auto wire_port = htons(static_cast<std::uint16_t>(port));
+  if (address.storage.ss_family == AF_INET6) {
+    reinterpret_cast<sockaddr_in6&>(address.storage).sin6_port = wire_port;
+  } else {
+    reinterpret_cast<sockaddr_in&>(address.storage).sin_port = wire_port;
+  }
+  UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (fd.get() < 0) return failed(errno_text(errno));
   set_options(fd.get());
-  if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) != 0) {
-    if (errno != EINPROGRESS) return failed(errno_text(errno));
-    if (!wait_for(fd.get(), POLLOUT, clock.now() + kConnectLimit, clock, call)) {
-      return failed("no answer");
-    }
-    int error = 0;
-    socklen_t size = sizeof error;
-    ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-    if (error != 0) return failed(errno_text(error));
+  const auto* to = reinterpret_cast<const sockaddr*>(&address.storage);
+  if (::connect(fd.get(), to, address.size) != 0 && errno != EINPROGRESS) {
+    return failed(errno_text(errno));
   }
-  ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
   return fd;
 }
 
-Result<UniqueFd> connect_to(const std::string& host, int port, const Clock& clock,
-                            const CallGuard::Call& call) {
-  addrinfo hints{};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  const std::string where = host_and_port(host, port);
-  const int code = ::getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &found);
-  if (code != 0) {
-    return failed(fmt::format("cannot resolve {}: {}", host, ::gai_strerror(code)));
+/// Why a connection that is being made has failed; 0 when it stands.
+int connect_failure(int fd) {
+  int error = 0;
+  socklen_t size = sizeof error;
+  ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size);
+  return error;
+}
+
+Result<UniqueFd> connect_to_any(const std::vector<Address>& addresses, int port, const Clock& clock,
+                                const CallGuard::Call& call) {
+  std::vector<Trial> trials;
+  auto next = addresses.begin();
+  TimePoint next_start = clock.now();
+  Error last = failed("no answer");
+  while (call.ended() == CallGuard::Ended::kNo) {
+    const TimePoint now = clock.now();
+    if (next != addresses.end() && (trials.empty() || now >= next_start)) {
+      next_start = now + kNextAddress;
+      auto begun = begin_connect(*next++, port);
+      if (begun.ok()) {
+        trials.push_back({std::move(begun).value(), now + kConnectLimit});
+      } else {
+        last = std::move(begun).error();
+      }
+      continue;
+    }
+    if (trials.empty()) return last;
+    std::vector<pollfd> entries;
+    entries.reserve(trials.size());
+    for (const Trial& trial : trials) {
+      entries.push_back({.fd = trial.fd.get(), .events = POLLOUT, .revents = 0});
+    }
+    ::poll(entries.data(), entries.size(), static_cast<int>(kSlice.count()));
+    for (std::size_t i = trials.size(); i-- > 0;) {
+      const bool decided = entries[i].revents != 0;
+      if (!decided && now < trials[i].limit) continue;
+      const int error = decided ? connect_failure(trials[i].fd.get()) : 0;
+      if (decided && error == 0) {
+        UniqueFd fd = std::move(trials[i].fd);
+        ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
+        return fd;
+      }
+      last = failed(decided ? errno_text(error) : "no answer");
+      trials.erase(trials.begin() + static_cast<std::ptrdiff_t>(i));
+      next_start = now;
+    }
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
-  Error last = failed("no address");
-  for (const addrinfo* address = found; address != nullptr; address = address->ai_next) {
-    auto fd = connect_to(*address, clock, call);
-    if (fd.ok()) return fd;
-    last = std::move(fd).error();
-    if (call.ended() != CallGuard::Ended::kNo) break;
-  }
-  return std::move(last).wrap("cannot connect to " + where);
+  return last;
+}
+
+Result<UniqueFd> connect_to(const std::string& host, int port, Resolver& resolver,
+                            const Clock& clock, const CallGuard::Call& call) {
+  LPP_ASSIGN_OR_RETURN(const auto addresses, resolver.resolve(host, call), "connect");
+  auto fd = connect_to_any(addresses, port, clock, call);
+  if (fd.ok()) return fd;
+  return std::move(fd).error().wrap("cannot connect to " + host_and_port(host, port));
 }
 
 /// Asks the proxy at the other end of fd for a tunnel.
@@ -144,19 +184,18 @@ Result<void> open_tunnel(int fd, const DialTarget& target, const Clock& clock,
 
 }  // namespace
 
-void UniqueFd::reset(int fd) {
-  const int old = std::exchange(fd_, fd);
-  if (old >= 0) ::close(old);
-}
-
 std::string host_and_port(const std::string& host, int port) {
   const bool ipv6 = host.find(':') != std::string::npos;
   return fmt::format(fmt::runtime(ipv6 ? "[{}]:{}" : "{}:{}"), host, port);
 }
 
-Result<UniqueFd> dial(const DialTarget& target, Clock& clock, const CallGuard::Call& call) {
-  if (target.proxy_host.empty()) return connect_to(target.host, target.port, clock, call);
-  LPP_ASSIGN_OR_RETURN(UniqueFd fd, connect_to(target.proxy_host, target.proxy_port, clock, call),
+Result<UniqueFd> dial(const DialTarget& target, Resolver& resolver, const Clock& clock,
+                      const CallGuard::Call& call) {
+  if (target.proxy_host.empty()) {
+    return connect_to(target.host, target.port, resolver, clock, call);
+  }
+  LPP_ASSIGN_OR_RETURN(UniqueFd fd,
+                       connect_to(target.proxy_host, target.proxy_port, resolver, clock, call),
                        "proxy");
   if (auto opened = open_tunnel(fd.get(), target, clock, call); !opened.ok()) {
     return std::move(opened).error();

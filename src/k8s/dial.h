@@ -1,33 +1,14 @@
 #pragma once
 
 #include <string>
-#include <utility>
 
 #include "base/clock.h"
 #include "base/result.h"
 #include "k8s/call_guard.h"
+#include "k8s/resolver.h"
+#include "k8s/unique_fd.h"
 
 namespace lpp::k8s {
-
-/// Owns a file descriptor. Not thread-safe.
-class UniqueFd {
- public:
-  UniqueFd() = default;
-  explicit UniqueFd(int fd) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    if (this != &other) reset(std::exchange(other.fd_, -1));
-    return *this;
-  }
-  ~UniqueFd() { reset(); }
-
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-  void reset(int fd = -1);
-
- private:
-  int fd_ = -1;
-};
 
 /// Where a connection goes, and the HTTP proxy it is tunnelled through, if any.
 struct DialTarget {
@@ -41,9 +22,12 @@ struct DialTarget {
 /// "host:port", with brackets around an IPv6 address.
 std::string host_and_port(const std::string& host, int port);
 
-/// A connected TCP socket: each address of the host is tried for at most 3 s until the call ends;
-/// no delay of small writes (Nagle), probes of silent peers (keep-alive 30/10/3), closed on exec.
-/// Errors say what was tried. Blocks; name resolution cannot be interrupted.
-Result<UniqueFd> dial(const DialTarget& target, Clock& clock, const CallGuard::Call& call);
+/// A connected TCP socket: the addresses of the host are tried side by side, each begun a quarter
+/// of a second after the one before it or when that has failed, each for at most 3 s; the first
+/// that answers wins. No delay of small writes (Nagle), an end of silent peers (probes 30/10/3; 30
+/// s without acknowledgement), closed on exec. Errors say what was tried. Blocks until the call
+/// ends at the latest.
+Result<UniqueFd> dial(const DialTarget& target, Resolver& resolver, const Clock& clock,
+                      const CallGuard::Call& call);
 
 }  // namespace lpp::k8s

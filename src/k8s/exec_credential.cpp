@@ -132,28 +132,44 @@ bool ExecCredentials::usable(const ExecCredential& credential) const {
   return !credential.expires || clock_.wall_now() < *credential.expires;
 }
 
-Result<ExecCredential> ExecCredentials::get(const std::stop_token& stop) {
+ExecCredentials::~ExecCredentials() {
+  std::jthread last;
+  {
+    MutexLock lock(mutex_);
+    last = std::move(runner_);
+  }
+}
+
+Result<ExecCredential> ExecCredentials::get(TimePoint deadline, const std::stop_token& stop) {
   MutexLock lock(mutex_);
   while (true) {
     if (stop.stop_requested()) return cancelled();
     if (last_ && last_->ok() && usable(**last_)) return *last_;
-    const bool just_failed =
-        last_ && !last_->ok() && clock_.now() < last_run_ + kRunAgainAfterFailure;
-    if (just_failed) return *last_;
-    if (!running_) break;
-    clock_.wait_until(changed_, mutex_, clock_.now() + std::chrono::milliseconds(20));
+    const TimePoint now = clock_.now();
+    if (last_ && !last_->ok() && now < last_run_ + kRunAgainAfterFailure) return *last_;
+    if (now >= deadline) {
+      return Error{.code = ErrorCode::kTimeout,
+                   .message = config_.exec->command + " has not ended in time"};
+    }
+    if (!running_) start();
+    clock_.wait_until(changed_, mutex_, std::min(deadline, now + std::chrono::milliseconds(20)));
   }
+}
+
+void ExecCredentials::start() {
   running_ = true;
-  lock.unlock();
-  auto result = run(stop);
-  lock.lock();
-  running_ = false;
-  if (result.ok() || !result.error().is(ErrorCode::kCancelled)) {
-    last_ = result;
-    last_run_ = clock_.now();
-  }
-  changed_.notify_all();
-  return result;
+  // The thread of the run before has nothing left to do: this waits for no run.
+  runner_ = std::jthread([this](const std::stop_token& stop) {
+    set_thread_name("exec-plugin");
+    auto result = run(stop);
+    MutexLock lock(mutex_);
+    running_ = false;
+    if (result.ok() || !result.error().is(ErrorCode::kCancelled)) {
+      last_ = std::move(result);
+      last_run_ = clock_.now();
+    }
+    changed_.notify_all();
+  });
 }
 
 void ExecCredentials::invalidate() {

@@ -41,8 +41,9 @@ struct Attempt {
 /// Used by one call at a time.
 class Connection {
  public:
-  Connection(DialTarget target, std::shared_ptr<const TlsContext> tls, Clock& clock)
-      : target_(std::move(target)), tls_(std::move(tls)), clock_(clock) {}
+  Connection(DialTarget target, std::shared_ptr<const TlsContext> tls, Resolver& resolver,
+             const Clock& clock)
+      : target_(std::move(target)), tls_(std::move(tls)), resolver_(resolver), clock_(clock) {}
   virtual ~Connection() = default;
 
   const std::shared_ptr<const TlsContext>& tls() const { return tls_; }
@@ -54,10 +55,12 @@ class Connection {
     return socket_.get() >= 0 && ::poll(&entry, 1, 0) == 0;
   }
 
-  /// Sends and receives; the call must not be attached to another connection.
+  /// Sends and receives; the call must not be attached to another connection. Calls `connected`
+  /// when the connection stands, before anything is sent.
   bool send(httplib::Request& request, httplib::Response& response, httplib::Error& error,
-            CallGuard::Call& call) {
+            CallGuard::Call& call, const std::function<void()>& connected) {
     call_ = &call;
+    connected_ = &connected;
     reused_ = socket_.get() >= 0;
     connect_error_.reset();
     if (reused_) call.attach(socket_.get());
@@ -65,6 +68,7 @@ class Connection {
     const bool sent = client().send(request, response, error);
     tls_error_ = take_tls_error();
     call_ = nullptr;
+    connected_ = nullptr;
     return sent;
   }
 
@@ -85,7 +89,7 @@ class Connection {
     reused_ = false;
     drained_ = true;
     socket_.reset();
-    auto fd = dial(target_, clock_, *call_);
+    auto fd = dial(target_, resolver_, clock_, *call_);
     if (!fd.ok()) {
       connect_error_ = std::move(fd).error();
       return -1;
@@ -102,14 +106,18 @@ class Connection {
     return fd->release();
   }
 
+  void connected() const { (*connected_)(); }
+
   /// Whether nothing came after the last answer.
   void set_drained(bool drained) { drained_ = drained; }
 
  private:
   const DialTarget target_;
   const std::shared_ptr<const TlsContext> tls_;  // null for http
-  Clock& clock_;
+  Resolver& resolver_;
+  const Clock& clock_;
   CallGuard::Call* call_ = nullptr;
+  const std::function<void()>* connected_ = nullptr;
   UniqueFd socket_;
   bool reused_ = false;
   bool drained_ = true;
@@ -123,8 +131,8 @@ template <typename Base>
 class HttplibConnection final : public Connection {
  public:
   HttplibConnection(const std::string& sni, DialTarget target,
-                    std::shared_ptr<const TlsContext> tls, Clock& clock)
-      : Connection(target, std::move(tls), clock), client_(sni, target.port, *this) {
+                    std::shared_ptr<const TlsContext> tls, Resolver& resolver, const Clock& clock)
+      : Connection(target, std::move(tls), resolver, clock), client_(sni, target.port, *this) {
     client_.set_keep_alive(true);
     client_.set_url_encode(false);
     client_.set_decompress(false);
@@ -161,6 +169,7 @@ class HttplibConnection final : public Connection {
     /// Lets the library send a request and receive its answer.
     bool process_socket(const httplib::ClientImpl::Socket& socket,
                         std::function<bool(httplib::Stream&)> use) override {
+      owner_.connected();
       WireStream stream(socket.sock, socket.ssl);
       const bool done = use(stream);
       // After "Connection: close" the library has freed what the stream reads from.
@@ -203,6 +212,7 @@ class HttplibTransport final : public Transport {
         clock_(clock),
         authenticator_(std::move(authenticator)),
         tls_(config, clock),
+        resolver_(clock),
         pool_(clock, kMaxIdle),
         guard_(clock) {
     target_.host = config.host;
@@ -250,8 +260,8 @@ class HttplibTransport final : public Transport {
                         const std::stop_token& stop) {
     if (stop.stop_requested()) return cancelled();
     CallGuard::Call call(guard_, clock_.now() + request.timeout, stop);
-    LPP_ASSIGN_OR_RETURN(Credentials credentials, authenticator_->credentials(stop),
-                         "authenticate");
+    LPP_ASSIGN_OR_RETURN(Credentials credentials,
+                         authenticator_->credentials(call.deadline(), stop), "authenticate");
     auto tls = current_tls(credentials);
     if (!tls.ok()) return std::move(tls).error();
     // Only a connection that was open before can have been closed by the server unnoticed; reading
@@ -274,10 +284,10 @@ class HttplibTransport final : public Transport {
   Result<ConnectionPtr> make_connection(const std::shared_ptr<const TlsContext>& tls) {
     if (tls == nullptr) {
       return ConnectionPtr(std::make_unique<HttplibConnection<httplib::ClientImpl>>(
-          config_.host, target_, tls, clock_));
+          config_.host, target_, tls, resolver_, clock_));
     }
-    auto connection =
-        std::make_unique<HttplibConnection<httplib::SSLClient>>(sni_, target_, tls, clock_);
+    auto connection = std::make_unique<HttplibConnection<httplib::SSLClient>>(sni_, target_, tls,
+                                                                              resolver_, clock_);
     if (auto prepared = connection->prepare_tls(); !prepared.ok()) {
       return std::move(prepared).error();
     }
@@ -321,7 +331,12 @@ class HttplibTransport final : public Transport {
       receiver.response.status = head.status;
       receiver.response.content_type = head.get_header_value("Content-Type");
       receiver.response.retry_after = parse_retry_after(head.get_header_value("Retry-After"));
-      if (sink != nullptr && head.status / 100 == 2) allow_silence();
+      if (sink == nullptr) return true;
+      if (head.status / 100 == 2) {
+        allow_silence();
+      } else {
+        call.set_deadline(clock_.now() + request.timeout);
+      }
       return true;
     };
     built.content_receiver = [&](const char* data, std::size_t size, std::uint64_t /*offset*/,
@@ -340,12 +355,21 @@ class HttplibTransport final : public Transport {
     };
     httplib::Response response;
     auto error = httplib::Error::Unknown;
-    const bool complete = connection->send(built, response, error, call);
+    // Some proxies hold the head of a stream's answer until there is something to go with it.
+    const auto connected = [&] {
+      if (sink != nullptr && request.idle_timeout > request.timeout) allow_silence();
+    };
+    const bool complete = connection->send(built, response, error, call, connected);
     const auto ended = call.detach();
     Attempt made{.result = outcome(*connection, receiver, complete, response.status, error, ended)};
     made.repeatable = !made.result.ok() && connection->reused() && !receiver.answered &&
                       ended == CallGuard::Ended::kNo;
     if (made.result.ok() && made.result->status == 401) authenticator_->refused();
+    // Whatever lost this connection (a partition, a NAT) has perhaps lost the idle ones too, and
+    // each would cost a call its time: a lease is lost with two.
+    if (ended == CallGuard::Ended::kDeadline && connection->reused() && !receiver.answered) {
+      pool_.clear();
+    }
     if (complete && ended == CallGuard::Ended::kNo && connection->quiet()) {
       pool_.give_back(std::move(connection));
     }
@@ -397,6 +421,7 @@ class HttplibTransport final : public Transport {
   std::string sni_;
   std::unique_ptr<Authenticator> authenticator_;
   TlsProvider tls_;
+  Resolver resolver_;
   ClientPool<Connection> pool_;
   CallGuard guard_;
 };

@@ -19,8 +19,8 @@ struct Request {
   std::string body{};
   std::string content_type{};  // set when there is a body
   std::string accept = "application/json";
-  /// For round_trip: the whole call. For stream: connect and first byte; after that `idle_timeout`
-  /// is the longest silence.
+  /// For round_trip: the whole call, credentials and names included. For stream: until connected;
+  /// then `idle_timeout` is the longest silence (before the answer's head, the longer of the two).
   std::chrono::milliseconds timeout{10'000};
   std::chrono::milliseconds idle_timeout{0};  // 0 = none; stream only
 };

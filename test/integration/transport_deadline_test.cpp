@@ -1,12 +1,18 @@
+#include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <memory>
 #include <optional>
 #include <thread>
 
 #include "integration/support/transport_fixture.h"
+#include "k8s/unique_fd.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
@@ -89,6 +95,25 @@ Hang hang_of_subcase() {
   SUBCASE("in a body that comes drop by drop") { hang = Hang::kSlowBody; }
   return hang.value_or(Hang::kHeaders);
 }
+
+/// A listener on loopback whose connections hold little until they are read.
+struct SlowReader {
+  SlowReader() : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    constexpr int kLittle = 4096;
+    ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &kLittle, sizeof kLittle);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(::bind(listener.get(), generic, size) == 0);
+    REQUIRE(::listen(listener.get(), 1) == 0);
+    REQUIRE(::getsockname(listener.get(), generic, &size) == 0);
+    port = ntohs(address.sin_port);
+  }
+  k8s::UniqueFd listener;
+  int port = 0;
+};
 
 bool accept_all(std::string_view /*chunk*/) { return true; }
 
@@ -193,6 +218,70 @@ TEST_CASE_FIXTURE(TransportFixture,
   REQUIRE_FALSE(response.ok());
   CHECK(response.error().is(ErrorCode::kTimeout));
   CHECK(requests == 1);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "idle connections that a partition has killed cost one call") {
+  std::atomic<int> arrived = 0;
+  std::array<std::atomic<int>, 8> asked{};
+  TestServer server(options(), [&](Exchange& exchange) {
+    const auto connection = static_cast<std::size_t>(exchange.request().connection);
+    if (++asked.at(connection) == 1) {
+      // Both of the first calls get a connection of their own.
+      ++arrived;
+      while (arrived < 2) std::this_thread::sleep_for(1ms);
+      return answer_ok(exchange);
+    }
+    exchange.wait_for_close();
+    return false;
+  });
+  const auto client = transport(server);
+  auto other = std::async(std::launch::async, [&] { return client->round_trip(get(), {}).ok(); });
+  REQUIRE(client->round_trip(get(), {}).ok());
+  REQUIRE(other.get());
+  const auto lost = client->round_trip(get("/api", 200ms), {});
+  REQUIRE_FALSE(lost.ok());
+  CHECK(lost.error().is(ErrorCode::kTimeout));
+  CHECK(client->round_trip(get("/api", 2s), {}).ok());
+  CHECK(server.connections() == 3);
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "a write cut at its deadline is not delivered afterwards") {
+  const SlowReader server;
+  const k8s::RestConfig plain{.host = "127.0.0.1", .port = server.port, .https = false};
+  auto request = post(std::string(std::size_t{64} << 10U, 'x'));
+  request.timeout = 300ms;
+  const auto answer = transport(plain)->round_trip(request, {});
+  REQUIRE_FALSE(answer.ok());
+  CHECK(answer.error().is(ErrorCode::kTimeout));
+  const k8s::UniqueFd peer(::accept4(server.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  REQUIRE(peer.get() >= 0);
+  std::array<char, 4096> buffer{};
+  std::size_t total = 0;
+  ssize_t got = 0;
+  while ((got = ::recv(peer.get(), buffer.data(), buffer.size(), 0)) > 0) {
+    total += static_cast<std::size_t>(got);
+  }
+  CHECK(got < 0);
+  CHECK(errno == ECONNRESET);
+  CHECK(total < request.body.size());
+}
+
+TEST_CASE_FIXTURE(TransportFixture, "the head of a stream's answer may come with its first data") {
+  TestServer server(options(), [](Exchange& exchange) {
+    if (!exchange.pause(500ms)) return false;
+    return exchange.begin_chunks() && exchange.chunk("x\n") && exchange.end_chunks();
+  });
+  auto request = get("/api", 250ms);
+  request.idle_timeout = 10s;
+  std::string received;
+  const auto answer = transport(server)->stream(request,
+                                                [&](std::string_view chunk) {
+                                                  received += chunk;
+                                                  return true;
+                                                },
+                                                {});
+  REQUIRE_MESSAGE(answer.ok(), (answer.ok() ? "" : answer.error().message));
+  CHECK(received == "x\n");
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "a stream may be silent up to its limit and no longer") {

@@ -4,6 +4,7 @@
 
 #include <future>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/clock.h"
 #include "fakes/fake_clock.h"
@@ -124,7 +125,7 @@ TEST_CASE_FIXTURE(Plugin, "a plugin runs with its arguments, its variables and a
                          "sh", "a b"};
   with_env.exec->env = {{"MINE", "x y"}};
   ExecCredentials credentials(with_env, clock);
-  REQUIRE(credentials.get({}).ok());
+  REQUIRE(credentials.get(TimePoint::max(), {}).ok());
   std::string seen;
   std::getline(std::ifstream(folder.path("seen")), seen);
   CHECK(seen == "a b x y " + exec_info(with_env).value());
@@ -134,13 +135,13 @@ TEST_CASE_FIXTURE(Plugin, "a credential is kept until it expires") {
   const auto expires = format_rfc3339(clock.wall_now() + 60s);
   ExecCredentials credentials(config(prints({{"token", "t"}, {"expirationTimestamp", expires}})),
                               clock);
-  CHECK(credentials.get({})->token == "t");
+  CHECK(credentials.get(TimePoint::max(), {})->token == "t");
   clock.advance(59s);
-  CHECK(credentials.get({})->token == "t");
+  CHECK(credentials.get(TimePoint::max(), {})->token == "t");
   CHECK(runs() == 1);
   clock.advance(1s);
   // The plugin gives the same, which has expired by now.
-  const auto expired = credentials.get({});
+  const auto expired = credentials.get(TimePoint::max(), {});
   REQUIRE_FALSE(expired.ok());
   CHECK(expired.error().message.find("expired") != std::string::npos);
   CHECK(runs() == 2);
@@ -148,16 +149,16 @@ TEST_CASE_FIXTURE(Plugin, "a credential is kept until it expires") {
 
 TEST_CASE_FIXTURE(Plugin, "without expiry a credential is kept until the server refuses it") {
   ExecCredentials credentials(config(prints({{"token", "t"}})), clock);
-  REQUIRE(credentials.get({}).ok());
+  REQUIRE(credentials.get(TimePoint::max(), {}).ok());
   clock.advance(24h);
-  REQUIRE(credentials.get({}).ok());
+  REQUIRE(credentials.get(TimePoint::max(), {}).ok());
   CHECK(runs() == 1);
   credentials.invalidate();
-  REQUIRE(credentials.get({}).ok());
+  REQUIRE(credentials.get(TimePoint::max(), {}).ok());
   CHECK(runs() == 2);
   // A server that refuses everything does not make us run the plugin all the time.
   credentials.invalidate();
-  REQUIRE(credentials.get({}).ok());
+  REQUIRE(credentials.get(TimePoint::max(), {}).ok());
   CHECK(runs() == 2);
 }
 
@@ -166,7 +167,7 @@ TEST_CASE_FIXTURE(Plugin, "a failing plugin is an error with its words, not run 
   failing.exec->install_hint = "see the manual";
   ExecCredentials credentials(failing, clock);
   for (int i = 0; i < 3; ++i) {
-    const auto result = credentials.get({});
+    const auto result = credentials.get(TimePoint::max(), {});
     REQUIRE_FALSE(result.ok());
     CHECK(result.error().is(ErrorCode::kUnauthorized));
     CHECK(result.error().message.find("code 3") != std::string::npos);
@@ -175,14 +176,14 @@ TEST_CASE_FIXTURE(Plugin, "a failing plugin is an error with its words, not run 
   }
   CHECK(runs() == 1);
   clock.advance(1s);
-  CHECK_FALSE(credentials.get({}).ok());
+  CHECK_FALSE(credentials.get(TimePoint::max(), {}).ok());
   CHECK(runs() == 2);
 }
 
 TEST_CASE_FIXTURE(Plugin, "a plugin that is not there is named") {
   auto missing = config("");
   missing.exec->command = "/no/such/plugin";
-  const auto result = ExecCredentials(missing, clock).get({});
+  const auto result = ExecCredentials(missing, clock).get(TimePoint::max(), {});
   REQUIRE_FALSE(result.ok());
   CHECK(result.error().message.find("/no/such/plugin") != std::string::npos);
 }
@@ -192,12 +193,27 @@ TEST_CASE_FIXTURE(Plugin, "many callers share one run") {
   std::vector<std::future<bool>> callers;
   callers.reserve(8);
   for (int i = 0; i < 8; ++i) {
-    callers.push_back(std::async(std::launch::async, [&] { return credentials.get({}).ok(); }));
+    callers.push_back(
+        std::async(std::launch::async, [&] { return credentials.get(TimePoint::max(), {}).ok(); }));
   }
   for (auto& caller : callers) {
     while (caller.wait_for(5ms) != std::future_status::ready) clock.advance(20ms);
     CHECK(caller.get());
   }
+  CHECK(runs() == 1);
+}
+
+TEST_CASE_FIXTURE(Plugin, "a call waits for a plugin until its own deadline, the run goes on") {
+  const std::string go = folder.path("go");
+  ExecCredentials credentials(
+      config("while ! [ -e " + go + " ]; do sleep 0.01; done; " + prints({{"token", "t"}})), clock);
+  auto call = std::async(std::launch::async,
+                         [&] { return credentials.get(clock.now() + 10s, {}).error().code; });
+  while (runs() == 0) std::this_thread::sleep_for(1ms);
+  clock.advance(10s);
+  CHECK(call.get() == ErrorCode::kTimeout);
+  folder.write("go", "");
+  CHECK(credentials.get(TimePoint::max(), {})->token == "t");
   CHECK(runs() == 1);
 }
 
