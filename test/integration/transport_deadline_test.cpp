@@ -247,7 +247,10 @@ TEST_CASE_FIXTURE(TransportFixture, "idle connections that a partition has kille
 
 TEST_CASE_FIXTURE(TransportFixture, "a write cut at its deadline is not delivered afterwards") {
   const SlowReader server;
-  const k8s::RestConfig plain{.host = "127.0.0.1", .port = server.port, .https = false};
+  k8s::RestConfig plain;
+  plain.host = "127.0.0.1";
+  plain.port = server.port;
+  plain.https = false;
   auto request = post(std::string(std::size_t{64} << 10U, 'x'));
   request.timeout = 300ms;
   const auto answer = transport(plain)->round_trip(request, {});
