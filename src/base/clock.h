@@ -12,7 +12,7 @@ using Duration = std::chrono::nanoseconds;
 using TimePoint = std::chrono::steady_clock::time_point;
 
 /// Time, injected everywhere so that tests do not wait. Thread-safe.
-/// Deadlines use now() (monotonic, not steady_clock::now()); wall_now() only fills API time fields.
+/// Deadlines use now() (monotonic, not the steady_clock); wall_now() only fills API time fields.
 class Clock {
  public:
   virtual ~Clock() = default;
