@@ -10,6 +10,9 @@
 #include <memory>
 #include <vector>
 
+#include "base/line_pace.h"
+#include "base/on_behalf_of.h"
+
 namespace lpp::log {
 
 namespace {
@@ -156,18 +159,41 @@ std::string line_of(std::string_view message) {
   return line;
 }
 
+namespace {
+
+void put(Level level, const std::string& line) {
+  if (g_divert) {
+    g_divert(level, line);
+  } else {
+    spdlog::default_logger_raw()->log(level_of(level), spdlog::string_view_t(line));
+  }
+}
+
+/// Whether the line is to be written; and tells of those that were not.
+bool may_write(Level level) {
+  const std::string_view ns = OnBehalfOf::current();
+  if (level == Level::kDebug || ns.empty()) return true;
+  static LinePace pace(kLineBurst, kLinesPerSecond);
+  const auto verdict = pace.ask(ns, SystemClock().now());
+  if (verdict.pass && verdict.left_out > 0) {
+    put(Level::kWarn, line_of(fmt::format("{} lines about namespace {} were left out, there are "
+                                          "too many",
+                                          verdict.left_out, ns)));
+  }
+  return verdict.pass;
+}
+
+}  // namespace
+
 void write(Level level, fmt::string_view format, fmt::format_args args) {
+  if (!may_write(level)) return;
   std::string line;
   try {
     line = line_of(fmt::vformat(format, args));
   } catch (const std::exception& e) {
     line = line_of(std::string("a log line could not be formatted: ") + e.what());
   }
-  if (g_divert) {
-    g_divert(level, line);
-  } else {
-    spdlog::default_logger_raw()->log(level_of(level), spdlog::string_view_t(line));
-  }
+  put(level, line);
 }
 
 std::string quoted(std::string_view text) {

@@ -47,9 +47,15 @@ class Scope {
   const Scope* const outer_;
 };
 
+inline constexpr double kLineBurst = 5000;
+inline constexpr double kLinesPerSecond = 50;
+
 /// True when a line of this level is written at all.
 bool enabled(Level level);
-/// Writes one line. Thread-safe; an exception while formatting never reaches the caller.
+/// Writes one line. Thread-safe; an exception while formatting never reaches the caller. Lines
+/// other than debug ones that a thread writes while it works for a namespace (on_behalf_of.h) have
+/// that namespace's pace: kLineBurst at once, then kLinesPerSecond. What is left out is counted,
+/// and told with the next line.
 void write(Level level, fmt::string_view format, fmt::format_args args);
 
 template <typename... Args>

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/on_behalf_of.h"
 #include "base/strings.h"
 #include "k8s/frame_splitter.h"
 #include "k8s/json_reader.h"
@@ -140,7 +141,7 @@ Result<Response> ApiClient::call(Request request, milliseconds timeout) {
   const TimePoint deadline = clock_.now() + timeout;
   for (int retries = 0;; ++retries) {
     if (options_.rate_limiter != nullptr &&
-        !options_.rate_limiter->acquire(deadline, options_.stop)) {
+        !options_.rate_limiter->acquire(deadline, options_.stop, OnBehalfOf::current())) {
       if (options_.stop.stop_requested()) return cancelled();
       return Error{.code = ErrorCode::kTimeout,
                    .message = "held back by the client-side rate limit until the deadline"};

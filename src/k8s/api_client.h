@@ -69,8 +69,10 @@ class ApiClient {
  public:
   struct Options {
     std::chrono::milliseconds call_timeout{10'000};
-    std::stop_token stop{};               // ends every call: the process is shutting down for good
-    RateLimiter* rate_limiter = nullptr;  // nullptr = no client-side throttle; watches are exempt
+    std::stop_token stop{};  // ends every call: the process is shutting down for good
+    /// nullptr = no client-side throttle; watches are exempt. Calls take their turn for the
+    /// namespace that their thread works for (base/on_behalf_of.h).
+    RateLimiter* rate_limiter = nullptr;
     std::chrono::milliseconds list_timeout{30'000};  // of lists, which move more bytes
   };
 

@@ -15,7 +15,7 @@ using nlohmann::json;
 constexpr std::size_t kSimilarMax = 10;
 constexpr Duration kSimilarInterval = std::chrono::seconds(600);
 constexpr double kSpamBurst = 25;
-constexpr std::chrono::duration<double> kSpamRefill = std::chrono::seconds(300);
+constexpr double kSpamPerSecond = 1.0 / 300;
 constexpr std::string_view kCombined = "(combined from similar events): ";
 
 std::string_view name_of(EventType type) {
@@ -56,7 +56,7 @@ std::optional<EventWrite> EventCorrelator::correlate(const EventReport& report) 
     write.key = join(object_and_type(report), report.reason);
     write.event.message = truncate_utf8(std::string(kCombined) + report.message, kMaxEventMessage);
   }
-  Stored& stored = stored_[write.key];
+  Stored& stored = stored_.at(write.event.ns, write.key);
   if (stored.count == 0) stored.first = report.first;
   stored.count = add_counts(stored.count, report.count);
   write.event.count = stored.count;
@@ -68,7 +68,7 @@ std::optional<EventWrite> EventCorrelator::correlate(const EventReport& report) 
 }
 
 void EventCorrelator::refresh(EventWrite& write) {
-  const Stored& stored = stored_[write.key];
+  const Stored& stored = stored_.at(write.event.ns, write.key);
   if (!stored.where) return;
   write.of = stored.where;
   write.event.count = std::max(write.event.count, stored.count);
@@ -76,7 +76,7 @@ void EventCorrelator::refresh(EventWrite& write) {
 }
 
 void EventCorrelator::stored(const EventWrite& write, const ObjectKey& where) {
-  Stored& stored = stored_[write.key];
+  Stored& stored = stored_.at(write.event.ns, write.key);
   stored.where = where;
   // The entry may have been forgotten in between.
   stored.count = std::max(stored.count, write.event.count);
@@ -84,7 +84,7 @@ void EventCorrelator::stored(const EventWrite& write, const ObjectKey& where) {
 }
 
 bool EventCorrelator::is_one_of_many(const EventReport& report) {
-  Similar& similar = similar_[join(object_and_type(report), report.reason)];
+  Similar& similar = similar_.at(report.ns, join(object_and_type(report), report.reason));
   const TimePoint now = clock_.now();
   if (similar.last && now - *similar.last > kSimilarInterval) similar.messages.clear();
   similar.last = now;
@@ -96,18 +96,9 @@ bool EventCorrelator::is_one_of_many(const EventReport& report) {
 }
 
 bool EventCorrelator::take_token(const EventReport& report) {
-  Bucket& bucket = buckets_[object_and_type(report)];
-  const TimePoint now = clock_.now();
-  if (!bucket.updated) {
-    bucket.tokens = kSpamBurst;
-  } else {
-    const std::chrono::duration<double> passed = now - *bucket.updated;
-    bucket.tokens = std::min(kSpamBurst, bucket.tokens + passed / kSpamRefill);
-  }
-  bucket.updated = now;
-  if (bucket.tokens < 1) return false;
-  bucket.tokens -= 1;
-  return true;
+  auto& bucket = buckets_.at(report.ns, object_and_type(report));
+  if (!bucket) bucket.emplace(kSpamBurst, kSpamPerSecond);
+  return bucket->take(clock_.now());
 }
 
 json event_object(const EventReport& event, const ObjectKey& key, std::string_view component) {

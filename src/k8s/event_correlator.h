@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "base/clock.h"
+#include "base/token_bucket.h"
 #include "k8s/event_recorder.h"
 #include "k8s/lru_map.h"
 
@@ -23,6 +24,7 @@ struct EventReport {
   int count = 1;
   std::chrono::system_clock::time_point first{};
   std::chrono::system_clock::time_point last{};
+  std::string ns{};  // whose share of what all namespaces have together it uses
 
   /// Equal for reports that are the same Event happening again.
   std::string identity() const;
@@ -37,7 +39,7 @@ struct EventWrite {
 
 /// Decides what becomes of an Event: a new object, a higher count of a stored one, part of a
 /// combined one, or nothing (client-go's tools/record/events_cache.go; behaviour rules C7.2 and
-/// C7.3). Memory is bounded. One thread only.
+/// C7.3). Memory is bounded, and one namespace cannot use up that of the others. One thread only.
 class EventCorrelator {
  public:
   explicit EventCorrelator(Clock& clock, std::size_t capacity = 4096);
@@ -59,18 +61,13 @@ class EventCorrelator {
     std::chrono::system_clock::time_point first;
     std::optional<ObjectKey> where;
   };
-  struct Bucket {
-    double tokens = 0;
-    std::optional<TimePoint> updated;
-  };
-
   bool is_one_of_many(const EventReport& report);
   bool take_token(const EventReport& report);
 
   Clock& clock_;
   LruMap<Similar> similar_;  // by all but the message
   LruMap<Stored> stored_;    // by everything, or by all but the message when combined
-  LruMap<Bucket> buckets_;   // by object and type
+  LruMap<std::optional<TokenBucket>> buckets_;  // by object and type
 };
 
 /// The Event as JSON for POST, named `key`.

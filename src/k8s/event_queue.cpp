@@ -46,17 +46,19 @@ bool EventQueue::add(EventReport report) {
     // Still unsent when the next one comes: what happened last is what people ask for.
     waiting_.erase(it->second->report.identity());
     last_normal_ = clock_.now();
+    report.ns = it->second->report.ns;  // where it is
     it->second->report = std::move(report);
     waiting_.emplace(std::move(identity), it->second);
     return true;
   }
   if (size_ >= kMax) return false;
-  const auto of_namespace = of_namespace_.find(report.about.ns);
-  if (of_namespace != of_namespace_.end() && of_namespace->second >= kMaxOfNamespace) return false;
+  drop_idle_lines();
+  Line& line = line_of(report);
+  if (line.places >= kMaxOfNamespace) return false;
   ++size_;
-  ++of_namespace_[report.about.ns];
+  ++line.places;
   if (normal) last_normal_ = clock_.now();
-  auto& list = normal ? normals_ : warnings_;
+  auto& list = normal ? line.normals : line.warnings;
   const auto at = list.insert(list.end(), QueuedEvent{.report = std::move(report)});
   waiting_.emplace(std::move(identity), at);
   if (normal) normal_of_.emplace(std::move(object), at);
@@ -64,21 +66,37 @@ bool EventQueue::add(EventReport report) {
 }
 
 std::optional<QueuedEvent> EventQueue::take(bool hurry) {
-  if (!warnings_.empty()) return remove(warnings_.begin());
-  if (!again_.empty() && (hurry || again_.front().due <= clock_.now())) {
-    return remove(again_.begin());
+  const TimePoint now = clock_.now();
+  const auto may = [&](const Line& line) { return hurry || line.may_send(now); };
+  if (Line* const line = next_line([&](const Line& l) { return !l.warnings.empty() && may(l); })) {
+    return take(*line, line->warnings, hurry);
   }
-  if (!normals_.empty() && (hurry || take_token())) return remove(normals_.begin());
+  const auto has_due = [&](const Line& line) {
+    return !line.again.empty() && (hurry || line.again.front().due <= now) && may(line);
+  };
+  if (Line* const line = next_line(has_due)) return take(*line, line->again, hurry);
+  if (Line* const line = next_line([&](const Line& l) { return !l.normals.empty() && may(l); });
+      line != nullptr && (hurry || take_token())) {
+    return take(*line, line->normals, hurry);
+  }
   return std::nullopt;
 }
 
 TimePoint EventQueue::next_take() const {
-  TimePoint next = again_.empty() ? TimePoint::max() : again_.front().due;
-  if (normals_.empty() || !refilled_) return next;
+  TimePoint next = TimePoint::max();
+  TimePoint next_normal = TimePoint::max();
+  for (const auto& [ns, line] : lines_) {
+    const TimePoint paced = line.next();
+    if (!line.warnings.empty()) next = std::min(next, paced);
+    if (!line.again.empty()) next = std::min(next, std::max(paced, line.again.front().due));
+    if (!line.normals.empty()) next_normal = std::min(next_normal, paced);
+  }
+  if (next_normal == TimePoint::max() || !refilled_) return std::min(next, next_normal);
   const std::chrono::duration<double> missing((1 - tokens_) / pace(*refilled_));
-  next = std::min(next, *refilled_ + std::chrono::ceil<Duration>(missing));
+  TimePoint token = *refilled_ + std::chrono::ceil<Duration>(missing);
   const TimePoint quiet = last_normal_ + kQuietAfter;
-  return quiet > *refilled_ ? std::min(next, quiet) : next;
+  if (quiet > *refilled_) token = std::min(token, quiet);
+  return std::min(next, std::max(token, next_normal));
 }
 
 void EventQueue::put_back(QueuedEvent event) {
@@ -88,33 +106,63 @@ void EventQueue::put_back(QueuedEvent event) {
     event.add(newer.report);
     free_place(newer.report);
   }
-  const auto after = std::find_if(again_.rbegin(), again_.rend(),
+  Events& again = line_of(event.report).again;
+  const auto after = std::find_if(again.rbegin(), again.rend(),
                                   [&](const QueuedEvent& other) { return other.due <= event.due; });
-  const auto at = again_.insert(after.base(), std::move(event));
+  const auto at = again.insert(after.base(), std::move(event));
   waiting_.emplace(std::move(identity), at);
+}
+
+void EventQueue::hold_namespace(const EventReport& report, TimePoint until) {
+  line_of(report).held_until = until;
 }
 
 std::size_t EventQueue::clear() {
   std::size_t reports = 0;
-  for (Events* list : {&warnings_, &normals_, &again_}) {
-    for (const QueuedEvent& event : *list) reports += static_cast<std::size_t>(event.report.count);
-    list->clear();
+  for (const auto& [ns, line] : lines_) {
+    for (const Events* list : {&line.warnings, &line.normals, &line.again}) {
+      for (const QueuedEvent& event : *list) {
+        reports += static_cast<std::size_t>(event.report.count);
+      }
+    }
   }
+  lines_.clear();
   waiting_.clear();
   normal_of_.clear();
-  of_namespace_.clear();
   size_ = 0;
   return reports;
 }
 
-EventQueue::Events& EventQueue::list_of(const QueuedEvent& event) {
-  if (event.tries > 0) return again_;
-  return is_normal(event.report) ? normals_ : warnings_;
+EventQueue::Events& EventQueue::Line::list_of(const QueuedEvent& event) {
+  if (event.tries > 0) return again;
+  return is_normal(event.report) ? normals : warnings;
+}
+
+EventQueue::Line& EventQueue::line_of(const EventReport& report) {
+  const auto [it, is_new] = lines_.try_emplace(report.ns);
+  if (is_new) it->second.turn = ++last_turn_;
+  return it->second;
+}
+
+template <typename Has>
+EventQueue::Line* EventQueue::next_line(const Has& has) {
+  Line* next = nullptr;
+  for (auto& [ns, line] : lines_) {
+    if (has(line) && (next == nullptr || line.turn < next->turn)) next = &line;
+  }
+  return next;
+}
+
+QueuedEvent EventQueue::take(Line& line, Events& list, bool hurry) {
+  line.turn = ++last_turn_;
+  if (!hurry) line.pace.take(clock_.now());
+  return remove(list.begin());
 }
 
 QueuedEvent EventQueue::remove(Events::iterator at) {
-  Events& list = list_of(*at);
-  if (&list == &normals_) normal_of_.erase(object_identity(at->report.about));
+  Line& line = line_of(at->report);
+  Events& list = line.list_of(*at);
+  if (&list == &line.normals) normal_of_.erase(object_identity(at->report.about));
   waiting_.erase(at->report.identity());
   QueuedEvent event = std::move(*at);
   list.erase(at);
@@ -123,14 +171,24 @@ QueuedEvent EventQueue::remove(Events::iterator at) {
 
 void EventQueue::free_place(const EventReport& report) {
   --size_;
-  const auto it = of_namespace_.find(report.about.ns);
-  if (it != of_namespace_.end() && --it->second == 0) of_namespace_.erase(it);
+  --line_of(report).places;
 }
 
-/// How fast Normal Events may go out; there is at least one.
+void EventQueue::drop_idle_lines() {
+  const TimePoint now = clock_.now();
+  std::erase_if(lines_, [&](const auto& entry) {
+    return entry.second.places == 0 && entry.second.pace.full(now);
+  });
+}
+
+/// How fast Normal Events may go out.
 double EventQueue::pace(TimePoint now) const {
   if (now - last_normal_ >= kQuietAfter) return kQuietPerSecond;
-  const bool late = clock_.wall_now() - normals_.front().report.first >= kLateAfter;
+  const auto wall_now = clock_.wall_now();
+  const bool late = std::any_of(lines_.begin(), lines_.end(), [&](const auto& entry) {
+    const Events& normals = entry.second.normals;
+    return !normals.empty() && wall_now - normals.front().report.first >= kLateAfter;
+  });
   return late ? kLatePerSecond : kBusyPerSecond;
 }
 

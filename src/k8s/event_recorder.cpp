@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/on_behalf_of.h"
 #include "base/strings.h"
 #include "base/sync.h"
 #include "k8s/event_correlator.h"
@@ -33,6 +34,8 @@ constexpr std::chrono::hours kKept{1};
 // A namespace that is not there is either just being made or gone for good.
 constexpr int kTriesWithoutNamespace = 6;
 constexpr std::size_t kMaxName = 253;
+/// That Events are dropped is not said more often.
+constexpr Duration kOverflowTold = std::chrono::minutes(1);
 
 /// A DNS-1123 subdomain, as names of Events must be.
 bool is_valid_name(std::string_view name) {
@@ -77,7 +80,7 @@ bool may_heal(const Error& error, int tries) {
 /// No answer, or one that says nothing about the Event: others would fare no better.
 bool is_servers_trouble(const Error& error) {
   return error.is(ErrorCode::kTimeout) || error.is(ErrorCode::kUnavailable) ||
-         error.is(ErrorCode::kTooManyRequests) || error.is(ErrorCode::kUnauthorized);
+         error.is(ErrorCode::kUnauthorized);
 }
 
 /// The server has looked at it and did not store it.
@@ -125,14 +128,15 @@ class EventRecorder::Impl {
 
   void event(const EventReport& report) {
     bool overflow = false;
+    const TimePoint now = clock_.now();
     {
       MutexLock lock(mutex_);
       if (!finished_ && queue_.add(report)) {
-        overflowed_ = false;
         changed_.notify_all();
         return;
       }
-      overflow = !finished_ && !std::exchange(overflowed_, true);
+      overflow = !finished_ && (!overflow_told_ || now >= *overflow_told_ + kOverflowTold);
+      if (overflow) overflow_told_ = now;
       drop(report);
     }
     if (overflow) {
@@ -215,11 +219,16 @@ class EventRecorder::Impl {
       wait = std::max<Duration>(wait, std::min(*error.retry_after, kMaxRetryAfter));
     }
     event.due = now + wait;
+    // A server may limit each namespace; when it is the server that has too much to do, the others
+    // find out for themselves.
+    const bool of_namespace = error.is(ErrorCode::kTooManyRequests);
+    const TimePoint held_until = now + doubled(kFirstWait, event.tries - 1, kMaxPause);
     if (is_servers_trouble(error)) {
       paused_until_ = now + doubled(kFirstWait, failures_in_a_row_++, kMaxPause);
     }
     if (was_refused(error)) event.created_as.reset();
     MutexLock lock(mutex_);
+    if (of_namespace) queue_.hold_namespace(event.report, held_until);
     queue_.put_back(std::move(event));
   }
 
@@ -322,7 +331,7 @@ class EventRecorder::Impl {
   CondVar changed_;
   bool stopping_ LPP_GUARDED_BY(mutex_) = false;
   bool finished_ LPP_GUARDED_BY(mutex_) = false;  // nothing is taken from the queue any more
-  bool overflowed_ LPP_GUARDED_BY(mutex_) = false;
+  std::optional<TimePoint> overflow_told_ LPP_GUARDED_BY(mutex_);
   EventQueue queue_ LPP_GUARDED_BY(mutex_){clock_};
   std::vector<Dropped> notices_ LPP_GUARDED_BY(mutex_);  // what the hook has still to hear of
 
@@ -354,7 +363,9 @@ void EventRecorder::event(const ObjectReference& about, EventType type, std::str
                            .reason = std::string(reason),
                            .message = std::move(message),
                            .first = now,
-                           .last = now});
+                           .last = now,
+                           // A volume's counts for the namespace whose claim it was made for.
+                           .ns = about.ns.empty() ? std::string(OnBehalfOf::current()) : about.ns});
 }
 
 void EventRecorder::on_dropped(DroppedHook hook) { impl_->on_dropped(std::move(hook)); }

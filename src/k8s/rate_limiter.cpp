@@ -7,6 +7,8 @@ namespace lpp::k8s {
 namespace {
 // Slower than one call in a thousand seconds is a mistake, and would overflow the arithmetic below.
 constexpr double kSlowest = 0.001;
+// What is due now is there now.
+constexpr double kRounding = 1e-9;
 }  // namespace
 
 RateLimiter::RateLimiter(Clock& clock, double qps, int burst)
@@ -16,30 +18,65 @@ RateLimiter::RateLimiter(Clock& clock, double qps, int burst)
       tokens_(burst_),
       updated_(clock.now()) {}
 
-bool RateLimiter::acquire(TimePoint deadline, const std::stop_token& stop) {
+bool RateLimiter::acquire(TimePoint deadline, const std::stop_token& stop, std::string_view ns) {
   if (stop.stop_requested()) return false;
-  TimePoint due;
-  {
+  // Before the lock: a stop that comes right now runs it on this thread.
+  const std::stop_callback on_stop(stop, [this] {
     MutexLock lock(mutex_);
-    const TimePoint now = clock_.now();
-    const double elapsed = std::chrono::duration<double>(now - updated_).count();
-    tokens_ = std::min(burst_, tokens_ + elapsed * qps_);
-    updated_ = now;
-    if (tokens_ >= 1) {
-      tokens_ -= 1;
-      return true;
-    }
-    // The token is taken now, though it comes into being later: the balance becomes negative and
-    // whoever asks next waits longer.
-    const std::chrono::duration<double> wait((1 - tokens_) / qps_);
-    due = now + std::chrono::duration_cast<Duration>(wait);
-    if (due > deadline) return false;
-    tokens_ -= 1;
-  }
-  if (clock_.sleep_until(due, stop)) return true;
+    changed_.notify_all();
+  });
   MutexLock lock(mutex_);
-  tokens_ += 1;  // not used after all
-  return false;
+  auto line = lines_.find(ns);
+  if (line == lines_.end()) {
+    line = lines_.emplace(std::string(ns), Line{.turn = ++last_turn_}).first;
+  }
+  Line& own = line->second;
+  const auto mine = own.waiting.insert(own.waiting.end(), ++last_turn_);
+  bool served = false;
+  while (!stop.stop_requested()) {
+    const TimePoint now = clock_.now();
+    refill(now);
+    // Each that waits has a due time of its own, so that none has to wake another.
+    const double needed = static_cast<double>(ahead_of(own, mine)) + 1;
+    served = tokens_ >= needed - kRounding;
+    if (served) break;
+    const std::chrono::duration<double> wait((needed - tokens_) / qps_);
+    const TimePoint due = now + std::chrono::ceil<Duration>(wait);
+    if (due > deadline) break;
+    clock_.wait_until(changed_, mutex_, due);
+  }
+  own.waiting.erase(mine);
+  if (served) {
+    tokens_ = std::max(0.0, tokens_ - 1);
+    own.turn = ++last_turn_;
+  }
+  if (own.waiting.empty()) lines_.erase(line);
+  if (!served) changed_.notify_all();  // those behind it come sooner
+  return served;
+}
+
+std::size_t RateLimiter::waiting() const {
+  MutexLock lock(mutex_);
+  std::size_t count = 0;
+  for (const auto& [ns, line] : lines_) count += line.waiting.size();
+  return count;
+}
+
+void RateLimiter::refill(TimePoint now) {
+  const double elapsed = std::chrono::duration<double>(now - updated_).count();
+  tokens_ = std::min(burst_, tokens_ + elapsed * qps_);
+  updated_ = now;
+}
+
+std::size_t RateLimiter::ahead_of(const Line& own, std::list<Ticket>::const_iterator mine) const {
+  const auto round = static_cast<std::size_t>(std::distance(own.waiting.begin(), mine));
+  std::size_t ahead = round;
+  for (const auto& [ns, other] : lines_) {
+    if (&other == &own) continue;
+    ahead += std::min(other.waiting.size(), round);
+    if (other.waiting.size() > round && other.turn < own.turn) ++ahead;
+  }
+  return ahead;
 }
 
 }  // namespace lpp::k8s

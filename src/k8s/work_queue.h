@@ -7,8 +7,11 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 
@@ -25,6 +28,19 @@ struct BackoffPolicy {
   Duration base = std::chrono::seconds(15);
   Duration cap = std::chrono::seconds(1000);
   double jitter = 0.1;
+  /// Who has failed more than kFreeFailures times is not handed out again before this, whatever
+  /// adds him: a change may have healed the cause, but somebody may also change the object in a
+  /// loop.
+  Duration least = Duration::zero();
+  static constexpr int kFreeFailures = 2;
+};
+
+/// All keys take turns as one: those of a queue that nobody shares.
+struct NoNamespace {
+  template <typename Key>
+  std::string_view operator()(const Key& /*key*/) const {
+    return {};
+  }
 };
 
 /// What has passed through a queue, by client-go's definitions. Thread-safe; outlives the queue.
@@ -51,16 +67,26 @@ struct WorkQueueState {
 /// Queue of keys with client-go's contract: fair (first come, first served), stingy (a key waiting
 /// twice is handed out once), many producers and consumers, and a key is never with two consumers
 /// at once: added while in work, it comes again after done(). Of several due times of a key only
-/// the earliest counts: whoever gets the key decides anew. Beyond that contract keys may be urgent:
-/// they are handed out before the others, among themselves in the order they came. Thread-safe.
-template <typename Key, typename Hash = std::hash<Key>>
+/// the earliest counts: whoever gets the key decides anew. Beyond that contract namespaces take
+/// turns, one key each, however many keys wait in one of them and however often they come again;
+/// and one namespace may be kept from having all consumers. Of a namespace's keys the urgent ones
+/// are handed out before the others, either in the order they came. Thread-safe.
+/// `NamespaceOf` gives the namespace of a key as a view of the key's text.
+template <typename Key, typename Hash = std::hash<Key>, typename NamespaceOf = NoNamespace>
 class WorkQueue {
  public:
-  explicit WorkQueue(Clock& clock, BackoffPolicy policy = {}, WorkQueueStats* stats = nullptr)
-      : clock_(clock), policy_(policy), stats_(stats), last_get_(clock.now()) {}
+  /// At most `most_of_namespace` keys of one namespace are in work at once.
+  explicit WorkQueue(Clock& clock, BackoffPolicy policy = {}, WorkQueueStats* stats = nullptr,
+                     std::size_t most_of_namespace = std::numeric_limits<std::size_t>::max())
+      : clock_(clock),
+        policy_(policy),
+        stats_(stats),
+        most_of_namespace_(most_of_namespace),
+        last_get_(clock.now()) {}
 
   void add(const Key& key);
-  /// Urgent until it is handed out. Whoever adds urgent keys without end starves the others.
+  /// Urgent until it is handed out. Whoever adds urgent keys without end starves the others of
+  /// their namespace.
   void add_urgent(const Key& key);
   void add_after(const Key& key, Duration delay);
   /// add_after with the key's own exponential back-off; returns the delay chosen.
@@ -94,9 +120,38 @@ class WorkQueue {
     TimePoint added;
     TimePoint taken;
   };
+  struct Failing {
+    int count = 0;
+    TimePoint last{};
+  };
+  /// The keys of a namespace that are ready.
+  struct Line {
+    std::deque<Key> urgent{};
+    std::deque<Key> ready{};
+    std::size_t in_work = 0;
+    bool has_turn = false;  // it is in turns_
+
+    bool empty() const { return urgent.empty() && ready.empty(); }
+  };
+  using Lines = std::unordered_map<std::string, Line>;
+  using Entry = typename Lines::value_type;  // stays where it is until it is erased
+
+  /// Lines that nobody waits in are kept up to this, since the next key is likely to come soon.
+  static constexpr std::size_t kKeptLines = 64;
 
   void make_ready(const Key& key, bool urgent = false) LPP_REQUIRES(mutex_);
-  bool none_ready() const LPP_REQUIRES(mutex_) { return urgent_.empty() && ready_.empty(); }
+  /// Puts the key in its line.
+  void push(const Key& key, bool urgent) LPP_REQUIRES(mutex_);
+  Key pop() LPP_REQUIRES(mutex_);
+  Entry& line_of(const Key& key) LPP_REQUIRES(mutex_) {
+    return *lines_.try_emplace(std::string(namespace_of_(key))).first;
+  }
+  /// Gives the line a turn if it may have one. True when it had none before.
+  bool offer(Entry& entry) LPP_REQUIRES(mutex_);
+  /// How long the key's failures still hold it back.
+  Duration held_back(const Key& key, TimePoint now) const LPP_REQUIRES(mutex_);
+  void add_at(const Key& key, TimePoint due) LPP_REQUIRES(mutex_);
+  bool none_ready() const LPP_REQUIRES(mutex_) { return turns_.empty(); }
   /// Lets one consumer that waits look again.
   void wake() LPP_REQUIRES(mutex_) { (idle_ > 0 ? changed_ : due_changed_).notify_one(); }
   void make_due_keys_ready() LPP_REQUIRES(mutex_);
@@ -107,6 +162,8 @@ class WorkQueue {
   Clock& clock_;
   const BackoffPolicy policy_;
   WorkQueueStats* const stats_;  // may be null
+  const std::size_t most_of_namespace_;
+  const NamespaceOf namespace_of_{};
 
   mutable Mutex mutex_;
   // Of the consumers that wait one waits for the next due time (timed_, due_changed_), so that the
@@ -117,40 +174,54 @@ class WorkQueue {
   bool timed_ LPP_GUARDED_BY(mutex_) = false;
   bool shutdown_ LPP_GUARDED_BY(mutex_) = false;
   TimePoint last_get_ LPP_GUARDED_BY(mutex_);
-  // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. urgent_
-  // and ready_: the order of the keys in dirty_ that are not in processing_, each once. delayed_
-  // and due_ hold the same keys, none of which is in dirty_: being ready now is the earliest due
-  // time there is.
-  std::deque<Key> urgent_ LPP_GUARDED_BY(mutex_);
-  std::deque<Key> ready_ LPP_GUARDED_BY(mutex_);
+  // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. lines_:
+  // the order of the keys in dirty_ that are not in processing_, each once, ready_ together.
+  // turns_: the lines of which a key may be handed out, the next one first. delayed_ and due_ hold
+  // the same keys, none of which is in dirty_: being ready now is the earliest due time there is.
+  Lines lines_ LPP_GUARDED_BY(mutex_);
+  std::deque<Entry*> turns_ LPP_GUARDED_BY(mutex_);
+  std::size_t ready_ LPP_GUARDED_BY(mutex_) = 0;
   std::unordered_map<Key, Waiting, Hash> dirty_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, InWork, Hash> processing_ LPP_GUARDED_BY(mutex_);
   Delayed delayed_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, typename Delayed::iterator, Hash> due_ LPP_GUARDED_BY(mutex_);
-  std::unordered_map<Key, int, Hash> failures_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<Key, Failing, Hash> failures_ LPP_GUARDED_BY(mutex_);
 };
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::add(const Key& key) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::add(const Key& key) {
   MutexLock lock(mutex_);
   if (shutdown_) return;
+  const TimePoint now = clock_.now();
+  if (const Duration wait = held_back(key, now); wait > Duration::zero()) {
+    return add_at(key, now + wait);
+  }
   make_ready(key);
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::add_urgent(const Key& key) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::add_urgent(const Key& key) {
   MutexLock lock(mutex_);
   if (shutdown_) return;
+  const TimePoint now = clock_.now();
+  if (const Duration wait = held_back(key, now); wait > Duration::zero()) {
+    return add_at(key, now + wait);
+  }
   make_ready(key, true);
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::add_after(const Key& key, Duration delay) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::add_after(const Key& key, Duration delay) {
   if (delay <= Duration::zero()) return add(key);
   const TimePoint now = clock_.now();
   const TimePoint due = delay < TimePoint::max() - now ? now + delay : TimePoint::max();
   MutexLock lock(mutex_);
-  if (shutdown_ || !improves(key, due)) return;
+  if (!shutdown_) add_at(key, due);
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::add_at(const Key& key, TimePoint due) {
+  if (!improves(key, due)) return;
   cancel_delay(key);
   const auto it = delayed_.emplace(due, key);
   due_.emplace(key, it);
@@ -158,12 +229,14 @@ void WorkQueue<Key, Hash>::add_after(const Key& key, Duration delay) {
   if (it == delayed_.begin()) (timed_ ? due_changed_ : changed_).notify_one();
 }
 
-template <typename Key, typename Hash>
-Duration WorkQueue<Key, Hash>::add_rate_limited(const Key& key) {
+template <typename Key, typename Hash, typename NamespaceOf>
+Duration WorkQueue<Key, Hash, NamespaceOf>::add_rate_limited(const Key& key) {
   int exponent = 0;
   {
     MutexLock lock(mutex_);
-    exponent = failures_[key]++;
+    Failing& failing = failures_[key];
+    exponent = failing.count++;
+    failing.last = clock_.now();
   }
   if (stats_ != nullptr) stats_->retries.fetch_add(1, std::memory_order_relaxed);
   // Doubled step by step: a shift would overflow long before the cap.
@@ -177,21 +250,21 @@ Duration WorkQueue<Key, Hash>::add_rate_limited(const Key& key) {
   return delay;
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::forget(const Key& key) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::forget(const Key& key) {
   MutexLock lock(mutex_);
   failures_.erase(key);
 }
 
-template <typename Key, typename Hash>
-int WorkQueue<Key, Hash>::failures(const Key& key) const {
+template <typename Key, typename Hash, typename NamespaceOf>
+int WorkQueue<Key, Hash, NamespaceOf>::failures(const Key& key) const {
   MutexLock lock(mutex_);
   const auto it = failures_.find(key);
-  return it == failures_.end() ? 0 : it->second;
+  return it == failures_.end() ? 0 : it->second.count;
 }
 
-template <typename Key, typename Hash>
-std::optional<Key> WorkQueue<Key, Hash>::get() {
+template <typename Key, typename Hash, typename NamespaceOf>
+std::optional<Key> WorkQueue<Key, Hash, NamespaceOf>::get() {
   MutexLock lock(mutex_);
   while (true) {
     if (shutdown_) return std::nullopt;
@@ -207,9 +280,7 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
       timed_ = false;
     }
   }
-  std::deque<Key>& line = urgent_.empty() ? ready_ : urgent_;
-  Key key = std::move(line.front());
-  line.pop_front();
+  Key key = pop();
   const auto dirty = dirty_.find(key);
   const InWork work{.added = dirty->second.since, .taken = clock_.now()};
   last_get_ = work.taken;
@@ -225,26 +296,37 @@ std::optional<Key> WorkQueue<Key, Hash>::get() {
   return key;
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::done(const Key& key) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::done(const Key& key) {
   MutexLock lock(mutex_);
   const auto it = processing_.find(key);
   if (it == processing_.end()) return;
   if (stats_ != nullptr) stats_->worked.observe(clock_.now() - it->second.taken);
+  const auto mine = lines_.find(std::string(namespace_of_(it->first)));  // where it was counted
   processing_.erase(it);
   if (shutdown_) return;
+  Line& line = mine->second;
+  --line.in_work;
   if (const auto dirty = dirty_.find(key); dirty != dirty_.end()) {
-    (dirty->second.urgent ? urgent_ : ready_).push_back(key);
-    wake();
+    const TimePoint now = clock_.now();
+    if (const Duration wait = held_back(key, now); wait > Duration::zero()) {
+      dirty_.erase(dirty);
+      add_at(key, now + wait);
+    } else {
+      push(dirty->first, dirty->second.urgent);
+    }
   }
+  if (offer(*mine)) wake();
+  if (lines_.size() > kKeptLines && line.empty() && line.in_work == 0) lines_.erase(mine);
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::shutdown() {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::shutdown() {
   MutexLock lock(mutex_);
   shutdown_ = true;
-  urgent_.clear();
-  ready_.clear();
+  turns_.clear();
+  lines_.clear();
+  ready_ = 0;
   dirty_.clear();
   delayed_.clear();
   due_.clear();
@@ -252,24 +334,24 @@ void WorkQueue<Key, Hash>::shutdown() {
   due_changed_.notify_all();
 }
 
-template <typename Key, typename Hash>
-std::size_t WorkQueue<Key, Hash>::size() const {
+template <typename Key, typename Hash, typename NamespaceOf>
+std::size_t WorkQueue<Key, Hash, NamespaceOf>::size() const {
   MutexLock lock(mutex_);
-  return urgent_.size() + ready_.size();
+  return ready_;
 }
 
-template <typename Key, typename Hash>
-TimePoint WorkQueue<Key, Hash>::waiting_since(const Key& key) const {
+template <typename Key, typename Hash, typename NamespaceOf>
+TimePoint WorkQueue<Key, Hash, NamespaceOf>::waiting_since(const Key& key) const {
   MutexLock lock(mutex_);
   const auto it = processing_.find(key);
   return it == processing_.end() ? clock_.now() : it->second.added;
 }
 
-template <typename Key, typename Hash>
-WorkQueueState WorkQueue<Key, Hash>::state() const {
+template <typename Key, typename Hash, typename NamespaceOf>
+WorkQueueState WorkQueue<Key, Hash, NamespaceOf>::state() const {
   const TimePoint now = clock_.now();
   MutexLock lock(mutex_);
-  WorkQueueState state{.ready = urgent_.size() + ready_.size(),
+  WorkQueueState state{.ready = ready_,
                        .delayed = delayed_.size(),
                        .in_work = processing_.size(),
                        .since_last_get = now - last_get_};
@@ -277,47 +359,92 @@ WorkQueueState WorkQueue<Key, Hash>::state() const {
     state.work_so_far += now - work.taken;
     state.longest_work = std::max(state.longest_work, now - work.taken);
   }
-  for (const auto* line : {&urgent_, &ready_}) {
-    if (line->empty()) continue;
-    state.longest_waiting = std::max(state.longest_waiting, now - dirty_.at(line->front()).since);
+  for (const auto& [ns, line] : lines_) {
+    for (const auto* keys : {&line.urgent, &line.ready}) {
+      if (keys->empty()) continue;
+      state.longest_waiting = std::max(state.longest_waiting, now - dirty_.at(keys->front()).since);
+    }
   }
   return state;
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::make_ready(const Key& key, bool urgent) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::make_ready(const Key& key, bool urgent) {
   cancel_delay(key);
   const auto [dirty, is_new] =
       dirty_.try_emplace(key, Waiting{.since = clock_.now(), .urgent = urgent});
   if (!is_new) {
     if (!urgent || std::exchange(dirty->second.urgent, true)) return;
-    // It changes lines, unless it is in work and in none.
-    if (std::erase(ready_, key) > 0) urgent_.push_back(key);
+    // It changes places, unless it is in work and in no line.
+    if (processing_.contains(key)) return;
+    Line& line = line_of(dirty->first).second;
+    if (std::erase(line.ready, key) > 0) line.urgent.push_back(dirty->first);
     return;
   }
   if (stats_ != nullptr) stats_->adds.fetch_add(1, std::memory_order_relaxed);
-  if (processing_.contains(key)) return;
-  (urgent ? urgent_ : ready_).push_back(key);
-  wake();
+  if (!processing_.contains(key)) push(dirty->first, urgent);
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::make_due_keys_ready() {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::push(const Key& key, bool urgent) {
+  Entry& entry = line_of(key);
+  (urgent ? entry.second.urgent : entry.second.ready).push_back(key);
+  ++ready_;
+  offer(entry);
+  if (entry.second.has_turn) wake();
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+Key WorkQueue<Key, Hash, NamespaceOf>::pop() {
+  Entry& entry = *turns_.front();
+  turns_.pop_front();
+  Line& line = entry.second;
+  line.has_turn = false;
+  std::deque<Key>& keys = line.urgent.empty() ? line.ready : line.urgent;
+  Key key = std::move(keys.front());
+  keys.pop_front();
+  --ready_;
+  ++line.in_work;
+  offer(entry);  // behind all others
+  return key;
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+bool WorkQueue<Key, Hash, NamespaceOf>::offer(Entry& entry) {
+  Line& line = entry.second;
+  if (line.has_turn || line.empty() || line.in_work >= most_of_namespace_) return false;
+  line.has_turn = true;
+  turns_.push_back(&entry);
+  return true;
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+Duration WorkQueue<Key, Hash, NamespaceOf>::held_back(const Key& key, TimePoint now) const {
+  if (policy_.least <= Duration::zero()) return Duration::zero();
+  const auto it = failures_.find(key);
+  if (it == failures_.end() || it->second.count <= BackoffPolicy::kFreeFailures) {
+    return Duration::zero();
+  }
+  return it->second.last + policy_.least - now;
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::make_due_keys_ready() {
   const TimePoint now = clock_.now();
   while (!delayed_.empty() && delayed_.begin()->first <= now) {
     make_ready(Key(delayed_.begin()->second));
   }
 }
 
-template <typename Key, typename Hash>
-bool WorkQueue<Key, Hash>::improves(const Key& key, TimePoint due) const {
+template <typename Key, typename Hash, typename NamespaceOf>
+bool WorkQueue<Key, Hash, NamespaceOf>::improves(const Key& key, TimePoint due) const {
   if (dirty_.contains(key)) return false;
   const auto it = due_.find(key);
   return it == due_.end() || due < it->second->first;
 }
 
-template <typename Key, typename Hash>
-void WorkQueue<Key, Hash>::cancel_delay(const Key& key) {
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::cancel_delay(const Key& key) {
   const auto it = due_.find(key);
   if (it == due_.end()) return;
   delayed_.erase(it->second);

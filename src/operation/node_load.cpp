@@ -34,7 +34,9 @@ bool NodeLoad::admit(const Operation& operation) {
   Queue& own = line.waiting[ns];
   if (own.asking.empty()) own.turn = ++last_turn_;
   auto mine = std::find_if(own.asking.begin(), own.asking.end(), [&](const Asking& asking) {
-    return asking.operation->id() == operation.id();
+    const Operation& other = *asking.operation;  // no id(): it copies, and there may be thousands
+    return other.volume_name == operation.volume_name && other.kind == operation.kind &&
+           other.owner_uid == operation.owner_uid && other.attempt == operation.attempt;
   });
   if (mine == own.asking.end()) {
     own.asking.push_back({std::make_shared<const Operation>(operation), now});

@@ -388,6 +388,11 @@ ClaimDecision provision(const ClaimScene& scene) {
   }
   if (!scene.node_name.empty() && scene.node == nullptr) {
     if (held(scene.memory.retry, scene.now, scene.seen())) return wait(scene);
+    // It has just been sent back to the scheduler. Whoever writes such a node on it in a loop
+    // does not make us ask the API server each time.
+    if (scene.now < scene.memory.reschedule_at) {
+      return for_claim::Wait{.at_most = scene.memory.reschedule_at - scene.now};
+    }
     return for_claim::CheckNode{};
   }
   const Make* current = nullptr;

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "base/on_behalf_of.h"
 #include "base/strings.h"
 #include "k8s/work_queue.h"
 #include "provisioner/claim_reconciler.h"
@@ -15,8 +16,14 @@ namespace lpp::provisioner {
 
 namespace {
 
-constexpr k8s::BackoffPolicy kBackoff{
-    .base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0.1};
+constexpr k8s::BackoffPolicy kBackoff{.base = std::chrono::seconds(1),
+                                      .cap = std::chrono::seconds(1000),
+                                      .jitter = 0.1,
+                                      .least = std::chrono::seconds(1)};
+
+/// One namespace may have --worker-threads steps in work, however long they take: so many more can
+/// be for others.
+constexpr std::size_t kWorkersForOthers = 2;
 
 /// Nothing else is to be done when no key has been handed out for so long.
 constexpr std::chrono::milliseconds kQuietAfter{200};
@@ -31,11 +38,34 @@ ClaimKey key_of(const k8s::PersistentVolumeClaim& claim) {
   return {claim.meta.key(), claim.meta.uid};
 }
 
+/// A volume as the volume queue knows it.
+struct VolumeKey {
+  std::string name;
+  std::string ns;  // of its claim: only for taking turns
+  bool operator==(const VolumeKey& other) const { return name == other.name; }
+};
+
+struct HashOfName {
+  std::size_t operator()(const VolumeKey& key) const noexcept {
+    return std::hash<std::string>()(key.name);
+  }
+};
+
+struct NamespaceOf {
+  std::string_view operator()(const ClaimKey& key) const { return key.claim.ns; }
+  std::string_view operator()(const VolumeKey& key) const { return key.ns; }
+};
+
+VolumeKey key_of(const k8s::PersistentVolume& volume) {
+  return {volume.meta.name, volume.claim.ns};
+}
+
 /// Takes keys and runs one step each until the queue is shut down.
 template <typename Queue, typename Step>
 void work(Crew& crew, Queue& queue, const Step& step) {
   while (const auto key = queue.get()) {
     const Crew::Busy busy(crew);
+    const OnBehalfOf tenant(NamespaceOf()(*key));
     Action action = Action::retry();
     try {
       action = step(*key);
@@ -66,26 +96,30 @@ struct Controller::Term {
        k8s::WorkQueueStats& volume_stats)
       : known_volumes(world.volumes),
         executor(world.executor),
-        claims(world.clock, kBackoff, &claim_stats),
-        volumes(world.clock, kBackoff, &volume_stats),
+        claims(world.clock, kBackoff, &claim_stats, most_of_namespace(options)),
+        volumes(world.clock, kBackoff, &volume_stats, most_of_namespace(options)),
         claim_memories(world.clock, kBackoff, options.provisioning_retry_count),
         volume_memories(world.clock, kBackoff, options.deletion_retry_count),
         claim_reconciler(world, claim_memories),
         volume_reconciler(world, volume_memories),
-        claim_workers("work-claim-", static_cast<std::size_t>(options.worker_threads),
+        claim_workers("work-claim-", most_of_namespace(options) + kWorkersForOthers,
                       [this] {
                         work(claim_workers, claims, [this](const ClaimKey& key) {
                           return claim_reconciler.step(key, claims.waiting_since(key));
                         });
                       }),
-        volume_workers("work-vol-", static_cast<std::size_t>(options.worker_threads), [this] {
-          work(volume_workers, volumes, [this](const std::string& name) {
-            return volume_reconciler.step(name, volumes.waiting_since(name));
+        volume_workers("work-vol-", most_of_namespace(options) + kWorkersForOthers, [this] {
+          work(volume_workers, volumes, [this](const VolumeKey& key) {
+            return volume_reconciler.step(key.name, volumes.waiting_since(key));
           });
         }) {}
   ~Term() { stop(); }
   Term(const Term&) = delete;
   Term& operator=(const Term&) = delete;
+
+  static std::size_t most_of_namespace(const ControllerOptions& options) {
+    return static_cast<std::size_t>(options.worker_threads);
+  }
 
   void start() {
     claim_workers.start();
@@ -107,12 +141,12 @@ struct Controller::Term {
   /// What has been begun is finished before something new is begun.
   void wake(const operation::Operation& operation) {
     if (operation.kind == operation::Kind::kRemove) {
-      volumes.add_urgent(operation.volume_name);
+      volumes.add_urgent({operation.volume_name, operation.claim.ns});
     } else {
       claims.add_urgent({operation.claim, operation.owner_uid});
       // A removal waits until nothing is made any more.
       const auto volume = known_volumes.get({"", operation.volume_name});
-      if (volume != nullptr && volume->phase == "Released") volumes.add(operation.volume_name);
+      if (volume != nullptr && volume->phase == "Released") volumes.add(key_of(*volume));
     }
   }
 
@@ -120,8 +154,8 @@ struct Controller::Term {
   operation::Executor& executor;
   bool stopped = false;
 
-  k8s::WorkQueue<ClaimKey> claims;
-  k8s::WorkQueue<std::string> volumes;
+  k8s::WorkQueue<ClaimKey, std::hash<ClaimKey>, NamespaceOf> claims;
+  k8s::WorkQueue<VolumeKey, HashOfName, NamespaceOf> volumes;
   Memories claim_memories;
   Memories volume_memories;
   ClaimReconciler claim_reconciler;
@@ -154,7 +188,7 @@ void Controller::start_working() {
   for (const auto& claim : world_.claims.list()) {
     if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
   }
-  for (const auto& volume : world_.volumes.list()) term->volumes.add(volume->meta.name);
+  for (const auto& volume : world_.volumes.list()) term->volumes.add(key_of(*volume));
 }
 
 void Controller::stop_working() {
@@ -176,7 +210,7 @@ void Controller::config_changed() {
     if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
   }
   for (const auto& volume : world_.volumes.list()) {
-    if (volume->phase == "Released") term->volumes.add(volume->meta.name);
+    if (volume->phase == "Released") term->volumes.add(key_of(*volume));
   }
 }
 
@@ -207,7 +241,7 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
   const auto& [before, after] = change;
   if (before && (!after || before->meta.uid != after->meta.uid)) {
     term->claims.add(key_of(*before));
-    if (!before->volume_name.empty()) term->volumes.add(before->volume_name);
+    if (!before->volume_name.empty()) term->volumes.add({before->volume_name, before->meta.ns});
   }
   if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
   // A claim that stays bound needs nothing; one that has just been bound may have left a
@@ -220,7 +254,7 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
   const auto term = this->term();
   if (!term) return;
   const k8s::PersistentVolume& volume = change.object();
-  term->volumes.add(volume.meta.name);
+  term->volumes.add(key_of(volume));
   // A claim that was made again under its name may wait for the directory of the one before.
   if (!change.after) {
     if (const auto claim = world_.claims.get(volume.claim)) on_claim({nullptr, claim});
@@ -261,7 +295,7 @@ void Controller::on_node(const k8s::Change<k8s::Node>& change) {
     }
   }
   for (const auto& volume : world_.volumes.list()) {
-    if (volume->phase == "Released") term->volumes.add(volume->meta.name);
+    if (volume->phase == "Released") term->volumes.add(key_of(*volume));
   }
   world_.executor.node_changed(name);
 }

@@ -86,14 +86,15 @@ Duration Memories::wait_after(int number) const {
 bool Memories::worth_saying(std::string_view volume_name, std::string_view reason,
                             std::string_view message) {
   const TimePoint now = clock_.now();
+  std::string hash = short_hash(message);
   MutexLock lock(mutex_);
   auto& said = said_[std::string(volume_name)][std::string(reason)];
   std::erase_if(said, [&](const Said& one) { return now - one.at >= kResync; });
-  const auto before = std::find_if(said.begin(), said.end(),
-                                   [&](const Said& one) { return one.message == message; });
+  const auto before =
+      std::find_if(said.begin(), said.end(), [&](const Said& one) { return one.hash == hash; });
   if (before != said.end()) return false;
   if (said.size() >= kMostSaid) said.erase(said.begin());
-  said.push_back({.message = std::string(message), .at = now});
+  said.push_back({.hash = std::move(hash), .at = now});
   return true;
 }
 

@@ -89,7 +89,7 @@ class Memories {
 
  private:
   struct Said {
-    std::string message{};
+    std::string hash{};  // of the message, which may be long
     TimePoint at{};
   };
 

@@ -69,16 +69,15 @@ void Operations::progressed(Work work, const operation::Operation& operation, St
   MutexLock lock(mutex_);
   auto it = known_.find({work, operation.volume_name});
   if (it == known_.end()) {
-    if (known_.size() >= kMaxInFlight) return;
+    if (!has_room(operation.claim.ns)) return;
     const bool cut = step != Step::kQueued;
-    it = known_
-             .try_emplace(Key{work, operation.volume_name}, Known{.step = step,
-                                                                  .began = began,
-                                                                  .attempt_began = began,
-                                                                  .step_began = began,
-                                                                  .attempt_cut = cut,
-                                                                  .step_cut = cut})
-             .first;
+    it = follow({work, operation.volume_name}, {.claim = operation.claim,
+                                                .step = step,
+                                                .began = began,
+                                                .attempt_began = began,
+                                                .step_began = began,
+                                                .attempt_cut = cut,
+                                                .step_cut = cut});
   }
   Known& known = it->second;
   if (known.attempt != operation.attempt) {
@@ -87,7 +86,11 @@ void Operations::progressed(Work work, const operation::Operation& operation, St
       known.attempt_cut = known.step_cut = step != Step::kQueued;
     }
     known.attempt = operation.attempt;
-    known.claim = operation.claim;
+    if (known.claim != operation.claim) {
+      leave_namespace(known);
+      known.claim = operation.claim;
+      ++of_namespace_[known.claim.ns];
+    }
     known.node = operation.node;
     known.step = step;
   } else if (known.step != step) {
@@ -108,7 +111,7 @@ void Operations::succeeded(Work work, std::string_view volume, const std::string
     if (const auto it = known_.find({work, std::string(volume)}); it != known_.end()) {
       count_step(work, it->second, now);
       if (!it->second.attempt_cut) took = now - it->second.attempt_began;
-      known_.erase(it);
+      forget(it);
     }
   }
   switch (work) {
@@ -142,10 +145,9 @@ void Operations::failed(Failure failure) {
   MutexLock lock(mutex_);
   Key key{failure.work, failure.volume};
   auto it = known_.find(key);
-  if (it == known_.end() && known_.size() < kMaxInFlight) {
-    it = known_.try_emplace(std::move(key), Known{.began = now, .attempt_began = now}).first;
-    it->second.claim = failure.claim;
-    it->second.node = failure.node;
+  if (it == known_.end() && has_room(failure.claim.ns)) {
+    it = follow(std::move(key),
+                {.claim = failure.claim, .node = failure.node, .began = now, .attempt_began = now});
   }
   if (it != known_.end()) {
     it->second.step = Step::kWaiting;
@@ -153,17 +155,52 @@ void Operations::failed(Failure failure) {
     it->second.problem = failure.message;
   }
   failures_.push_front({std::move(failure), clock_.wall_now()});
-  if (failures_.size() > kMaxFailures) failures_.pop_back();
+  if (failures_.size() > kMaxFailures) drop_failure();
 }
 
 void Operations::forget(Work work, std::string_view volume) {
   MutexLock lock(mutex_);
-  if (!known_.empty()) known_.erase({work, std::string(volume)});
+  if (known_.empty()) return;
+  if (const auto it = known_.find({work, std::string(volume)}); it != known_.end()) forget(it);
+}
+
+bool Operations::has_room(const std::string& ns) const {
+  if (known_.size() >= kMaxInFlight) return false;
+  const auto theirs = of_namespace_.find(ns);
+  return theirs == of_namespace_.end() || theirs->second < kMaxOfNamespace;
+}
+
+Operations::AllKnown::iterator Operations::follow(Key key, Known known) {
+  ++of_namespace_[known.claim.ns];
+  return known_.try_emplace(std::move(key), std::move(known)).first;
+}
+
+void Operations::forget(AllKnown::iterator it) {
+  leave_namespace(it->second);
+  known_.erase(it);
+}
+
+void Operations::leave_namespace(const Known& known) {
+  const auto theirs = of_namespace_.find(known.claim.ns);
+  if (theirs != of_namespace_.end() && --theirs->second == 0) of_namespace_.erase(theirs);
+}
+
+void Operations::drop_failure() {
+  std::map<std::string_view, std::size_t> counts;
+  for (const PastFailure& past : failures_) ++counts[past.failure.claim.ns];
+  const auto most =
+      std::max_element(counts.begin(), counts.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto oldest =
+      std::find_if(failures_.rbegin(), failures_.rend(),
+                   [&](const PastFailure& past) { return past.failure.claim.ns == most->first; });
+  failures_.erase(std::next(oldest).base());
 }
 
 void Operations::forget_all() {
   MutexLock lock(mutex_);
   known_.clear();
+  of_namespace_.clear();
 }
 
 std::vector<InFlight> Operations::in_flight(std::size_t limit) const {

@@ -64,8 +64,9 @@ struct PastFailure {
 };
 
 /// What the reconcilers are doing and what went wrong: numbers and lists for people and their
-/// monitoring. Nothing is decided by it, losing it costs nothing. Bounded: beyond kMaxInFlight
-/// operations are counted but not followed. Thread-safe; each call is short.
+/// monitoring. Nothing is decided by it, losing it costs nothing. Bounded: beyond kMaxInFlight, or
+/// kMaxOfNamespace of one namespace, operations are counted but not followed. Thread-safe; each
+/// call is short.
 class Operations {
  public:
   static constexpr std::array<double, 11> kAttemptBounds{.005, .01, .025, .05, .1, .25,
@@ -73,6 +74,7 @@ class Operations {
   static constexpr std::array<double, 14> kStepBounds{.005, .01, .025, .05, .1, .25, .5,
                                                       1,    2.5, 5,    10,  60, 600, 3600};
   static constexpr std::size_t kMaxInFlight = 5000;
+  static constexpr std::size_t kMaxOfNamespace = 4000;
   static constexpr std::size_t kMaxFailures = 20;
 
   /// Counters since the process began; the first six are the provision controller's of behaviour
@@ -141,12 +143,21 @@ class Operations {
     }
   };
 
+  using AllKnown = std::unordered_map<Key, Known, KeyHash>;
+
   void count_step(Work work, const Known& known, TimePoint now);
+  bool has_room(const std::string& ns) const LPP_REQUIRES(mutex_);
+  AllKnown::iterator follow(Key key, Known known) LPP_REQUIRES(mutex_);
+  void forget(AllKnown::iterator it) LPP_REQUIRES(mutex_);
+  void leave_namespace(const Known& known) LPP_REQUIRES(mutex_);
+  /// Drops one of the namespace that has most, the oldest of them.
+  void drop_failure() LPP_REQUIRES(mutex_);
 
   Clock& clock_;
   Totals totals_;
   mutable Mutex mutex_;
-  std::unordered_map<Key, Known, KeyHash> known_ LPP_GUARDED_BY(mutex_);
+  AllKnown known_ LPP_GUARDED_BY(mutex_);
+  std::unordered_map<std::string, std::size_t> of_namespace_ LPP_GUARDED_BY(mutex_);
   std::deque<PastFailure> failures_ LPP_GUARDED_BY(mutex_);
 };
 

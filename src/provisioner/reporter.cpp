@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "k8s/event_correlator.h"
 
 namespace lpp::provisioner {
 
@@ -38,7 +39,7 @@ void Reporter::tell(const Subject& subject, const std::string& message) {
   if (!memories_.worth_saying(subject.failure.volume, subject.event_reason, message)) return;
   const std::string text = subject.prefix + message;
   world_.events.event(subject.about, k8s::EventType::kWarning, subject.event_reason, text);
-  log::warn("{}", first_line(text));
+  log::warn("{}", truncate_utf8(first_line(text), k8s::kMaxEventMessage));
 }
 
 Action Reporter::api_failed(const Subject& subject, const Error& error) {
@@ -54,7 +55,7 @@ Action Reporter::api_failed(const Subject& subject, const Error& error) {
   failure.reason = reason_of(error);
   failure.message = error.message;
   world_.operations.failed(std::move(failure));
-  log::warn("tried again soon: {}", error.message);
+  log::warn("tried again soon: {}", truncate_utf8(error.message, k8s::kMaxEventMessage));
   return Action::retry();
 }
 

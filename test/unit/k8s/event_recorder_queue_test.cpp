@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/on_behalf_of.h"
 #include "k8s/event_recorder.h"
 #include "unit/k8s/event_recorder_fixture.h"
 
@@ -20,8 +21,8 @@ TEST_CASE("a full queue drops and counts, and never blocks") {
   }
   CHECK(f.recorder.dropped() == 200);
   f.start_with_working_server();
-  CHECK(f.transport.wait_for_requests(4000));
-  f.recorder.stop(5s);
+  CHECK(f.transport.wait_for_requests(5 * 300));
+  f.recorder.stop(1h);
   CHECK(f.transport.requests().size() == 4000);
 }
 
@@ -31,13 +32,98 @@ TEST_CASE("one namespace's events leave a place for those of others") {
   f.send("m", claim_reference("c", "modest"));
   CHECK(f.recorder.dropped() == 4000);
   f.start_with_working_server();
-  REQUIRE(f.transport.wait_for_requests(1001));
-  CHECK(f.request(1000).target.find("/modest/") != std::string::npos);
-  // The places are free again.
+  REQUIRE(f.transport.wait_for_requests(301));
+  CHECK(f.request(1).target.find("/modest/") != std::string::npos);
+  // The rest has a pace, and waits for nobody else.
+  CHECK(f.transport.requests().size() == 301);
   f.sent("n");
-  f.send("m", claim_reference("d", "greedy"));
-  REQUIRE(f.transport.wait_for_requests(1003));
+  f.clock.advance(10s);
+  REQUIRE(f.transport.wait_for_requests(402));
+  CHECK(f.transport.requests().size() == 402);
+  // The places are free again.
+  const auto send_more = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      f.send("more", claim_reference("c" + std::to_string(i), "greedy"));
+    }
+  };
+  send_more(390);
   CHECK(f.recorder.dropped() == 4000);
+  send_more(500);
+  CHECK(f.recorder.dropped() > 4000);
+}
+
+TEST_CASE("what a namespace's pace holds back is sent, and what has no place is told") {
+  EventFixture f;
+  std::vector<std::string> dropped;
+  f.recorder.on_dropped([&](const ObjectReference& about, std::string_view, std::string_view) {
+    dropped.push_back(about.ns + "/" + about.name);
+  });
+  for (int i = 0; i < 1010; ++i) f.send("m", claim_reference("c" + std::to_string(i), "greedy"));
+  f.start_with_working_server();
+  std::size_t sent = 300;
+  REQUIRE(f.transport.wait_for_requests(sent));
+  for (int i = 0; i < 7; ++i) {
+    f.clock.advance(10s);
+    REQUIRE(f.transport.wait_for_requests(sent += 100));
+  }
+  f.recorder.stop(1h);
+  CHECK(f.transport.requests().size() == 1000);
+  REQUIRE(dropped.size() == 10);
+  CHECK(dropped.front() == "greedy/c1000");
+}
+
+TEST_CASE("namespaces take turns with their events, warnings or not") {
+  EventFixture f;
+  EventType type = EventType::kWarning;
+  SUBCASE("warnings") {}
+  SUBCASE("normal ones") { type = EventType::kNormal; }
+  for (int i = 0; i < 100; ++i) {
+    f.send("m", claim_reference("c" + std::to_string(i), "greedy"), type);
+  }
+  f.send("m", claim_reference("c", "modest"), type);
+  f.send("m", claim_reference("d", "modest"), type);
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(4));
+  CHECK(f.request(1).target.find("/modest/") != std::string::npos);
+  CHECK(f.request(3).target.find("/modest/") != std::string::npos);
+}
+
+TEST_CASE("an event about a volume counts for the namespace that is worked for") {
+  EventFixture f;
+  const auto volume = [](int number) {
+    return ObjectReference{.kind = "PersistentVolume",
+                           .api_version = "v1",
+                           .ns = "",
+                           .name = "pv-" + std::to_string(number),
+                           .uid = std::to_string(number)};
+  };
+  {
+    const OnBehalfOf tenant("greedy");
+    for (int i = 0; i < 1500; ++i) f.send("m", volume(i));
+  }
+  CHECK(f.recorder.dropped() == 500);
+  const OnBehalfOf tenant("modest");
+  f.send("m", volume(5000));
+  CHECK(f.recorder.dropped() == 500);
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(2));
+  CHECK(f.request(1).body.find("pv-5000") != std::string::npos);
+}
+
+TEST_CASE("a namespace whose events the server limits holds up no other") {
+  EventFixture f;
+  f.transport.on("POST", "/greedy/events").always([](const Request&) {
+    return Response{.status = 429, .body = "too many"};
+  });
+  for (int i = 0; i < 100; ++i) f.send("m", claim_reference("c" + std::to_string(i), "greedy"));
+  for (int i = 0; i < 50; ++i) f.send("m", claim_reference("c" + std::to_string(i), "modest"));
+  f.start_with_working_server();
+  REQUIRE(f.transport.wait_for_requests(51));
+  std::size_t refused = 0;
+  for (const Request& request : f.transport.requests()) {
+    if (request.target.find("/greedy/") != std::string::npos) ++refused;
+  }
+  CHECK(refused == 1);
 }
 
 TEST_CASE("normal events give way to a burst of work, and warnings overtake them") {

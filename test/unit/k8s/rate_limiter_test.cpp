@@ -2,12 +2,17 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <future>
+#include <thread>
+#include <vector>
 
+#include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 
 using namespace lpp;  // NOLINT(google-build-using-namespace): a test file
 using lpp::k8s::RateLimiter;
+using lpp::testing::eventually;
 using lpp::testing::FakeClock;
 using namespace std::chrono_literals;
 
@@ -69,6 +74,36 @@ TEST_CASE("a stop ends the wait and gives the token back") {
   clock.advance(1s);
   CHECK(limiter.acquire(clock.now(), {}));
   CHECK_FALSE(limiter.acquire(clock.now(), stop.get_token()));
+}
+
+TEST_CASE("those that wait take turns by namespace") {
+  FakeClock clock;
+  RateLimiter limiter(clock, 1, 1);
+  CHECK(limiter.acquire(clock.now(), {}));
+  std::atomic<int> loud = 0;
+  std::atomic<int> quiet = 0;
+  std::vector<std::jthread> calls;
+  const auto call = [&](const char* ns, std::atomic<int>& passed) {
+    calls.emplace_back([&limiter, &clock, &passed, ns] {
+      if (limiter.acquire(clock.now() + 1h, {}, ns)) ++passed;
+    });
+  };
+  for (int i = 0; i < 10; ++i) call("loud", loud);
+  REQUIRE(eventually([&] { return limiter.waiting() == 10; }));
+  CHECK_FALSE(limiter.acquire(clock.now() + 1500ms, {}, "quiet"));
+  for (int i = 0; i < 2; ++i) call("quiet", quiet);
+  REQUIRE(eventually([&] { return limiter.waiting() == 12; }));
+  for (int second = 1; second <= 4; ++second) {
+    clock.advance(1s);
+    REQUIRE(eventually([&] { return loud + quiet == second; }));
+  }
+  CHECK(quiet == 2);
+  CHECK(loud == 2);
+  for (int second = 5; second <= 12; ++second) {
+    clock.advance(1s);
+    REQUIRE(eventually([&] { return loud + quiet == second; }));
+  }
+  CHECK(loud == 10);
 }
 
 TEST_CASE("absurd settings neither crash nor let everything pass") {

@@ -196,3 +196,26 @@ TEST_CASE("a volume that others keep from going is one deletion, however often w
   }
   CHECK(counts(scene.operations.totals().deleted) == Counts{{"local-path", 1}});
 }
+
+TEST_CASE(
+    "one namespace cannot keep what others do from being followed, nor push out its failures") {
+  FakeClock clock;
+  Operations operations(clock);
+  const auto fail = [&](const std::string& ns, int number) {
+    operations.failed({.volume = ns + std::to_string(number),
+                       .claim = {ns, std::to_string(number)},
+                       .reason = "Refused"});
+  };
+  fail("quiet", 0);
+  for (int i = 0; i < 6000; ++i) fail("loud", i);
+  CHECK(operations.recent_failures().size() == Operations::kMaxFailures);
+  CHECK(operations.recent_failures().back().failure.claim.ns == "quiet");
+  CHECK(operations.load()[Work::kProvision].count == Operations::kMaxOfNamespace + 1);
+  Operation other = an_operation("v");
+  operations.progressed(Work::kProvision, other, Step::kQueued);
+  CHECK(operations.load()[Work::kProvision].count == Operations::kMaxOfNamespace + 2);
+  // What has ended makes room for more of its namespace.
+  for (int i = 0; i < 10; ++i) operations.forget(Work::kProvision, "loud" + std::to_string(i));
+  for (int i = 7000; i < 7100; ++i) fail("loud", i);
+  CHECK(operations.load()[Work::kProvision].count == Operations::kMaxOfNamespace + 2);
+}
