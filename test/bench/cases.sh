@@ -220,6 +220,39 @@ case_notready() {
   stop hollow-dead
 }
 
+# 5,000 claims of one namespace fail, half of them with a helper pod each time and half at once, and
+# all are changed in a loop: what becomes of another namespace's claims, one after another?
+case_tenants() {
+  local changer
+  hollow_start 1 0
+  start hollow-bad "$HOLLOW" --kubeconfig "$ADMIN_KUBECONFIG" --prefix bad- --fail-every 1 --delay-ms 0
+  wait_until 60 "the node whose helper pods fail" hollow-bad grep -q '^ready' "$LOG/hollow-bad.log"
+  kctl apply -f - >/dev/null <<'YAML'
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata:
+  name: refused
+provisioner: rancher.io/local-path
+volumeBindingMode: WaitForFirstConsumer
+mountOptions: [noatime] # which hostPath volumes do not have
+YAML
+  provisioner_start ours
+  load --claims 1 --rounds 100 --namespace bench-quiet | record tenants-alone ours 1
+  "$BENCH" claims --kubeconfig "$ADMIN_KUBECONFIG" --namespace bench-loud --node bad-0 --claims 2500
+  "$BENCH" claims --kubeconfig "$ADMIN_KUBECONFIG" --namespace bench-loud --node bad-0 --claims 2500 \
+    --class refused --name refused
+  while :; do
+    kctl annotate pvc --all --namespace bench-loud --overwrite "changed=$RANDOM" >/dev/null 2>&1 || sleep 1
+  done &
+  changer=$!
+  load --claims 1 --rounds 100 --namespace bench-quiet --name beside | record tenants-beside ours 1
+  kill "$changer"
+  wait "$changer" 2>/dev/null || true
+  provisioner_stop
+  stop hollow-bad
+  bed_again
+}
+
 # The real node: the kubelet and containerd take most of the time.
 case_node() {
   local kind i code=0

@@ -268,6 +268,35 @@ void queue_round(benchmark::State& state) {
 }
 BENCHMARK(queue_round);
 
+struct NamespaceOfKey {
+  std::string_view operator()(const k8s::ObjectKey& key) const { return key.ns; }
+};
+struct HashOfKey {
+  std::size_t operator()(const k8s::ObjectKey& key) const noexcept {
+    return std::hash<std::string>()(key.name) ^ std::hash<std::string>()(key.ns);
+  }
+};
+
+/// 2,000 keys through the queue, of so many namespaces.
+void queue_crowd(benchmark::State& state) {
+  SystemClock clock;
+  k8s::WorkQueue<k8s::ObjectKey, HashOfKey, NamespaceOfKey> queue(clock);
+  const auto namespaces = static_cast<std::size_t>(state.range(0));
+  std::vector<k8s::ObjectKey> keys;
+  for (std::size_t i = 0; i < 2000; ++i) {
+    keys.push_back({"team-" + std::to_string(i % namespaces), "claim-" + std::to_string(i)});
+  }
+  for (auto _ : state) {
+    for (const auto& key : keys) queue.add(key);
+    while (queue.size() > 0) {
+      const auto taken = queue.get();
+      queue.done(*taken);
+    }
+  }
+  state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * keys.size()));
+}
+BENCHMARK(queue_crowd)->Arg(1)->Arg(20)->Arg(2000)->Unit(benchmark::kMicrosecond);
+
 void quantity(benchmark::State& state, const std::string& text) {
   for (auto _ : state) benchmark::DoNotOptimize(k8s::Quantity::parse(text));
 }

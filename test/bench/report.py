@@ -198,6 +198,18 @@ def other_lines(runs):
         lines.append("* a helper pod that fails at once: claim to Event %s s, pod failed to Event %s s" % (
             spread([r.get("event_s") for r in found]),
             spread([r["event_s"] - r["pod_failed_s"] for r in found if "event_s" in r and "pod_failed_s" in r], "%.3f")))
+    waits = {}
+    for case in ("tenants-alone", "tenants-beside"):
+        if case in runs:
+            waits[case] = sorted(r["create"]["seconds"] for r in rounds(runs[case].get("ours", {})))
+    if len(waits) == 2 and all(waits.values()):
+        alone, beside = waits.values()
+        at = lambda values, share: values[min(int(share * len(values)), len(values) - 1)]
+        lines.append("* a namespace's claims one after another, beside 5,000 of another one that fail and are changed "
+                     "in a loop: p50 / p99 / max %s s (alone %s s), p99 delayed by %.2f s" % (
+                         " / ".join(show(at(beside, q)) for q in (0.5, 0.99, 1)),
+                         " / ".join(show(at(alone, q)) for q in (0.5, 0.99, 1)),
+                         at(beside, 0.99) - at(alone, 0.99)))
     sizes = sorted((c for c in runs if re.fullmatch(r"claims-\d+", c)), key=case_key)
     base = runs.get("claims-100", {}).get("ours")
     if base:

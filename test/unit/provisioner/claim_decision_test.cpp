@@ -73,6 +73,15 @@ TEST_CASE("a selected node that the cache does not know is asked for, once for w
   CHECK(row.next_is<for_claim::Wait>().at_most == seconds(5));
 }
 
+TEST_CASE("a claim that has just been sent back to the scheduler asks for no other unknown node") {
+  Row row;
+  row.node = nullptr;
+  row.memory.reschedule_at = row.now + seconds(3);
+  CHECK(row.next_is<for_claim::Wait>().at_most == seconds(3));
+  row.memory.reschedule_at = row.now;
+  row.next_is<for_claim::CheckNode>();
+}
+
 // What was begun and is wanted.
 
 TEST_CASE("a make that the claim waits for is followed to its end") {
