@@ -241,7 +241,9 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
   const auto& [before, after] = change;
   if (before && (!after || before->meta.uid != after->meta.uid)) {
     term->claims.add(key_of(*before));
-    if (!before->volume_name.empty()) term->volumes.add({before->volume_name, before->meta.ns});
+    // Anybody may name any volume in his claim: it does not get into that one's line by this.
+    const auto volume = world_.volumes.get({"", before->volume_name});
+    if (volume != nullptr) term->volumes.add(key_of(*volume));
   }
   if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
   // A claim that stays bound needs nothing; one that has just been bound may have left a

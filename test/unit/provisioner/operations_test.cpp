@@ -119,7 +119,9 @@ TEST_CASE("only the newest failures and a limited number of operations are kept"
   FakeClock clock;
   Operations operations(clock);
   for (std::size_t i = 0; i < Operations::kMaxInFlight + 10; ++i) {
-    operations.failed({.volume = std::to_string(i), .message = std::string(5000, 'x')});
+    operations.failed({.volume = std::to_string(i),
+                       .claim = {i % 2 == 0 ? "even" : "odd", std::to_string(i)},
+                       .message = std::string(5000, 'x')});
   }
   CHECK(operations.in_flight(100'000).size() == Operations::kMaxInFlight);
   const auto failures = operations.recent_failures();
