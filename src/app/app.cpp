@@ -101,6 +101,8 @@ class App::Impl {
         other_executor_(make_executor ? make_executor({clock_, ledger_, config_.config()})
                                       : nullptr),
         operations_(clock_),
+        binding_(clock_, options.bind_claims ? provisioner::Binding::By::kUs
+                                             : provisioner::Binding::By::kControlPlane),
         world_{options.provisioner_name,
                leader_client_,
                clock_,
@@ -112,7 +114,8 @@ class App::Impl {
                volumes_.store(),
                classes_.store(),
                nodes_.store(),
-               operations_},
+               operations_,
+               binding_},
         controller_(world_, {claims_, volumes_, classes_, nodes_},
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
@@ -176,6 +179,7 @@ class App::Impl {
   helperpod::HelperPodRunner runner_;
   std::unique_ptr<operation::Executor> other_executor_;
   provisioner::Operations operations_;
+  provisioner::Binding binding_;
   provisioner::World world_;
   provisioner::Controller controller_;
   std::unique_ptr<k8s::LeaderElector> elector_;

@@ -78,6 +78,10 @@ constexpr std::array kWork = {
          .help =
              "helper pods at work on one node at once, at most 4 of 5 for claims and as many for "
              "removals; the others wait; 0 = no limit"},
+    Flag{.name = "bind-claims",
+         .fallback = "true",
+         .help = "bind claims to the volumes made for them, and mark volumes released whose claim "
+                 "is gone; =false leaves that to the control plane's binder"},
     Flag{.name = "provisioning-retry-count",
          .placeholder = "COUNT",
          .fallback = "15",

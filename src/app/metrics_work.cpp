@@ -70,6 +70,12 @@ void add_operations(Families& out, const Operations& operations) {
                                 "Attempts that failed and requests that were refused, by cause.")
                     .add_all<Counter, 2>({"operation", "reason"}, totals.failures)
                     .build());
+  out.push_back(Family::counter("local_path_provisioner_bindings_total",
+                                "Claims that were bound to their volume by the provisioner "
+                                "(bound), or left to the control plane to bind and why (conflict, "
+                                "forbidden, failed).")
+                    .add_all<Counter, 1>({"result"}, totals.bindings)
+                    .build());
   auto count = Family::gauge("local_path_provisioner_operations",
                              "Operations that are begun and not done, failed ones that wait for "
                              "their next attempt included.");

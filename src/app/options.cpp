@@ -132,6 +132,7 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.worker_threads = values.integer("worker-threads", 1, kMaxWorkers);
   out.provisioning_retry_count = values.integer("provisioning-retry-count", 0, kMax);
   out.deletion_retry_count = values.integer("deletion-retry-count", 0, kMax);
+  out.bind_claims = values.boolean("bind-claims");
   out.allow_unsafe_helper_pod_template = values.boolean("allow-unsafe-helper-pod-template");
   out.client_throttle = read_client_throttle(values);
   out.health_port = values.integer("health-port", 0, 65535);

@@ -18,10 +18,14 @@ namespace {
 /// How long the start waits for the API server before it gives up and says so.
 constexpr std::chrono::seconds kFirstListLimit{60};
 
-constexpr std::array<std::string_view, 6> kClaimAnnotations{
-    provisioner::kStorageProvisioner,   provisioner::kBetaStorageProvisioner,
-    provisioner::kSelectedNode,         provisioner::kAlphaSelectedNode,
-    provisioner::kVolumeTypeAnnotation, "volume.beta.kubernetes.io/storage-class"};
+constexpr std::array<std::string_view, 7> kClaimAnnotations{
+    provisioner::kBindCompleted,
+    provisioner::kStorageProvisioner,
+    provisioner::kBetaStorageProvisioner,
+    provisioner::kSelectedNode,
+    provisioner::kAlphaSelectedNode,
+    provisioner::kVolumeTypeAnnotation,
+    "volume.beta.kubernetes.io/storage-class"};
 
 template <std::size_t N>
 void keep_only(k8s::StringMap& map, const std::array<std::string_view, N>& keys) {

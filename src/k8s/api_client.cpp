@@ -51,7 +51,7 @@ constexpr std::string_view kMetadataList = "PartialObjectMetadataList";
 bool succeeded(const Response& response) { return response.status >= 200 && response.status < 300; }
 
 constexpr auto kIdentityMeta =
-    std::to_array<ReadField>({{"name", 1}, {"namespace", 3}, {"uid", 5}});
+    std::to_array<ReadField>({{"name", 1}, {"namespace", 3}, {"uid", 5}, {"resourceVersion", 6}});
 constexpr auto kIdentityFields =
     std::to_array<ReadField>({{"metadata", 1, FieldType::kObject, kIdentityMeta}});
 

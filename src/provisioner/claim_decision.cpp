@@ -297,7 +297,13 @@ Maybe clear_away(const ClaimScene& scene) {
 ClaimDecision volume_is_there(const ClaimScene& scene) {
   const std::string different = difference(*scene.volume, *scene.claim, scene.provisioner_name);
   if (!different.empty()) return for_claim::OtherVolume{different};
-  return idle(scene, true);
+  auto decision = decide_binding(scene);
+  if (!decision) return idle(scene, true);
+  const auto* const held = std::get_if<for_claim::Wait>(&*decision);
+  if (held == nullptr) return *std::move(decision);
+  for_claim::Wait rest = idle(scene, false);
+  if (held->at_most) rest.at_most = std::min(*held->at_most, rest.at_most.value_or(kRecheck));
+  return rest;
 }
 
 /// Nobody asks for a volume: the claim is bound elsewhere, or no node is selected (any more).

@@ -48,6 +48,7 @@ struct ClaimScene {
   std::vector<Make> makes{};
   std::vector<TakingBack> taking_back{};
   std::vector<operation::Recorded> removals{};  // on record under the volume's name
+  bool binds = false;                           // the binding is for us to write
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
 
@@ -122,6 +123,17 @@ struct OtherVolume {
 struct Refuse {
   Refusal refusal{};
 };
+/// Writes what is missing of the binding of the claim and its volume: of the volume its phase, of
+/// the claim the volume's name, and always the claim's phase.
+struct Bind {
+  bool volume_status = false;
+  bool claim = false;
+};
+/// It could not be written: the control plane's binder finishes it.
+struct LeaveUnbound {
+  std::string reason{};  // a word for counting, see binding.h
+  std::string message{};
+};
 
 }  // namespace for_claim
 
@@ -130,11 +142,19 @@ using ClaimDecision =
                  for_claim::Failed, for_claim::Cancel, for_claim::Withdraw, for_claim::Forget,
                  for_claim::TakeBack, for_claim::FinishTakeBack, for_claim::TakeBackFailed,
                  for_claim::TakeBackStuck, for_claim::CheckNode, for_claim::CheckPublished,
-                 for_claim::OtherVolume, for_claim::Refuse>;
+                 for_claim::OtherVolume, for_claim::Refuse, for_claim::Bind,
+                 for_claim::LeaveUnbound>;
 
 /// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety: what a tenant
 /// may have written, then what was begun, then what is new.
 ClaimDecision decide(const ClaimScene& scene);
+
+/// Of them, what is to be done for the binding of a claim whose own volume is there; nothing when
+/// it is bound, or not for us to bind. Pure.
+std::optional<ClaimDecision> decide_binding(const ClaimScene& scene);
+
+/// Notes since when the claim is Lost.
+void note_lost(ClaimScene& scene);
 
 /// Whether the teardown may take the make back: it is certain that it made the directory, and that
 /// no volume ever showed it. If not, the directory goes only when it is empty. What the script said

@@ -93,8 +93,10 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
   if (!scene.node_name.empty()) scene.node = world_.nodes.get({"", scene.node_name});
   scene.config = world_.config.current();
   scene.volume = world_.volumes.get({"", scene.volume_name});
+  scene.binds = world_.binding.is_ours();
   scene.memory = memories_.get(scene.volume_name);
   note_begun(recorded, scene.memory);
+  note_lost(scene);
   if (scene.memory.in_flight != nullptr) {
     scene.lost = world_.executor.lost(*scene.memory.in_flight);
   }
@@ -267,6 +269,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   const auto manifest = make_volume(operation, *scene.claim, world_.provisioner_name);
   const auto created =
       world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kIdentity);
+  std::optional<k8s::PersistentVolume> there;
   if (!created.ok() && created.error().is(ErrorCode::kAlreadyExists)) {
     const auto volume = read_volume(world_, scene.volume_name);
     if (!volume.ok()) return reporter_.api_failed(subject(pass), volume.error());
@@ -277,15 +280,19 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
     if ((*volume)->path != operation.path || !shares_directory(**volume, operation, world_.nodes)) {
       return Action::await_change(kRecheck);
     }
+    there = **volume;
   } else if (!created.ok()) {
     return reporter_.api_failed(
         subject(pass), created.error().wrap("Error creating provisioned PV object for claim " +
                                             scene.claim->meta.key().to_string()));
+  } else {
+    there = created_volume(manifest, *created);
   }
-  return published(pass, operation);
+  return published(pass, operation, std::move(there));
 }
 
-Action ClaimReconciler::published(Pass& pass, const Operation& operation) {
+Action ClaimReconciler::published(Pass& pass, const Operation& operation,
+                                  std::optional<k8s::PersistentVolume> volume) {
   ClaimScene& scene = pass.scene;
   const log::Scope fields({{"path", operation.path}, {"class", operation.storage_class}});
   log::info("volume provisioned");
@@ -300,6 +307,7 @@ Action ClaimReconciler::published(Pass& pass, const Operation& operation) {
   made.had_volume = true;
   scene.memory = std::move(made);
   remember(pass);
+  if (volume) bind_at_once(pass, *std::move(volume));
   const auto forgotten = world_.executor.forget(operation.id(), Executor::When::kWhenQuiet);
   if (!forgotten.ok()) return reporter_.api_failed(subject(pass), forgotten.error());
   return Action::await_change(kRecheck);

@@ -59,9 +59,15 @@ class ClaimReconciler {
   Next perform(Pass& pass, const for_claim::CheckPublished& decision);
   Next perform(Pass& pass, const for_claim::OtherVolume& decision);
   Next perform(Pass& pass, const for_claim::Refuse& decision);
+  Next perform(Pass& pass, const for_claim::Bind& decision);
+  Next perform(Pass& pass, const for_claim::LeaveUnbound& decision);
 
   Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
-  Action published(Pass& pass, const operation::Operation& operation);
+  Action published(Pass& pass, const operation::Operation& operation,
+                   std::optional<k8s::PersistentVolume> volume);
+  void bind_at_once(Pass& pass, k8s::PersistentVolume created);
+  /// Each write is refused by the API server if its object is not in the version decided from.
+  Result<void> write_binding(const ClaimScene& scene, const for_claim::Bind& decision);
   Action reschedule(Pass& pass, const std::string& why);
   enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.

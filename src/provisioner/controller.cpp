@@ -186,7 +186,9 @@ void Controller::start_working() {
   }
   // From here on changes reach the queues; what was there before is enqueued now.
   for (const auto& claim : world_.claims.list()) {
-    if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
+    const bool is_half_bound = !claim->volume_name.empty() && claim->phase != "Bound" &&
+                               may_ask_for(*claim, world_.provisioner_name);
+    if (may_want_volume(*claim) || is_half_bound) term->claims.add(key_of(*claim));
   }
   for (const auto& volume : world_.volumes.list()) term->volumes.add(key_of(*volume));
 }
@@ -248,7 +250,8 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
   if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
   // A claim that stays bound needs nothing; one that has just been bound may have left a
   // record.
-  const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty();
+  const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty() &&
+                           after->phase == before->phase;
   if (!stays_bound) term->claims.add(key_of(*after));
 }
 

@@ -44,6 +44,20 @@ struct Memory {
   bool had_volume = false;               // one was there: what is made now may not be the first
   TimePoint released{};                  // volume let go; the cache should show it by then
 
+  /// What was written of a claim's binding.
+  struct Binding {
+    int tries = 0;
+    TimePoint hold_until{};  // nothing is written before this
+    std::string seen{};      // not so for another version of the claim; "" = for any
+    std::string failure{};   // why it is left to the control plane: a word for counting
+    std::string message{};
+    bool left = false;  // that has been told
+  };
+  Binding binding{};
+  std::optional<TimePoint> lost{};       // since then the claim is Lost
+  std::optional<TimePoint> abandoned{};  // since then the cache has no claim for the volume
+  TimePoint claim_asked_at{};            // the API server had one; it is not asked before this
+
   std::optional<TimePoint> turned_away{};  // since then there is no room on the node
 
   int reschedules = 0;        // how often the selected node was taken off the claim

@@ -18,6 +18,10 @@ inline constexpr std::string_view kFinalizer =
     "external-provisioner.volume.kubernetes.io/finalizer";
 inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
 
+/// On a claim that is bound, by the binder or in its place.
+inline constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
+inline constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";
+
 /// PVC annotation, StorageClass annotation and StorageClass parameter that choose the volume type.
 inline constexpr std::string_view kVolumeTypeAnnotation = "volumeType";
 inline constexpr std::string_view kDefaultVolumeTypeAnnotation = "defaultVolumeType";

@@ -88,6 +88,7 @@ class Operations {
     ByLabels<Histogram, 1> delete_duration{100, kAttemptBounds};     // class
     ByLabels<Histogram, 2> steps{20, kStepBounds};                   // work, step
     ByLabels<Counter, 2> failures{100};                              // work, reason
+    ByLabels<Counter, 1> bindings{10};                               // result
   };
 
   explicit Operations(Clock& clock) : clock_(clock) {}
@@ -101,6 +102,8 @@ class Operations {
                  const std::string& source = {});
   /// It has failed for now; it is tried again.
   void failed(Failure failure);
+  /// A claim has been bound by us, or left to the control plane: a word of binding.h.
+  void bound(std::string_view result) { ++totals_.bindings.at({std::string(result)}); }
   /// Nothing more is to be done for this volume.
   void forget(Work work, std::string_view volume);
   /// Nothing more is done by this process: it does not lead any more.

@@ -55,6 +55,25 @@ Maybe stop_all(const VolumeScene& scene, bool when_quiet) {
   return stuck_or_wait(scene);
 }
 
+/// The binder says so itself, and within this when nothing keeps it waiting.
+constexpr std::chrono::milliseconds kBinderLimit{250};
+
+/// Its claim is gone, and only its phase does not say so yet.
+Maybe release(const VolumeScene& scene) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  if (!scene.binds || !scene.memory.abandoned || volume.claim_uid.empty() ||
+      volume.reclaim_policy != "Delete" || !has_finalizer(volume)) {
+    return std::nullopt;
+  }
+  if (volume.phase != "Bound" && volume.phase != "Available" && volume.phase != "Pending") {
+    return std::nullopt;
+  }
+  const TimePoint due =
+      std::max(*scene.memory.abandoned + kBinderLimit, scene.memory.claim_asked_at);
+  if (scene.now < due) return for_volume::Wait{.at_most = due - scene.now};
+  return for_volume::MarkReleased{};
+}
+
 VolumeDecision keep(const VolumeScene& scene) {
   const k8s::PersistentVolume& volume = *scene.volume;
   const bool wanted = volume.reclaim_policy == "Delete";
@@ -232,6 +251,7 @@ VolumeDecision decide(const VolumeScene& scene) {
     // Recorded, and not wanted any more: policy changed, bound again, or not ours.
     if (auto decision = stop_all(scene, false)) return *std::move(decision);
     if (!is_ours(*scene.volume, scene.provisioner_name)) return for_volume::Wait{.forget = true};
+    if (auto decision = release(scene)) return *std::move(decision);
     return keep(scene);
   }
   return remove(scene);

@@ -22,6 +22,7 @@ struct VolumeScene {
   std::string name{};
   std::shared_ptr<const k8s::PersistentVolume> volume{};  // nullptr: gone
   bool is_wanted = false;  // to be removed: released, policy Delete, ours
+  bool binds = false;      // that it is released is for us to write
   VolumeNode node{};       // where its directory is
   std::shared_ptr<const config::Config> config{};
   std::vector<operation::Recorded> removals{};
@@ -49,6 +50,8 @@ struct Wait {
 /// Our finalizer is on volumes whose directory we will remove, and on no others.
 struct AddFinalizer {};
 struct RemoveFinalizer {};
+/// Writes that the volume is released, if the API server itself says that its claim is gone.
+struct MarkReleased {};
 /// A removal that is not wanted, or not any more: it is to act no more.
 struct Cancel {
   operation::Recorded removal{};
@@ -89,7 +92,7 @@ using VolumeDecision =
     std::variant<for_volume::Wait, for_volume::AddFinalizer, for_volume::RemoveFinalizer,
                  for_volume::Cancel, for_volume::Forget, for_volume::Remove, for_volume::Follow,
                  for_volume::Failed, for_volume::Release, for_volume::LetGo, for_volume::PathTaken,
-                 for_volume::Refuse>;
+                 for_volume::Refuse, for_volume::MarkReleased>;
 
 /// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety.
 VolumeDecision decide(const VolumeScene& scene);

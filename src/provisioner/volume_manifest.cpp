@@ -53,6 +53,17 @@ nlohmann::json make_volume(const operation::Operation& operation,
           {"spec", std::move(spec)}};
 }
 
+std::optional<k8s::PersistentVolume> created_volume(nlohmann::json manifest,
+                                                    const nlohmann::json& answer) {
+  const auto meta = answer.find("metadata");
+  if (meta == answer.end() || !meta->is_object()) return std::nullopt;
+  manifest["metadata"]["uid"] = meta->value("uid", "");
+  manifest["metadata"]["resourceVersion"] = meta->value("resourceVersion", "");
+  auto volume = k8s::decode<k8s::PersistentVolume>(manifest);
+  if (!volume.ok()) return std::nullopt;
+  return *std::move(volume);
+}
+
 std::string difference(const k8s::PersistentVolume& volume, const k8s::PersistentVolumeClaim& claim,
                        std::string_view provisioner_name) {
   if (volume.claim_uid != claim.meta.uid || volume.claim != claim.meta.key()) {

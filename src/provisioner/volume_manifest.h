@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,11 @@ namespace lpp::provisioner {
 nlohmann::json make_volume(const operation::Operation& operation,
                            const k8s::PersistentVolumeClaim& claim,
                            std::string_view provisioner_name);
+
+/// The volume that was sent, with the name that the API server's answer gives to its version;
+/// nothing when it gives none.
+std::optional<k8s::PersistentVolume> created_volume(nlohmann::json manifest,
+                                                    const nlohmann::json& answer);
 
 /// "" when the volume is the one made for this claim, else what differs.
 std::string difference(const k8s::PersistentVolume& volume, const k8s::PersistentVolumeClaim& claim,

@@ -85,7 +85,10 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
     return !shares_directory(*scene.volume, *make.operation, world_.nodes);
   });
   scene.is_wanted = wants_delete(*scene.volume, world_.claims);
-  if (!scene.is_wanted) return scene;
+  if (!scene.is_wanted) {
+    note_claim(scene);
+    return scene;
+  }
   scene.node = removal_node_of(*scene.volume, world_.nodes, *scene.config);
   Operation place;
   place.volume_name = name;
@@ -108,6 +111,21 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
     }
   }
   return scene;
+}
+
+/// Since when the cache has no claim for the volume; it may only be behind.
+void VolumeReconciler::note_claim(VolumeScene& scene) {
+  scene.binds = world_.binding.is_ours();
+  const auto claim = world_.claims.get(scene.volume->claim);
+  const bool is_there = claim != nullptr && claim->meta.uid == scene.volume->claim_uid;
+  if (is_there == !scene.memory.abandoned) return;
+  if (is_there) {
+    scene.memory.abandoned.reset();
+    scene.memory.claim_asked_at = {};
+  } else {
+    scene.memory.abandoned = scene.now;
+  }
+  memories_.set(scene.name, scene.memory);
 }
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Wait& decision) {

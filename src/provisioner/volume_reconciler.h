@@ -34,6 +34,7 @@ class VolumeReconciler {
   };
 
   VolumeScene look(const std::string& name);
+  void note_claim(VolumeScene& scene);
 
   Next perform(Pass& pass, const for_volume::Wait& decision);
   Next perform(Pass& pass, const for_volume::AddFinalizer& decision);
@@ -47,6 +48,7 @@ class VolumeReconciler {
   Next perform(Pass& pass, const for_volume::LetGo& decision);
   Next perform(Pass& pass, const for_volume::PathTaken& decision);
   Next perform(Pass& pass, const for_volume::Refuse& decision);
+  Next perform(Pass& pass, const for_volume::MarkReleased& decision);
 
   /// Whether the volume is still to be removed by the API server's word, and nobody can bind it any
   /// more. False: the cache will show what has changed.

@@ -14,6 +14,7 @@
 #include "k8s/store.h"
 #include "operation/executor.h"
 #include "operation/path_ledger.h"
+#include "provisioner/binding.h"
 #include "provisioner/operations.h"
 
 namespace lpp::provisioner {
@@ -32,6 +33,7 @@ struct World {
   const k8s::Store<k8s::StorageClass>& classes;
   const k8s::Store<k8s::Node>& nodes;
   Operations& operations;
+  Binding& binding;
 };
 
 /// A step in progress outside is looked at again after this, even if no change is seen.

@@ -53,6 +53,7 @@ struct SubjectsFixture {
   helperpod::HelperPodRunner runner{
       client, clock, helper_pods, ledger, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
   provisioner::Operations operations{clock};
+  provisioner::Binding binding{clock, provisioner::Binding::By::kUs};
   provisioner::World world{options.provisioner_name,
                            client,
                            clock,
@@ -64,7 +65,8 @@ struct SubjectsFixture {
                            volumes.store(),
                            classes.store(),
                            nodes.store(),
-                           operations};
+                           operations,
+                           binding};
   provisioner::Controller controller{
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   bool stopping = false;

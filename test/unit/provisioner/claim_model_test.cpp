@@ -220,6 +220,16 @@ class Model {
   }
   bool perform(const for_claim::OtherVolume& /*other*/) { return rest(); }
   bool perform(const for_claim::Refuse& /*refuse*/) { return rest(); }
+  bool perform(const for_claim::Bind& /*bind*/) {
+    claim_is(scenes_.bound_claim());
+    is_bound_ = true;
+    written_.push_back(scene_.volume_place());
+    return true;
+  }
+  bool perform(const for_claim::LeaveUnbound& /*left*/) {
+    scene_.memory.binding.left = true;
+    return false;
+  }
 
   /// It is an administrator's turn, once nothing changes by itself any more.
   bool rest() {

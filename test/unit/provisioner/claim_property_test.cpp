@@ -147,6 +147,57 @@ const std::vector<For> kWhatIsNew{
      }},
 };
 
+/// As the binder would bind them: nobody else has a say in either of them.
+bool belong_together(const ClaimScene& scene) {
+  if (scene.claim == nullptr || scene.volume == nullptr) return false;
+  return scene.volume->claim_uid == scene.claim->meta.uid &&
+         scene.volume->meta.name == scene.volume_name && !scene.volume->meta.deleting() &&
+         !scene.claim->meta.deleting() &&
+         (scene.volume->phase == "Bound" || scene.volume->phase == "Pending");
+}
+
+const std::vector<For> kWhatIsBound{
+    {"only a claim and the volume made for it are bound, neither of them on its way out",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       return !std::holds_alternative<for_claim::Bind>(decision) || belong_together(scene);
+     }},
+    {"nothing is written for a claim that is bound, or that somebody else tied to a volume",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const bind = std::get_if<for_claim::Bind>(&decision);
+       if (bind == nullptr) return true;
+       const bool is_tied = !scene.claim->volume_name.empty();
+       return scene.claim->phase != "Bound" && bind->claim == !is_tied &&
+              (!is_tied || (scene.claim->volume_name == scene.volume_name &&
+                            scene.claim->meta.annotations.contains(kBindCompleted)));
+     }},
+    {"nothing is written for a claim whose class is not ours, or that does not ask",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const bind = std::get_if<for_claim::Bind>(&decision);
+       if (bind == nullptr) return true;
+       return scene.storage_class != nullptr &&
+              scene.storage_class->provisioner == scene.provisioner_name &&
+              (!bind->claim || asks(scene));
+     }},
+    {"nothing is written when it is not for us, too soon after the last time, or once it is left",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       if (!std::holds_alternative<for_claim::Bind>(decision)) return true;
+       const Memory::Binding& last = scene.memory.binding;
+       const bool is_known = last.seen.empty() || last.seen == scene.claim->meta.resource_version;
+       return scene.binds && !last.left && last.failure.empty() &&
+              (!is_known || scene.now >= last.hold_until);
+     }},
+    {"only what failed is left to the control plane, once",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       return !std::holds_alternative<for_claim::LeaveUnbound>(decision) ||
+              (!scene.memory.binding.failure.empty() && !scene.memory.binding.left);
+     }},
+    {"a claim that is lost is not bound again at once",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       return !std::holds_alternative<for_claim::Bind>(decision) || scene.claim->phase != "Lost" ||
+              !scene.memory.lost || scene.now >= *scene.memory.lost + std::chrono::seconds(2);
+     }},
+};
+
 const std::vector<For> kWhatIsTakenBack{
     {"what is in a directory goes only if no volume showed it and it is certainly the make's",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -313,6 +364,7 @@ TEST_CASE("every decision for a claim keeps what must hold, in whatever scene") 
   const testing::ClaimScenes scenes;
   std::vector<For> all = kWhatIsNew;
   all.insert(all.end(), kWhatIsTakenBack.begin(), kWhatIsTakenBack.end());
+  all.insert(all.end(), kWhatIsBound.begin(), kWhatIsBound.end());
   all.insert(all.end(), kWhatIsOnRecord.begin(), kWhatIsOnRecord.end());
   testing::check_properties<testing::RandomClaimScene, ClaimDecision>(
       all, [&](const testing::Dice& dice) { return scenes.scene(dice); });

@@ -15,17 +15,18 @@ using State = operation::Progress::State;
 
 inline std::string_view name_of(const provisioner::ClaimDecision& decision) {
   static constexpr std::array<std::string_view, std::variant_size_v<provisioner::ClaimDecision>>
-      kNames{"Wait",      "Start",          "Follow",         "Publish",
-             "Failed",    "Cancel",         "Withdraw",       "Forget",
-             "TakeBack",  "FinishTakeBack", "TakeBackFailed", "TakeBackStuck",
-             "CheckNode", "CheckPublished", "OtherVolume",    "Refuse"};
+      kNames{"Wait",           "Start",         "Follow",      "Publish",        "Failed",
+             "Cancel",         "Withdraw",      "Forget",      "TakeBack",       "FinishTakeBack",
+             "TakeBackFailed", "TakeBackStuck", "CheckNode",   "CheckPublished", "OtherVolume",
+             "Refuse",         "Bind",          "LeaveUnbound"};
   return kNames.at(decision.index());
 }
 
 inline std::string_view name_of(const provisioner::VolumeDecision& decision) {
   static constexpr std::array<std::string_view, std::variant_size_v<provisioner::VolumeDecision>>
-      kNames{"Wait",   "AddFinalizer", "RemoveFinalizer", "Cancel", "Forget",    "Remove",
-             "Follow", "Failed",       "Release",         "LetGo",  "PathTaken", "Refuse"};
+      kNames{"Wait",      "AddFinalizer", "RemoveFinalizer", "Cancel",  "Forget",
+             "Remove",    "Follow",       "Failed",          "Release", "LetGo",
+             "PathTaken", "Refuse",       "MarkReleased"};
   return kNames.at(decision.index());
 }
 

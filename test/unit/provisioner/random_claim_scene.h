@@ -83,6 +83,7 @@ class ClaimScenes {
     scene.provisioner_name = kProvisionerName;
     scene.volume_name = "pvc-uid-a";
     scene.config = dice.of(configs_);
+    scene.binds = !dice.one_in(4);
     claim_is(scene, some_claim(dice));
     if (scene.claim == nullptr || dice.one_in(2)) scene.storage_class = dice.of(classes_);
     if (dice.one_in(16)) scene.node = nullptr;
@@ -147,6 +148,14 @@ class ClaimScenes {
     add(on_n1().no_provisioner(), "n1");
     add(claim("a").node("gone"), "gone");
     add(on_n1().volume_mode("Block"), "n1");
+    const auto named = [&] {
+      return on_n1()
+          .volume("pvc-uid-a")
+          .annotation(std::string(provisioner::kBindCompleted), "yes");
+    };
+    add(named().phase("Pending"), "n1");
+    add(named().phase("Lost"), "n1");
+    add(on_n1().volume("pvc-uid-a").phase("Pending"), "n1");
     add(on_n1().volume("pvc-uid-a"), "n1");
   }
 
@@ -159,6 +168,9 @@ class ClaimScenes {
                 {at_path(named).node("n1").shared(), "n1", true},
                 {at_path("/data/default/a").node("n2").shared(), "n2", true},
                 {at_path("/shared/pvc-uid-a_default_a").shared(), "", true},
+                {at_path(named).phase("Pending").shared(), "", true},
+                {at_path(named).released().shared(), "", true},
+                {at_path(named).deleting().shared(), "", true},
                 {at_path(named).claim("default", "a", "another-uid").shared()},
                 {at_path(named)
                      .annotation(std::string(provisioner::kProvisionedBy), "example.com/other")
@@ -230,6 +242,13 @@ class ClaimScenes {
       memory.take_back[on] = {.number = dice.number(), .hold_until = dice.around_now()};
     }
     if (dice.one_in(6)) memory.in_flight = dice.of(makes_);
+    if (dice.one_in(4)) {
+      memory.binding = {.tries = dice.number(), .hold_until = dice.around_now()};
+      if (dice.one_in(2)) memory.binding.seen = "1";
+      if (dice.one_in(4)) memory.binding.failure = "failed";
+      memory.binding.left = dice.one_in(4);
+    }
+    if (dice.one_in(4)) memory.lost = dice.around_now();
     if (dice.one_in(8)) memory.published = kSceneTime - std::chrono::seconds(dice.below(60));
     if (dice.one_in(2)) memory.begun_on = dice.one_in(2) ? "n1" : "n2";
     memory.moves = dice.number();

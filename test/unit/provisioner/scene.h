@@ -161,12 +161,15 @@ struct Scene {
   provisioner::Operations operations{clock};
   provisioner::Places places{volumes, nodes, kProvisionerName};
   operation::PathLedger ledger{places};
-  provisioner::World world{kProvisionerName, client, clock,   events,  executor, ledger,
-                           config,           claims, volumes, classes, nodes,    operations};
+  provisioner::Binding binding;
+  provisioner::World world{kProvisionerName, client,  clock,   events, executor,   ledger, config,
+                           claims,           volumes, classes, nodes,  operations, binding};
   provisioner::Memories memories{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};
 
-  Scene() {
+  /// Tests of the binding itself have it done by us.
+  explicit Scene(provisioner::Binding::By by = provisioner::Binding::By::kControlPlane)
+      : binding(clock, by) {
     config::Config first;
     first.paths.node_path_map["n1"] = {"/data"};
     first.paths.node_path_map["n2"] = {"/data", "/fast"};

@@ -105,6 +105,9 @@ class VolumeScenes {
                             .seen = dice.one_in(4) ? "something else" : scene.seen()};
     }
     if (dice.one_in(8)) scene.memory.released = dice.around_now();
+    scene.binds = !dice.one_in(4);
+    if (dice.one_in(2)) scene.memory.abandoned = dice.around_now();
+    if (dice.one_in(4)) scene.memory.claim_asked_at = dice.around_now();
     return scene;
   }
 
@@ -269,6 +272,23 @@ const std::vector<For> kWhatGoes{
      }},
 };
 
+const std::vector<For> kWhatIsReleased{
+    {"only a volume of ours with policy Delete, under our finalizer, is said to be released",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       if (!std::holds_alternative<for_volume::MarkReleased>(decision)) return true;
+       return is_ours(*scene.volume, scene.provisioner_name) &&
+              scene.volume->reclaim_policy == "Delete" && has_finalizer(*scene.volume) &&
+              !scene.is_wanted && scene.volume->phase != "Released" &&
+              !scene.volume->claim_uid.empty();
+     }},
+    {"and only when its claim has been out of sight for a while, and that is for us to say",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       if (!std::holds_alternative<for_volume::MarkReleased>(decision)) return true;
+       return scene.binds && scene.memory.abandoned && scene.now > *scene.memory.abandoned &&
+              scene.now >= scene.memory.claim_asked_at;
+     }},
+};
+
 const std::vector<For> kWhatIsOnRecord{
     {"where nothing is to be removed, all removals on record are stopped before anything else",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
@@ -340,6 +360,7 @@ const std::vector<For> kWhatIsOnRecord{
 TEST_CASE("every decision for a volume keeps what must hold, in whatever scene") {
   const VolumeScenes scenes;
   std::vector<For> all = kWhatGoes;
+  all.insert(all.end(), kWhatIsReleased.begin(), kWhatIsReleased.end());
   all.insert(all.end(), kWhatIsOnRecord.begin(), kWhatIsOnRecord.end());
   testing::check_properties<VolumeScene, VolumeDecision>(
       all, [&](const Dice& dice) { return scenes.scene(dice); });

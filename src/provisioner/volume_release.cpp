@@ -1,0 +1,39 @@
+// What a volume's phase says when its claim has gone.
+
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "provisioner/volume_reconciler.h"
+
+namespace lpp::provisioner {
+
+/// Not by the cache's word: a claim that it does not show may be there. What is released is removed
+/// like any other released volume, so nothing but this one write is done here.
+VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
+                                                 const for_volume::MarkReleased& /*decision*/) {
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
+  Memory& memory = pass.scene.memory;
+  const auto wait = [&](Duration time) {
+    memory.claim_asked_at = pass.scene.now + time;
+    remember(pass);
+    return Action::await_change(time);
+  };
+  const auto claim = read_claim(world_, volume.claim);
+  if (!claim.ok()) return wait(kRecheck);  // the binder goes on without us
+  if (*claim && (*claim)->meta.uid == volume.claim_uid) return wait(Memories::kResync);
+  const nlohmann::json patch{
+      {"metadata", {{"uid", volume.meta.uid}, {"resourceVersion", volume.meta.resource_version}}},
+      {"status", {{"phase", "Released"}}}};
+  const auto patched =
+      world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(), k8s::PatchType::kMerge, patch,
+                          "status", k8s::Answer::kIdentity);
+  if (patched.ok()) {
+    log::debug("volume released, its claim is gone");
+  } else if (patched.error().is(ErrorCode::kForbidden)) {
+    world_.binding.refused(patched.error());
+  }
+  // Somebody else may have written it meanwhile: the cache shows it in any case.
+  return wait(kRecheck);
+}
+
+}  // namespace lpp::provisioner
