@@ -173,8 +173,12 @@ std::vector<Right> needed_rights() {
   add("storage.k8s.io", "storageclasses", {"list", "watch"}, false);
   add("", "persistentvolumeclaims", {"list", "watch"}, false);
   add("", "persistentvolumeclaims", {"patch"}, false,
-      "a claim on a node without a path is not given back to the scheduler");
+      "a claim on a node without a path is not given back to the scheduler, and none is bound");
   add("", "persistentvolumes", {"get", "list", "watch", "create", "patch", "delete"}, false);
+  constexpr std::string_view kBinder =
+      "claims are bound by the control plane alone, slowly when there are many";
+  add("", "persistentvolumeclaims/status", {"patch"}, false, kBinder);
+  add("", "persistentvolumes/status", {"patch"}, false, kBinder);
   add("", "events", {"create", "patch"}, false, "nothing is reported to users");
   return out;
 }

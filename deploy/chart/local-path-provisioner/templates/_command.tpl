@@ -35,6 +35,7 @@
 {{- end -}}
 {{- end -}}
 
+{{- if not .Values.bindClaims }}{{ $args = append $args "--bind-claims=false" }}{{ end -}}
 {{- if .Values.allowUnsafeHelperPodTemplate }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
 {{- range .Values.extraArgs }}{{ $args = append $args (toString .) }}{{ end -}}
 {{- toYaml $args -}}
