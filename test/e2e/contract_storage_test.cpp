@@ -160,6 +160,125 @@ TEST_CASE("a volume for a claim of another UID is released, not bound") {
   LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
 }
 
+/// What whoever binds in the binder's place writes, one after the other.
+struct Halves {
+  StorageCase& c;
+  std::string pv;
+
+  Result<json> volume_status() {
+    return c.kube.api().patch(k8s::kPersistentVolumes, {"", pv}, k8s::PatchType::kMerge,
+                              {{"status", {{"phase", "Bound"}}}}, "status");
+  }
+  Result<json> claim() {
+    return c.kube.merge(k8s::kPersistentVolumeClaims, c.key("claim"),
+                        {{"metadata",
+                          {{"annotations",
+                            {{"pv.kubernetes.io/bind-completed", "yes"},
+                             {"pv.kubernetes.io/bound-by-controller", "yes"}}}}},
+                         {"spec", {{"volumeName", pv}}}});
+  }
+  Result<json> claim_status() {
+    return c.kube.api().patch(k8s::kPersistentVolumeClaims, c.key("claim"), k8s::PatchType::kMerge,
+                              {{"status",
+                                {{"phase", "Bound"},
+                                 {"accessModes", json::array({"ReadWriteOnce"})},
+                                 {"capacity", {{"storage", "1Gi"}}}}}},
+                              "status");
+  }
+  void are_bound() {
+    c.wait("the claim is bound", [&](const json& now) {
+      return now["status"].value("phase", "") == "Bound" &&
+             now["spec"].value("volumeName", "") == pv &&
+             now["metadata"]["annotations"].contains("pv.kubernetes.io/bind-completed");
+    });
+    LPP_MUST(wait_until(
+        "the volume is bound",
+        [&]() -> std::string {
+          const auto found = c.kube.get(k8s::kPersistentVolumes, {"", pv});
+          if (!found.ok()) return found.error().message;
+          const std::string phase = (*found)["status"].value("phase", "");
+          return phase == "Bound" ? "" : phase;
+        },
+        kPatience));
+    CHECK(c.claim()["status"]["capacity"]["storage"] == "1Gi");
+  }
+  void go() {
+    LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumeClaims, c.key("claim")));
+    LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
+  }
+};
+
+TEST_CASE("a binding that somebody else began is finished wherever it stopped") {
+  StorageCase c("WaitForFirstConsumer");
+  const json claim = c.create_claim();
+  Halves halves{c, "pvc-" + uid_of(claim)};
+  LPP_MUST(c.kube.create(volume_object(halves.pv, claim)));
+  SUBCASE("after the volume's phase") { LPP_MUST(halves.volume_status()); }
+  SUBCASE("after the claim") {
+    LPP_MUST(halves.volume_status());
+    LPP_MUST(halves.claim());
+  }
+  SUBCASE("after the claim alone") { LPP_MUST(halves.claim()); }
+  SUBCASE("at its end") {
+    LPP_MUST(halves.volume_status());
+    LPP_MUST(halves.claim());
+    LPP_MUST(halves.claim_status());
+  }
+  halves.are_bound();
+  halves.go();
+}
+
+TEST_CASE("a claim that is said to be bound is Lost until its volume is there") {
+  StorageCase c("WaitForFirstConsumer");
+  const json claim = c.create_claim();
+  Halves halves{c, "pvc-" + uid_of(claim)};
+  LPP_MUST(halves.claim());
+  c.wait("the claim is lost",
+         [](const json& now) { return now["status"].value("phase", "") == "Lost"; });
+  LPP_MUST(c.kube.create(volume_object(halves.pv, claim)));
+  halves.are_bound();
+  halves.go();
+}
+
+TEST_CASE("a write of a status is refused in another version, and whose object has another UID") {
+  StorageCase c("WaitForFirstConsumer");
+  const json claim = c.create_claim();
+  const json seen = c.claim();
+  LPP_MUST(c.kube.merge(k8s::kPersistentVolumeClaims, c.key("claim"),
+                        {{"metadata", {{"annotations", {{"a", "b"}}}}}}));
+  const auto write = [&](json meta) {
+    return c.kube.api().patch(k8s::kPersistentVolumeClaims, c.key("claim"), k8s::PatchType::kMerge,
+                              {{"metadata", std::move(meta)}, {"status", {{"phase", "Bound"}}}},
+                              "status");
+  };
+  must_fail(write({{"resourceVersion", version_of(seen)}}), 409, "Conflict");
+  must_fail(write({{"uid", "11111111-2222-3333-4444-555555555555"}}), 409, "Conflict");
+  CHECK(c.claim()["status"]["phase"] == "Pending");
+}
+
+TEST_CASE("a volume that the binder took for a claim is free again when that is bound elsewhere") {
+  StorageCase c("WaitForFirstConsumer");
+  const json claim = c.create_claim();
+  Halves halves{c, "pvc-" + uid_of(claim)};
+  LPP_MUST(c.kube.create(volume_object(halves.pv, claim)));
+  halves.are_bound();
+  json fixed = volume_object("static-" + c.ns, claim);
+  fixed["metadata"]["annotations"] = {{"pv.kubernetes.io/bound-by-controller", "yes"}};
+  LPP_MUST(c.kube.create(fixed));
+  LPP_MUST(wait_until(
+      "the other volume is free",
+      [&]() -> std::string {
+        const auto found = c.kube.get(k8s::kPersistentVolumes, {"", "static-" + c.ns});
+        if (!found.ok()) return found.error().message;
+        const bool is_free = (*found)["status"].value("phase", "") == "Available" &&
+                             !(*found)["spec"].contains("claimRef");
+        return is_free ? "" : found->dump();
+      },
+      kPatience));
+  LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", "static-" + c.ns}));
+  halves.go();
+}
+
 TEST_CASE("the source of a volume cannot be changed") {
   StorageCase c;
   json claim = c.create_claim();

@@ -244,7 +244,24 @@ void VolumeBinder::sync_volume(const std::string& name) {
   } else if (has_annotation(*volume, kProvisionedBy) &&
              text_at(*volume, {"spec", "persistentVolumeReclaimPolicy"}) == "Delete") {
     set_volume_phase(*volume, "Released");  // the claim got another volume: this one is surplus
+  } else {
+    unbind(*volume);
   }
+}
+
+void VolumeBinder::unbind(const json& volume) {
+  const Reply reply = registry_.modify(volume_ref(volume), [&](json& stored) {
+    if (uid_of(stored) != uid_of(volume)) return false;
+    if (has_annotation(stored, kBoundByController)) {
+      stored["metadata"]["annotations"].erase(std::string(kBoundByController));
+      stored["spec"].erase("claimRef");
+    } else {  // somebody meant it for the claim: it stays so
+      stored["spec"]["claimRef"].erase("uid");
+    }
+    return true;
+  });
+  note(reply, "unbind volume");
+  if (reply.ok()) set_volume_phase(*reply.body, "Available");
 }
 
 bool VolumeBinder::in_use(const json& claim) const {

@@ -26,6 +26,8 @@ class VolumeBinder {
   void sync_bound(const nlohmann::json& claim);
   void provision(const nlohmann::json& claim, const nlohmann::json& storage_class);
   void bind(const nlohmann::json& volume, const nlohmann::json& claim);
+  /// The claim is bound elsewhere.
+  void unbind(const nlohmann::json& volume);
   void set_claim_pending(const nlohmann::json& claim);
   void set_claim_lost(const nlohmann::json& claim, std::string_view reason,
                       std::string_view message);
