@@ -69,6 +69,15 @@ case_delay() { # MILLISECONDS
   compare "delay-$1" 1 --claims 100 --nodes 2
 }
 
+# A control plane as it comes: the limits of its controllers set the pace of whatever they do.
+case_stock() {
+  hollow_stop
+  LPP_E2E_CONTROLLER_QPS=stock bed_again
+  hollow_start 2 0
+  compare stock "$REPEAT" --claims 100 --nodes 2 --limit-s 120
+  bed_again
+}
+
 case_pods() {
   hollow_start 2 0
   compare pods 1 --claims 100 --nodes 2 --mode pods

@@ -6,7 +6,7 @@
 # measured with each program in turn, several times. Writes DIR/runs.jsonl and DIR/report.md and
 # prints the report.
 #
-#   cases      size one claims-20 claims-100 claims-500 claims-2000 delay-500 delay-3000 pods
+#   cases      size one claims-20 claims-100 claims-500 claims-2000 stock delay-500 delay-3000 pods
 #              peer-default failure startup idle scale notready tenants node
 #   default    those that fit into ten minutes; --full: all
 #   --repeat N rounds of the alternating comparisons (3)
@@ -14,15 +14,15 @@
 #   --keep     use the cluster that runs, and leave it running
 #
 # The settings are those of bed.sh and of test/e2e/cluster. The client limits of the controllers are
-# raised: with the stock ones they set the pace of any provisioner. Nothing else should run on the
+# raised but in the case stock: as they come they set the pace of what controllers do. Nothing else should run on the
 # machine; the report names measurements during which something did.
 # Exit: 0 measured, 1 failed, 2 usage, 3 it cannot be done on this machine (says why).
 . "$(dirname "${BASH_SOURCE[0]}")/bed.sh"
 . "$BENCH_DIR/cases.sh"
 
-ALL=(size one claims-20 claims-100 claims-500 claims-2000 delay-500 delay-3000 pods peer-default
+ALL=(size one claims-20 claims-100 claims-500 claims-2000 stock delay-500 delay-3000 pods peer-default
   failure startup idle scale notready tenants node)
-QUICK=(size one claims-20 claims-100 claims-500 delay-500 pods failure startup idle)
+QUICK=(size one claims-20 claims-100 claims-500 stock delay-500 pods failure startup idle)
 REPEAT=3 OUT=$ROOT/build/bench KEEP='' chosen=()
 
 usage() { sed -n '2,/^# Exit/s/^# \{0,1\}//p' "${BASH_SOURCE[0]}" >&2; exit 2; }

@@ -45,11 +45,12 @@ NODE_IP=10.77.$((LPP_E2E_INSTANCE * 2)).1
 POD_SUBNET=10.77.$((LPP_E2E_INSTANCE * 2 + 1)).0/24
 NODE_CGROUP=lpp-e2e$_suffix
 
-# Client limits of the controllers. The stock 20/30 would set the pace of every test with many
-# claims: the volume binder alone makes about five writes a volume.
+# Client limits of the controllers and the scheduler; "stock" leaves them as they come, 20/30 and
+# 50/100, which set the pace of every test with many claims: the volume binder alone makes about
+# five writes a volume.
 LPP_E2E_CONTROLLER_QPS=${LPP_E2E_CONTROLLER_QPS:-1000}
 
-for _number in "$LPP_E2E_PORT_BASE" "$LPP_E2E_CONTROLLER_QPS"; do
+for _number in "$LPP_E2E_PORT_BASE" "${LPP_E2E_CONTROLLER_QPS/#stock/20}"; do
   case $_number in
     '' | *[!0-9]*)
       printf 'e2e-cluster: "%s" is no number (LPP_E2E_PORT_BASE, LPP_E2E_CONTROLLER_QPS)\n' \

@@ -97,6 +97,10 @@ YAML
 }
 
 start_controllers() {
+  local limits=()
+  if [ "$LPP_E2E_CONTROLLER_QPS" != stock ]; then
+    limits=(--kube-api-qps "$LPP_E2E_CONTROLLER_QPS" --kube-api-burst "$((LPP_E2E_CONTROLLER_QPS * 2))")
+  fi
   check_ports kube-controller-manager "$PORT_CONTROLLERS"
   start kube-controller-manager "$BIN/kube-controller-manager" \
     --bind-address 127.0.0.1 --secure-port "$PORT_CONTROLLERS" \
@@ -107,10 +111,12 @@ start_controllers() {
     --authorization-kubeconfig "$LPP_E2E_STATE/controllers.kubeconfig" \
     --service-account-private-key-file "$PKI/tokens.key" --root-ca-file "$PKI/ca.crt" \
     --use-service-account-credentials --leader-elect=false \
-    --kube-api-qps "$LPP_E2E_CONTROLLER_QPS" --kube-api-burst "$((LPP_E2E_CONTROLLER_QPS * 2))"
+    "${limits[@]}"
 }
 
 start_scheduler() {
+  local qps=$LPP_E2E_CONTROLLER_QPS
+  if [ "$qps" = stock ]; then qps=50; fi
   cat >"$LPP_E2E_STATE/scheduler.yaml" <<YAML
 apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
@@ -118,8 +124,8 @@ leaderElection:
   leaderElect: false
 clientConnection:
   kubeconfig: $LPP_E2E_STATE/scheduler.kubeconfig
-  qps: $LPP_E2E_CONTROLLER_QPS
-  burst: $((LPP_E2E_CONTROLLER_QPS * 2))
+  qps: $qps
+  burst: $((qps * 2))
 YAML
   check_ports kube-scheduler "$PORT_SCHEDULER"
   start kube-scheduler "$BIN/kube-scheduler" --config "$LPP_E2E_STATE/scheduler.yaml" \
