@@ -1,0 +1,224 @@
+// Claims bound by the daemon beside the real binder, on nodes that run nothing.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "real_story.h"
+
+namespace lpp::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kBindCompleted = "pv.kubernetes.io/bind-completed";
+constexpr const char* kSpace = "binding";
+constexpr k8s::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "clusterroles",
+                                      "ClusterRole", false};
+
+bool is_of_binding(const ApiRequest& request) {
+  return request.is("patch", "persistentvolumes/status") ||
+         request.is("patch", "persistentvolumeclaims") ||
+         request.is("patch", "persistentvolumeclaims/status");
+}
+
+struct BindingStory : RealStory {
+  explicit BindingStory(const std::string& name, std::vector<std::string> arguments = {})
+      : RealStory(name, {.extra_args = std::move(arguments)}) {
+    LPP_MUST(admin().apply(namespace_object(kSpace)));
+  }
+
+  json create(const std::string& name, const std::string& storage_class = "local-path") {
+    return LPP_MUST(admin().create(claim_object({.key = {kSpace, name},
+                                                 .storage_class = storage_class,
+                                                 .selected_node = bed->nodes().front()})));
+  }
+  json claim(const std::string& name) {
+    return LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, {kSpace, name}));
+  }
+  /// Bound on both sides, as the binder leaves it, and nothing odd was said of it.
+  void wait_bound(const std::string& name) {
+    LPP_MUST(wait_until(
+        name + " is bound",
+        [&]() -> std::string {
+          const json now = claim(name);
+          const std::string pv = now["spec"].value("volumeName", "");
+          const bool is_bound =
+              now["status"].value("phase", "") == "Bound" && now["status"].contains("capacity") &&
+              now["metadata"].value("annotations", json::object()).contains(kBindCompleted);
+          if (!is_bound || pv.empty()) return now.dump();
+          const auto volume = admin().get(k8s::kPersistentVolumes, {"", pv});
+          if (!volume.ok()) return volume.error().message;
+          return (*volume)["status"].value("phase", "") == "Bound" ? "" : volume->dump();
+        },
+        bed->patience()));
+    for (const auto& event : admin().events_about("PersistentVolumeClaim", {kSpace, name})) {
+      CHECK_MESSAGE(!event.starts_with("Warning"), event);
+    }
+  }
+  void remove_and_wait(const std::vector<std::string>& names) {
+    for (const auto& name : names) {
+      LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, {kSpace, name}));
+    }
+    LPP_MUST(wait_until(
+        "all volumes and helper pods are gone",
+        [&]() -> std::string {
+          const auto volumes = admin().list(k8s::kPersistentVolumes);
+          if (!volumes.ok()) return volumes.error().message;
+          return volumes->empty() ? audit.leftovers() : std::to_string(volumes->size());
+        },
+        bed->patience()));
+  }
+  std::ptrdiff_t bindings() {
+    const auto records = installation->proxy().records();
+    return std::count_if(records.begin(), records.end(),
+                         [](const ProxyRecord& record) { return is_of_binding(record.request); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("hollow node: claims are bound beside the binder, and nothing odd is said of them") {
+  constexpr int kClaims = 30;
+  BindingStory story("binding-race");
+  story.start();
+  std::vector<std::string> names;
+  for (int i = 0; i < kClaims; ++i) {
+    names.push_back("c" + std::to_string(i));
+    story.create(names.back());
+  }
+  for (const auto& name : names) story.wait_bound(name);
+  CHECK(story.bindings() > 0);
+  // And neither side undoes it.
+  std::vector<std::string> versions;
+  for (const auto& name : names)
+    versions.push_back(story.claim(name)["metadata"]["resourceVersion"]);
+  story.create("later");
+  story.wait_bound("later");
+  for (int i = 0; i < kClaims; ++i) {
+    CHECK(story.claim(names[i])["metadata"]["resourceVersion"] == versions[i]);
+  }
+  names.emplace_back("later");
+  story.remove_and_wait(names);
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("hollow node: a daemon killed at each write of a binding leaves what is finished") {
+  BindingStory story("binding-killed");
+  std::vector<std::string> names;
+  for (const char* kind : {"patch persistentvolumes/status", "patch persistentvolumeclaims",
+                           "patch persistentvolumeclaims/status"}) {
+    for (const bool before : {true, false}) {
+      CAPTURE(kind);
+      CAPTURE(before);
+      std::atomic<bool> killed = false;
+      const auto kill = [&](const ApiRequest& request) {
+        const bool hit = request.kind() == kind && !killed.exchange(true);
+        if (hit) story.installation->kill_daemon();
+        return hit;
+      };
+      story.start();
+      ProxyHooks hooks;
+      if (before) {
+        hooks.before = [&](const ApiRequest& request) {
+          return kill(request) ? Decision::cut_before() : Decision::forward();
+        };
+      } else {
+        hooks.after = [&](const ApiRequest& request, int) { kill(request); };
+      }
+      story.installation->proxy().set_hooks(hooks);
+      names.push_back("c" + std::to_string(names.size()));
+      story.create(names.back());
+      story.wait_bound(names.back());  // by the daemon, or by the binder once that is dead
+      story.installation->proxy().set_hooks({});
+      if (!killed) LPP_MUST(story.installation->stop_daemon());
+    }
+  }
+  story.start();
+  story.remove_and_wait(names);
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("hollow node: a static volume that also fits is left alone, or taken by the binder") {
+  BindingStory story("binding-static");
+  story.start();
+  const std::string fixed = "binding-static";
+  LPP_MUST(story.admin().create({{"apiVersion", "v1"},
+                                 {"kind", "PersistentVolume"},
+                                 {"metadata", {{"name", fixed}}},
+                                 {"spec",
+                                  {{"capacity", {{"storage", "1Gi"}}},
+                                   {"accessModes", json::array({"ReadWriteOnce"})},
+                                   {"persistentVolumeReclaimPolicy", "Retain"},
+                                   {"storageClassName", "local-path"},
+                                   {"hostPath", {{"path", "/tmp/binding-static"}}}}}}));
+  for (const char* name : {"a", "b"}) {
+    story.create(name);
+    story.wait_bound(name);
+  }
+  // Whoever has it: one volume for each claim, and no volume for two.
+  CHECK(story.claim("a")["spec"]["volumeName"] != story.claim("b")["spec"]["volumeName"]);
+  for (const char* name : {"a", "b"}) {
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, {kSpace, name}));
+  }
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", fixed}));
+  story.remove_and_wait({});
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("hollow node: a claim of a class that retains is bound, and its volume is kept") {
+  BindingStory story("binding-retain");
+  LPP_MUST(
+      story.admin().create(class_object({.name = "binding-keep", .reclaim_policy = "Retain"})));
+  story.start();
+  story.create("keep", "binding-keep");
+  story.wait_bound("keep");
+  const std::string pv = story.claim("keep")["spec"]["volumeName"];
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, {kSpace, "keep"}));
+  LPP_MUST(wait_until(
+      "the volume is released",
+      [&]() -> std::string {
+        const auto found = story.admin().get(k8s::kPersistentVolumes, {"", pv});
+        if (!found.ok()) return found.error().message;
+        const std::string phase = (*found)["status"].value("phase", "");
+        return phase == "Released" ? "" : phase;
+      },
+      story.bed->patience()));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
+  LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", "binding-keep"}));
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("hollow node: with an older ClusterRole the binder binds, and one line tells it") {
+  BindingStory story("binding-role");
+  story.may_be_forbidden = true;
+  const k8s::ObjectKey role{"", "local-path-provisioner-role"};
+  const json rules = LPP_MUST(story.admin().get(kClusterRoles, role))["rules"];
+  json older = json::array();
+  for (const json& rule : rules) {
+    const bool is_new =
+        std::any_of(rule["resources"].begin(), rule["resources"].end(),
+                    [](const json& name) { return name.get<std::string>().ends_with("/status"); });
+    if (!is_new) older.push_back(rule);
+  }
+  REQUIRE(older.size() < rules.size());
+  LPP_MUST(story.admin().merge(kClusterRoles, role, {{"rules", older}}));
+  story.start();
+  for (const char* name : {"a", "b", "c"}) {
+    story.create(name);
+    story.wait_bound(name);
+  }
+  story.remove_and_wait({"a", "b", "c"});
+  LPP_MUST(story.installation->stop_daemon());
+  LPP_MUST(story.admin().merge(kClusterRoles, role, {{"rules", rules}}));
+  const std::string log = story.installation->log_text();
+  const auto first = log.find("left to the control plane to bind");
+  REQUIRE(first != std::string::npos);
+  CHECK(log.find("left to the control plane to bind", first + 1) == std::string::npos);
+}
+
+}  // namespace lpp::testing
