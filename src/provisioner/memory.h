@@ -56,7 +56,8 @@ struct Memory {
   Binding binding{};
   std::optional<TimePoint> lost{};       // since then the claim is Lost
   std::optional<TimePoint> abandoned{};  // since then the cache has no claim for the volume
-  TimePoint claim_asked_at{};            // the API server had one; it is not asked before this
+  TimePoint claim_asked_at{};            // it is not asked for again before this
+  std::string claim_gone{};              // UID of one that the API server said is gone, for ever
 
   std::optional<TimePoint> turned_away{};  // since then there is no room on the node
 

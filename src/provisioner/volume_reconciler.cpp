@@ -84,7 +84,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   std::erase_if(scene.makes, [&](const operation::Recorded& make) {
     return !shares_directory(*scene.volume, *make.operation, world_.nodes);
   });
-  scene.is_wanted = wants_delete(*scene.volume, world_.claims);
+  scene.is_wanted = is_wanted(*scene.volume, scene.memory);
   if (!scene.is_wanted) {
     note_claim(scene);
     return scene;
@@ -200,7 +200,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.turned_away.reset();
-  const auto condemned = condemn(volume);
+  const auto condemned = condemn(volume, pass.scene.memory);
   if (!condemned.ok() || !*condemned) {
     world_.ledger.release(operation);
     if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
@@ -219,7 +219,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// or to be kept. Data is not removed on such a word. The one way in is to delete the object in
 /// exactly the version that was decided from, under our finalizer: from then on nobody can bind it,
 /// and it stays until the directory is gone.
-Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen) {
+Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const Memory& memory) {
   const auto is_stale = [](const Error& error) {
     return error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict);
   };
@@ -239,7 +239,7 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen) {
   const auto volume = read_volume(world_, seen.meta.name);
   if (!volume.ok()) return volume.error();
   if (!*volume || (*volume)->meta.uid != seen.meta.uid || (*volume)->path != seen.path ||
-      !wants_delete(**volume, world_.claims)) {
+      !is_wanted(**volume, memory)) {
     return false;
   }
   // "Released" is the control plane's own word; without it the claim is asked for.

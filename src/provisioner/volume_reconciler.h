@@ -35,6 +35,8 @@ class VolumeReconciler {
 
   VolumeScene look(const std::string& name);
   void note_claim(VolumeScene& scene);
+  /// Whether its directory is to be removed now.
+  bool is_wanted(const k8s::PersistentVolume& volume, const Memory& memory) const;
 
   Next perform(Pass& pass, const for_volume::Wait& decision);
   Next perform(Pass& pass, const for_volume::AddFinalizer& decision);
@@ -52,7 +54,7 @@ class VolumeReconciler {
 
   /// Whether the volume is still to be removed by the API server's word, and nobody can bind it any
   /// more. False: the cache will show what has changed.
-  Result<bool> condemn(const k8s::PersistentVolume& seen);
+  Result<bool> condemn(const k8s::PersistentVolume& seen, const Memory& memory);
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
   Result<void> delete_object(const k8s::PersistentVolume& seen);
   enum class Finalizer { kAdd, kRemove };

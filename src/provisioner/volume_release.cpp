@@ -7,6 +7,15 @@
 
 namespace lpp::provisioner {
 
+/// A binder that has not heard yet that the claim is gone calls its volume Bound once more, even
+/// when it is being deleted. A UID does not come back: that changes nothing.
+bool VolumeReconciler::is_wanted(const k8s::PersistentVolume& volume, const Memory& memory) const {
+  if (wants_delete(volume, world_.claims)) return true;
+  return volume.phase == "Bound" && volume.meta.deleting() && has_finalizer(volume) &&
+         volume.reclaim_policy == "Delete" && !volume.claim_uid.empty() &&
+         memory.claim_gone == volume.claim_uid;
+}
+
 /// Not by the cache's word: a claim that it does not show may be there. What is released is removed
 /// like any other released volume, so nothing but this one write is done here.
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
@@ -21,6 +30,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return wait(kRecheck);  // the binder goes on without us
   if (*claim && (*claim)->meta.uid == volume.claim_uid) return wait(Memories::kResync);
+  memory.claim_gone = volume.claim_uid;
   const nlohmann::json patch{
       {"metadata", {{"uid", volume.meta.uid}, {"resourceVersion", volume.meta.resource_version}}},
       {"status", {{"phase", "Released"}}}};

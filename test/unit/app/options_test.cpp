@@ -419,4 +419,6 @@ TEST_CASE("metrics and the status page can be switched off") {
   CHECK(options({"start"}).statusz);
   CHECK_FALSE(options({"start", "--metrics=false"}).metrics);
   CHECK_FALSE(options({"start", "--statusz=false"}).statusz);
+  CHECK(options({"start"}).bind_claims);
+  CHECK_FALSE(options({"start", "--bind-claims=false"}).bind_claims);
 }

@@ -116,6 +116,42 @@ TEST_CASE("the API server is asked for the claim, and the version that was seen 
   }
 }
 
+TEST_CASE("a binder that is behind and calls the volume bound once more stops no removal") {
+  Bed bed;
+  bed.status.reply(200);
+  (void)bed.later();
+  bed.put(testing::released_volume().node("n1").resource_version("8"));
+  (void)bed.step();
+  REQUIRE(bed.has_begun());
+  bed.put(bound_volume().phase("Bound").node("n1").deleting().resource_version("9"));
+  (void)bed.step();
+  CHECK(bed.executor.cancelled.empty());
+  SUBCASE("nor keeps its finalizer") {
+    bed.executor.succeed(operation::Kind::kRemove, "v");
+    auto& patch = bed.transport.on("PATCH", "/persistentvolumes/v");
+    patch.reply(200);
+    (void)bed.step();
+    CHECK(bed.transport.requests().back().method == "PATCH");
+  }
+  SUBCASE("nor keeps a second attempt away") {
+    bed.executor.fail(operation::Kind::kRemove, "v", "exit code 1");
+    (void)bed.step();
+    bed.clock.advance(seconds(2));
+    bed.put(bound_volume().phase("Bound").node("n1").deleting().resource_version("9"));
+    (void)bed.step();
+    CHECK(bed.executor.started.size() == 2);
+  }
+}
+
+TEST_CASE("a bound volume that is being deleted keeps its directory while its claim is there") {
+  Bed bed;
+  bed.put(claim("a").volume("v"));
+  bed.put(bound_volume().phase("Bound").node("n1").deleting());
+  (void)bed.later();
+  CHECK_FALSE(bed.has_begun());
+  CHECK(bed.transport.requests().empty());
+}
+
 TEST_CASE("a claim made again under the name is another one") {
   Bed bed;
   bed.api_shows(claim("a").uid("another"));
