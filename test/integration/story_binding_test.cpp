@@ -35,8 +35,8 @@ std::size_t bindings(StoryBed& story) {
 
 /// A namespace for claims; the control plane's controllers do not run: nobody else binds.
 struct NoBinder : StoryBed {
-  explicit NoBinder(By by = By::kHelperPods)
-      : StoryBed({}, {.manifest = LPP_MANIFEST, .run_controllers = false}, by) {
+  explicit NoBinder(By executor = By::kHelperPods)
+      : StoryBed({}, {.manifest = LPP_MANIFEST, .run_controllers = false}, executor) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
   }

@@ -46,6 +46,7 @@ TEST_CASE("metrics say what has happened, with the names that dashboards know") 
           R"(local_path_provisioner_operation_step_duration_seconds_sum{operation="provision",step="queued"} 2)",
           R"(local_path_provisioner_failures_total{operation="provision",reason="ScriptFailed"} 1)",
           R"(local_path_provisioner_failures_total{operation="delete",reason="Other"} 1)",
+          R"(local_path_provisioner_bindings_total{result="bound"} 1)",
           R"(local_path_provisioner_operations{operation="provision"} 1)",
           R"(local_path_provisioner_operations_waiting{operation="provision"} 1)",
           R"(local_path_provisioner_helper_pods{phase="Running",node="n1"} 1)",
