@@ -236,7 +236,11 @@ struct ImageOnly {
   }
   ~ImageOnly() {
     (void)bed->admin().remove(kNamespaces, {"", kFormer});
-    const std::string log = text_of(folder + "/daemon.log");
+    // Of the rights that it lacks one is tried, once: the control plane binds then.
+    std::string log = text_of(folder + "/daemon.log");
+    const auto line = log.find("claims are left to the control plane to bind");
+    CHECK(line != std::string::npos);
+    if (line != std::string::npos) log.erase(line, log.find('\n', line) - line);
     CHECK(log.find("forbidden") == std::string::npos);
     CHECK(sanitizer_report(log) == "");
   }
