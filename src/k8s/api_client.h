@@ -47,8 +47,8 @@ struct DeleteOptions {
 
 enum class PatchType { kMerge, kStrategicMerge, kJson };
 
-/// What a write is answered with: the object, or only its name, namespace, UID and resource version,
-/// which spares both sides most of the work.
+/// What a write is answered with: the object, or only its name, namespace, UID and resource
+/// version, which spares both sides most of the work.
 enum class Answer { kObject, kIdentity };
 
 /// What a page of a list says beside its items.
