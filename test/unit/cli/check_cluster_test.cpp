@@ -75,7 +75,7 @@ TEST_CASE("a cluster in which all is well is ok") {
   CHECK(outcome.code == 0);
   CHECK(outcome.out ==
         "Checked:   Deployment local-path-storage/local-path-provisioner, Namespace "
-        "local-path-storage, 28 rights, config.json, helperPod.yaml, 1 StorageClass, 1 node, 0 "
+        "local-path-storage, 30 rights, config.json, helperPod.yaml, 1 StorageClass, 1 node, 0 "
         "volumes\nResult:    ok\n");
 }
 
@@ -157,7 +157,7 @@ TEST_CASE("who may not read Deployments and the namespace is told so, and rights
   CHECK(outcome.out.find("Namespace local-path-storage\n           not checked: ") !=
         std::string::npos);
   CHECK(outcome.out.find("no Deployment runs") == std::string::npos);
-  CHECK(outcome.out.find("28 rights") != std::string::npos);
+  CHECK(outcome.out.find("30 rights") != std::string::npos);
 }
 
 TEST_CASE("two provisioners of one name, and one that is not ready, are problems") {
