@@ -269,6 +269,11 @@ Maybe clear_away(const ClaimScene& scene) {
   for (const TakingBack& one : scene.taking_back) {
     if (auto decision = follow_take_back(scene, one)) return decision;
   }
+  for (const TakingBack& missed : scene.lost_taking_back) {
+    const Retry* const retry = take_back_retry(scene, missed.operation->node);
+    const bool counted = retry != nullptr && missed.operation->attempt <= retry->number;
+    if (!counted) return for_claim::TakeBackFailed{missed};
+  }
   for (const Make& make : scene.makes) {
     const bool over = make.progress && make.progress->over();
     if (make.begun.done) {

@@ -51,6 +51,7 @@ struct ClaimScene {
   bool binds = false;                           // the binding is for us to write
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
+  std::vector<TakingBack> lost_taking_back{};  // of memory.taking_back, not on record any more
 
   /// What a refusal depends on, and what of it only an administrator can change.
   std::string seen() const;

@@ -120,6 +120,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
                                            world_.provisioner_name, {}) != nullptr;
     scene.taking_back.push_back({one.operation, one.progress, in_use});
   }
+  note_missed(scene);
   return scene;
 }
 
@@ -332,6 +333,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
       pass.scene.memory.in_flight->id() == operation.id()) {
     pass.scene.memory.in_flight = nullptr;
   }
+  not_missed(pass, operation.id());
   remember(pass);
   const auto cancelled = world_.executor.cancel(operation.id());
   if (!cancelled.ok()) {
@@ -342,6 +344,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {
   const auto id = decision.operation->id();
+  not_missed(pass, id);
   // Without a record somebody else could have had the directory meanwhile.
   const bool on_record =
       std::any_of(pass.scene.makes.begin(), pass.scene.makes.end(),

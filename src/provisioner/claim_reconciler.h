@@ -76,6 +76,8 @@ class ClaimReconciler {
   /// The directory stays where it is; `why` tells people.
   Next leave(Pass& pass, const operation::Operation& make, const std::string& why);
   void set_done(Pass& pass, const operation::Operation& place);
+  void note_missed(ClaimScene& scene) const;
+  void not_missed(Pass& pass, const operation::Id& id);
   void remember(Pass& pass) { memories_.set(pass.scene.volume_name, pass.scene.memory); }
 
   Subject subject(const Pass& pass) const;

@@ -100,6 +100,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   const auto started = world_.executor.start(undo);
   if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
+  if (*started == Executor::Start::kRecorded) {
+    scene.memory.taking_back[undo.node] = std::make_shared<const Operation>(undo);
+    remember(pass);
+  }
   world_.operations.progressed(Work::kUndo, undo, Step::kStart);
   return Action::await_change(kRecheck);
 }
@@ -134,6 +138,26 @@ Result<ClaimReconciler::Wanted> ClaimReconciler::is_still_wanted(const Make& mad
   const bool asks_here = should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
                          selected_node(*claim) == make.node;
   return asks_here ? Wanted::kYes : Wanted::kNo;
+}
+
+void ClaimReconciler::note_missed(ClaimScene& scene) const {
+  for (const TakingBack& one : scene.taking_back) {
+    // One that is on its way out is not missed when it has gone, unless it was known before.
+    if (one.progress.state == State::kEnding) continue;
+    scene.memory.taking_back[one.operation->node] = one.operation;
+  }
+  for (const auto& [node, known] : scene.memory.taking_back) {
+    const bool is_there = std::any_of(
+        scene.taking_back.begin(), scene.taking_back.end(),
+        [&, id = known->id()](const TakingBack& one) { return one.operation->id() == id; });
+    if (!is_there) scene.lost_taking_back.push_back({known, world_.executor.lost(*known)});
+  }
+}
+
+/// What takes back and is taken off the record by us is not missed when it has gone.
+void ClaimReconciler::not_missed(Pass& pass, const operation::Id& id) {
+  std::erase_if(pass.scene.memory.taking_back,
+                [&](const auto& entry) { return entry.second->id() == id; });
 }
 
 void ClaimReconciler::set_done(Pass& pass, const Operation& place) {
@@ -172,6 +196,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   // The make first: as long as anything is on record, it is known what was taken back.
   set_done(pass, place);
   pass.scene.memory.take_back.erase(place.node);
+  pass.scene.memory.taking_back.erase(place.node);
   remember(pass);
   for (const Make& make : pass.scene.makes) {
     if (!make.progress || !make.progress->over()) continue;
@@ -199,6 +224,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   Retry& retry = pass.scene.memory.take_back[operation.node];
   retry = {.number = operation.attempt,
            .hold_until = pass.scene.now + memories_.wait_after(operation.attempt)};
+  not_missed(pass, operation.id());
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);
   world_.operations.progressed(Work::kUndo, operation, Step::kWaiting, progress.message);

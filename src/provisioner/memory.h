@@ -38,6 +38,8 @@ struct Begun {
 struct Memory {
   Retry retry{};                             // of making, or of removing
   std::map<std::string, Retry> take_back{};  // by node
+  /// What takes back, by node, that was on record when last seen.
+  std::map<std::string, std::shared_ptr<const operation::Operation>> taking_back{};
   std::vector<Begun> begun{};
   std::shared_ptr<const operation::Operation> in_flight{};  // was on record when last seen
   std::optional<TimePoint> published{};  // volume created, maybe not in the cache yet

@@ -58,6 +58,17 @@ Maybe stop_all(const VolumeScene& scene, bool when_quiet) {
 /// The binder says so itself, and within this when nothing keeps it waiting.
 constexpr std::chrono::milliseconds kBinderLimit{250};
 
+/// Our part is done, and somebody else's finalizer keeps the object for a while.
+bool was_let_go(const VolumeScene& scene) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  if (!volume.meta.deleting() || has_finalizer(volume)) return false;
+  return scene.memory.released != TimePoint{} ||
+         std::any_of(scene.removals.begin(), scene.removals.end(), [&](const Recorded& removal) {
+           return removal.operation->owner_uid == volume.meta.uid &&
+                  removal.progress.state == State::kSucceeded;
+         });
+}
+
 /// Its claim is gone, and only its phase does not say so yet.
 Maybe release(const VolumeScene& scene) {
   const k8s::PersistentVolume& volume = *scene.volume;
@@ -205,6 +216,11 @@ VolumeDecision remove(const VolumeScene& scene) {
   }
   if (removal == nullptr) {
     if (scene.now < scene.memory.released) return wait(scene);
+    const auto& missed = scene.memory.in_flight;
+    if (missed != nullptr && missed->owner_uid == scene.volume->meta.uid &&
+        missed->attempt > scene.memory.retry.number) {
+      return for_volume::Failed{{missed, scene.lost}};
+    }
     return begin(scene, nullptr);
   }
   if (removal->operation->path != scene.volume->path ||
@@ -220,8 +236,9 @@ VolumeDecision remove(const VolumeScene& scene) {
       return for_volume::Follow{*removal};
     case State::kSucceeded:
       if (scene.now < scene.memory.released) return wait(scene);
-      return for_volume::Release{removal->operation->attempt == 1 &&
-                                 removal->progress.directory == operation::Directory::kAbsent};
+      return for_volume::Release{
+          .was_absent = removal->progress.directory == operation::Directory::kAbsent,
+          .was_tried_before = removal->operation->attempt > 1};
     case State::kFailed:
     case State::kLate:
       break;
@@ -248,6 +265,7 @@ VolumeDecision decide(const VolumeScene& scene) {
     return for_volume::Wait{.forget = true};
   }
   if (!scene.is_wanted) {
+    if (was_let_go(scene)) return wait(scene);
     // Recorded, and not wanted any more: policy changed, bound again, or not ours.
     if (auto decision = stop_all(scene, false)) return *std::move(decision);
     if (!is_ours(*scene.volume, scene.provisioner_name)) return for_volume::Wait{.forget = true};

@@ -33,6 +33,7 @@ struct VolumeScene {
   bool overlapping_goes_too = false;        // it is to be removed too
   bool overlapping_takes_it_along = false;  // so, with all that is in it
   Memory memory{};
+  operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
 
   /// What a refusal depends on, and what of it a failed removal does.
   std::string seen() const;
@@ -74,7 +75,8 @@ struct Failed {
 };
 /// The directory is gone: the volume goes.
 struct Release {
-  bool was_absent = false;  // it was not there when the first removal came
+  bool was_absent = false;        // it was not there when the last removal came
+  bool was_tried_before = false;  // which another one may have done
 };
 /// Nobody can remove the directory any more, or another volume's removal will: the volume goes.
 struct LetGo {

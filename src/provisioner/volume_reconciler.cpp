@@ -79,6 +79,9 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   scene.volume = world_.volumes.get({"", name});
   scene.config = world_.config.current();
   scene.memory = memories_.get(name);
+  if (scene.memory.in_flight != nullptr) {
+    scene.lost = world_.executor.lost(*scene.memory.in_flight);
+  }
   if (scene.volume == nullptr || !is_ours(*scene.volume, world_.provisioner_name)) return scene;
   // What was made elsewhere for the same claim is that claim's affair.
   std::erase_if(scene.makes, [&](const operation::Recorded& make) {
@@ -149,7 +152,10 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::RemoveFinalizer& /*decision*/) {
   memories_.erase(pass.scene.name);
   world_.operations.forget(Work::kDelete, pass.scene.name);
-  const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove);
+  const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove,
+                                       k8s::Answer::kIdentity, Guard::kVersion);
+  // The policy may have been changed back: then it is what the directory's removal hangs on.
+  if (!patched.ok() && patched.error().is(ErrorCode::kConflict)) return Action::await_change(kSoon);
   if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
   log::debug("finalizer removed");
   return Action::done();
@@ -160,13 +166,23 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::C
   const log::Scope fields({{"path", operation.path}});
   if (operation.kind == operation::Kind::kRemove)
     log::info("removal of the directory is cancelled");
+  not_missed(pass, operation);
   const auto cancelled = world_.executor.cancel(operation.id());
   if (cancelled.ok()) return std::nullopt;
   if (pass.scene.volume == nullptr) return Action::retry();
   return reporter_.api_failed(subject(pass), cancelled.error());
 }
 
+/// What is taken off the record by us is not missed when it has gone.
+void VolumeReconciler::not_missed(Pass& pass, const Operation& operation) {
+  Memory& memory = pass.scene.memory;
+  if (memory.in_flight == nullptr || memory.in_flight->id() != operation.id()) return;
+  memory.in_flight = nullptr;
+  remember(pass);
+}
+
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Forget& decision) {
+  not_missed(pass, *decision.operation);
   const auto forgotten = world_.executor.forget(
       decision.operation->id(),
       decision.when_quiet ? Executor::When::kWhenQuiet : Executor::When::kNow);
@@ -211,6 +227,9 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
   world_.operations.progressed(Work::kDelete, operation, Step::kStart);
   pass.scene.memory.troubles = 0;
+  if (*started == Executor::Start::kRecorded) {
+    pass.scene.memory.in_flight = std::make_shared<const Operation>(operation);
+  }
   remember(pass);
   return Action::await_change(*started == Executor::Start::kRecorded ? kRecheck : kSoon);
 }
@@ -231,6 +250,10 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
       LPP_ASSIGN_OR_RETURN(held, k8s::decode<k8s::PersistentVolume>(*patched), "patched volume");
       if (held.path != seen.path || !wants_delete(held, world_.claims)) return false;
     }
+    if (may_be_given_away(held)) {
+      const auto gone = claim_is_gone(held);
+      if (!gone.ok() || !*gone) return gone;
+    }
     const auto deleted = delete_object(held);
     if (deleted.ok()) return true;
     if (is_stale(deleted.error())) return false;
@@ -242,8 +265,9 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
       !is_wanted(**volume, memory)) {
     return false;
   }
-  // "Released" is the control plane's own word; without it the claim is asked for.
-  if ((*volume)->phase == "Released") return true;
+  // "Released" is the control plane's own word for the claim that the volume was made for; else the
+  // claim is asked for.
+  if ((*volume)->phase == "Released" && !may_be_given_away(**volume)) return true;
   return claim_is_gone(**volume);
 }
 
@@ -251,8 +275,9 @@ Result<bool> VolumeReconciler::claim_is_gone(const k8s::PersistentVolume& volume
   if (volume.claim.name.empty()) return true;
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return claim.error();
-  return !*claim || (*claim)->meta.uid != volume.claim_uid ||
-         (*claim)->volume_name != volume.meta.name;
+  if (!*claim || (*claim)->meta.uid != volume.claim_uid) return true;
+  if (volume.phase == "Released") return !counts_on(&**claim, volume);
+  return (*claim)->volume_name != volume.meta.name;
 }
 
 Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) {
@@ -265,6 +290,11 @@ Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) 
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Follow& decision) {
   const Progress& progress = decision.removal.progress;
+  if (decision.removal.operation->kind == operation::Kind::kRemove &&
+      progress.state != Progress::State::kEnding) {
+    pass.scene.memory.in_flight = decision.removal.operation;
+    remember(pass);
+  }
   world_.operations.progressed(Work::kDelete, *decision.removal.operation, step_of(progress),
                                progress.message);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
@@ -278,6 +308,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
   pass.scene.memory.retry = {.number = number,
                              .hold_until = pass.scene.now + memories_.wait_after(number),
                              .seen = pass.scene.settings()};
+  pass.scene.memory.in_flight = nullptr;
   remember(pass);
   memories_.unsay(pass.scene.name, kVolumeFailedDelete);
   reporter_.failed(subject(pass), decision.removal.progress.reason,
@@ -335,7 +366,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
          "directory " + volume.path +
              (pass.scene.node.name.empty() ? "" : " on node " + pass.scene.node.name) +
              " was not there when it was to be removed: if its disk was not mounted, the data is "
-             "still on it");
+             "still on it" +
+             (decision.was_tried_before ? "; or an earlier attempt has removed it" : ""));
   }
   if (!volume.meta.deleting()) {
     const auto deleted = delete_object(volume);
@@ -366,8 +398,12 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// A strategic merge touches our entry of the list only, whatever else has changed meanwhile; the
 /// UID makes the server refuse if the name stands for another volume by now.
 Result<nlohmann::json> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volume,
-                                                         Finalizer change, k8s::Answer answer) {
+                                                         Finalizer change, k8s::Answer answer,
+                                                         Guard guard) {
   nlohmann::json patch{{"metadata", {{"uid", volume.meta.uid}}}};
+  if (guard == Guard::kVersion) {
+    patch["metadata"]["resourceVersion"] = volume.meta.resource_version;
+  }
   const char* const list =
       change == Finalizer::kAdd ? "finalizers" : "$deleteFromPrimitiveList/finalizers";
   patch["metadata"][list] = nlohmann::json::array({kFinalizer});

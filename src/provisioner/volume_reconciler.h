@@ -58,8 +58,11 @@ class VolumeReconciler {
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
   Result<void> delete_object(const k8s::PersistentVolume& seen);
   enum class Finalizer { kAdd, kRemove };
+  enum class Guard { kUid, kVersion };  // refused unless the object is the same, or unchanged
   Result<nlohmann::json> patch_finalizer(const k8s::PersistentVolume& volume, Finalizer change,
-                                         k8s::Answer answer = k8s::Answer::kIdentity);
+                                         k8s::Answer answer = k8s::Answer::kIdentity,
+                                         Guard guard = Guard::kUid);
+  void not_missed(Pass& pass, const operation::Operation& operation);
   void remember(const Pass& pass) { memories_.set(pass.scene.name, pass.scene.memory); }
   Subject subject(const Pass& pass) const;
   void tell(const Pass& pass, std::string_view event_reason, const std::string& message);

@@ -27,6 +27,13 @@ k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume);
 
 bool has_finalizer(const k8s::PersistentVolume& volume);
 
+/// Whether its claimRef may have come to name another claim since it was released, for it is not
+/// the claim that the volume was made for.
+bool may_be_given_away(const k8s::PersistentVolume& volume);
+
+/// Whether the claim (or none) is the one of claimRef, and is bound to the volume or may be.
+bool counts_on(const k8s::PersistentVolumeClaim* claim, const k8s::PersistentVolume& volume);
+
 /// Whether the volume's directory is to be removed now: reclaim policy Delete, and Released; or
 /// being deleted under our finalizer while no claim is bound to it (behaviour rule A8.3).
 bool wants_delete(const k8s::PersistentVolume& volume,

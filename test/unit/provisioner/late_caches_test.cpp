@@ -198,6 +198,12 @@ TEST_CASE(
   SUBCASE("for one by name") {
     scene.put(our_volume(kPath).released().unset("/spec/claimRef", "uid"));
   }
+  SUBCASE("for one by UID") {
+    scene.put(our_volume(kPath).claim("default", "a", "uid-b").released());
+    scene.api_shows(claim("a").uid("uid-b"));
+    SUBCASE("that the cache shows") { scene.put(claim("a").uid("uid-b")); }
+    SUBCASE("that the cache does not show yet") {}
+  }
   (void)scene.volumes_step.step(kVolume);
   CHECK(scene.started(Kind::kRemove) == 0);
   CHECK(scene.transport.count("DELETE", "") == 0);
