@@ -23,6 +23,7 @@ ARG REVISION=unknown
 LABEL org.opencontainers.image.title="local-path-provisioner" \
       org.opencontainers.image.description="Kubernetes volumes from directories on the nodes' own disks" \
       org.opencontainers.image.version="${VERSION}" \
+      org.opencontainers.image.licenses="Apache-2.0" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /rootfs/ /
 ENV PATH=/usr/bin
