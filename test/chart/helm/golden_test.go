@@ -29,6 +29,22 @@ func TestTheScriptsOfTheChartAreThoseOfTheManifest(t *testing.T) {
 	}
 }
 
+func TestTheAlertsAndTheDashboardOfTheChartAreThoseOfMonitoring(t *testing.T) {
+	for _, name := range []string{"prometheusrule.yaml", "dashboard.json"} {
+		path := filepath.Join(chartDir, "files", name)
+		want := readFile(t, filepath.Join(monitoringDir, name))
+		if *update {
+			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := readFile(t, path); got != want {
+			t.Errorf("%s is not that of %s; run.sh --update copies it:\n%s", path, monitoringDir,
+				firstDifference(got, want))
+		}
+	}
+}
+
 func TestEachValueFileRendersAsItsGoldenFile(t *testing.T) {
 	for name, values := range valueFiles(t) {
 		t.Run(name, func(t *testing.T) {

@@ -105,7 +105,7 @@ TEST_CASE("the alerts ask for metrics that there are, and each has its section i
     CAPTURE(alert);
     std::string anchor;
     for (const char c : alert) anchor += static_cast<char>(std::tolower(c));
-    CHECK(rules.find("runbook_url: docs/runbook.md#" + anchor + "\n") != std::string::npos);
+    CHECK(rules.find("runbook: docs/runbook.md#" + anchor + "\n") != std::string::npos);
     // Raised by a test, and not by the healthy pair.
     const std::string tests = file("test/monitoring/rules_test.yaml");
     CHECK(tests.find("alertname: " + alert + ", exp_alerts: []") != std::string::npos);

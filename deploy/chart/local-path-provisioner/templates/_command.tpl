@@ -36,6 +36,8 @@
 {{- end -}}
 
 {{- if not .Values.bindClaims }}{{ $args = append $args "--bind-claims=false" }}{{ end -}}
+{{- with .Values.logLevel }}{{ $args = concat $args (list "--log-level" .) }}{{ end -}}
+{{- with .Values.logFormat }}{{ $args = concat $args (list "--log-format" .) }}{{ end -}}
 {{- if .Values.allowUnsafeHelperPodTemplate }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
 {{- range .Values.extraArgs }}{{ $args = append $args (toString .) }}{{ end -}}
 {{- toYaml $args -}}

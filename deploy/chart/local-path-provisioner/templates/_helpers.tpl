@@ -45,6 +45,22 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end -}}
 
+{{/* The labels and others, which win: dict "root" and "labels". */}}
+{{- define "local-path-provisioner.labelsWith" -}}
+{{- $labels := include "local-path-provisioner.labels" .root | fromYaml -}}
+{{- toYaml (merge (deepCopy (.labels | default dict)) $labels) -}}
+{{- end -}}
+
+{{/* One endpoint of a monitor. The rules and the dashboard choose the metrics whose names others use
+too by this job, whatever the release is called. */}}
+{{- define "local-path-provisioner.scrape" -}}
+port: health
+path: /metrics
+interval: {{ .interval }}
+relabelings:
+  - {targetLabel: job, replacement: local-path-provisioner}
+{{- end -}}
+
 {{- define "local-path-provisioner.serviceAccountName" -}}
 {{- $fallback := ternary (include "local-path-provisioner.fullname" .) "default" .Values.serviceAccount.create -}}
 {{- default $fallback .Values.serviceAccount.name -}}
@@ -72,6 +88,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $secrets = append $secrets (dict "name" .) | uniq -}}
 {{- end -}}
 {{- toJson $secrets -}}
+{{- end -}}
+
+{{/* The same and those of the helper image. */}}
+{{- define "local-path-provisioner.helperPullSecrets" -}}
+{{- $secrets := include "local-path-provisioner.imagePullSecrets" . | fromJsonArray -}}
+{{- toJson (concat $secrets (.Values.helperImage.pullSecrets | default list) | uniq) -}}
 {{- end -}}
 
 {{/* JSON object {class name: its value storageClassConfigs.<name>} of the classes to make. */}}
@@ -119,11 +141,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $spec := $base.spec -}}
 {{- $container := index $spec.containers 0 -}}
 {{- $_ := set $container "image" (include "local-path-provisioner.helperImage" .) -}}
-{{- $_ := set $container "imagePullPolicy" .Values.image.pullPolicy -}}
+{{- $_ := set $container "imagePullPolicy" (default .Values.image.pullPolicy .Values.helperImage.pullPolicy) -}}
 {{- with .Values.helperPod.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
 {{- $container = mergeOverwrite $container (deepCopy $values.container) -}}
 {{- $_ := set $spec "containers" (list $container) -}}
-{{- with include "local-path-provisioner.imagePullSecrets" . | fromJsonArray }}{{ $_ := set $spec "imagePullSecrets" . }}{{ end -}}
+{{- with include "local-path-provisioner.helperPullSecrets" . | fromJsonArray }}{{ $_ := set $spec "imagePullSecrets" . }}{{ end -}}
 {{- $_ := set $spec "tolerations" (concat $spec.tolerations ($values.tolerations | default list)) -}}
 {{- $_ := set $spec "priorityClassName" $values.priorityClassName -}}
 {{- if not $values.priorityClassName }}{{ $_ := unset $spec "priorityClassName" }}{{ end -}}

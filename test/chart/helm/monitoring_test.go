@@ -1,0 +1,142 @@
+package chart
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const monitoringDir = "../../../deploy/monitoring"
+
+// selects says whether every label of a selector is among the labels.
+func selects(selector, labels any) bool {
+	wanted, _ := selector.(object)
+	has, _ := labels.(object)
+	for key, value := range wanted {
+		if has[key] != value {
+			return false
+		}
+	}
+	return len(wanted) > 0
+}
+
+// scrapes checks that a monitor finds the pods of the Deployment: by its selector, in its namespace,
+// at a port that the container has under that name, and under the job that the alerts ask for.
+func scrapes(t *testing.T, what string, objects []object, monitor object) {
+	t.Helper()
+	deployment := named(t, objects, "Deployment")
+	pod := at(deployment, "spec", "template")
+	endpoints := "podMetricsEndpoints"
+	namespaceOf := func(o object) any { return at(o, "metadata", "namespace") }
+	target, port := at(pod, "metadata", "labels"), any("")
+	if monitor["kind"] == "ServiceMonitor" {
+		endpoints = "endpoints"
+		service := named(t, objects, "Service")
+		if !selects(at(service, "spec", "selector"), target) {
+			t.Errorf("%s: the Service selects %v, the pods have %v", what,
+				at(service, "spec", "selector"), target)
+		}
+		if namespaceOf(service) != namespaceOf(monitor) {
+			t.Errorf("%s: Service and monitor are in different namespaces", what)
+		}
+		target = at(service, "metadata", "labels")
+		if at(service, "spec", "ports", 0, "name") != at(monitor, "spec", endpoints, 0, "port") {
+			t.Errorf("%s: the Service has no port of that name", what)
+		}
+		port = at(service, "spec", "ports", 0, "targetPort")
+	} else {
+		port = at(monitor, "spec", endpoints, 0, "port")
+	}
+	if !selects(at(monitor, "spec", "selector", "matchLabels"), target) {
+		t.Errorf("%s selects %v, there is %v", what, at(monitor, "spec", "selector", "matchLabels"), target)
+	}
+	if namespaceOf(monitor) != namespaceOf(deployment) {
+		t.Errorf("%s looks in namespace %v, the pods are in %v", what, namespaceOf(monitor),
+			namespaceOf(deployment))
+	}
+	if got := at(pod, "spec", "containers", 0, "ports", 0, "name"); got != port {
+		t.Errorf("%s asks port %v, the container has %v", what, port, got)
+	}
+	relabeling := at(monitor, "spec", endpoints, 0, "relabelings", 0)
+	if at(relabeling, "targetLabel") != "job" || at(relabeling, "replacement") != "local-path-provisioner" {
+		t.Errorf("%s: the alerts choose the job local-path-provisioner, it is not set", what)
+	}
+}
+
+func monitorsOf(t *testing.T, objects []object) []object {
+	t.Helper()
+	var out []object
+	for _, o := range objects {
+		if o["kind"] == "PodMonitor" || o["kind"] == "ServiceMonitor" {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func TestTheMonitorsOfTheChartFindItsPods(t *testing.T) {
+	all := valueFiles(t)
+	all["no probes"] = parse(t, "health: {enabled: false, port: 9090}")
+	for name, values := range all {
+		for _, kind := range []string{"podMonitor", "serviceMonitor"} {
+			objects := documents(t, render(t, set(t, values, "monitoring."+kind+".enabled", true)))
+			found := false
+			for _, monitor := range monitorsOf(t, objects) {
+				found = true
+				scrapes(t, name+": "+monitor["kind"].(string), objects, monitor)
+			}
+			if !found {
+				t.Errorf("%s: no %s", name, kind)
+			}
+		}
+	}
+}
+
+func TestTheMonitorsOfTheManifestFindItsPodsAndThoseOfTheChart(t *testing.T) {
+	chartPods := documents(t, render(t, parse(t, "namespaceOverride: local-path-storage")))
+	for _, name := range []string{"podmonitor.yaml", "servicemonitor.yaml"} {
+		text := readFile(t, filepath.Join(monitoringDir, name))
+		for what, pods := range map[string][]object{"manifest": rawObjects(t), "chart": chartPods} {
+			objects := append(documents(t, map[string]string{name: text}), pods...)
+			for _, monitor := range monitorsOf(t, objects) {
+				scrapes(t, name+" and the "+what, objects, monitor)
+			}
+		}
+	}
+}
+
+func TestPoliciesAndBudgetsSelectThePods(t *testing.T) {
+	for name, values := range valueFiles(t) {
+		values = set(t, values, "networkPolicy.enabled", true)
+		values = set(t, values, "podDisruptionBudget.enabled", true)
+		objects := documents(t, render(t, values))
+		pods := at(named(t, objects, "Deployment"), "spec", "template", "metadata", "labels")
+		for kind, selector := range map[string]any{
+			"Deployment": at(named(t, objects, "Deployment"), "spec", "selector", "matchLabels"),
+			"NetworkPolicy": at(named(t, objects, "NetworkPolicy"), "spec", "podSelector",
+				"matchLabels"),
+			"PodDisruptionBudget": at(named(t, objects, "PodDisruptionBudget"), "spec", "selector",
+				"matchLabels"),
+		} {
+			if !selects(selector, pods) {
+				t.Errorf("%s: %s selects %v, the pods have %v", name, kind, selector, pods)
+			}
+		}
+	}
+}
+
+func TestRunbookLinksAreLinksOrNotCalledSo(t *testing.T) {
+	for _, url := range []string{"", "https://wiki.example.com/runbook"} {
+		values := object{"monitoring": object{"prometheusRule": object{"enabled": true, "runbookUrl": url}}}
+		rule := named(t, documents(t, render(t, values)), "PrometheusRule")
+		for _, group := range at(rule, "spec", "groups").([]any) {
+			for _, alert := range at(group, "rules").([]any) {
+				link, linked := at(alert, "annotations", "runbook_url").(string)
+				anchor := "#" + strings.ToLower(at(alert, "alert").(string))
+				if linked != (url != "") || (linked && link != url+anchor) {
+					t.Errorf("runbookUrl %q: %v has runbook_url %q", url, at(alert, "alert"), link)
+				}
+			}
+		}
+	}
+}
