@@ -12,7 +12,7 @@ DAEMON := src/local-path-provisioner
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 WAIT = if [ ! -e build/$(1)/$(DAEMON) ]; then echo 'building; the first time takes some minutes'; fi
 
-.PHONY: help build demo test plain chaos soak e2e bench fmt lint image chart asan tsan tsa clean
+.PHONY: help build demo test plain chaos soak e2e bench fmt lint image load chart asan tsan tsa clean
 
 help: ## Show this list
 	@printf 'make TARGET\n\n'
@@ -87,6 +87,9 @@ lint: ## Check form, rules, shell scripts, clang-tidy and clang's thread-safety 
 
 image: ## Build the container image with docker or buildah (IMAGE=name:tag, BASE=local without a registry)
 	@IMAGE="$(IMAGE)" BASE="$(BASE)" PLATFORM="$(PLATFORM)" scripts/image.sh
+
+load: image ## Build the image and put it into a cluster of this machine (TO=kind, k3d or k3s; CLUSTER=name)
+	@IMAGE="$(IMAGE)" scripts/load-image.sh "$(TO)" "$(CLUSTER)"
 
 chart: ## Pack the Helm chart: build/local-path-provisioner-<version>.tgz
 	@scripts/chart.sh

@@ -104,11 +104,8 @@ sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path
 for folder in overlay clusters/prod; do cp -r deploy "$folder/"; done
 
 # ---- the image and the program ---------------------------------------------------------------------
-other README.md 'test/image/run.sh' <<'C'
-make image
-C
-other docs/install.md 'test/image/run.sh' <<'C'
-make image
+other README.md 'needs kind' <<'C'
+make load TO=kind
 C
 other docs/install.md 'test/image/run.sh' <<'C'
 make image IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
@@ -392,8 +389,8 @@ C
 other docs/install.md 'needs kind and docker' <<'C'
 kind create cluster
 C
-other docs/install.md 'needs kind and docker; image-archive is what ctr does above' <<'C'
-kind load docker-image local-path-provisioner:v0.1.0
+other docs/install.md 'needs kind' <<'C'
+make load TO=kind
 C
 other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
 test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up
