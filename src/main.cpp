@@ -1,5 +1,6 @@
 #include <malloc.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <variant>
@@ -33,8 +34,9 @@ int main(int argc, char** argv) {
   block_signals();
   const Invocation invocation = parse_command_line(argc, argv);
   if (const auto* print = std::get_if<PrintAndExit>(&invocation)) {
-    std::fputs(print->text.c_str(), print->exit_code == 0 ? stdout : stderr);
-    return print->exit_code;
+    std::FILE* const stream = print->exit_code == 0 ? stdout : stderr;
+    const bool written = std::fputs(print->text.c_str(), stream) >= 0 && std::fflush(stream) == 0;
+    return written ? print->exit_code : std::max<int>(print->exit_code, lpp::cli::kExitProblem);
   }
   if (const auto* call = std::get_if<lpp::cli::Call>(&invocation)) {
     unblock_signals();

@@ -1,5 +1,6 @@
 #include "app/options.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <limits>
 #include <utility>
@@ -153,18 +154,19 @@ PrintAndExit print_version() {
   return print(fmt::format("local-path-provisioner version {}\n", version()));
 }
 
-Invocation run(Program program, const Command& command, Given global,
-               std::span<const std::string> arguments, const GetEnv& getenv) {
+Invocation run(Program program, const Command& command, std::span<const std::string> arguments,
+               const GetEnv& getenv) {
   const auto groups = all_flags(command);
   auto given = parse_flags(arguments, groups);
   if (!given.ok()) return command_error(program, command, given.error().message);
-  if (given->asked_for("help") || global.asked_for("help")) {
-    return print(command_help(command, program));
+  if (given->asked_for("help")) return print(command_help(command, program));
+  if (given->asked_for("version")) return print_version();
+  if (command.run != nullptr) {
+    FlagReader values(*given, getenv, groups);
+    values.boolean("debug");
+    if (values.error()) return command_error(program, command, values.error()->message);
+    return cli::Call{&command, *std::move(given)};
   }
-  if (given->asked_for("version") || global.asked_for("version")) return print_version();
-
-  given->flags.merge(global.flags);  // after the command wins
-  if (command.run != nullptr) return cli::Call{&command, *std::move(given)};
   auto options = read_start_options(*given, getenv);
   if (!options.ok()) return command_error(program, command, options.error().message);
   return *std::move(options);
@@ -189,6 +191,17 @@ Invocation unknown_command(Program program, std::string_view name) {
                            guess.empty() ? "" : fmt::format("; did you mean {}?", guess)));
 }
 
+/// Whether a flag before the command has its value in the next word: a flag of any command may
+/// stand there, and one name means the same to all of them.
+bool takes_next_word(std::string_view argument) {
+  const std::string_view name = flag_name(argument).value_or("");
+  if (argument.find('=') != std::string_view::npos) return false;
+  for (const Command* command : all_commands()) {
+    if (const Flag* const flag = find_flag(all_flags(*command), name)) return !flag->is_boolean();
+  }
+  return false;
+}
+
 /// The flag before the command that is not a global one may belong to a command.
 PrintAndExit misplaced_or_unknown(Program program, std::span<const std::string> arguments,
                                   const Error& error) {
@@ -196,7 +209,15 @@ PrintAndExit misplaced_or_unknown(Program program, std::span<const std::string> 
     const std::string_view name = flag_name(argument).value_or("");
     const FlagGroup global_groups[] = {cli::global_flags()};
     if (find_flag(global_groups, name) != nullptr) continue;
-    for (const Command* command : all_commands()) {
+    const auto all = all_commands();
+    const auto has_it = [&](const Command* one) { return find_flag(one->flags, name) != nullptr; };
+    if (std::count_if(all.begin(), all.end(), has_it) > 1) {
+      return program_error(
+          program, fmt::format("--{0} is a flag of several commands, and there is none: {1} "
+                               "COMMAND --{0}",
+                               name, program));
+    }
+    for (const Command* command : all) {
       if (const Flag* const flag = find_flag(command->flags, name)) {
         return program_error(
             program, fmt::format("--{} is a flag of {} and stands after it: {} {} --{}", flag->name,
@@ -212,10 +233,23 @@ PrintAndExit misplaced_or_unknown(Program program, std::span<const std::string> 
 
 Invocation parse_command_line(const std::vector<std::string>& arguments, const GetEnv& getenv,
                               std::string_view program) {
-  // Only boolean flags may stand before the command, so that the first other word is the command.
+  // The first word that is neither a flag nor the value of one is the command.
   const std::span<const std::string> all(arguments);
   std::size_t command = 0;
-  while (command < all.size() && flag_name(all[command])) ++command;
+  while (command < all.size() && flag_name(all[command])) {
+    command += takes_next_word(all[command]) ? 2 : 1;
+  }
+  command = std::min(command, all.size());
+  const Command* const found =
+      command < all.size() ? find_command(all_commands(), all[command]) : nullptr;
+  if (found != nullptr) {
+    // As if all stood after the command: of two values the later one counts.
+    std::vector<std::string> flags(arguments.begin(),
+                                   arguments.begin() + static_cast<std::ptrdiff_t>(command));
+    flags.insert(flags.end(), arguments.begin() + static_cast<std::ptrdiff_t>(command) + 1,
+                 arguments.end());
+    return run(program, *found, flags, getenv);
+  }
 
   const FlagGroup global_groups[] = {cli::global_flags()};
   auto global = parse_flags(all.first(command), global_groups);
@@ -225,9 +259,6 @@ Invocation parse_command_line(const std::vector<std::string>& arguments, const G
     return print(program_help(all_commands(), program));
   }
   const auto rest = all.subspan(command + 1);
-  if (const Command* const found = find_command(all_commands(), all[command])) {
-    return run(program, *found, *std::move(global), rest, getenv);
-  }
   if (all[command] == kHelp) return help(program, rest);
   return unknown_command(program, all[command]);
 }

@@ -54,6 +54,12 @@ bool is_our_config_map(const json& object, const Installation& installation) {
          (member(data, "config.json").is_string() && member(data, "helperPod.yaml").is_string());
 }
 
+/// A message that begins with the place, which is told apart from it.
+std::string without(const std::string& place, const std::string& message) {
+  const std::string prefix = place + ": ";
+  return message.starts_with(prefix) ? message.substr(prefix.size()) : message;
+}
+
 /// The objects of all manifests; what cannot be read is a finding.
 std::vector<ManifestObject> read_manifests(Context& context, const FlagReader& flags,
                                            Findings& findings) {
@@ -61,12 +67,12 @@ std::vector<ManifestObject> read_manifests(Context& context, const FlagReader& f
   for (const std::string& file : flags.texts("manifest")) {
     const auto text_of_file = context.read_file(file);
     if (!text_of_file.ok()) {
-      findings.problem(file, text_of_file.error().message);
+      findings.problem(file, without(file, text_of_file.error().message));
       continue;
     }
     auto objects = read_manifest(*text_of_file, file);
     if (!objects.ok()) {
-      findings.problem(file, objects.error().message);
+      findings.problem(file, without(file, objects.error().message));
       continue;
     }
     if (objects->empty()) findings.warning(file, "holds no object");
@@ -82,7 +88,7 @@ std::vector<ManifestObject> read_manifests(Context& context, const FlagReader& f
 std::optional<std::string> read(Context& context, const std::string& file, Findings& findings) {
   auto text_of_file = context.read_file(file);
   if (text_of_file.ok()) return *std::move(text_of_file);
-  findings.problem(file, text_of_file.error().message);
+  findings.problem(file, without(file, text_of_file.error().message));
   return std::nullopt;
 }
 
@@ -123,6 +129,15 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
       out.has_config = true;
       out.config = std::move(config);
     }
+  }
+  if (flags.given("provisioner-name") && !objects.empty() &&
+      std::none_of(objects.begin(), objects.end(), [&](const ManifestObject& one) {
+        return text(one.object, "provisioner") == installation.provisioner_name;
+      })) {
+    findings.warning("--provisioner-name",
+                     fmt::format("no StorageClass in the files names {}",
+                                 log::quoted(installation.provisioner_name)),
+                     "correct the name, or add the StorageClass");
   }
   std::set<std::string> nodes;
   std::vector<std::string> classes;
@@ -226,12 +241,17 @@ int run_check(const Given& given, Context& context) {
   if (files) checked = check_files(context, flags, allow_unsafe, findings);
   if (!files || flags.given("kubeconfig") || flags.given("context")) {
     const auto cluster = Cluster::open(context, flags);
-    if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
+    if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitUnreachable);
     Progress progress(context, "checking the cluster");
     if (const auto reached = (*cluster)->version(); !reached.ok()) {
-      return fail(context, kName, reached.error(), kExitProblem);
+      return fail(context, kName, reached.error(), kExitUnreachable);
     }
     check_cluster(**cluster, context, flags, checked, findings);
+  }
+  if (findings.checked.empty() && findings.all.empty()) {
+    findings.warning("files", "hold nothing of this provisioner: nothing was checked",
+                     "give the StorageClass, the ConfigMap or the Deployment; or name the "
+                     "provisioner: --provisioner-name");
   }
   const bool ok = count(findings, true) == 0 && (!strict || findings.all.empty());
   context.out(format.empty() ? to_text(findings, context.terminal)
@@ -249,7 +269,8 @@ const Command kCheckCommand{
         "StorageClasses and Pod Security labels from files; and of a cluster besides that the\n"
         "rights of the daemon, its Deployment, nodes without a path and volumes that are stuck.\n"
         "Without files the cluster is checked; with files only these, unless --kubeconfig or\n"
-        "--context is given. Exit code: 0 no problems, 1 problems, 2 wrong usage.\n"
+        "--context is given. Exit code: 0 no problems, 1 problems, 2 wrong usage,\n"
+        "3 the cluster cannot be reached.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner check                             # the cluster\n"

@@ -11,8 +11,9 @@ namespace lpp::cli {
 
 struct Context;
 
-/// Exit codes of all commands.
-enum ExitCode : int { kExitOk = 0, kExitProblem = 1, kExitUsage = 2 };
+/// Exit codes of all commands. A cluster that is not reached is told from a problem by `check`
+/// only: for the others it is what is wrong.
+enum ExitCode : int { kExitOk = 0, kExitProblem = 1, kExitUsage = 2, kExitUnreachable = 3 };
 
 /// One command of the program, as its help, the parser and the shells know it. Static text.
 struct Command {

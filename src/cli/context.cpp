@@ -1,15 +1,20 @@
 #include "cli/context.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <system_error>
 #include <utility>
 
 #include "base/log.h"
+#include "cli/flag_values.h"
+#include "config/file_descriptor.h"
 #include "config/file_source.h"
 #include "k8s/httplib_transport.h"
 
@@ -19,23 +24,39 @@ namespace {
 
 constexpr std::size_t kMaxFile = 16UL * 1024 * 1024;
 
-/// Standard output or error; a reader that has gone away is no error of ours.
-void write_all(std::FILE* stream, std::string_view text) {
-  std::fwrite(text.data(), 1, text.size(), stream);
-  std::fflush(stream);
+/// Standard output or error. Returns errno of the first write that failed, 0 otherwise; a reader
+/// that has gone away is no error of ours.
+int write_all(std::FILE* stream, std::string_view text) {
+  errno = 0;
+  const bool written =
+      std::fwrite(text.data(), 1, text.size(), stream) == text.size() && std::fflush(stream) == 0;
+  return written || errno == EPIPE ? 0 : errno;
 }
 
-Result<std::string> read_standard_input() {
+Result<std::string> read_all(int fd, const std::string& name) {
   std::string text;
   std::array<char, 65536> chunk{};
   while (true) {
-    const auto count = ::read(STDIN_FILENO, chunk.data(), chunk.size());
+    const auto count = ::read(fd, chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return invalid("standard input cannot be read");
+    if (count < 0) return invalid(name + ": cannot be read");
     if (count == 0) return text;
     text.append(chunk.data(), static_cast<std::size_t>(count));
-    if (text.size() > kMaxFile) return invalid("standard input is too long");
+    if (text.size() > kMaxFile) return invalid(name + ": is too long");
   }
+}
+
+Result<std::string> read_standard_input() { return read_all(STDIN_FILENO, "standard input"); }
+
+/// A person who names a pipe, as `check -f <(helm template .)` does, means to wait for it.
+Result<std::string> read_file_or_pipe(const std::string& file) {
+  struct stat status {};
+  if (::stat(file.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
+    return config::read_text_file(file, kMaxFile);
+  }
+  const config::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return config::read_text_file(file, kMaxFile);
+  return read_all(fd.get(), file);
 }
 
 int terminal_width() {
@@ -73,10 +94,12 @@ Context process_context(Clock& clock, GetEnv getenv, std::string version) {
   context.terminal = {.colours = isatty(STDOUT_FILENO) != 0 && !wants_no_colour,
                       .progress = isatty(STDERR_FILENO) != 0,
                       .width = terminal_width()};
-  context.out = [](std::string_view text) { write_all(stdout, text); };
+  context.out = [failed = context.output_failed](std::string_view text) {
+    if (const int number = write_all(stdout, text); number != 0 && *failed == 0) *failed = number;
+  };
   context.err = [](std::string_view text) { write_all(stderr, text); };
   context.read_file = [](const std::string& file) {
-    return file == "-" ? read_standard_input() : config::read_text_file(file, kMaxFile);
+    return file == "-" ? read_standard_input() : read_file_or_pipe(file);
   };
   context.connect = [&clock, getenv, version](const std::string& kubeconfig,
                                               const std::string& name) {
@@ -90,8 +113,18 @@ Context process_context(Clock& clock, GetEnv getenv, std::string version) {
 int run(const Call& call, Context& context) {
   // A server that closes its connection, or a pager that is left, must not end the process.
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(concurrency-mt-unsafe): before any thread
-  log::set_up(call.given.asked_for("debug") ? log::Level::kDebug : log::Level::kError);
-  return call.command->run(call.given, context);
+  const bool debug = call.given.asked_for("debug") ||
+                     (call.given.flags.count("debug") == 0 &&
+                      parse_go_bool(context.getenv("RANCHER_DEBUG").value_or("")).value_or(false));
+  log::set_up(debug ? log::Level::kDebug : log::Level::kError);
+  const int code = call.command->run(call.given, context);
+  if (*context.output_failed == 0) return code;
+  const int other = fail(context, call.command->name,
+                         Error{.code = ErrorCode::kInternal,
+                               .message = "standard output cannot be written: " +
+                                          std::generic_category().message(*context.output_failed)},
+                         kExitProblem);
+  return code == kExitOk ? other : code;
 }
 
 int fail(Context& context, std::string_view command, const Error& error, int exit_code) {

@@ -42,7 +42,9 @@ struct Context {
   GetEnv getenv{};
   std::function<void(std::string_view)> out{};
   std::function<void(std::string_view)> err{};
-  /// A whole file; "-" is standard input.
+  /// errno of the first write to standard output that failed; 0 = none. Never null.
+  std::shared_ptr<int> output_failed = std::make_shared<int>(0);
+  /// A whole file; "-" is standard input. A message of an error begins with the file's name.
   std::function<Result<std::string>(const std::string& file)> read_file{};
   /// `kubeconfig` and `context` as the flags say; "" = not given.
   std::function<Result<Connection>(const std::string& kubeconfig, const std::string& context)>

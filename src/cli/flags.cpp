@@ -92,7 +92,16 @@ Result<Given> parse_flags(std::span<const std::string> arguments,
       given.words.push_back(argument);
       continue;
     }
-    const Flag* const flag = find_flag(groups, *name);
+    const Flag* flag = find_flag(groups, *name);
+    // "-ojson": a short name with its value behind it.
+    if (flag == nullptr && !argument.starts_with("--")) {
+      flag = find_flag(groups, name->substr(0, 1));
+      if (flag != nullptr && !flag->is_boolean()) {
+        given.flags[flag->name].push_back(argument.substr(2));
+        continue;
+      }
+      flag = nullptr;
+    }
     if (flag == nullptr) return unknown_flag(argument, *name, groups);
 
     std::string& value = given.flags[flag->name].emplace_back();

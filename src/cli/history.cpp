@@ -51,6 +51,17 @@ bool tells_of(const HistoryEntry& entry, const std::string& volume) {
   return entry.message.find(volume) != std::string::npos;
 }
 
+/// Whether the log tells of the same object at about the time of the Event. The logs of the
+/// replicas begin at different times, and nothing says which of them led then: so each Event is
+/// looked for.
+bool logged(const std::vector<HistoryEntry>& log, const EventNote& note) {
+  constexpr auto kNear = std::chrono::minutes(1);
+  return std::any_of(log.begin(), log.end(), [&](const HistoryEntry& entry) {
+    return entry.time >= note.time - kNear && entry.time <= note.time + kNear &&
+           worth_telling(entry) && tells_of(entry, note.about.to_string());
+  });
+}
+
 }  // namespace
 
 std::optional<HistoryEntry> log_entry(std::string_view line) {
@@ -79,15 +90,13 @@ bool worth_telling(const HistoryEntry& entry) {
 
 std::vector<HistoryEntry> history(const HistorySources& sources, WallTime since) {
   std::vector<HistoryEntry> out;
-  WallTime log_begins = WallTime::max();
   for (const HistoryEntry& entry : sources.log) {
-    log_begins = std::min(log_begins, entry.time);
     if (entry.time >= since && worth_telling(entry)) out.push_back(entry);
   }
   for (const EventNote& note : sources.events) {
-    const bool old = note.time < log_begins && note.time >= since;
-    if (!old || !is_ours(note, sources.provisioner_name)) continue;
+    if (note.time < since || !is_ours(note, sources.provisioner_name)) continue;
     if (note.reason == provisioner::kProvisioning) continue;  // its outcome is what counts
+    if (logged(sources.log, note)) continue;
     const std::string count = note.count > 1 ? fmt::format(" ({} times)", note.count) : "";
     const char* const kind = note.kind == "PersistentVolume"        ? "volume"
                              : note.kind == "PersistentVolumeClaim" ? "claim"
@@ -100,7 +109,7 @@ std::vector<HistoryEntry> history(const HistorySources& sources, WallTime since)
   }
   for (const k8s::PersistentVolume& volume : sources.volumes) {
     const auto made = parse_rfc3339(volume.meta.creation_timestamp);
-    if (!made || *made < since || *made >= log_begins) continue;
+    if (!made || *made < since) continue;
     const bool told = std::any_of(out.begin(), out.end(), [&](const HistoryEntry& entry) {
       return tells_of(entry, volume.meta.name);
     });

@@ -24,8 +24,8 @@ std::optional<HistoryEntry> log_entry(std::string_view line);
 /// wrong.
 bool worth_telling(const HistoryEntry& entry);
 
-/// All that is known, oldest first: the logs as far as they reach back; before that Events; and the
-/// volumes of which neither knows. Pure.
+/// All that is known, oldest first: the logs; Events about what no line of the log tells near that
+/// time (a replica that is gone took its log along); and the volumes of which neither knows. Pure.
 struct HistorySources {
   std::vector<HistoryEntry> log{};
   std::vector<EventNote> events{};

@@ -16,7 +16,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kName = "history";
-constexpr int kMaxLog = 8 * 1024 * 1024;  // bytes of one pod's log
+constexpr int kMaxLog = 8 * 1024 * 1024;  // bytes of one request's answer
+constexpr int kMaxLines = 20000;          // of one log, the newest
 
 constexpr std::array kFlags = {
     Flag{.name = "since",
@@ -40,18 +41,35 @@ std::span<const FlagGroup> groups() {
 /// The log of one container; of the one before its last restart if there was one.
 Result<std::string> read_log(Cluster& cluster, const k8s::ObjectKey& pod,
                              const std::string& container, std::chrono::seconds since,
-                             bool previous) {
+                             bool previous, int lines) {
   k8s::Request request{
       .method = "GET",
-      .target = fmt::format("{}?container={}&sinceSeconds={}&limitBytes={}{}",
+      .target = fmt::format("{}?container={}&sinceSeconds={}&limitBytes={}&tailLines={}{}",
                             k8s::object_path(k8s::kPods, pod, "log"), percent_encode(container),
-                            since.count(), kMaxLog, previous ? "&previous=true" : "")};
+                            since.count(), kMaxLog, lines, previous ? "&previous=true" : "")};
   request.accept = "*/*";
   request.timeout = std::chrono::seconds(30);
   auto response = cluster.transport().round_trip(request, {});
   if (!response.ok()) return std::move(response).error();
   if (response->status != 200) return k8s::error_from_response(*response);
   return std::move(response->body);
+}
+
+/// The newest lines of a log. A limit of bytes keeps the oldest, so that as many lines are asked
+/// for as come within it.
+Result<std::string> read_newest(Cluster& cluster, const k8s::ObjectKey& pod,
+                                const std::string& container, std::chrono::seconds since,
+                                bool previous, bool& cut) {
+  int lines = kMaxLines;
+  while (true) {
+    auto log = read_log(cluster, pod, container, since, previous, lines);
+    if (!log.ok()) return log;
+    if (log->size() < kMaxLog || lines <= 100) {
+      cut = std::count(log->begin(), log->end(), '\n') >= lines;
+      return log;
+    }
+    lines /= 4;
+  }
 }
 
 void read_logs(Cluster& cluster, const Installation& installation, std::chrono::seconds since,
@@ -73,12 +91,19 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
     }
     for (const bool previous : {true, false}) {
       if (previous && restarts == 0) continue;
-      const auto log = read_log(cluster, key, container, since, previous);
+      bool cut = false;
+      const auto log = read_newest(cluster, key, container, since, previous, cut);
       if (!log.ok()) {
         notes.push_back(fmt::format("log of pod {}: {}", key.to_string(), log.error().message));
         continue;
       }
       ++read;
+      if (cut) {
+        notes.push_back(
+            fmt::format("log of pod {}: only the newest lines are read; a shorter "
+                        "--since shows all of them",
+                        key.to_string()));
+      }
       for (const std::string_view line : split(*log, '\n')) {
         if (auto entry = log_entry(line)) sources.log.push_back(*std::move(entry));
       }
@@ -162,9 +187,9 @@ const Command kHistoryCommand{
     .name = "history",
     .summary = "tell what the provisioner did, and what failed",
     .text =
-        "Tell what the provisioner did and what failed, oldest first: from the logs of its pods "
-        "as\n"
-        "far as they reach back, before that from its Events and the volumes that exist.\n"
+        "Tell what the provisioner did and what failed, oldest first: from the logs of its pods, "
+        "and\n"
+        "where they tell nothing from its Events and the volumes that exist.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner history --since 12h   # what did it do last night?\n"

@@ -298,8 +298,18 @@ TEST_CASE("an unknown flag is refused with the nearest known one") {
   CHECK(text({"start", "--" + std::string(100'000, 'a')}).exit_code == 2);
 }
 
-TEST_CASE("a flag of start before the command is refused with its right place") {
-  check_refused({"--config", "x.json", "start"}, {}, "local-path-provisioner start --config");
+TEST_CASE("a command's flags may stand before it; without the command its place is said") {
+  CHECK(options({"--config", "x.json", "start"}).config == "x.json");
+  CHECK(options({"--config", "start", "start"}).config == "start");
+  CHECK(options({"--config=x.json", "start", "--config", "y.json"}).config == "y.json");
+  check_refused({"--health-port", "1"}, {}, "local-path-provisioner start --health-port");
+  check_refused({"--kubeconfig", "x"}, {}, "COMMAND --kubeconfig");
+}
+
+TEST_CASE("a global flag that is neither true nor false is refused") {
+  check_refused({"start", "--debug=banana"}, {}, "banana");
+  check_refused({"--debug=banana", "volumes"}, {}, "banana");
+  check_refused({"volumes"}, {{"RANCHER_DEBUG", "banana"}}, "banana");
 }
 
 TEST_CASE("without a command the help is printed") {

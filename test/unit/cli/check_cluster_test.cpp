@@ -208,7 +208,7 @@ TEST_CASE("a server that does not answer is an error at once") {
   Cluster cluster;
   cluster.transport->on("GET", "/version").fail(lpp::ErrorCode::kUnavailable, "refused");
   const auto outcome = cluster.run({"check"});
-  CHECK(outcome.code == 1);
+  CHECK(outcome.code == 3);
   CHECK(outcome.err.find("cannot reach the API server (kubeconfig test, context test): refused") !=
         std::string::npos);
 }

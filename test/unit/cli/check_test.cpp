@@ -260,10 +260,36 @@ TEST_CASE("warnings are problems only when they are to be strict") {
 TEST_CASE("files that cannot be read, and wrong usage") {
   CliBed bed;
   CHECK(bed.run({"check", "-f", "none.yaml"}).code == 1);
-  CHECK(bed.run({"check", "-f", "none.yaml"}).out.find("none.yaml: no such file") !=
-        std::string::npos);
+  CHECK(bed.run({"check", "-f", "none.yaml"}).out.find("no such file") != std::string::npos);
   bed.files["bad.yaml"] = "a: [";
-  CHECK(bed.run({"check", "-f", "bad.yaml"}).out.find("bad.yaml: line") != std::string::npos);
+  CHECK(bed.run({"check", "-f", "bad.yaml"}).out.find("line ") != std::string::npos);
   CHECK(bed.run({"check", "file.yaml"}).code == 2);
   CHECK(bed.run({"check", "-o", "xml"}).code == 2);
+}
+
+TEST_CASE("a check that has checked nothing is not well") {
+  CliBed bed;
+  bed.files["class.yaml"] =
+      "apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: a}\n"
+      "provisioner: rancher.io/local-path\nvolumeBindingMode: WaitForFirstConsumer\n";
+  const auto mistyped =
+      bed.run({"check", "--strict", "-f", "class.yaml", "--provisioner-name", "rancher.io/lokal"});
+  CHECK(mistyped.code == 1);
+  CHECK(mistyped.out.find("no StorageClass in the files names") != std::string::npos);
+  CHECK(bed.run({"check", "--strict", "-f", "class.yaml"}).code == 0);
+}
+
+TEST_CASE("problems and a cluster that is not reached have exit codes of their own") {
+  CliBed bed;
+  bed.connect_error = lpp::Error{lpp::ErrorCode::kUnavailable, "no answer"};
+  CHECK(bed.run({"check"}).code == 3);
+}
+
+TEST_CASE("a file that cannot be read is named once, and formats may follow -o at once") {
+  CliBed bed;
+  const auto outcome = bed.run({"check", "-f", "none.yaml"});
+  const auto first = outcome.out.find("none.yaml");
+  REQUIRE(first != std::string::npos);
+  CHECK(outcome.out.find("none.yaml: ") == std::string::npos);
+  CHECK(bed.run({"check", "-ojson", "-f", "none.yaml"}).out.starts_with("{"));
 }

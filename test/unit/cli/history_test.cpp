@@ -44,6 +44,8 @@ TEST_CASE("the log goes before Events, and Events before volumes, each as far as
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   sources.log = {*log_entry("2026-11-20T11:00:00.000Z info started volume=pvc-0"),
+                 *log_entry("2026-11-20T11:10:00.000Z info volume provisioned volume=pvc-4"),
+                 *log_entry("2026-11-20T11:20:00.000Z warning claim=web/data volume=pvc-5: no"),
                  *log_entry("2026-11-20T11:30:00.000Z warning volume=pvc-3: busy")};
   const auto event = [](WallTime time, const std::string& reason, const std::string& component) {
     return EventNote{.type = "Warning",
@@ -68,11 +70,53 @@ TEST_CASE("the log goes before Events, and Events before volumes, each as far as
     told.push_back(lpp::format_rfc3339(entry.time).substr(11, 5) + " " + entry.source + " " +
                    entry.message);
   }
-  CHECK(told ==
-        std::vector<std::string>{"10:00 volume volume provisioned volume=pvc-1 claim=web/data "
-                                 "path=/opt/local-path-provisioner/pvc-1",
-                                 "10:30 event ProvisioningFailed: no (2 times) claim=web/data",
-                                 "11:00 log started volume=pvc-0", "11:30 log volume=pvc-3: busy"});
+  CHECK(told == std::vector<std::string>{
+                    "10:00 volume volume provisioned volume=pvc-1 claim=web/data "
+                    "path=/opt/local-path-provisioner/pvc-1",
+                    "10:30 event ProvisioningFailed: no (2 times) claim=web/data",
+                    "11:00 log started volume=pvc-0", "11:10 log volume provisioned volume=pvc-4",
+                    "11:20 log claim=web/data volume=pvc-5: no", "11:30 log volume=pvc-3: busy"});
+}
+
+TEST_CASE("what a replica did whose log is gone is told from Events and volumes") {
+  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  HistorySources sources;
+  sources.provisioner_name = kProvisionerName;
+  // The standby's log reaches far back and tells nothing of what the leader did.
+  sources.log = {*log_entry("2026-11-20T09:00:00.000Z info standing by"),
+                 *log_entry("2026-11-20T11:59:00.000Z info volume deleted volume=pvc-9")};
+  sources.events = {{.type = "Warning",
+                     .reason = "ProvisioningFailed",
+                     .message = "no",
+                     .component = std::string(kProvisionerName) + "_host_1",
+                     .kind = "PersistentVolumeClaim",
+                     .about = {"web", "data"},
+                     .time = now - 30min}};
+  sources.volumes = {volume("pvc-1").created("2026-11-20T11:00:00Z").claim("web", "x").build()};
+  const auto told = history(sources, now - 12h);
+  REQUIRE(told.size() == 3);
+  CHECK(told[0].source == "volume");
+  CHECK(told[1].source == "event");
+  CHECK(told[2].source == "log");
+}
+
+TEST_CASE("of a log that is too long the newest lines are read, and that is said") {
+  CliBed bed;
+  const std::string stamp = lpp::format_rfc3339(bed.clock.wall_now() - 10min).substr(0, 19);
+  std::string few;
+  for (int i = 0; i < 5000; ++i) few += stamp + ".000Z info ready\n";
+  bed.transport->on("GET", "tailLines=20000").reply(200, std::string(8UL * 1024 * 1024, 'x'));
+  bed.transport->on("GET", "tailLines=5000")
+      .reply(200, few + stamp + ".000Z info volume deleted volume=pvc-1\n");
+  bed.serve("/local-path-storage/pods?",
+            {pod("daemon")
+                 .set("/spec/containers",
+                      {{{"name", "c"}, {"command", {"local-path-provisioner", "start"}}}})
+                 .json()});
+  bed.serve_nothing_else();
+  const auto outcome = bed.run({"history", "--since", "1h"});
+  CHECK(outcome.out.find("volume deleted volume=pvc-1") != std::string::npos);
+  CHECK(outcome.err.find("only the newest lines") != std::string::npos);
 }
 
 TEST_CASE("history reads the logs of the provisioner's pods, also from before a restart") {
