@@ -252,7 +252,7 @@ TEST_CASE("a write of a status is refused in another version, and whose object h
                               "status");
   };
   must_fail(write({{"resourceVersion", version_of(seen)}}), 409, "Conflict");
-  must_fail(write({{"uid", "11111111-2222-3333-4444-555555555555"}}), 409, "Conflict");
+  must_fail(write({{"uid", "11111111-2222-3333-4444-555555555555"}}), 422, "Invalid");
   CHECK(c.claim()["status"]["phase"] == "Pending");
 }
 

@@ -100,7 +100,7 @@ LPP_EXECUTORS_TEST_CASE("a claim is bound by the daemon, and left as the binder 
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("claims that many nodes share, that retain and that bind at once are bound as well") {
+TEST_CASE("claims that many nodes share, and whose volumes are retained, are bound as well") {
   NoBinder story;
   LPP_MUST(story.admin().create(class_object({.name = "keep", .reclaim_policy = "Retain"})));
   json config = story.installation->default_config();
@@ -110,12 +110,8 @@ TEST_CASE("claims that many nodes share, that retain and that bind at once are b
   config["storageClassConfigs"]["keep"] = {{"nodePathMap", config["nodePathMap"]}};
   config.erase("nodePathMap");
   LPP_MUST(story.installation->write_config(config));
-  LPP_MUST(story.admin().create(class_object({.name = "shared", .binding_mode = "Immediate"})));
-  LPP_MUST(story.admin().create(claim_object(
-      {.key = {"app", "shared"},
-       .storage_class = "shared",
-       .access_mode = "ReadWriteMany",
-       .annotations = {{"volume.kubernetes.io/storage-provisioner", "rancher.io/local-path"}}})));
+  LPP_MUST(story.admin().create(class_object({.name = "shared"})));
+  create(story, {"app", "shared"}, "shared", "ReadWriteMany");
   create(story, {"app", "keep"}, "keep");
   for (const char* name : {"shared", "keep"}) {
     CAPTURE(name);
