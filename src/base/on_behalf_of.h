@@ -10,15 +10,15 @@ namespace lpp {
 /// outlive it.
 class OnBehalfOf {
  public:
-  explicit OnBehalfOf(std::string_view ns) : outer_(current_) { current_ = ns; }
-  ~OnBehalfOf() { current_ = outer_; }
+  explicit OnBehalfOf(std::string_view ns) : outer_(t_current) { t_current = ns; }
+  ~OnBehalfOf() { t_current = outer_; }
   OnBehalfOf(const OnBehalfOf&) = delete;
   OnBehalfOf& operator=(const OnBehalfOf&) = delete;
 
-  static std::string_view current() { return current_; }
+  static std::string_view current() { return t_current; }
 
  private:
-  static inline thread_local std::string_view current_{};
+  static inline thread_local std::string_view t_current{};
   const std::string_view outer_;
 };
 
