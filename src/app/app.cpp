@@ -374,7 +374,8 @@ helperpod::HelperPodRunner::Current App::Impl::current() const {
   return {.pod_template = config_.pod_template().current(),
           .cmd_timeout = config->cmd_timeout,
           .setup_command = config->setup_command,
-          .teardown_command = config->teardown_command};
+          .teardown_command = config->teardown_command,
+          .resize_command = config->resize_command};
 }
 
 operation::Executor& App::Impl::executor() {

@@ -20,6 +20,9 @@ constexpr std::array kConfigKeys = {
     Setting{"cmdTimeoutSeconds", "120", "time for one helper pod; 0 or less is the default"},
     Setting{"setupCommand", "/bin/sh /script/setup", "program that makes a directory"},
     Setting{"teardownCommand", "/bin/sh /script/teardown", "program that removes a directory"},
+    Setting{"resizeCommand", "/bin/sh /script/resize",
+            "program that gives a directory another limit when its claim grows; without it, and "
+            "without a script `resize` in the ConfigMap, only the numbers grow"},
 };
 
 constexpr std::array kClassKeys = {

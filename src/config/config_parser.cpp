@@ -20,9 +20,9 @@ using nlohmann::json;
 
 constexpr std::size_t kMaxReported = 10;
 
-constexpr std::array<std::string_view, 6> kTopKeys = {"cmdTimeoutSeconds",   "nodePathMap",
-                                                      "setupCommand",        "sharedFileSystemPath",
-                                                      "storageClassConfigs", "teardownCommand"};
+constexpr std::array<std::string_view, 7> kTopKeys = {
+    "cmdTimeoutSeconds",    "nodePathMap",         "resizeCommand",  "setupCommand",
+    "sharedFileSystemPath", "storageClassConfigs", "teardownCommand"};
 constexpr std::array<std::string_view, 2> kClassKeys = {"nodePathMap", "sharedFileSystemPath"};
 constexpr std::array<std::string_view, 2> kNodeKeys = {"node", "paths"};
 
@@ -88,6 +88,7 @@ class Parser {
     config.cmd_timeout = timeout(member(members, "cmdTimeoutSeconds"));
     config.setup_command = text(member(members, "setupCommand"), "setupCommand");
     config.teardown_command = text(member(members, "teardownCommand"), "teardownCommand");
+    config.resize_command = text(member(members, "resizeCommand"), "resizeCommand");
     classes(member(members, "storageClassConfigs"), config);
     top_level_paths(members, config);
     overlaps();

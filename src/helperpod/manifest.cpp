@@ -34,7 +34,29 @@ constexpr std::size_t kMaxPodName = 128;
 constexpr std::size_t kHashLength = 16;
 
 const std::string& script_command(operation::Kind kind, const ManifestSettings& settings) {
-  return kind == operation::Kind::kMake ? settings.setup_command : settings.teardown_command;
+  switch (kind) {
+    case operation::Kind::kMake:
+      return settings.setup_command;
+    case operation::Kind::kResize:
+      return settings.resize_command;
+    case operation::Kind::kTakeBack:
+    case operation::Kind::kRemove:
+      break;
+  }
+  return settings.teardown_command;
+}
+
+std::string script_file(operation::Kind kind) {
+  switch (kind) {
+    case operation::Kind::kMake:
+      return "/script/setup";
+    case operation::Kind::kResize:
+      return "/script/" + std::string(kResizeScript);
+    case operation::Kind::kTakeBack:
+    case operation::Kind::kRemove:
+      break;
+  }
+  return "/script/teardown";
 }
 
 /// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown
@@ -132,12 +154,16 @@ void set_env(json& env, const char* name, std::string_view value) {
   entry["value"] = literal(value);
 }
 
-/// Adds the scripts' volume and mount; nothing when commands replace both scripts.
-void add_scripts(json& spec, json& container, const ManifestSettings& settings) {
+/// Adds the scripts' volume and mount; nothing when commands replace the scripts.
+void add_scripts(json& spec, json& container, operation::Kind kind,
+                 const ManifestSettings& settings) {
   json items = json::array();
   if (settings.setup_command.empty()) items.push_back({{"key", "setup"}, {"path", "setup"}});
   if (settings.teardown_command.empty()) {
     items.push_back({{"key", "teardown"}, {"path", "teardown"}});
+  }
+  if (kind == operation::Kind::kResize && settings.resize_command.empty()) {
+    items.push_back({{"key", kResizeScript}, {"path", kResizeScript}});
   }
   if (items.empty()) return;
   list(spec, "volumes")
@@ -209,7 +235,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {
-    container["command"] = json::array({"/bin/sh", create ? "/script/setup" : "/script/teardown"});
+    container["command"] = json::array({"/bin/sh", script_file(operation.kind)});
   }
   container["args"] =
       json::array({"-p", literal(directory), "-s", size, "-m", literal(operation.volume_mode), "-a",
@@ -266,7 +292,7 @@ Result<json> build(const Template& pod_template, const Operation& operation,
     container["terminationMessagePolicy"] = "FallbackToLogsOnError";
   }
 
-  add_scripts(spec, container, settings);
+  add_scripts(spec, container, operation.kind, settings);
   LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, folder.parent), "data");
   set_work(container, operation, settings, seen_at + "/" + folder.name);
   if (!folder.base.empty()) add_base(spec, container, folder);
@@ -293,7 +319,16 @@ std::string label_selector(std::string_view provisioner_name) {
 }
 
 std::string_view script_action(operation::Kind kind) {
-  return kind == operation::Kind::kMake ? "create" : "delete";
+  switch (kind) {
+    case operation::Kind::kMake:
+      return "create";
+    case operation::Kind::kResize:
+      return "resize";
+    case operation::Kind::kTakeBack:
+    case operation::Kind::kRemove:
+      break;
+  }
+  return "delete";
 }
 
 std::string pod_name(std::string_view template_name, operation::Kind kind,

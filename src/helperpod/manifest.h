@@ -28,6 +28,7 @@ struct ManifestSettings {
   std::string helper_image{};   // used when the template names none
   std::string setup_command{};  // "" = /bin/sh /script/setup
   std::string teardown_command{};
+  std::string resize_command{};
   std::chrono::seconds deadline{120};  // activeDeadlineSeconds
   std::size_t most_per_node = 0;       // helper pods at work at once; 0 = no limit
 };
@@ -35,7 +36,12 @@ struct ManifestSettings {
 /// "local.path.provisioner/provisioner=<hash>": selects the helper pods of this provisioner.
 std::string label_selector(std::string_view provisioner_name);
 
-/// "create" or "delete": as in pod names, labels and the scripts' -a option.
+/// The script for a resize, by its key in the ConfigMap. It is there only if somebody wrote one.
+inline constexpr std::string_view kResizeScript = "resize";
+/// With this exit code it says that the directory cannot have the size.
+inline constexpr int kInfeasibleExitCode = 3;
+
+/// "create", "delete" or "resize": as in pod names, labels and the scripts' -a option.
 std::string_view script_action(operation::Kind kind);
 
 /// Name of the helper pod for an operation on a volume: the same after a restart, valid for any

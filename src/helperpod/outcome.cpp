@@ -87,6 +87,7 @@ Outcome failure(const k8s::Pod& pod) {
   const auto container = std::find_if(pod.containers.begin(), pod.containers.end(), failed);
   if (container != pod.containers.end()) {
     outcome.container = container->name;
+    outcome.exit_code = container->exit_code;
     std::string how;
     if (pod.containers.size() > 1) how = "container " + container->name + ": ";
     how += "exit code " + std::to_string(container->exit_code);

@@ -14,6 +14,8 @@ struct Outcome {
   /// For kFailed: true when the container ran and said something, so that its log is worth fetching
   /// (no termination message was left).
   bool log_wanted = false;
+  /// For kFailed: of the container; 0 when none has one.
+  int exit_code = 0;
   /// For kFailed: the image has nothing to run what was asked for.
   bool cannot_run = false;
   /// Name of the container whose log that is.

@@ -174,8 +174,10 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.text("action", action, true);
   if (action == script_action(operation::Kind::kRemove)) {
     operation.kind = operation::Kind::kRemove;
+  } else if (action == script_action(operation::Kind::kResize)) {
+    operation.kind = operation::Kind::kResize;
   } else if (action != script_action(operation::Kind::kMake)) {
-    reader.complain("action", "must be create or delete");
+    reader.complain("action", "must be create, delete or resize");
   }
   reader.text("volume", operation.volume_name, true);
   reader.text("claimNamespace", operation.claim.ns);

@@ -32,9 +32,9 @@ constexpr std::chrono::seconds kUnseenLimit{10};
 constexpr int kCancelGrace = 1;
 
 std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_timeout) {
-  return kind == operation::Kind::kMake
-             ? cmd_timeout
-             : std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline);
+  const bool removes =
+      kind == operation::Kind::kTakeBack || kind == operation::Kind::kRemove;
+  return removes ? std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline) : cmd_timeout;
 }
 
 }  // namespace
@@ -125,6 +125,18 @@ Progress HelperPodRunner::lost(const Operation& /*operation*/) const {
           .reason = "HelperPodRemoved"};
 }
 
+/// Only resizes ask, and they are rare: the script may come and go in the ConfigMap meanwhile.
+Result<bool> HelperPodRunner::can_resize() {
+  if (!current_().resize_command.empty()) return true;
+  const auto found = client_.get(k8s::kConfigMaps, {settings_.ns, settings_.config_map});
+  if (!found.ok()) {
+    if (found.error().is(ErrorCode::kNotFound)) return false;
+    return found.error().wrap("look for the resize script");
+  }
+  LPP_ASSIGN_OR_RETURN(const auto config_map, k8s::decode<k8s::ConfigMap>(*found), "scripts");
+  return k8s::find(config_map.data, kResizeScript) != nullptr;
+}
+
 void HelperPodRunner::node_changed(std::string_view node) {
   std::vector<std::shared_ptr<const Operation>> there;
   {
@@ -169,6 +181,7 @@ Result<operation::Executor::Start> HelperPodRunner::start(const Operation& opera
   Settings settings = settings_;
   settings.setup_command = current.setup_command;
   settings.teardown_command = current.teardown_command;
+  settings.resize_command = current.resize_command;
   settings.deadline = deadline_of(operation.kind, current.cmd_timeout);
   LPP_ASSIGN_OR_RETURN(const auto manifest, make_pod(*current.pod_template, operation, settings),
                        "helper pod");
@@ -316,6 +329,8 @@ void HelperPodRunner::note_lateness(const Known& known, const k8s::Pod& pod,
 bool HelperPodRunner::complete_failure(const Known& known, const k8s::Pod& pod,
                                        Progress& progress) {
   const Outcome outcome = helperpod::observe(pod);
+  progress.infeasible = known.operation->kind == operation::Kind::kResize &&
+                        outcome.exit_code == kInfeasibleExitCode;
   if (known.operation->only_if_empty && outcome.cannot_run) {
     // Own commands may come in an image without a shell; another attempt would find none either.
     progress.state = State::kSucceeded;

@@ -42,6 +42,7 @@ class HelperPodRunner final : public operation::Executor {
     std::chrono::seconds cmd_timeout{120};
     std::string setup_command{};
     std::string teardown_command{};
+    std::string resize_command{};
   };
   /// Constant settings; its deadline and command members are filled from Current for each pod.
   using Settings = ManifestSettings;
@@ -62,6 +63,7 @@ class HelperPodRunner final : public operation::Executor {
   Result<void> cancel(const operation::Id& id) override;
   Result<bool> forget(const operation::Id& id, When when) override;
   operation::Progress lost(const Operation& operation) const override;
+  Result<bool> can_resize() override;
   void node_changed(std::string_view node) override;
 
   /// Removes the oldest pod that was left for a quiet moment, if there is one. False if it could

@@ -43,6 +43,9 @@ struct Progress {
   /// counting.
   std::string reason{};
   Directory directory = Directory::kUnknown;
+  /// kFailed, of a resize: the node says that the directory cannot have that size. Another attempt
+  /// would fail as well, unless something changes there.
+  bool infeasible = false;
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
   /// When the state changes without anybody's doing: the time for another look.
@@ -130,6 +133,9 @@ class Executor {
   /// What to say of an operation that is not on record any more though nobody forgot it: kFailed,
   /// in words that tell what was taken away.
   virtual Progress lost(const Operation& operation) const = 0;
+
+  /// Whether it has a way to give directories a limit. Without one a volume grows in numbers only.
+  virtual Result<bool> can_resize() = 0;
 
   /// The node has come, gone, or changed its labels: owners of what is recorded there are woken.
   virtual void node_changed(std::string_view node) = 0;

@@ -14,7 +14,8 @@ constexpr std::size_t kKeptShare = 5;
 }  // namespace
 
 NodeLoad::Line& NodeLoad::line_of(Load& load, const Operation& operation) {
-  return operation.kind == Kind::kMake ? load.makes : load.removals;
+  const bool for_a_claim = operation.kind == Kind::kMake || operation.kind == Kind::kResize;
+  return for_a_claim ? load.makes : load.removals;
 }
 
 std::size_t NodeLoad::room(const Load& load, const Line& line) const {

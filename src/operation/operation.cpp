@@ -9,9 +9,11 @@ std::string_view to_string(Kind kind) {
     case Kind::kTakeBack:
       return "take back";
     case Kind::kRemove:
+      return "remove";
+    case Kind::kResize:
       break;
   }
-  return "remove";
+  return "resize";
 }
 
 bool same_place(const Operation& a, const Operation& b) {

@@ -16,9 +16,10 @@ enum class Kind {
   kMake,      // for a claim
   kTakeBack,  // what a kMake made for a volume that will not come to be
   kRemove,    // that of a released volume, data included
+  kResize,    // gives that of a bound volume another limit
 };
 
-/// "make", "take back" or "remove".
+/// "make", "take back", "remove" or "resize".
 std::string_view to_string(Kind kind);
 
 /// How the volume in the directory is to look. Fixed with the directory, because configuration and
@@ -61,7 +62,7 @@ struct Operation {
   std::string path{};       // the volume's directory: absolute and lexically clean
 
   // What.
-  std::int64_t size_bytes = 0;
+  std::int64_t size_bytes = 0;  // kResize: what it is to have
   std::string volume_mode = "Filesystem";
   std::string user{};
   std::string group{};

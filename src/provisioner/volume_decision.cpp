@@ -142,6 +142,22 @@ int next_attempt(const VolumeScene& scene) {
   return last + 1;
 }
 
+/// What else is on record for the volume comes to its end first.
+Maybe clear_away(const VolumeScene& scene, const std::vector<Recorded>& others) {
+  for (const Recorded& other : others) {
+    if (other.progress.state == State::kEnding) {
+      if (other.progress.acts_no_more) continue;
+      if (scene.volume != nullptr && !other.progress.message.empty()) {
+        return for_volume::Follow{other};
+      }
+      return wait(scene);
+    }
+    if (other.progress.over()) return for_volume::Forget{other.operation, false};
+    return for_volume::Cancel{other};
+  }
+  return std::nullopt;
+}
+
 /// Whether, and how, a removal may begin.
 VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
   const k8s::PersistentVolume& volume = *scene.volume;
@@ -183,15 +199,7 @@ VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
                              ", which is to be removed too: this volume is let go"};
   }
   // What records its making would be taken for something to be taken back, once the volume is gone.
-  for (const Recorded& make : scene.makes) {
-    if (make.progress.state == State::kEnding) {
-      if (make.progress.acts_no_more) continue;
-      if (!make.progress.message.empty()) return for_volume::Follow{make};
-      return wait(scene);
-    }
-    if (make.progress.over()) return for_volume::Forget{make.operation, false};
-    return for_volume::Cancel{make};
-  }
+  if (auto decision = clear_away(scene, scene.makes)) return *std::move(decision);
   Operation operation = removal_of(scene, next_attempt(scene));
   if (failed != nullptr && failed->operation->path == operation.path) {
     operation.base_path = failed->operation->base_path;  // the configuration may have changed since
@@ -260,6 +268,8 @@ std::string VolumeScene::settings() const {
 }
 
 VolumeDecision decide(const VolumeScene& scene) {
+  // The claim that it was to grow for is gone, or bound to another volume.
+  if (auto decision = clear_away(scene, scene.resizes)) return *std::move(decision);
   if (scene.volume == nullptr) {
     if (auto decision = stop_all(scene, true)) return *std::move(decision);
     return for_volume::Wait{.forget = true};

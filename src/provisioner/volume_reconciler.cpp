@@ -63,20 +63,28 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   scene.now = world_.clock.now();
   scene.provisioner_name = world_.provisioner_name;
   scene.name = name;
-  for (auto& one : world_.executor.recorded(name)) {
+  const auto recorded = world_.executor.recorded(name);
+  scene.volume = world_.volumes.get({"", name});
+  for (const auto& one : recorded) {
     switch (one.operation->kind) {
       case operation::Kind::kRemove:
-        scene.removals.push_back(std::move(one));
+        scene.removals.push_back(one);
         break;
       case operation::Kind::kMake:
-        scene.makes.push_back(std::move(one));
+        scene.makes.push_back(one);
         break;
       case operation::Kind::kTakeBack:
         scene.last_take_back = std::max(scene.last_take_back, one.operation->attempt);
         break;
+      case operation::Kind::kResize:
+        // Of a claim that is bound to it that claim's step takes care.
+        if (scene.volume == nullptr || scene.volume->phase != "Bound" ||
+            scene.volume->claim_uid != one.operation->owner_uid) {
+          scene.resizes.push_back(one);
+        }
+        break;
     }
   }
-  scene.volume = world_.volumes.get({"", name});
   scene.config = world_.config.current();
   scene.memory = memories_.get(name);
   if (scene.memory.in_flight != nullptr) {

@@ -87,6 +87,16 @@ Result<Directory> make(const std::string& root, const Operation& operation) {
   return made ? Directory::kMade : Directory::kFound;
 }
 
+/// Directories of this process have no limits; one that is missing can have none either.
+Result<Directory> resize(const std::string& root, const Operation& operation) {
+  LPP_ASSIGN_OR_RETURN(const Descriptor parent, open_parent(root, operation.path, Missing::kError),
+                       "resize");
+  const Descriptor folder(
+      ::openat(parent.get(), last_name(operation.path).c_str(), kFolder));
+  if (!folder.ok()) return failure(operation.path);
+  return Directory::kFound;
+}
+
 std::vector<std::string> names_in(int folder) {
   std::vector<std::string> names;
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(::dup(folder)), ::closedir);
@@ -143,7 +153,16 @@ Result<Directory> remove(const std::string& root, const Operation& operation) {
 }  // namespace
 
 Result<Directory> work_on_directory(const std::string& root, const Operation& operation) {
-  return operation.kind == operation::Kind::kMake ? make(root, operation) : remove(root, operation);
+  switch (operation.kind) {
+    case operation::Kind::kMake:
+      return make(root, operation);
+    case operation::Kind::kResize:
+      return resize(root, operation);
+    case operation::Kind::kTakeBack:
+    case operation::Kind::kRemove:
+      break;
+  }
+  return remove(root, operation);
 }
 
 }  // namespace lpp::testing

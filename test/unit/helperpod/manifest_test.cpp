@@ -114,6 +114,36 @@ TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mo
   CHECK(env_of(pod, "VOL_PERM").empty());
 }
 
+TEST_CASE("a helper pod that resizes runs the third script, which no other one is shown") {
+  Operation operation = create();
+  const auto scripts = [&](const ManifestSettings& used) {
+    std::vector<std::string> keys;
+    const json pod = build(load(kSimple), operation, used);
+    for (const json& volume : pod["spec"]["volumes"]) {
+      if (volume["name"] != "script") continue;
+      for (const json& item : volume["configMap"]["items"]) keys.push_back(item["key"]);
+    }
+    return keys;
+  };
+  CHECK(scripts(settings()) == std::vector<std::string>{"setup", "teardown"});
+  operation.kind = Kind::kResize;
+  CHECK(scripts(settings()) == std::vector<std::string>{"setup", "teardown", "resize"});
+  const json pod = build(load(kSimple), operation, settings());
+  const json& container = pod["spec"]["containers"][0];
+  CHECK(pod["metadata"]["name"] == "helper-pod-resize-pvc-1");
+  CHECK(pod["metadata"]["labels"]["local.path.provisioner/action"] == "resize");
+  CHECK(container["command"] == json::array({"/bin/sh", "/script/resize"}));
+  CHECK(container["args"].back() == "resize");
+  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/pvc-1_default_data");
+  CHECK(env_of(pod, "VOL_SIZE_BYTES") == "1024");
+  CHECK(env_of(pod, "VOL_USER").empty());
+  ManifestSettings own = settings();
+  own.resize_command = "/bin/resize";
+  CHECK(build(load(kSimple), operation, own)["spec"]["containers"][0]["command"] ==
+        json::array({"/bin/resize"}));
+  CHECK(scripts(own) == std::vector<std::string>{"setup", "teardown"});
+}
+
 TEST_CASE("below folders of a path pattern the base folder is shown once more") {
   Operation operation = create();
   operation.path = "/opt/lp/ns/claim/one";

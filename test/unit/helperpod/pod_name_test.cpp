@@ -14,6 +14,7 @@ using operation::Kind;
 TEST_CASE("the name of a helper pod is the old one as long as that is valid") {
   CHECK(pod_name("helper-pod", Kind::kMake, "pvc-0f") == "helper-pod-create-pvc-0f");
   CHECK(pod_name("helper-pod", Kind::kRemove, "pvc-0f") == "helper-pod-delete-pvc-0f");
+  CHECK(pod_name("helper-pod", Kind::kResize, "pvc-0f") == "helper-pod-resize-pvc-0f");
   CHECK(pod_name("a.b", Kind::kMake, "c") == "a.b-create-c");
   const std::string just(128 - std::string("-create-c").size(), 'x');
   CHECK(pod_name(just, Kind::kMake, "c") == just + "-create-c");

@@ -24,6 +24,7 @@ TEST_CASE("an operation comes back from the pod as it went in") {
   SUBCASE("on a node") {}
   SUBCASE("on a shared filesystem") { operation.shared = true; }
   SUBCASE("a removal") { operation.kind = Kind::kRemove; }
+  SUBCASE("a resize") { operation.kind = Kind::kResize; }
   SUBCASE("a removal of a volume named after its owner") {
     operation.kind = Kind::kRemove;
     operation.volume_name = "pvc-" + operation.owner_uid;
@@ -65,7 +66,7 @@ TEST_CASE("annotations edited by hand are errors that name the member") {
       {"{", "not a JSON object"},
       {"null", "not a JSON object"},
       {R"({})", "action is missing"},
-      {R"({"action":"resize","volume":"v","ownerUid":"u","path":"/a/b"})", "action must be"},
+      {R"({"action":"shrink","volume":"v","ownerUid":"u","path":"/a/b"})", "action must be"},
       {R"({"action":1,"volume":"v","ownerUid":"u","path":"/a/b"})", "action must be a string"},
       {R"({"action":"create","ownerUid":"u","path":"/a/b"})", "volume is missing"},
       {R"({"action":"create","volume":"","ownerUid":"u","path":"/a/b"})", "volume must not"},

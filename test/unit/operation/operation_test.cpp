@@ -37,6 +37,7 @@ TEST_CASE("kinds have words for people") {
   CHECK(to_string(Kind::kMake) == "make");
   CHECK(to_string(Kind::kTakeBack) == "take back");
   CHECK(to_string(Kind::kRemove) == "remove");
+  CHECK(to_string(Kind::kResize) == "resize");
 }
 
 TEST_CASE("one place is one path on one node, or on any") {

@@ -48,6 +48,7 @@ class FakeExecutor final : public operation::Executor {
   operation::Progress lost(const operation::Operation& /*operation*/) const override {
     return {.state = State::kFailed, .message = "it was removed before it ended", .reason = "Lost"};
   }
+  Result<bool> can_resize() override { return has_way; }
   operation::Admission admit(const operation::Operation& operation) override {
     if (is_full) {
       turned_away.push_back(operation);
@@ -118,6 +119,7 @@ class FakeExecutor final : public operation::Executor {
   std::vector<std::string> forgotten;
   std::vector<std::string> quiet;  // those of them that may wait
   std::optional<Error> error;
+  bool has_way = true;  // to resize
   bool is_full = false;
   bool cache_is_late = false;  // what is forgotten is known to be gone later only
 
