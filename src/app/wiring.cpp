@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
+#include "provisioner/resize_decision.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::app {
@@ -61,19 +62,30 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisio
     const bool bound = !claim.volume_name.empty();
     const bool ours = provisioner::may_ask_for(claim, name);
     if (ours && !bound) return true;  // patterns may ask for any of its metadata
-    // Only what ties it to its volume is still of interest.
+    // Only what ties it to its volume is still of interest, and what it asks for if it grows: it may
+    // be bound to a volume of ours without having asked us for one.
+    const bool grows = provisioner::wants_resize(claim);
     k8s::PersistentVolumeClaim kept;
     kept.meta.name = std::move(claim.meta.name);
     kept.meta.ns = std::move(claim.meta.ns);
     kept.meta.uid = std::move(claim.meta.uid);
     kept.meta.resource_version = std::move(claim.meta.resource_version);
     kept.volume_name = std::move(claim.volume_name);
-    if (ours) {
+    if (grows) {
+      kept.storage_request = std::move(claim.storage_request);
+      kept.capacity = std::move(claim.capacity);
+      kept.allocated = std::move(claim.allocated);
+      kept.resize_status = std::move(claim.resize_status);
+      kept.conditions = std::move(claim.conditions);
+    }
+    if (ours || grows) {
+      kept.phase = std::move(claim.phase);
       kept.meta.deletion_timestamp = std::move(claim.meta.deletion_timestamp);
+    }
+    if (ours) {
       kept.meta.annotations = std::move(claim.meta.annotations);
       keep_only(kept.meta.annotations, kClaimAnnotations);
       kept.storage_class_name = std::move(claim.storage_class_name);
-      kept.phase = std::move(claim.phase);
     }
     claim = std::move(kept);
     return true;

@@ -11,6 +11,7 @@
 #include "helperpod/outcome.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
+#include "provisioner/resize_decision.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::cli {
@@ -32,7 +33,7 @@ const EventNote* newest_event(const ClusterView& view, const std::string& uid) {
 const HelperPod* helper_pod_of(const ClusterView& view, std::string_view volume) {
   const HelperPod* best = nullptr;
   for (const HelperPod& one : view.helper_pods) {
-    if (one.operation.volume_name != volume) continue;
+    if (one.operation.volume_name != volume || one.operation.kind == Kind::kResize) continue;
     const auto rank = [](const HelperPod& pod) {
       return std::pair(pod.operation.kind != Kind::kMake, pod.operation.attempt);
     };
@@ -232,6 +233,20 @@ void take_volume(const ClusterView& view, const k8s::PersistentVolume& volume, V
   }
 }
 
+void describe_growing(const ClusterView& view, const k8s::PersistentVolumeClaim& claim,
+                      VolumeRow& row) {
+  row.why = fmt::format("grows from {} to {}", claim.capacity, claim.storage_request);
+  const EventNote* const event = newest_event(view, claim.meta.uid);
+  if (event != nullptr && event->reason == provisioner::kVolumeResizeFailed) {
+    row.problem = true;
+    row.why += ": " + reason_of(*event);
+  }
+  if (claim.resize_status == provisioner::kResizeInfeasible) {
+    row.problem = true;
+    row.next = fmt::format("ask for less, but for more than {}", claim.capacity);
+  }
+}
+
 VolumeRow claim_row(const ClusterView& view, const k8s::PersistentVolumeClaim& claim,
                     const k8s::PersistentVolume* volume) {
   VolumeRow row;
@@ -252,6 +267,9 @@ VolumeRow claim_row(const ClusterView& view, const k8s::PersistentVolumeClaim& c
   }
   if (row.why.empty() && claim.meta.deleting()) {
     row.why = "is deleted once no pod uses it";
+  }
+  if (row.why.empty() && volume != nullptr && provisioner::wants_resize(claim)) {
+    describe_growing(view, claim, row);
   }
   return row;
 }

@@ -181,10 +181,18 @@ constexpr std::array kClaimSpecFields =
                               {"volumeMode", 6},
                               {"dataSource", 7, kObject, kDataSourceFields},
                               {"dataSourceRef", 8, kObject, kDataSourceFields}});
+constexpr std::array kClaimConditionFields =
+    std::to_array<ReadField>({{"type", 1}, {"status", 2}});
+constexpr std::array kClaimStatusFields =
+    std::to_array<ReadField>({{"phase", 1},
+                              {"capacity", 3, kQuantityMap},
+                              {"conditions", 4, kObjects, kClaimConditionFields},
+                              {"allocatedResources", 5, kQuantityMap},
+                              {"allocatedResourceStatuses", 7, kTextMap}});
 constexpr std::array kClaimFields =
     std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
                               {"spec", 2, kObject, kClaimSpecFields},
-                              {"status", 3, kObject, kPhaseField}});
+                              {"status", 3, kObject, kClaimStatusFields}});
 
 constexpr std::array kPathField = std::to_array<ReadField>({{"path", 1}});
 constexpr std::array kClaimRefFields =
@@ -319,7 +327,15 @@ void fill(PersistentVolumeClaim& claim, const ObjectFields& root) {
   claim.access_modes = spec.texts("accessModes");
   claim.has_selector = spec.has("selector");
   claim.data_source = decode_data_source(spec);
-  claim.phase = root.object("status").text("phase");
+  const Fields status = root.object("status");
+  claim.phase = status.text("phase");
+  claim.capacity = status.object("capacity").quantity("storage");
+  claim.allocated = status.object("allocatedResources").quantity("storage");
+  claim.resize_status = status.object("allocatedResourceStatuses").text("storage");
+  status.each("conditions", [&](const Fields& condition) {
+    claim.conditions.push_back(
+        {.type = condition.text("type"), .status = condition.text("status")});
+  });
 }
 
 void fill(PersistentVolume& volume, const ObjectFields& root) {

@@ -47,6 +47,11 @@ struct ObjectMeta {
   bool deleting() const { return !deletion_timestamp.empty(); }
 };
 
+struct ClaimCondition {
+  std::string type{};
+  std::string status{};
+};
+
 struct PersistentVolumeClaim {
   static constexpr const Resource& kResource = kPersistentVolumeClaims;
   ObjectMeta meta{};
@@ -58,6 +63,10 @@ struct PersistentVolumeClaim {
   bool has_selector = false;
   std::string data_source{};  // "Kind/name" of dataSource or dataSourceRef
   std::string phase{};
+  std::string capacity{};       // quantity text of status.capacity.storage
+  std::string allocated{};      // of status.allocatedResources.storage: what it grows to, or grew
+  std::string resize_status{};  // status.allocatedResourceStatuses.storage
+  std::vector<ClaimCondition> conditions{};
 
   /// Beta annotation, else spec.storageClassName, else "" (behaviour rule A3.5).
   std::string class_name() const;

@@ -20,4 +20,10 @@ struct [[nodiscard]] Action {
   bool operator==(const Action&) const = default;
 };
 
+/// What both steps of one key ask for.
+inline Action sooner(const Action& a, const Action& b) {
+  if (a.kind == b.kind) return a.after < b.after ? a : b;
+  return a.kind > b.kind ? a : b;
+}
+
 }  // namespace lpp::provisioner

@@ -10,7 +10,9 @@
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/crew.h"
 #include "provisioner/names.h"
+#include "provisioner/resize_reconciler.h"
 #include "provisioner/volume_reconciler.h"
+#include "provisioner/volume_rules.h"
 
 namespace lpp::provisioner {
 
@@ -100,12 +102,16 @@ struct Controller::Term {
         volumes(world.clock, kBackoff, &volume_stats, most_of_namespace(options)),
         claim_memories(world.clock, kBackoff, options.provisioning_retry_count),
         volume_memories(world.clock, kBackoff, options.deletion_retry_count),
+        resize_memories(world.clock, kBackoff, options.provisioning_retry_count),
         claim_reconciler(world, claim_memories),
         volume_reconciler(world, volume_memories),
+        resize_reconciler(world, resize_memories),
         claim_workers("work-claim-", most_of_namespace(options) + kWorkersForOthers,
                       [this] {
                         work(claim_workers, claims, [this](const ClaimKey& key) {
-                          return claim_reconciler.step(key, claims.waiting_since(key));
+                          const Action action =
+                              claim_reconciler.step(key, claims.waiting_since(key));
+                          return sooner(action, resize_reconciler.step(key));
                         });
                       }),
         volume_workers("work-vol-", most_of_namespace(options) + kWorkersForOthers, [this] {
@@ -158,8 +164,10 @@ struct Controller::Term {
   k8s::WorkQueue<VolumeKey, HashOfName, NamespaceOf> volumes;
   Memories claim_memories;
   Memories volume_memories;
+  Memories resize_memories;
   ClaimReconciler claim_reconciler;
   VolumeReconciler volume_reconciler;
+  ResizeReconciler resize_reconciler;
   Crew claim_workers;
   Crew volume_workers;
 };
@@ -188,7 +196,9 @@ void Controller::start_working() {
   for (const auto& claim : world_.claims.list()) {
     const bool is_half_bound = !claim->volume_name.empty() && claim->phase != "Bound" &&
                                may_ask_for(*claim, world_.provisioner_name);
-    if (may_want_volume(*claim) || is_half_bound) term->claims.add(key_of(*claim));
+    if (may_want_volume(*claim) || may_want_more(*claim) || is_half_bound) {
+      term->claims.add(key_of(*claim));
+    }
   }
   for (const auto& volume : world_.volumes.list()) term->volumes.add(key_of(*volume));
 }
@@ -209,7 +219,7 @@ void Controller::config_changed() {
   const auto term = this->term();
   if (!term) return;
   for (const auto& claim : world_.claims.list()) {
-    if (may_want_volume(*claim)) term->claims.add(key_of(*claim));
+    if (may_want_volume(*claim) || may_want_more(*claim)) term->claims.add(key_of(*claim));
   }
   for (const auto& volume : world_.volumes.list()) {
     if (volume->phase == "Released") term->volumes.add(key_of(*volume));
@@ -223,6 +233,12 @@ std::shared_ptr<Controller::Term> Controller::term() const {
 
 bool Controller::may_want_volume(const k8s::PersistentVolumeClaim& claim) const {
   return claim.volume_name.empty() && may_ask_for(claim, world_.provisioner_name);
+}
+
+bool Controller::may_want_more(const k8s::PersistentVolumeClaim& claim) const {
+  if (!wants_resize(claim)) return false;
+  const auto volume = world_.volumes.get({"", claim.volume_name});
+  return volume != nullptr && is_ours(*volume, world_.provisioner_name);
 }
 
 std::optional<k8s::WorkQueueState> Controller::claim_queue() const {
@@ -247,6 +263,10 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
     const auto volume = world_.volumes.get({"", before->volume_name});
     if (volume != nullptr) term->volumes.add(key_of(*volume));
   }
+  // One that has what it asked for may have left a record.
+  if (after && (may_want_more(*after) || (before && may_want_more(*before)))) {
+    term->claims.add(key_of(*after));
+  }
   if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
   // A claim that stays bound needs nothing; one that has just been bound may have left a
   // record.
@@ -263,6 +283,11 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
   // A claim that was made again under its name may wait for the directory of the one before.
   if (!change.after) {
     if (const auto claim = world_.claims.get(volume.claim)) on_claim({nullptr, claim});
+  }
+  if (!change.after || volume.phase != "Bound") term->resize_memories.erase(volume.meta.name);
+  const auto bound = change.after ? world_.claims.get(volume.claim) : nullptr;
+  if (bound && bound->volume_name == volume.meta.name && may_want_more(*bound)) {
+    term->claims.add(key_of(*bound));
   }
   // The claim's step is interested in the volume's coming and going.
   const bool is_its_name = volume.meta.name == volume_name_of(volume.claim_uid);
@@ -312,9 +337,13 @@ void Controller::event_dropped(const k8s::ObjectReference& about) {
     term->volume_memories.unsay(about.name);
   } else if (about.kind == "PersistentVolumeClaim") {
     term->claim_memories.unsay(volume_name_of(about.uid));
+    if (const auto claim = world_.claims.get({about.ns, about.name})) {
+      term->resize_memories.unsay(claim->volume_name);
+    }
   } else if (about.kind.empty()) {  // any of them
     term->volume_memories.unsay_all();
     term->claim_memories.unsay_all();
+    term->resize_memories.unsay_all();
   }
 }
 

@@ -60,8 +60,9 @@ class Controller {
   void on_class(const k8s::Change<k8s::StorageClass>& change);
   void on_node(const k8s::Change<k8s::Node>& change);
   std::shared_ptr<Term> term() const;
-  /// Whether the claim has no volume and may want one of ours.
+  /// Whether the claim has no volume and may want one of ours, or wants more of one of ours.
   bool may_want_volume(const k8s::PersistentVolumeClaim& claim) const;
+  bool may_want_more(const k8s::PersistentVolumeClaim& claim) const;
 
   World& world_;
   const Informers informers_;

@@ -34,6 +34,16 @@ inline constexpr std::string_view kUserPattern = "userPattern";
 inline constexpr std::string_view kGroupPattern = "groupPattern";
 inline constexpr std::string_view kPermPattern = "permPattern";
 
+/// Claim annotation: the kubelet has nothing to do for what has grown. As external-resizer sets it.
+inline constexpr std::string_view kNodeExpansionNotRequired =
+    "volume.kubernetes.io/node-expansion-not-required";
+
+// Values of a claim's status.allocatedResourceStatuses, and types of its conditions.
+inline constexpr std::string_view kResizeInProgress = "ControllerResizeInProgress";
+inline constexpr std::string_view kResizeInfeasible = "ControllerResizeInfeasible";
+inline constexpr std::string_view kResizingCondition = "Resizing";
+inline constexpr std::string_view kResizeErrorCondition = "ControllerResizeError";
+
 // Event reasons.
 inline constexpr std::string_view kProvisioning = "Provisioning";
 inline constexpr std::string_view kProvisioningSucceeded = "ProvisioningSucceeded";
@@ -43,6 +53,10 @@ inline constexpr std::string_view kDirectoryKept = "DirectoryKept";
 inline constexpr std::string_view kDirectoryMissing = "DirectoryMissing";
 inline constexpr std::string_view kVolumeFailedDelete = "VolumeFailedDelete";
 inline constexpr std::string_view kVolumeNodeGone = "VolumeNodeGone";
+inline constexpr std::string_view kResizing = "Resizing";
+inline constexpr std::string_view kVolumeResizeFailed = "VolumeResizeFailed";
+inline constexpr std::string_view kVolumeResizeSuccessful = "VolumeResizeSuccessful";
+inline constexpr std::string_view kSizeNotEnforced = "SizeNotEnforced";
 
 /// The lease that replicas of a provisioner hold: "rancher.io/local-path" ->
 /// "rancher.io-local-path" (behaviour rule A11.1).

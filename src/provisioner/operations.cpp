@@ -31,6 +31,8 @@ std::string_view to_string(Work work) {
       return "delete";
     case Work::kUndo:
       return "undo";
+    case Work::kResize:
+      return "resize";
   }
   return "provision";
 }
@@ -126,6 +128,7 @@ void Operations::succeeded(Work work, std::string_view volume, const std::string
       if (took) totals_.delete_duration.at({storage_class}).observe(*took);
       break;
     case Work::kUndo:
+    case Work::kResize:
       break;
   }
 }
@@ -230,7 +233,8 @@ std::vector<InFlight> Operations::in_flight(std::size_t limit) const {
 
 std::map<Work, Operations::Load> Operations::load() const {
   const TimePoint now = clock_.now();
-  std::map<Work, Load> loads{{Work::kProvision, {}}, {Work::kDelete, {}}, {Work::kUndo, {}}};
+  std::map<Work, Load> loads{
+      {Work::kProvision, {}}, {Work::kDelete, {}}, {Work::kUndo, {}}, {Work::kResize, {}}};
   MutexLock lock(mutex_);
   for (const auto& [key, known] : known_) {
     Load& load = loads[key.work];

@@ -21,8 +21,8 @@
 namespace lpp::provisioner {
 
 /// What is being done for a volume.
-enum class Work { kProvision, kDelete, kUndo };
-/// "provision", "delete" or "undo".
+enum class Work { kProvision, kDelete, kUndo, kResize };
+/// "provision", "delete", "undo" or "resize".
 std::string_view to_string(Work work);
 
 /// Where it stands. kStart: recorded, and nothing has been done yet. kWaiting: the last attempt

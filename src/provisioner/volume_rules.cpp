@@ -144,28 +144,34 @@ bool is_on_shared_filesystem(std::string_view path, const config::Config& config
                                             [&](const auto& entry) { return below(entry.second); });
 }
 
-Result<void> check_removable(const k8s::PersistentVolume& volume, const config::Config& config) {
+Result<void> check_place(const k8s::PersistentVolume& volume, const config::Config& config,
+                         const std::string& what) {
+  const std::string refusing = "refusing to " + what;
   const std::string& path = volume.path;
-  LPP_RETURN_IF_ERROR(check_volume_path(path), "refusing to remove");
+  LPP_RETURN_IF_ERROR(check_volume_path(path), refusing);
   std::string in_the_way;
   for_each_base(config, [&](const std::string& base) {
     if (is_at_or_below(base, path)) in_the_way = base;
   });
   if (!in_the_way.empty()) {
-    return invalid("refusing to remove path \"" + path +
+    return invalid(refusing + " path \"" + path +
                    "\": it is or contains the configured base path " + in_the_way);
   }
   if (!base_path_of(path, config).empty()) return {};
   // The configuration may have changed since the volume was made. Then its path must look like one,
   // for anybody who may create volumes can make one that points anywhere.
-  LPP_RETURN_IF_ERROR(check_not_a_system_path(path), "refusing to remove");
+  LPP_RETURN_IF_ERROR(check_not_a_system_path(path), refusing);
   if (!names_its_volume(volume)) {
     return invalid(
-        "refusing to remove path \"" + path +
+        refusing + " path \"" + path +
         "\": it is below none of the configured base paths and names neither the volume " +
-        "nor its claim; configure its base path again, or remove it by hand");
+        "nor its claim; configure its base path again, or " + what + " it by hand");
   }
   return {};
+}
+
+Result<void> check_removable(const k8s::PersistentVolume& volume, const config::Config& config) {
+  return check_place(volume, config, "remove");
 }
 
 }  // namespace lpp::provisioner

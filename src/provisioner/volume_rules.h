@@ -67,9 +67,13 @@ std::string base_path_of(std::string_view path, const config::Config& config);
 /// Whether `path` lies below a base path that today's configuration says all nodes share.
 bool is_on_shared_filesystem(std::string_view path, const config::Config& config);
 
-/// kInvalid with the reason when the volume's directory must not be removed: not a clean absolute
+/// kInvalid with the reason when nothing may be done on a node to the volume's directory ("refusing
+/// to <what>"): not a clean absolute
 /// path, a configured base or something around one; and outside of all bases, a part of the system
 /// or a path that could be anybody's.
+Result<void> check_place(const k8s::PersistentVolume& volume, const config::Config& config,
+                         const std::string& what);
+/// The same for its removal.
 Result<void> check_removable(const k8s::PersistentVolume& volume, const config::Config& config);
 
 }  // namespace lpp::provisioner

@@ -124,6 +124,20 @@ class ClaimBuilder : public ObjectBuilder<ClaimBuilder, k8s::PersistentVolumeCla
     set("/spec/volumeName", name);
     return phase("Bound");
   }
+  /// What it has.
+  ClaimBuilder& capacity(const std::string& quantity) {
+    return set("/status/capacity/storage", quantity);
+  }
+  /// What it grows to, and how that stands.
+  ClaimBuilder& growing(const std::string& quantity,
+                        const std::string& status = "ControllerResizeInProgress") {
+    set("/status/allocatedResources/storage", quantity);
+    return set("/status/allocatedResourceStatuses/storage", status);
+  }
+  ClaimBuilder& condition(const std::string& type, const std::string& status = "True") {
+    object_["status"]["conditions"].push_back({{"type", type}, {"status", status}});
+    return self();
+  }
   ClaimBuilder& data_source(const std::string& kind, const std::string& name) {
     return set("/spec/dataSource", {{"kind", kind}, {"name", name}});
   }

@@ -123,6 +123,23 @@ TEST_CASE("a storage request may be text or a bare number") {
   CHECK(refused.error().message == "spec.resources.requests.storage: expected a quantity");
 }
 
+TEST_CASE("a claim says what it has, what it grows to, and how that stands") {
+  const auto plain = claim("a").build();
+  CHECK(plain.capacity.empty());
+  CHECK(plain.allocated.empty());
+  CHECK(plain.resize_status.empty());
+  CHECK(plain.conditions.empty());
+  const auto grows =
+      claim("a").capacity("1Gi").growing("2Gi", "X").condition("Resizing").condition("Y", "False");
+  CHECK(grows.build().capacity == "1Gi");
+  CHECK(grows.build().allocated == "2Gi");
+  CHECK(grows.build().resize_status == "X");
+  REQUIRE(grows.build().conditions.size() == 2);
+  CHECK(grows.build().conditions[0].type == "Resizing");
+  CHECK(grows.build().conditions[0].status == "True");
+  CHECK(grows.build().conditions[1].status == "False");
+}
+
 TEST_CASE("a volume is decoded with its source, claim and affinity") {
   const auto v = volume("pv").claim("ns", "c").host_path("/data/x").node("host-1").build();
   CHECK(v.meta.key() == ObjectKey{"", "pv"});
@@ -269,7 +286,7 @@ TEST_CASE("a wrong type is refused with its place") {
 
 TEST_CASE("no damage to an object makes decoding throw, or makes it differ from what arrives") {
   decode_with_every_place_damaged<PersistentVolumeClaim>(
-      claim("a").node("n1").volume("v").data_source("K", "n").json());
+      claim("a").node("n1").volume("v").data_source("K", "n").capacity("1Gi").growing("2Gi").condition("C").json());
   decode_with_every_place_damaged<PersistentVolume>(
       volume("a").claim("ns", "c").node("n1").local("/x").json());
   decode_with_every_place_damaged<StorageClass>(

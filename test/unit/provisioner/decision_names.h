@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "provisioner/claim_decision.h"
+#include "provisioner/resize_decision.h"
 #include "provisioner/volume_decision.h"
 
 namespace lpp::testing {
@@ -27,6 +28,13 @@ inline std::string_view name_of(const provisioner::VolumeDecision& decision) {
       kNames{"Wait",      "AddFinalizer", "RemoveFinalizer", "Cancel",  "Forget",
              "Remove",    "Follow",       "Failed",          "Release", "LetGo",
              "PathTaken", "Refuse",       "MarkReleased"};
+  return kNames.at(decision.index());
+}
+
+inline std::string_view name_of(const provisioner::ResizeDecision& decision) {
+  static constexpr std::array<std::string_view, std::variant_size_v<provisioner::ResizeDecision>>
+      kNames{"Wait",       "Begin",  "AskForWay", "Start",  "Follow",     "Failed",
+             "Infeasible", "Refuse", "Cancel",    "Forget", "GrowVolume", "Finish"};
   return kNames.at(decision.index());
 }
 
