@@ -1,7 +1,10 @@
 #include "devcluster/apiserver/quantities.h"
 
 #include <array>
+#include <cmath>
 #include <cstdint>
+#include <cstdlib>
+#include <string>
 
 namespace lpp::devcluster {
 namespace {
@@ -99,6 +102,25 @@ std::string canonical_quantity(std::string_view text) {
     return canonical.empty() ? std::string(text) : canonical;
   }
   return std::string(text);
+}
+
+long double quantity_value(std::string_view text) {
+  const std::string copy(text);
+  char* end = nullptr;
+  const long double number = std::strtold(copy.c_str(), &end);
+  const std::string_view suffix(end);
+  if (suffix.empty() || end == copy.c_str()) return end == copy.c_str() ? 0 : number;
+  constexpr std::string_view kLarge = "KMGTPE";
+  constexpr std::string_view kSmall = "mun";
+  const char unit = suffix[0] == 'k' ? 'K' : suffix[0];
+  if (const auto power = kLarge.find(unit); power != std::string_view::npos) {
+    const long double base = suffix.ends_with('i') ? 1024 : 1000;
+    return number * std::pow(base, static_cast<long double>(power + 1));
+  }
+  if (const auto power = kSmall.find(unit); power != std::string_view::npos) {
+    return number / std::pow(1000.0L, static_cast<long double>(power + 1));
+  }
+  return 0;
 }
 
 void canonicalize_quantities(Json& list) {

@@ -12,6 +12,9 @@ namespace lpp::devcluster {
 /// bytes, come back as they are, and so does what is no quantity. Pure.
 std::string canonical_quantity(std::string_view text);
 
+/// "1Gi" as a number of bytes, good enough for comparing sizes; 0 for what cannot be read.
+long double quantity_value(std::string_view text);
+
 /// Every member of a ResourceList ({"storage": "1024Mi", ...}) in canonical form.
 void canonicalize_quantities(Json& list);
 

@@ -67,6 +67,8 @@ class Registry::Impl {
   /// Namespace exists and takes new objects; Pod Security; default class.
   std::optional<Reply> admit_locked(const ResourceInfo& info, Json& object) LPP_REQUIRES(mutex_);
   void set_default_class_locked(Json& claim) LPP_REQUIRES(mutex_);
+  /// The one that the claim names; null when it is not there.
+  Json class_of_locked(const Json& claim) const LPP_REQUIRES(mutex_);
   Reply update_locked(const ResourceInfo& info, const ObjectPtr& current, Json next,
                       const WriteOptions& options, bool is_patch) LPP_REQUIRES(mutex_);
   Reply remove_locked(const ResourceInfo& info, const std::string& key,

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/strings.h"
+#include "devcluster/apiserver/claim_sizes.h"
 #include "devcluster/apiserver/defaults.h"
 #include "devcluster/apiserver/patch.h"
 #include "devcluster/apiserver/registry_impl.h"
@@ -189,6 +190,14 @@ void Registry::Impl::set_default_class_locked(Json& claim) {
   if (!chosen.empty()) object_in(claim, "spec")["storageClassName"] = chosen;
 }
 
+Json Registry::Impl::class_of_locked(const Json& claim) const {
+  const auto* beta = "volume.beta.kubernetes.io/storage-class";
+  std::string name = text_at(claim, {"metadata", "annotations", beta});
+  if (name.empty()) name = text_at(claim, {"spec", "storageClassName"});
+  const auto found = store_.find(resource_index(*find_resource("storageclasses")), name);
+  return found == nullptr ? Json() : *found;
+}
+
 Reply Registry::Impl::update(const ObjectRef& ref, const Json& object,
                              const WriteOptions& options) {
   const auto* info = find_resource(ref.resource);
@@ -267,6 +276,7 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
     merged["metadata"] = std::move(next["metadata"]);
     merged["status"] = child(next, "status").is_null() ? Json::object() : next["status"];
     next = std::move(merged);
+    if (info.plural == "persistentvolumeclaims") tidy_claim_status(next["status"]);
   } else {
     if (info.has_status) {
       next.erase("status");
@@ -277,6 +287,11 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
   FieldErrors errors = validate(info, next);
   if (errors.empty()) errors = validate_update(info, before, next);
   if (!errors.empty()) return invalid_object(info, name, errors);
+  if (info.plural == "persistentvolumeclaims" && options.subresource.empty()) {
+    if (const auto why = expansion_problem(before, next, class_of_locked(next)); !why.empty()) {
+      return forbidden(info, name, why);
+    }
+  }
   if (info.has_generation && child(before, "spec") != child(next, "spec")) {
     next["metadata"]["generation"] = number_at(before, {"metadata", "generation"}).value_or(0) + 1;
   }

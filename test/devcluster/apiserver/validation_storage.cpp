@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/strings.h"
+#include "devcluster/apiserver/claim_sizes.h"
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation_parts.h"
@@ -233,6 +234,7 @@ void validate_claim(const Json& claim, FieldErrors& errors) {
   if (const auto why = dns_subdomain_problem(class_name); !class_name.empty() && !why.empty()) {
     add_invalid(errors, "spec.storageClassName", class_name, why);
   }
+  validate_claim_status(claim, errors);
 }
 
 void validate_claim_update(const Json& current, const Json& next, FieldErrors& errors) {
@@ -254,6 +256,7 @@ void validate_claim_update(const Json& current, const Json& next, FieldErrors& e
                   "spec is immutable after creation except resources.requests and "
                   "volumeAttributesClassName for bound claims");
   }
+  validate_request_update(current, next, errors);
 }
 
 void validate_class(const Json& storage_class, FieldErrors& errors) {

@@ -1,8 +1,6 @@
 #include "devcluster/controllers/storage_rules.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "devcluster/controllers/storage_names.h"
@@ -21,25 +19,6 @@ std::string_view class_of(const json& claim) {
 
 bool waits_for_consumer(const json& storage_class) {
   return text_at(storage_class, {"volumeBindingMode"}) == "WaitForFirstConsumer";
-}
-
-long double quantity_value(std::string_view text) {
-  const std::string copy(text);
-  char* end = nullptr;
-  const long double number = std::strtold(copy.c_str(), &end);
-  const std::string_view suffix(end);
-  if (suffix.empty() || end == copy.c_str()) return end == copy.c_str() ? 0 : number;
-  constexpr std::string_view kLarge = "KMGTPE";
-  constexpr std::string_view kSmall = "mun";
-  const char unit = suffix[0] == 'k' ? 'K' : suffix[0];
-  if (const auto power = kLarge.find(unit); power != std::string_view::npos) {
-    const long double base = suffix.ends_with('i') ? 1024 : 1000;
-    return number * std::pow(base, static_cast<long double>(power + 1));
-  }
-  if (const auto power = kSmall.find(unit); power != std::string_view::npos) {
-    return number / std::pow(1000.0L, static_cast<long double>(power + 1));
-  }
-  return 0;
 }
 
 bool refers_to(const json& volume, const json& claim) {

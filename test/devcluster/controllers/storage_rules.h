@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "devcluster/apiserver/quantities.h"
+
 /// Decisions about claims and volumes that need nothing but the objects. Pure functions.
 namespace lpp::devcluster {
 
@@ -13,9 +15,6 @@ std::string_view class_of(const nlohmann::json& claim);
 
 /// The class binds a claim only once a node is chosen for its first pod.
 bool waits_for_consumer(const nlohmann::json& storage_class);
-
-/// "1Gi" as a number of bytes, good enough for comparing sizes; 0 for what cannot be read.
-long double quantity_value(std::string_view text);
 
 /// spec.claimRef names the claim, and its uid (if it has one) is the claim's.
 bool refers_to(const nlohmann::json& volume, const nlohmann::json& claim);
