@@ -175,10 +175,10 @@ std::vector<Right> needed_rights() {
   add("", "persistentvolumeclaims", {"patch"}, false,
       "a claim on a node without a path is not given back to the scheduler, and none is bound");
   add("", "persistentvolumes", {"get", "list", "watch", "create", "patch", "delete"}, false);
-  constexpr std::string_view kBinder =
-      "claims are bound by the control plane alone, slowly when there are many";
-  add("", "persistentvolumeclaims/status", {"patch"}, false, kBinder);
-  add("", "persistentvolumes/status", {"patch"}, false, kBinder);
+  add("", "persistentvolumeclaims/status", {"patch"}, false,
+      "claims are bound by the control plane alone, slowly when there are many, and none grows");
+  add("", "persistentvolumes/status", {"patch"}, false,
+      "claims are bound by the control plane alone, slowly when there are many");
   add("", "events", {"create", "patch"}, false, "nothing is reported to users");
   return out;
 }

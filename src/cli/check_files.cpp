@@ -53,12 +53,6 @@ class ClassCheck {
     parameters();
     patterns();
     const std::string type = volume_type();
-    if (member(object_, "allowVolumeExpansion") == true) {
-      warning("allowVolumeExpansion",
-              "is true, but volumes cannot be expanded: a claim that grows "
-              "waits for ever",
-              "remove allowVolumeExpansion");
-    }
     if (!class_.mount_options.empty() && type == "hostpath") {
       problem("mountOptions", "are refused for hostPath volumes: no pod could mount them",
               "remove mountOptions, or use volumeType: local");

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -164,10 +165,11 @@ func TestTheConfigurationIsReadableInEveryRendering(t *testing.T) {
 	}
 }
 
-func TestNoClassPromisesExpansion(t *testing.T) {
+func TestNoClassPromisesExpansionUnasked(t *testing.T) {
 	for name, values := range valueFiles(t) {
+		asked := strings.Contains(fmt.Sprint(values), "allowVolumeExpansion:true")
 		for _, o := range documents(t, render(t, values)) {
-			if _, promised := o["allowVolumeExpansion"]; promised {
+			if _, promised := o["allowVolumeExpansion"]; promised && !asked {
 				t.Errorf("%s: StorageClass %v", name, at(o, "metadata", "name"))
 			}
 		}

@@ -129,6 +129,7 @@ relabelings:
 {{- end -}}
 {{- with $classes }}{{ $_ := set $config "storageClassConfigs" . }}{{ end -}}
 {{- with .Values.cmdTimeoutSeconds }}{{ $_ := set $config "cmdTimeoutSeconds" (int .) }}{{ end -}}
+{{- with .Values.resizeCommand }}{{ $_ := set $config "resizeCommand" . }}{{ end -}}
 {{- with .Values.setupCommand }}{{ $_ := set $config "setupCommand" . }}{{ end -}}
 {{- with .Values.teardownCommand }}{{ $_ := set $config "teardownCommand" . }}{{ end -}}
 {{- toPrettyJson $config -}}
