@@ -54,6 +54,28 @@ TEST_CASE("patterns see all of a claim that waits for its volume") {
         "[kubernetes.io/pvc-protection example.com/hold] apps/v1 StatefulSet web 5c1e");
 }
 
+TEST_CASE("of a bound claim its sizes are kept as long as it grows, whoever it asked") {
+  for (const bool ours : {true, false}) {
+    CAPTURE(ours);
+    auto bound = claim("data").volume("pvc-1").request("2Gi").capacity("1Gi").condition("Resizing");
+    if (!ours) bound.no_provisioner();
+    k8s::PersistentVolumeClaim grows = bound.growing("2Gi").build();
+    CHECK(app::trim_claims(kProvisionerName)(grows));
+    CHECK(grows.storage_request == "2Gi");
+    CHECK(grows.capacity == "1Gi");
+    CHECK(grows.allocated == "2Gi");
+    CHECK(grows.resize_status == "ControllerResizeInProgress");
+    CHECK(grows.conditions.size() == 1);
+    CHECK(grows.phase == "Bound");
+    k8s::PersistentVolumeClaim grown = bound.growing("2Gi", "").capacity("2Gi").build();
+    CHECK(app::trim_claims(kProvisionerName)(grown));
+    CHECK(grown.storage_request.empty());
+    CHECK(grown.capacity.empty());
+    CHECK(grown.allocated.empty());
+    CHECK(grown.conditions.empty());
+  }
+}
+
 TEST_CASE("of volumes made by hand the directory is kept, so that none of ours overlaps it") {
   const auto trim = app::trim_volumes(kProvisionerName);
   const operation::Operation operation{

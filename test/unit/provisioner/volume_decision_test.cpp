@@ -28,6 +28,27 @@ using testing::volume_operation;
 using testing::VolumeBuilder;
 using Row = testing::VolumeRow;
 
+TEST_CASE("what lets a volume grow ends before anything else is done to it") {
+  for (const bool is_gone : {false, true}) {
+    Row row;
+    if (is_gone) row.is_gone();
+    row.resizes.push_back({.operation = volume_operation(Kind::kResize, 1), .progress = {}});
+    auto& resize = row.resizes[0];
+    for (const State state : {State::kWaiting, State::kRunning, State::kLate}) {
+      resize.progress = {.state = state};
+      CHECK(row.next_is<for_volume::Cancel>().removal.operation == resize.operation);
+    }
+    for (const State state : kOver) {
+      resize.progress = {.state = state};
+      CHECK(row.next_is<for_volume::Forget>().operation == resize.operation);
+    }
+    resize.progress = {.state = State::kEnding};
+    CHECK(is_plain_wait(row.next()));
+    resize.progress.acts_no_more = true;
+    CHECK(std::holds_alternative<for_volume::Remove>(row.next()) == !is_gone);
+  }
+}
+
 // What is on record for a volume that is not to be removed.
 
 struct Unwanted {
