@@ -62,8 +62,8 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisio
     const bool bound = !claim.volume_name.empty();
     const bool ours = provisioner::may_ask_for(claim, name);
     if (ours && !bound) return true;  // patterns may ask for any of its metadata
-    // Only what ties it to its volume is still of interest, and what it asks for if it grows: it may
-    // be bound to a volume of ours without having asked us for one.
+    // Only what ties it to its volume is still of interest, and what it asks for if it grows: it
+    // may be bound to a volume of ours without having asked us for one.
     const bool grows = provisioner::wants_resize(claim);
     k8s::PersistentVolumeClaim kept;
     kept.meta.name = std::move(claim.meta.name);

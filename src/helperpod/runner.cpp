@@ -32,8 +32,7 @@ constexpr std::chrono::seconds kUnseenLimit{10};
 constexpr int kCancelGrace = 1;
 
 std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_timeout) {
-  const bool removes =
-      kind == operation::Kind::kTakeBack || kind == operation::Kind::kRemove;
+  const bool removes = kind == operation::Kind::kTakeBack || kind == operation::Kind::kRemove;
   return removes ? std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline) : cmd_timeout;
 }
 
@@ -329,8 +328,8 @@ void HelperPodRunner::note_lateness(const Known& known, const k8s::Pod& pod,
 bool HelperPodRunner::complete_failure(const Known& known, const k8s::Pod& pod,
                                        Progress& progress) {
   const Outcome outcome = helperpod::observe(pod);
-  progress.infeasible = known.operation->kind == operation::Kind::kResize &&
-                        outcome.exit_code == kInfeasibleExitCode;
+  progress.infeasible =
+      known.operation->kind == operation::Kind::kResize && outcome.exit_code == kInfeasibleExitCode;
   if (known.operation->only_if_empty && outcome.cannot_run) {
     // Own commands may come in an image without a shell; another attempt would find none either.
     progress.state = State::kSucceeded;

@@ -181,8 +181,7 @@ constexpr std::array kClaimSpecFields =
                               {"volumeMode", 6},
                               {"dataSource", 7, kObject, kDataSourceFields},
                               {"dataSourceRef", 8, kObject, kDataSourceFields}});
-constexpr std::array kClaimConditionFields =
-    std::to_array<ReadField>({{"type", 1}, {"status", 2}});
+constexpr std::array kClaimConditionFields = std::to_array<ReadField>({{"type", 1}, {"status", 2}});
 constexpr std::array kClaimStatusFields =
     std::to_array<ReadField>({{"phase", 1},
                               {"capacity", 3, kQuantityMap},

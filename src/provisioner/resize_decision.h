@@ -99,11 +99,10 @@ struct Finish {
 
 }  // namespace for_resize
 
-using ResizeDecision =
-    std::variant<for_resize::Wait, for_resize::Begin, for_resize::AskForWay, for_resize::Start,
-                 for_resize::Follow, for_resize::Failed, for_resize::Infeasible, for_resize::Refuse,
-                 for_resize::Cancel, for_resize::Forget, for_resize::GrowVolume,
-                 for_resize::Finish>;
+using ResizeDecision = std::variant<for_resize::Wait, for_resize::Begin, for_resize::AskForWay,
+                                    for_resize::Start, for_resize::Follow, for_resize::Failed,
+                                    for_resize::Infeasible, for_resize::Refuse, for_resize::Cancel,
+                                    for_resize::Forget, for_resize::GrowVolume, for_resize::Finish>;
 
 /// The table of ARCHITECTURE.md. Pure. Each row can be the first one of a new process: all that is
 /// needed to go on stands in the claim's status, the volume and the executor's record.

@@ -104,7 +104,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::B
                     {"allocatedResourceStatuses", {{"storage", kResizeInProgress}}},
                     {"conditions", conditions(pass, kResizingCondition, {})}};
   const auto patched = patch_claim(pass, Note::kRemove, status);
-  if (!patched.ok()) return api_failed(pass, patched.error());
+  if (!patched.ok()) return write_failed(pass, patched.error());
   log::info("the volume is to grow from {} to {}", pass.scene.claim->capacity, size);
   event(pass, kResizing, "External resizer is resizing volume " + pass.scene.volume->meta.name);
   pass.scene.memory = {};  // what failed was another expansion
@@ -195,7 +195,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
   const json status{{"allocatedResourceStatuses", {{"storage", kResizeInfeasible}}},
                     {"conditions", conditions(pass, kResizeErrorCondition, message)}};
   const auto patched = patch_claim(pass, Note::kKeep, status);
-  if (!patched.ok()) return api_failed(pass, patched.error());
+  if (!patched.ok()) return write_failed(pass, patched.error());
   Memory& memory = pass.scene.memory;
   memory.retry = {.number = decision.operation->attempt,
                   .hold_until = pass.scene.now + Memories::kResync,
@@ -203,8 +203,8 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
   memory.in_flight = nullptr;
   remember(pass);
   reporter_.failed(subject(pass), "Infeasible",
-                   "its node cannot have it: " + message +
-                       "; ask for less, but for more than " + pass.scene.claim->capacity);
+                   "its node cannot have it: " + message + "; ask for less, but for more than " +
+                       pass.scene.claim->capacity);
   return Action::await_change(kSoon);
 }
 
@@ -236,13 +236,14 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
                                                  const for_resize::GrowVolume& decision) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
   const json patch{
-      {"metadata",
-       {{"uid", volume.meta.uid}, {"resourceVersion", volume.meta.resource_version}}},
+      {"metadata", {{"uid", volume.meta.uid}, {"resourceVersion", volume.meta.resource_version}}},
       {"spec", {{"capacity", {{"storage", decision.size.text}}}}}};
   const auto patched =
       world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(), k8s::PatchType::kMerge, patch,
                           {}, k8s::Answer::kIdentity);
-  if (!patched.ok()) return api_failed(pass, patched.error().wrap("patch the volume's capacity"));
+  if (!patched.ok()) {
+    return write_failed(pass, patched.error().wrap("patch the volume's capacity"));
+  }
   return Action::await_change(kSoon);
 }
 
@@ -254,17 +255,19 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::F
   const bool grew = decision.limit != Limit::kSameAsBefore;
   if (grew) status["capacity"] = {{"storage", decision.size.text}};
   const auto patched = patch_claim(pass, Note::kSet, status);
-  if (!patched.ok()) return api_failed(pass, patched.error());
+  if (!patched.ok()) return write_failed(pass, patched.error());
   if (grew) {
     log::info("the volume has grown to {}", decision.size.text);
     event(pass, kVolumeResizeSuccessful, "Resize volume succeeded");
     world_.operations.succeeded(Work::kResize, volume, pass.scene.volume->storage_class_name);
   }
   if (decision.limit == Limit::kNone) {
-    event(pass, kSizeNotEnforced,
-          "volume " + volume +
-              " is a directory without a limit: its size has grown in the claim and in the volume, "
-              "and nothing keeps what is written to it");
+    // A Warning, for it is not to give way to the Event that the claim has grown.
+    const std::string text =
+        "volume " + volume +
+        " is a directory without a limit: its size has grown in the claim and in the volume, and "
+        "nothing keeps what is written to it";
+    world_.events.event(subject(pass).about, k8s::EventType::kWarning, kSizeNotEnforced, text);
   }
   return Action::await_change(kSoon);
 }
@@ -307,11 +310,13 @@ json ResizeReconciler::conditions(const Pass& pass, std::string_view type,
   return list;
 }
 
+Action ResizeReconciler::write_failed(const Pass& pass, const Error& error) {
+  if (!is_stale(error)) return api_failed(pass, error);
+  log::debug("looked at again: {}", error.message);
+  return Action::await_change(kSoon);
+}
+
 Action ResizeReconciler::api_failed(const Pass& pass, const Error& error) {
-  if (is_stale(error)) {
-    log::debug("looked at again: {}", error.message);
-    return Action::await_change(kSoon);
-  }
   if (error.is(ErrorCode::kForbidden)) {
     return reporter_.api_failed(
         subject(pass),

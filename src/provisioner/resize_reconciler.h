@@ -59,6 +59,8 @@ class ResizeReconciler {
   /// Nothing else may have come in between.
   Result<bool> is_still_bound(const Pass& pass);
   Action api_failed(const Pass& pass, const Error& error);
+  /// The cache may have been behind: then it shows soon what has changed.
+  Action write_failed(const Pass& pass, const Error& error);
   void remember(const Pass& pass);
   void event(const Pass& pass, std::string_view reason, const std::string& message);
   Subject subject(const Pass& pass) const;

@@ -37,13 +37,12 @@ struct ExpandCase : ContractCase {
              {"namespace", ns},
              {"name", "claim"},
              {"uid", uid_of(made)}}}}}}));
-    LPP_MUST(wait_until(
-        "the claim is bound",
-        [&]() -> std::string {
-          const json now = claim();
-          return now["status"].value("phase", "") == "Bound" ? "" : now.dump();
-        },
-        {}));
+    LPP_MUST(wait_until("the claim is bound",
+                        [&]() -> std::string {
+                          const json now = claim();
+                          return now["status"].value("phase", "") == "Bound" ? "" : now.dump();
+                        },
+                        {}));
   }
   ~ExpandCase() {
     (void)kube.remove_and_wait(k8s::kPersistentVolumeClaims, key("claim"));
@@ -82,17 +81,15 @@ TEST_CASE("a bound claim may ask for more if its class says so") {
 
 TEST_CASE("a claim of a class that says nothing of it cannot grow") {
   ExpandCase c(false);
-  CHECK(must_fail(c.ask("2Gi"), 403, "Forbidden").find("must support resize") !=
-        std::string::npos);
+  CHECK(must_fail(c.ask("2Gi"), 403, "Forbidden").find("must support resize") != std::string::npos);
   // The class is looked at when the claim changes.
   LPP_MUST(c.kube.merge(k8s::kStorageClasses, {"", c.ns}, {{"allowVolumeExpansion", true}}));
-  LPP_MUST(wait_until(
-      "the class counts",
-      [&]() -> std::string {
-        const auto grown = c.ask("2Gi");
-        return grown.ok() ? "" : grown.error().message;
-      },
-      {}));
+  LPP_MUST(wait_until("the class counts",
+                      [&]() -> std::string {
+                        const auto grown = c.ask("2Gi");
+                        return grown.ok() ? "" : grown.error().message;
+                      },
+                      {}));
 }
 
 TEST_CASE("a claim that is not bound cannot ask for more") {
@@ -121,8 +118,8 @@ TEST_CASE("a claim may ask for less than before, but for more than it has") {
 TEST_CASE("an expansion is written down in the claim's status, step by step") {
   ExpandCase c;
   LPP_MUST(c.ask("2Gi"));
-  LPP_MUST(c.write_status(
-      {{"conditions", json::array({{{"type", "Somebody"}, {"status", "True"}}})}}));
+  LPP_MUST(
+      c.write_status({{"conditions", json::array({{{"type", "Somebody"}, {"status", "True"}}})}}));
   const json begun = LPP_MUST(c.patch_status(
       {{"metadata",
         {{"uid", uid_of(c.claim())},
@@ -131,10 +128,9 @@ TEST_CASE("an expansion is written down in the claim's status, step by step") {
        {"status",
         {{"allocatedResources", {{"storage", "2048Mi"}}},
          {"allocatedResourceStatuses", {{"storage", "ControllerResizeInProgress"}}},
-         {"conditions",
-          json::array({{{"type", "Resizing"},
-                        {"status", "True"},
-                        {"lastTransitionTime", "2026-05-28T20:26:40Z"}}})}}}}));
+         {"conditions", json::array({{{"type", "Resizing"},
+                                      {"status", "True"},
+                                      {"lastTransitionTime", "2026-05-28T20:26:40Z"}}})}}}}));
   CHECK(begun["status"]["allocatedResources"]["storage"] == "2Gi");
   CHECK(begun["status"]["allocatedResourceStatuses"]["storage"] == "ControllerResizeInProgress");
   CHECK(c.conditions() == std::vector<std::string>{"Resizing", "Somebody"});

@@ -71,8 +71,7 @@ TEST_CASE("real node: claims in use grow, with a script for their limit and with
   on.grow("local", "4Gi");
   std::ifstream told(local.disk + "/told");
   const std::string said{std::istreambuf_iterator<char>(told), {}};
-  CHECK(said == "-p " + local.path +
-                    " -s 4294967296 -m Filesystem -a resize 4294967296\n");
+  CHECK(said == "-p " + local.path + " -s 4294967296 -m Filesystem -a resize 4294967296\n");
   LPP_MUST(on.story.admin().merge(k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
                                   {{"data", {{"resize", nullptr}}}}));
 }

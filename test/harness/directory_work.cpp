@@ -91,8 +91,7 @@ Result<Directory> make(const std::string& root, const Operation& operation) {
 Result<Directory> resize(const std::string& root, const Operation& operation) {
   LPP_ASSIGN_OR_RETURN(const Descriptor parent, open_parent(root, operation.path, Missing::kError),
                        "resize");
-  const Descriptor folder(
-      ::openat(parent.get(), last_name(operation.path).c_str(), kFolder));
+  const Descriptor folder(::openat(parent.get(), last_name(operation.path).c_str(), kFolder));
   if (!folder.ok()) return failure(operation.path);
   return Directory::kFound;
 }

@@ -35,10 +35,8 @@ struct ExpandStory : StoryBed {
   /// Bound, of 1 Gi.
   k8s::ObjectKey want(const std::string& name, const std::string& storage_class = "growing") {
     const k8s::ObjectKey key{"app", name};
-    LPP_MUST(admin().create(claim_object({.key = key,
-                                          .storage_class = storage_class,
-                                          .size = "1Gi",
-                                          .selected_node = "node-1"})));
+    LPP_MUST(admin().create(claim_object(
+        {.key = key, .storage_class = storage_class, .size = "1Gi", .selected_node = "node-1"})));
     volume = LPP_MUST(audit.wait_bound(key));
     return key;
   }
@@ -102,8 +100,6 @@ TEST_CASE("a claim grows in numbers, and its owner is told that nothing enforces
   story.wait_no_pods();
   LPP_MUST(story.ask(claim, "2Gi"));
   story.wait_size(claim, "2Gi");
-  wait_for_event(story, claim, "Resizing",
-                 "External resizer is resizing volume " + story.volume.pv);
   wait_for_event(story, claim, "VolumeResizeSuccessful", "Resize volume succeeded");
   wait_for_event(story, claim, "SizeNotEnforced", story.volume.pv);
   const json grown = story.claim(claim);
@@ -149,11 +145,10 @@ TEST_CASE("a volume that was adopted grows though its claim asked nobody for it"
          {"nodeAffinity",
           {{"required",
             {{"nodeSelectorTerms",
-              json::array(
-                  {{{"matchExpressions",
-                     json::array({{{"key", "kubernetes.io/hostname"},
-                                   {"operator", "In"},
-                                   {"values", json::array({node})}}})}}})}}}}}}}}));
+              json::array({{{"matchExpressions",
+                             json::array({{{"key", "kubernetes.io/hostname"},
+                                           {"operator", "In"},
+                                           {"values", json::array({node})}}})}}})}}}}}}}}));
   const k8s::ObjectKey claim{"app", "data"};
   json object =
       claim_object({.key = claim, .storage_class = "growing", .size = "1Gi", .selected_node = ""});
@@ -169,7 +164,8 @@ TEST_CASE("a volume that was adopted grows though its claim asked nobody for it"
   story.volume.disk = story.bed->on_disk(node, path);
   LPP_MUST(story.ask(claim, "2Gi"));
   story.wait_size(claim, "2Gi");
-  CHECK(story.told() == std::vector<std::string>{"-p " + path + " -s 2147483648 -m Filesystem -a "
+  CHECK(story.told() == std::vector<std::string>{"-p " + path +
+                                                 " -s 2147483648 -m Filesystem -a "
                                                  "resize " +
                                                  path + " 2147483648 Filesystem"});
 }
@@ -179,6 +175,8 @@ TEST_CASE("the resize script is run on the volume's node with its directory and 
   const auto claim = story.want("data");
   story.script(kTell);
   LPP_MUST(story.ask(claim, "3Gi"));
+  wait_for_event(story, claim, "Resizing",
+                 "External resizer is resizing volume " + story.volume.pv);
   story.wait_size(claim, "3Gi");
   const std::string size = std::to_string(3 * kGi);
   CHECK(story.told() == std::vector<std::string>{"-p " + story.volume.path + " -s " + size +
@@ -208,7 +206,8 @@ TEST_CASE("a claim that asks for still more is given both sizes, one after the o
 TEST_CASE("a script that fails is told with its exit code, and a lower request helps") {
   ExpandStory story;
   const auto claim = story.want("data");
-  story.script("[ \"$VOL_SIZE_BYTES\" -le 2147483648 ] || { echo 'no room for it' >&2; exit 7; }\n");
+  story.script(
+      "[ \"$VOL_SIZE_BYTES\" -le 2147483648 ] || { echo 'no room for it' >&2; exit 7; }\n");
   LPP_MUST(story.ask(claim, "3Gi"));
   const std::string event = wait_for_event(story, claim, "VolumeResizeFailed", "no room for it");
   CHECK(event.starts_with("Warning "));
@@ -224,7 +223,8 @@ TEST_CASE("a script that fails is told with its exit code, and a lower request h
 TEST_CASE("a size that the node cannot have is marked as such, and a lower request helps") {
   ExpandStory story;
   const auto claim = story.want("data");
-  story.script("[ \"$VOL_SIZE_BYTES\" -le 2147483648 ] || { echo 'the disk is too small' >&2; exit 3; }\n");
+  story.script(
+      "[ \"$VOL_SIZE_BYTES\" -le 2147483648 ] || { echo 'the disk is too small' >&2; exit 3; }\n");
   LPP_MUST(story.ask(claim, "3Gi"));
   story.wait_status(claim, "ControllerResizeInfeasible");
   const json failed = story.claim(claim)["status"]["conditions"];

@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "devcluster/apiserver/json_util.h"
+
 namespace lpp::devcluster {
 namespace {
 

@@ -1,9 +1,8 @@
 #pragma once
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
-
-#include "devcluster/apiserver/json_util.h"
 
 namespace lpp::devcluster {
 
@@ -16,6 +15,6 @@ std::string canonical_quantity(std::string_view text);
 long double quantity_value(std::string_view text);
 
 /// Every member of a ResourceList ({"storage": "1024Mi", ...}) in canonical form.
-void canonicalize_quantities(Json& list);
+void canonicalize_quantities(nlohmann::json& list);
 
 }  // namespace lpp::devcluster

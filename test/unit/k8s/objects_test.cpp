@@ -285,8 +285,14 @@ TEST_CASE("a wrong type is refused with its place") {
 }
 
 TEST_CASE("no damage to an object makes decoding throw, or makes it differ from what arrives") {
-  decode_with_every_place_damaged<PersistentVolumeClaim>(
-      claim("a").node("n1").volume("v").data_source("K", "n").capacity("1Gi").growing("2Gi").condition("C").json());
+  decode_with_every_place_damaged<PersistentVolumeClaim>(claim("a")
+                                                             .node("n1")
+                                                             .volume("v")
+                                                             .data_source("K", "n")
+                                                             .capacity("1Gi")
+                                                             .growing("2Gi")
+                                                             .condition("C")
+                                                             .json());
   decode_with_every_place_damaged<PersistentVolume>(
       volume("a").claim("ns", "c").node("n1").local("/x").json());
   decode_with_every_place_damaged<StorageClass>(

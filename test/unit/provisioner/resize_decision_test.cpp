@@ -99,7 +99,8 @@ TEST_CASE("only a claim and a volume that are each other's, and ours, grow") {
         bound_volume().annotation("pv.kubernetes.io/provisioned-by", "example.com/other").shared();
   }
   SUBCASE("it is no directory") {
-    row.volume = bound_volume().unset("/spec", "hostPath").set("/spec/csi", {{"driver", "x"}}).shared();
+    row.volume =
+        bound_volume().unset("/spec", "hostPath").set("/spec/csi", {{"driver", "x"}}).shared();
   }
   CHECK(row.is_nothing());
 }
@@ -130,9 +131,12 @@ TEST_CASE("nothing is done for a claim that has what it asks for") {
     row.volume = bound_volume().capacity("5Gi").shared();
   }
   SUBCASE("it has grown") {
-    row.claim = bound_claim().capacity("3Gi").set("/status/allocatedResources/storage", "3Gi").shared();
+    row.claim =
+        bound_claim().capacity("3Gi").set("/status/allocatedResources/storage", "3Gi").shared();
   }
-  SUBCASE("its size is not known") { row.claim = bound_claim().unset("/status", "capacity").shared(); }
+  SUBCASE("its size is not known") {
+    row.claim = bound_claim().unset("/status", "capacity").shared();
+  }
   CHECK(row.is_nothing());
 }
 
@@ -355,7 +359,8 @@ TEST_CASE("whether a claim wants to grow can be told without anything else") {
   CHECK(wants_resize(*bound_claim().capacity("3Gi").growing("3Gi").shared()));
   CHECK(wants_resize(
       *bound_claim().capacity("3Gi").growing("4Gi", std::string(kResizeInfeasible)).shared()));
-  CHECK_FALSE(wants_resize(*bound_claim().capacity("3Gi").growing("4Gi", "NodeResizePending").shared()));
+  CHECK_FALSE(
+      wants_resize(*bound_claim().capacity("3Gi").growing("4Gi", "NodeResizePending").shared()));
   CHECK_FALSE(wants_resize(*testing::claim("a").request("3Gi").shared()));
   CHECK_FALSE(wants_resize(*bound_claim().request("absurd").shared()));
 }

@@ -62,15 +62,13 @@ struct ResizeBed : testing::Scene {
         all.begin(), all.end(), [](const auto& request) { return request.method == "PATCH"; }));
   }
   std::size_t count_events(const std::string& part) {
-    return static_cast<std::size_t>(
-        std::count_if(events.lines.begin(), events.lines.end(), [&](const std::string& line) {
-          return line.find(part) != std::string::npos;
-        }));
+    return static_cast<std::size_t>(std::count_if(
+        events.lines.begin(), events.lines.end(),
+        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
   }
 
-  k8s::Response answer{.status = 200,
-                       .body = R"({"metadata":{"name":"a","uid":"u"}})",
-                       .content_type = kJson};
+  k8s::Response answer{
+      .status = 200, .body = R"({"metadata":{"name":"a","uid":"u"}})", .content_type = kJson};
   ResizeReconciler reconciler{world, memories};
 };
 
@@ -141,7 +139,7 @@ TEST_CASE("without a way to limit directories no work is begun, and that is told
   scene.put(bound_volume().capacity("3Gi"));
   (void)scene.step();
   CHECK(scene.executor.started.empty());
-  CHECK(scene.count_events("Normal SizeNotEnforced: ") == 1);
+  CHECK(scene.count_events("Warning SizeNotEnforced: ") == 1);
 }
 
 TEST_CASE("a condition that is there already keeps its time") {
@@ -157,6 +155,14 @@ TEST_CASE("a cache that is behind is waited for without a word") {
   scene.refuse(409, "Conflict");
   CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
   CHECK(scene.events.lines.empty());
+}
+
+TEST_CASE("what stands in the place of the work is told") {
+  ResizeBed scene;
+  scene.put(bound_claim().growing("3Gi"));
+  scene.executor.error = Error{.code = ErrorCode::kConflict, .message = "a pod is in the way"};
+  CHECK(scene.step() == Action::retry());
+  CHECK(scene.count_events("Warning VolumeResizeFailed: ") == 1);
 }
 
 TEST_CASE("a right that is missing is told once") {
