@@ -32,7 +32,7 @@ struct Config {
   std::chrono::seconds cmd_timeout{120};
   std::string setup_command{};
   std::string teardown_command{};
-  std::string resize_command{};  // "" = the script, if there is one
+  std::string resize_command{};
   PathConfig paths{};                                        // of classes without an entry
   std::map<std::string, PathConfig, std::less<>> classes{};  // storageClassConfigs
 

@@ -128,10 +128,8 @@ Progress HelperPodRunner::lost(const Operation& /*operation*/) const {
 Result<bool> HelperPodRunner::can_resize() {
   if (!current_().resize_command.empty()) return true;
   const auto found = client_.get(k8s::kConfigMaps, {settings_.ns, settings_.config_map});
-  if (!found.ok()) {
-    if (found.error().is(ErrorCode::kNotFound)) return false;
-    return found.error().wrap("look for the resize script");
-  }
+  if (!found.ok() && found.error().is(ErrorCode::kNotFound)) return false;
+  if (!found.ok()) return found.error().wrap("look for the resize script");
   LPP_ASSIGN_OR_RETURN(const auto config_map, k8s::decode<k8s::ConfigMap>(*found), "scripts");
   return k8s::find(config_map.data, kResizeScript) != nullptr;
 }
