@@ -326,12 +326,12 @@ void fill(PersistentVolumeClaim& claim, const ObjectFields& root) {
   claim.access_modes = spec.texts("accessModes");
   claim.has_selector = spec.has("selector");
   claim.data_source = decode_data_source(spec);
-  const Fields status = root.object("status");
+  const ObjectFields status = root.object("status");
   claim.phase = status.text("phase");
   claim.capacity = status.object("capacity").quantity("storage");
   claim.allocated = status.object("allocatedResources").quantity("storage");
   claim.resize_status = status.object("allocatedResourceStatuses").text("storage");
-  status.each("conditions", [&](const Fields& condition) {
+  status.each("conditions", [&](const ObjectFields& condition) {
     claim.conditions.push_back(
         {.type = condition.text("type"), .status = condition.text("status")});
   });
