@@ -148,13 +148,13 @@ TEST_CASE("colours are for terminals that want them") {
   const TempDir folder;
   const std::string file = folder.path("class.yaml");
   std::ofstream(file) << "kind: StorageClass\nmetadata: {name: a}\n"
-                         "provisioner: rancher.io/local-path\nallowVolumeExpansion: true\n";
+                         "provisioner: rancher.io/local-path\nparameters: {pathPatern: x}\n";
   const std::vector<std::string> args{"check", "-f", file};
   const auto shown = [&](std::vector<std::string> env) {
     OnTerminal program(args, std::move(env));
     program.read_until("");
     program.wait();
-    CHECK(program.shown().find("allowVolumeExpansion") != std::string::npos);
+    CHECK(program.shown().find("pathPatern") != std::string::npos);
     return program.shown();
   };
   CHECK(shown({"TERM=xterm"}).find("\x1b[") != std::string::npos);
@@ -164,7 +164,7 @@ TEST_CASE("colours are for terminals that want them") {
   const auto piped =
       LPP_MUST(run_command({.program = daemon_program(), .args = args, .env = {{"TERM", "xterm"}}},
                            std::chrono::seconds(30)));
-  CHECK(piped.text.find("allowVolumeExpansion") != std::string::npos);
+  CHECK(piped.text.find("pathPatern") != std::string::npos);
   CHECK(piped.text.find('\x1b') == std::string::npos);
 }
 
