@@ -173,9 +173,9 @@ bool Operations::has_room(const std::string& ns) const {
   return theirs == of_namespace_.end() || theirs->second < kMaxOfNamespace;
 }
 
-Operations::AllKnown::iterator Operations::follow(Key key, Known known) {
+Operations::AllKnown::iterator Operations::follow(Key key, const Known& known) {
   ++of_namespace_[known.claim.ns];
-  return known_.try_emplace(std::move(key), std::move(known)).first;
+  return known_.try_emplace(std::move(key), known).first;
 }
 
 void Operations::forget(AllKnown::iterator it) {

@@ -150,7 +150,7 @@ class Operations {
 
   void count_step(Work work, const Known& known, TimePoint now);
   bool has_room(const std::string& ns) const LPP_REQUIRES(mutex_);
-  AllKnown::iterator follow(Key key, Known known) LPP_REQUIRES(mutex_);
+  AllKnown::iterator follow(Key key, const Known& known) LPP_REQUIRES(mutex_);
   void forget(AllKnown::iterator it) LPP_REQUIRES(mutex_);
   void leave_namespace(const Known& known) LPP_REQUIRES(mutex_);
   /// Drops one of the namespace that has most, the oldest of them.

@@ -71,7 +71,7 @@ bool has_failed(const ResizeScene& scene, const Size& size) {
 std::optional<Size> goal_of(const ResizeScene& scene) {
   const k8s::PersistentVolumeClaim& claim = *scene.claim;
   const auto request = size_of(claim.storage_request);
-  const auto capacity = size_of(claim.capacity);
+  auto capacity = size_of(claim.capacity);
   if (!request || !capacity) return std::nullopt;
   std::optional<Size> goal = request;
   const auto allocated = size_of(claim.allocated);

@@ -259,7 +259,7 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
       if (held.path != seen.path || !wants_delete(held, world_.claims)) return false;
     }
     if (may_be_given_away(held)) {
-      const auto gone = claim_is_gone(held);
+      auto gone = claim_is_gone(held);
       if (!gone.ok() || !*gone) return gone;
     }
     const auto deleted = delete_object(held);
