@@ -41,13 +41,9 @@ bool any_path(const config::PathConfig& paths, std::string_view wanted) {
 /// One check of one class.
 class ClassCheck {
  public:
-  ClassCheck(const json& object, const k8s::StorageClass& storage_class, std::string place,
+  ClassCheck(const k8s::StorageClass& storage_class, std::string place,
              const config::Config* config, Findings& findings)
-      : object_(object),
-        class_(storage_class),
-        place_(std::move(place)),
-        config_(config),
-        findings_(findings) {}
+      : class_(storage_class), place_(std::move(place)), config_(config), findings_(findings) {}
 
   void run() {
     parameters();
@@ -167,7 +163,6 @@ class ClassCheck {
     }
   }
 
-  const json& object_;
   const k8s::StorageClass& class_;
   const std::string place_;
   const config::Config* const config_;
@@ -221,7 +216,7 @@ void check_class(const json& storage_class, const std::string& place, const conf
                  Findings& findings) {
   const auto decoded = k8s::decode<k8s::StorageClass>(storage_class);
   if (!decoded.ok()) return findings.problem(place, decoded.error().message);
-  ClassCheck(storage_class, *decoded, place, config, findings).run();
+  ClassCheck(*decoded, place, config, findings).run();
 }
 
 void check_namespace(const json& ns, const std::string& place, Findings& findings) {

@@ -50,7 +50,7 @@ TEST_CASE("namespaces take turns, however many keys one of them has") {
 TEST_CASE("keys that are changed in a loop, or are urgent, have no more than their turn") {
   FakeClock clock;
   SharedQueue queue(clock);
-  const int kLoud = 5000;
+  constexpr int kLoud = 5000;
   for (int i = 0; i < kLoud; ++i) queue.add(of("loud", i));
   int handed_out = 0;
   const auto loud_step = [&](bool urgent) {

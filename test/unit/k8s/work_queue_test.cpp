@@ -315,6 +315,7 @@ TEST_CASE("every consumer leaves at shutdown") {
   Queue queue(clock);
   queue.add_after("a", 1h);
   std::vector<std::future<bool>> consumers;
+  consumers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     consumers.push_back(std::async(std::launch::async, [&] { return queue.get().has_value(); }));
   }
@@ -331,6 +332,7 @@ TEST_CASE("each of two due times finds one of the consumers that already wait") 
   std::atomic<int> taken = 0;
   // Each takes one key and keeps it.
   std::vector<std::jthread> consumers;
+  consumers.reserve(2);
   for (int i = 0; i < 2; ++i) {
     consumers.emplace_back([&] {
       if (queue.get()) ++taken;
@@ -354,6 +356,7 @@ TEST_CASE("many producers and consumers: nothing is lost and no key is with two 
   std::atomic<int> overlaps = 0;
 
   std::vector<std::jthread> consumers;
+  consumers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     consumers.emplace_back([&] {
       while (const auto key = queue.get()) {
@@ -373,6 +376,7 @@ TEST_CASE("many producers and consumers: nothing is lost and no key is with two 
   }
   {
     std::vector<std::jthread> producers;
+    producers.reserve(3);
     for (int i = 0; i < 3; ++i) {
       producers.emplace_back([&] {
         for (int n = 0; n < kAddsPerProducer; ++n) {
