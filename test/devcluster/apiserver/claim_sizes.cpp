@@ -1,5 +1,7 @@
 #include "devcluster/apiserver/claim_sizes.h"
 
+#include <fmt/format.h>
+
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/quantities.h"
 #include "devcluster/apiserver/validation_parts.h"
@@ -52,7 +54,7 @@ void validate_claim_status(const Json& claim, FieldErrors& errors) {
         text == "NodeResizeInfeasible") {
       continue;
     }
-    add_unsupported(errors, field + "[" + name + "]", text,
+    add_unsupported(errors, fmt::format("{}[{}]", field, name), text,
                     {"ControllerResizeInProgress", "ControllerResizeInfeasible",
                      "NodeResizePending", "NodeResizeInProgress", "NodeResizeInfeasible"});
   }
