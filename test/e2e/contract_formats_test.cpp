@@ -211,7 +211,7 @@ TEST_CASE("volumes are the same in both formats") {
        {{"capacity", {{"storage", "1e9"}}},
         {"accessModes", {"ReadWriteOnce", "ReadOnlyMany"}},
         {"persistentVolumeReclaimPolicy", "Retain"},
-        {"storageClassName", "no-such-class"},
+        {"storageClassName", c.ns},  // no claim of another case asks for it
         {"mountOptions", {"noatime"}},
         {"hostPath", {{"path", "/tmp/contract/" + name}, {"type", "DirectoryOrCreate"}}},
         {"nodeAffinity",
@@ -236,7 +236,7 @@ TEST_CASE("volumes are the same in both formats") {
   CHECK_FALSE(host.capacity.empty());
   CHECK(host.access_modes.size() == 2);
   CHECK(host.reclaim_policy == "Retain");
-  CHECK(host.storage_class_name == "no-such-class");
+  CHECK(host.storage_class_name == c.ns);
   CHECK_FALSE(host.phase.empty());
   REQUIRE(host.node_affinity.size() == 1);
   CHECK(host.node_affinity[0].match_expressions.at(0).values.size() == 2);

@@ -8,6 +8,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,30 @@ void add_grants(const json& role, std::set<std::string>& grants) {
   }
 }
 
+struct Access {
+  std::string ns;     // "-" for what is in none
+  std::string group;  // "core" for ""
+  std::string resource;
+  std::string verb;
+  std::string name;  // "*" for any
+};
+
+/// The grants that allow an access, or the access itself when none does.
+std::set<std::string> granting(const Access& access, const std::set<std::string>& granted) {
+  const std::string ns = "Role " + access.ns;
+  std::set<std::string> used;
+  for (const std::string& role : {std::string("ClusterRole -"), ns}) {
+    for (const std::string& one : {std::string("*"), access.name}) {
+      const std::string line = line_of({role, access.group, access.resource, access.verb, one});
+      if (granted.contains(line)) used.insert(line);
+    }
+  }
+  if (used.empty()) {
+    used.insert(line_of({ns, access.group, access.resource, access.verb, access.name}));
+  }
+  return used;
+}
+
 /// What an entry of an audit log used of the grants: none for what every account may do, and what
 /// is missing if that is so. Refusals count too: a test that takes a right away needs it all the
 /// same, and admission refuses what is allowed.
@@ -53,24 +78,26 @@ std::set<std::string> used_by(const json& entry, const std::set<std::string>& gr
   std::string resource = ref.value("resource", "");
   if (ref.contains("subresource")) resource += "/" + ref["subresource"].get<std::string>();
   const std::string verb = entry.value("verb", "");
-  const std::string ns = "Role " + ref.value("namespace", "-");
   // What is being created has no name yet for who asks for the right.
   const std::string name = verb == "create" ? "*" : ref.value("name", "*");
-  std::set<std::string> used;
-  for (const std::string& role : {std::string("ClusterRole -"), ns}) {
-    for (const std::string& one : {std::string("*"), name}) {
-      const std::string line = line_of({role, group, resource, verb, one});
-      if (granted.contains(line)) used.insert(line);
-    }
-  }
-  if (used.empty()) used.insert(line_of({ns, group, resource, verb, name}));
-  return used;
+  return granting({ref.value("namespace", "-"), group, resource, verb, name}, granted);
+}
+
+/// The same for a line "denied NAMESPACE GROUP RESOURCE VERB NAME" of Rbac::used().
+std::set<std::string> denied_by(const std::string& line, const std::set<std::string>& granted) {
+  std::istringstream in(line);
+  std::string denied;
+  Access access;
+  in >> denied >> access.ns >> access.group >> access.resource >> access.verb >> access.name;
+  return granting(access, granted);
 }
 
 void read_record(std::istream& in, const std::string& user, const std::set<std::string>& granted,
                  std::set<std::string>& used) {
   for (std::string line; std::getline(in, line);) {
-    if (!line.starts_with("{")) {
+    if (line.starts_with("denied ")) {
+      used.merge(denied_by(line, granted));
+    } else if (!line.starts_with("{")) {
       used.insert(line);
     } else if (line.find(user) != std::string::npos) {  // the log is long, and most is of others
       const json entry = json::parse(line, nullptr, /*allow_exceptions=*/false);

@@ -253,7 +253,12 @@ TEST_CASE("what must not change is refused with 422") {
                 .patch(claim, PatchType::kMerge, {{"status", {{"phase", "Bound"}}}},
                        {.subresource = "status"})
                 .ok());
-    CHECK(patch(claim, {{"spec", {{"resources", {{"requests", {{"storage", "2Gi"}}}}}}}}).ok());
+    const Json grown = {{"spec", {{"resources", {{"requests", {{"storage", "2Gi"}}}}}}}};
+    CHECK_FALSE(patch(claim, grown).ok());  // its class does not allow it
+    Json storage_class = test::storage_class("local-path");
+    storage_class["allowVolumeExpansion"] = true;
+    REQUIRE(registry.create("storageclasses", "", storage_class).ok());
+    CHECK(patch(claim, grown).ok());
   }
   SUBCASE("and a volume may change capacity, policy and claimRef") {
     CHECK(patch({"persistentvolumes", "", "v"},
