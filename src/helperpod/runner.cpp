@@ -21,20 +21,12 @@ using State = Progress::State;
 
 namespace {
 
-/// A removal may take long (a large tree on a slow disk), so it gets more time than a creation.
-constexpr std::chrono::hours kLeastRemovalDeadline{1};
-/// The kubelet ends a pod at its deadline; this is how long we wait to see that.
-constexpr std::chrono::seconds kDeadlineMargin{30};
-/// The cache should show a pod that we created long before this.
-constexpr std::chrono::seconds kUnseenLimit{10};
 /// What is cancelled is not to go on for the 30 s that a pod may take by default. Not zero: then
 /// the kubelet would not be asked.
 constexpr int kCancelGrace = 1;
 
-std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_timeout) {
-  const bool removes = kind == operation::Kind::kTakeBack || kind == operation::Kind::kRemove;
-  return removes ? std::max<std::chrono::seconds>(cmd_timeout, kLeastRemovalDeadline) : cmd_timeout;
-}
+/// An answer that says so; without one, or after a server's own failure, it may be stored.
+bool is_not_stored(const Error& error) { return error.http_status != 0 && error.http_status < 500; }
 
 }  // namespace
 
@@ -145,16 +137,6 @@ void HelperPodRunner::node_changed(std::string_view node) {
   wake(there);
 }
 
-std::vector<Recorded> HelperPodRunner::recorded(std::string_view volume_name) {
-  std::vector<Recorded> all;
-  for (const Known& pod : known(volume_name)) {
-    // A settled one is history: its directory may have come or gone again since.
-    if (pod.settled) continue;
-    if (auto progress = progress_of(pod)) all.push_back({pod.operation, *std::move(progress)});
-  }
-  return all;
-}
-
 Admission HelperPodRunner::admit(const Operation& operation) {
   if (!load_.admit(operation)) return {};
   return Admission([this, operation] { wake(load_.give_back(operation)); });
@@ -186,6 +168,12 @@ Result<operation::Executor::Start> HelperPodRunner::start(const Operation& opera
   const auto created = client_.create(k8s::kPods, settings_.ns, manifest, k8s::Answer::kIdentity);
   if (!created.ok()) {
     if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, operation);
+    if (!is_not_stored(created.error())) {
+      const auto recorded = std::make_shared<const Operation>(operation);
+      MutexLock lock(mutex_);
+      unanswered_[operation.volume_name].push_back({.key = key, .operation = recorded});
+      ledger_.add(recorded);
+    }
     return created.error().wrap("create helper pod " + key.to_string());
   }
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*created), "created helper pod");
@@ -246,118 +234,6 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
                  .removing = pod.meta.deleting(),
                  .removing_since = clock_.now()});
   return same ? Start::kRecorded : Start::kOtherFound;
-}
-
-std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
-  const auto pod = pods_.get(known.key);
-  const bool shown = pod != nullptr && pod->meta.uid == known.uid;
-  if (!shown && is_gone_unseen(known)) return std::nullopt;
-  if (known.removing && shown) return progress_ending(known);
-  if (!shown) {
-    const TimePoint limit = known.unseen_since() + kUnseenLimit;
-    Progress progress{.state = State::kRunning};
-    if (known.removing) progress = progress_ending(known);
-    if (clock_.now() < limit) progress.changes_at = limit;
-    return progress;
-  }
-  Progress progress = helperpod::observe(*pod).progress;
-  if (progress.state == State::kSucceeded) return progress;
-  if (progress.state == State::kFailed) {
-    if (complete_failure(known, *pod, progress)) return progress;
-    return Progress{.state = State::kRunning, .changes_at = progress.changes_at};
-  }
-  progress.state = has_started(*pod) ? State::kRunning : State::kWaiting;
-  note_lateness(known, *pod, progress);
-  return progress;
-}
-
-/// The cache does not show the pod (yet), so it may well have started. When it stays away, the pod
-/// may have come and gone between two lists: no change tells of it then.
-bool HelperPodRunner::is_gone_unseen(const Known& known) {
-  if (clock_.now() < known.unseen_since() + kUnseenLimit) return false;
-  const auto found = client_.get(k8s::kPods, known.key);
-  if (found.ok()) {
-    const auto pod = k8s::decode<k8s::Pod>(*found);
-    if (!pod.ok() || pod->meta.uid == known.uid) return false;
-  } else if (!found.error().is(ErrorCode::kNotFound)) {
-    log::warn("helper pod {} cannot be read: {}", known.key.to_string(), found.error().message);
-    return false;
-  }
-  forget_pod(known.uid);
-  return true;
-}
-
-/// A pod that hangs in Terminating, since its node is away or somebody's finalizer holds it; after
-/// a while that is worth saying.
-Progress HelperPodRunner::progress_ending(const Known& known) const {
-  Progress progress{.state = State::kEnding, .acts_no_more = has_ended(known)};
-  const TimePoint limit = known.removing_since + current_().cmd_timeout;
-  if (clock_.now() < limit) {
-    progress.changes_at = limit;
-    return progress;
-  }
-  progress.reason = "StuckTerminating";
-  progress.message = "helper pod " + known.key.to_string() +
-                     " was deleted but does not go: is node " + known.operation->node +
-                     " up, and has the pod finalizers?";
-  return progress;
-}
-
-void HelperPodRunner::note_lateness(const Known& known, const k8s::Pod& pod,
-                                    Progress& progress) const {
-  const bool started = has_started(pod);
-  const auto cmd_timeout = current_().cmd_timeout;
-  const std::chrono::seconds limit =
-      started ? deadline_of(known.operation->kind, cmd_timeout) + kDeadlineMargin : cmd_timeout;
-  const TimePoint late_at = known.first_seen + limit;
-  if (clock_.now() < late_at) {
-    progress.changes_at = late_at;
-    return;
-  }
-  progress.state = State::kLate;
-  if (progress.reason.empty()) progress.reason = "Timeout";
-  progress.message =
-      fmt::format("helper pod {} did not {} within {} s{}{}", known.key.name,
-                  started ? "end" : "start", limit.count(),
-                  progress.message.empty() ? ": is node " + known.operation->node + " up?" : ": ",
-                  progress.message);
-}
-
-bool HelperPodRunner::complete_failure(const Known& known, const k8s::Pod& pod,
-                                       Progress& progress) {
-  const Outcome outcome = helperpod::observe(pod);
-  progress.infeasible =
-      known.operation->kind == operation::Kind::kResize && outcome.exit_code == kInfeasibleExitCode;
-  if (known.operation->only_if_empty && outcome.cannot_run) {
-    // Own commands may come in an image without a shell; another attempt would find none either.
-    progress.state = State::kSucceeded;
-    progress.directory = operation::Directory::kKept;
-    return true;
-  }
-  if (!outcome.log_wanted) {
-    tell_output(known, outcome.output);
-    return true;
-  }
-  const auto log = logs_.read(
-      {.key = known.key, .uid = known.uid, .node = pod.node_name, .container = outcome.container});
-  if (!find(known.uid)) logs_.forget(known.uid);  // it went meanwhile
-  progress.changes_at = log.known_by;
-  if (!log.known) return false;
-  progress.changes_at.reset();
-  if (!log.text.empty()) progress.message += ": " + log.text;
-  tell_output(known, log.text);
-  return true;
-}
-
-void HelperPodRunner::tell_output(const Known& known, std::string_view output) {
-  {
-    MutexLock lock(mutex_);
-    const auto it = by_uid_.find(known.uid);
-    if (it == by_uid_.end() || std::exchange(it->second.told, true)) return;
-  }
-  const std::string pod_name = known.key.to_string();
-  const log::Scope fields({{"pod", pod_name}, {"node", known.operation->node}});
-  log_output(output);
 }
 
 Result<void> HelperPodRunner::cancel(const Id& id) {

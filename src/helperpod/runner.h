@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -91,6 +92,15 @@ class HelperPodRunner final : public operation::Executor {
     TimePoint unseen_since() const { return removing ? removing_since : first_seen; }
   };
 
+  /// One whose creation had no answer: whether it exists is not known.
+  struct Unanswered {
+    k8s::ObjectKey key{};
+    std::shared_ptr<const Operation> operation{};
+  };
+
+  static std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_timeout);
+  std::vector<operation::Recorded> unanswered(std::string_view volume_name);
+  void forget_unanswered(const operation::Id& id);
   Result<Start> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   std::optional<operation::Progress> progress_of(const Known& known);
   bool is_gone_unseen(const Known& known);
@@ -131,6 +141,8 @@ class HelperPodRunner final : public operation::Executor {
   std::unordered_map<std::string, Known> by_uid_ LPP_GUARDED_BY(mutex_);
   /// UIDs by volume name.
   std::unordered_map<std::string, std::vector<std::string>> by_volume_ LPP_GUARDED_BY(mutex_);
+  /// By volume name.
+  std::map<std::string, std::vector<Unanswered>, std::less<>> unanswered_ LPP_GUARDED_BY(mutex_);
   /// Helper pods are critical: a kubelet ends applications to make room for too many of them.
   operation::NodeLoad load_;
   PodLogs logs_;
