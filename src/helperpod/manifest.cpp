@@ -68,8 +68,8 @@ cd -P -- "$base" || exit 1
 said=removed rest=$way
 while :; do
   name=${rest%%/*}
-  if [ -L "./$name" ]; then said=kept; fi
-  if [ "$said" = kept ] || [ ! -e "./$name" ]; then break; fi
+  if [ -L "./$name" ]; then said=kept; break; fi
+  if [ ! -e "./$name" ]; then said=absent; break; fi
   if [ "$name" = "$rest" ]; then
     rmdir -- "./$name" || said=kept
     break
@@ -79,7 +79,7 @@ while :; do
   if [ "$(pwd -P)" != "${here%/}/$name" ]; then exit 1; fi
   rest=${rest#*/}
 done
-if [ "$said" = removed ]; then
+if [ "$said" != kept ]; then
   cd -P -- "$base" || exit 1
   while [ "$way" != "${way%/*}" ]; do
     way=${way%/*}

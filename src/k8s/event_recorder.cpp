@@ -92,6 +92,19 @@ Duration doubled(Duration first, int times, Duration most) {
   return std::min(wait, most);
 }
 
+EventReport report_of(const ObjectReference& about, EventType type, std::string_view reason,
+                      std::string message, std::chrono::system_clock::time_point now) {
+  message.resize(truncate_utf8(message, kMaxEventMessage).size());
+  return {.about = about,
+          .type = type,
+          .reason = std::string(reason),
+          .message = std::move(message),
+          .first = now,
+          .last = now,
+          // A volume's counts for the namespace whose claim it was made for.
+          .ns = about.ns.empty() ? std::string(OnBehalfOf::current()) : about.ns};
+}
+
 }  // namespace
 
 class EventRecorder::Impl {
@@ -143,6 +156,17 @@ class EventRecorder::Impl {
       log::warn("events: the queue is full ({}, or {} of one namespace), dropping Events",
                 EventQueue::kMax, EventQueue::kMaxOfNamespace);
     }
+  }
+
+  /// Its name is made of what it says: stored twice it is one object.
+  Result<void> store(const EventReport& report) {
+    const std::string& ns = report.about.ns;
+    const ObjectKey key{ns.empty() ? "default" : ns,
+                        "event-" + short_hash(report.identity() + "/" + report.about.uid)};
+    const auto created =
+        client_.create(kEvents, key.ns, event_object(report, key, component_), Answer::kIdentity);
+    if (created.ok() || created.error().is(ErrorCode::kAlreadyExists)) return {};
+    return created.error();
   }
 
   void on_dropped(DroppedHook hook) { hook_ = std::move(hook); }
@@ -356,16 +380,27 @@ void EventRecorder::stop(Duration limit) { impl_->stop(limit); }
 
 void EventRecorder::event(const ObjectReference& about, EventType type, std::string_view reason,
                           std::string message) {
-  const auto now = clock_.wall_now();
-  message.resize(truncate_utf8(message, kMaxEventMessage).size());
-  impl_->event(EventReport{.about = about,
-                           .type = type,
-                           .reason = std::string(reason),
-                           .message = std::move(message),
-                           .first = now,
-                           .last = now,
-                           // A volume's counts for the namespace whose claim it was made for.
-                           .ns = about.ns.empty() ? std::string(OnBehalfOf::current()) : about.ns});
+  impl_->event(report_of(about, type, reason, std::move(message), clock_.wall_now()));
+}
+
+Result<void> EventRecorder::store(const ObjectReference& about, EventType type,
+                                  std::string_view reason, std::string message) {
+  auto report = report_of(about, type, reason, std::move(message), clock_.wall_now());
+  auto stored = impl_->store(report);
+  if (!stored.ok() && !about.ns.empty() &&
+      (namespace_is_ending(stored.error()) || stored.error().is(ErrorCode::kNotFound))) {
+    report.message = fmt::format("{} {}: {}", about.kind, about.name, report.message);
+    report.message.resize(truncate_utf8(report.message, kMaxEventMessage).size());
+    report.about = {
+        .kind = "Namespace", .api_version = "v1", .ns = {}, .name = about.ns, .uid = {}};
+    stored = impl_->store(report);
+  }
+  if (stored.ok() || is_servers_trouble(stored.error()) ||
+      stored.error().is(ErrorCode::kTooManyRequests) || stored.error().is(ErrorCode::kCancelled)) {
+    return stored;
+  }
+  impl_->event(report);
+  return {};
 }
 
 void EventRecorder::on_dropped(DroppedHook hook) { impl_->on_dropped(std::move(hook)); }

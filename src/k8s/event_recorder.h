@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/clock.h"
+#include "base/result.h"
 #include "k8s/api_client.h"
 
 namespace lpp::k8s {
@@ -23,12 +24,18 @@ struct ObjectReference {
 
 enum class EventType { kNormal, kWarning };
 
-/// Where reconcilers put Events. Thread-safe, never blocks, never fails the work.
+/// Where reconcilers put Events. Thread-safe.
 class EventSink {
  public:
   virtual ~EventSink() = default;
+  /// Never blocks, never fails the work.
   virtual void event(const ObjectReference& about, EventType type, std::string_view reason,
                      std::string message) = 0;
+  /// Makes one API call and returns when the Event is stored, or when nobody will ever store it:
+  /// for what is known no more once the caller goes on. The same Event again is the same object.
+  /// An error when another try may do better.
+  virtual Result<void> store(const ObjectReference& about, EventType type, std::string_view reason,
+                             std::string message) = 0;
 };
 
 /// Sends Events to the API server from its own thread, with client-go's rules (behaviour rule C7):
@@ -53,6 +60,10 @@ class EventRecorder final : public EventSink {
 
   void event(const ObjectReference& about, EventType type, std::string_view reason,
              std::string message) override;
+  /// What may not be written now goes the way of the others. Of an object whose namespace is going
+  /// the Event is about the namespace, for that is still there to be looked at.
+  Result<void> store(const ObjectReference& about, EventType type, std::string_view reason,
+                     std::string message) override;
 
   /// Hears of each Event that will not be stored, with what event() was given (the message cut to
   /// kMaxEventMessage): whoever counts it as said should say it again. Only a Normal Event that a

@@ -74,6 +74,7 @@ class ClaimReconciler {
   Result<Wanted> is_still_wanted(const Make& make);
   static Action wait_for_the_cache();
   /// The directory stays where it is; `why` tells people.
+  Result<void> tell_what_is_left(const Pass& pass, const TakingBack& done);
   Next leave(Pass& pass, const operation::Operation& make, const std::string& why);
   void set_done(Pass& pass, const operation::Operation& place);
   void note_missed(ClaimScene& scene) const;

@@ -174,25 +174,45 @@ ClaimReconciler::Next ClaimReconciler::leave(Pass& pass, const Operation& make,
   subject.prefix = "directory " + make.path +
                    (make.node.empty() ? std::string() : " on node " + make.node) +
                    ", perhaps made for this claim, is left as it is: ";
-  reporter_.tell(subject, why);
+  const auto told = reporter_.tell_for_good(subject, why);
+  if (!told.ok()) return reporter_.api_failed(take_back_subject(make), told.error());
   return perform(pass, for_claim::FinishTakeBack{{std::make_shared<const Operation>(make)}});
+}
+
+/// Nothing tells it any more once the record is forgotten.
+Result<void> ClaimReconciler::tell_what_is_left(const Pass& pass, const TakingBack& done) {
+  if (done.progress.state != State::kSucceeded) return {};
+  const Operation& place = *done.operation;
+  Subject subject = take_back_subject(place);
+  subject.prefix = "directory " + place.path + " on node " + place.node + " ";
+  if (done.progress.directory == operation::Directory::kAbsent) {
+    const auto& begun = pass.scene.memory.begun;
+    const bool was_made = std::any_of(begun.begin(), begun.end(), [&](const Begun& one) {
+      return one.made && same_place(*one.operation, place);
+    });
+    if (!was_made) return {};
+    subject.event_reason = kDirectoryMissing;
+    return reporter_.tell_for_good(
+        subject,
+        "was made for this claim, and was not there when it was to be taken back: if its disk was "
+        "not mounted, it is still on it" +
+            std::string(place.attempt > 1 ? "; or an earlier attempt has removed it" : ""));
+  }
+  if (!place.only_if_empty || done.progress.directory == operation::Directory::kRemoved) return {};
+  subject.event_reason = kDirectoryKept;
+  const std::string& why = done.progress.message;
+  return reporter_.tell_for_good(
+      subject, "is left as it is: " +
+                   (why.empty() ? "it is not empty" : "it may not be empty (" + why + ")") +
+                   ", and it is not certain that it was made for this claim; remove it by hand if "
+                   "nobody needs it");
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
                                                const for_claim::FinishTakeBack& decision) {
   const Operation& place = *decision.done.operation;
-  const auto directory = decision.done.progress.directory;
-  if (decision.done.progress.state == State::kSucceeded && place.only_if_empty &&
-      directory != operation::Directory::kRemoved) {
-    Subject subject = take_back_subject(place);
-    subject.event_reason = kDirectoryKept;
-    subject.prefix = "directory " + place.path + " on node " + place.node + " is left as it is: ";
-    const std::string& why = decision.done.progress.message;
-    reporter_.tell(subject,
-                   (why.empty() ? "it is not empty" : "it may not be empty (" + why + ")") +
-                       ", and it is not certain that it was made for this claim; remove it "
-                       "by hand if nobody needs it");
-  }
+  const auto told = tell_what_is_left(pass, decision.done);
+  if (!told.ok()) return reporter_.api_failed(take_back_subject(place), told.error());
   // The make first: as long as anything is on record, it is known what was taken back.
   set_done(pass, place);
   pass.scene.memory.take_back.erase(place.node);

@@ -42,6 +42,20 @@ void Reporter::tell(const Subject& subject, const std::string& message) {
   log::warn("{}", truncate_utf8(first_line(text), k8s::kMaxEventMessage));
 }
 
+Result<void> Reporter::tell_for_good(const Subject& subject, const std::string& message) {
+  const std::string& volume = subject.failure.volume;
+  if (!memories_.worth_saying(volume, subject.event_reason, message)) return {};
+  const std::string text = subject.prefix + message;
+  const auto stored =
+      world_.events.store(subject.about, k8s::EventType::kWarning, subject.event_reason, text);
+  if (!stored.ok()) {
+    memories_.unsay(volume, subject.event_reason);
+    return stored.error().wrap("store the Event " + std::string(subject.event_reason));
+  }
+  log::warn("{}", truncate_utf8(first_line(text), k8s::kMaxEventMessage));
+  return {};
+}
+
 Action Reporter::api_failed(const Subject& subject, const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Action::done();
   Memory memory = memories_.get(subject.failure.volume);

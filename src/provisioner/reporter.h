@@ -28,6 +28,9 @@ class Reporter {
   void failed(const Subject& subject, std::string reason, const std::string& message);
   /// An Event and a log line, once for each message (until it is long ago).
   void tell(const Subject& subject, const std::string& message);
+  /// The same for what nothing tells any more once the caller goes on, as a record does that is
+  /// about to be forgotten: an error when the Event is not stored and may be soon.
+  Result<void> tell_for_good(const Subject& subject, const std::string& message);
   /// An API call failed. What a repetition alone does not heal is told at once; the rest (no
   /// connection, overload, a stale cache) when it has not healed after some tries.
   Action api_failed(const Subject& subject, const Error& error);

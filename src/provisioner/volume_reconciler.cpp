@@ -342,8 +342,9 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::L
     }
   }
   const bool node_is_gone = pass.scene.node.kind == VolumeNode::Kind::kGone;
-  tell(pass, node_is_gone ? kVolumeNodeGone : kDirectoryKept, decision.why);
-  return perform(pass, for_volume::Release{});
+  const auto told = tell(pass, node_is_gone ? kVolumeNodeGone : kDirectoryKept, decision.why);
+  if (!told.ok()) return reporter_.api_failed(subject(pass), told.error());
+  return let_object_go(pass, Guard::kVersion);
 }
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
@@ -368,23 +369,38 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// then our finalizer; the removal's record last, when the volume is seen to be gone, because it
 /// says that the work was done.
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Release& decision) {
-  const k8s::PersistentVolume& volume = *pass.scene.volume;
   if (decision.was_absent) {
-    tell(pass, kDirectoryMissing,
-         "directory " + volume.path +
-             (pass.scene.node.name.empty() ? "" : " on node " + pass.scene.node.name) +
-             " was not there when it was to be removed: if its disk was not mounted, the data is "
-             "still on it" +
-             (decision.was_tried_before ? "; or an earlier attempt has removed it" : ""));
+    const auto told =
+        tell(pass, kDirectoryMissing,
+             "directory " + pass.scene.volume->path +
+                 (pass.scene.node.name.empty() ? "" : " on node " + pass.scene.node.name) +
+                 " was not there when it was to be removed: if its disk was not mounted, the data "
+                 "is still on it" +
+                 (decision.was_tried_before ? "; or an earlier attempt has removed it" : ""));
+    if (!told.ok()) return reporter_.api_failed(subject(pass), told.error());
   }
+  return let_object_go(pass, Guard::kUid);
+}
+
+/// With Guard::kVersion the directory is still there, and the policy may have been changed back:
+/// nothing goes but in the version that was decided from.
+Action VolumeReconciler::let_object_go(Pass& pass, Guard guard) {
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
+  const auto is_stale = [&](const Error& error) {
+    return guard == Guard::kVersion && error.is(ErrorCode::kConflict);
+  };
   if (!volume.meta.deleting()) {
     const auto deleted = delete_object(volume);
+    if (!deleted.ok() && is_stale(deleted.error())) return Action::await_change(kSoon);
     if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
       return reporter_.api_failed(subject(pass), deleted.error());
     }
+    // Its version is another one now: the cache will show it.
+    if (guard == Guard::kVersion && has_finalizer(volume)) return Action::await_change(kSoon);
   }
   if (has_finalizer(volume)) {
-    const auto patched = patch_finalizer(volume, Finalizer::kRemove);
+    const auto patched = patch_finalizer(volume, Finalizer::kRemove, k8s::Answer::kIdentity, guard);
+    if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
     if (!patched.ok() && !patched.error().is(ErrorCode::kNotFound)) {
       return reporter_.api_failed(subject(pass), patched.error());
     }
@@ -421,12 +437,13 @@ Result<nlohmann::json> VolumeReconciler::patch_finalizer(const k8s::PersistentVo
   return patched;
 }
 
-void VolumeReconciler::tell(const Pass& pass, std::string_view event_reason,
-                            const std::string& message) {
+/// Nothing tells it any more once the volume has gone.
+Result<void> VolumeReconciler::tell(const Pass& pass, std::string_view event_reason,
+                                    const std::string& message) {
   Subject subject = this->subject(pass);
   subject.event_reason = event_reason;
   subject.prefix.clear();
-  reporter_.tell(subject, message);
+  return reporter_.tell_for_good(subject, message);
 }
 
 Subject VolumeReconciler::subject(const Pass& pass) const {

@@ -62,10 +62,11 @@ class VolumeReconciler {
   Result<nlohmann::json> patch_finalizer(const k8s::PersistentVolume& volume, Finalizer change,
                                          k8s::Answer answer = k8s::Answer::kIdentity,
                                          Guard guard = Guard::kUid);
+  Action let_object_go(Pass& pass, Guard guard);
   void not_missed(Pass& pass, const operation::Operation& operation);
   void remember(const Pass& pass) { memories_.set(pass.scene.name, pass.scene.memory); }
   Subject subject(const Pass& pass) const;
-  void tell(const Pass& pass, std::string_view event_reason, const std::string& message);
+  Result<void> tell(const Pass& pass, std::string_view event_reason, const std::string& message);
 
   World& world_;
   Memories& memories_;

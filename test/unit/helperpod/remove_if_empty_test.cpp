@@ -151,14 +151,14 @@ TEST_CASE("what is not an empty directory is kept") {
   }
 }
 
-TEST_CASE("a directory that is not there is taken back already") {
+TEST_CASE("a directory that is not there is called absent") {
   FOR_EACH_SHELL(taker) {
-    CHECK(taker.take_back(taker.base() / "v") == "directory: removed");
+    CHECK(taker.take_back(taker.base() / "v") == "directory: absent");
     CHECK(taker.run.exit_code == 0);
     fs::create_directories(taker.base() / "ns" / "claim");
-    CHECK(taker.take_back(taker.base() / "ns" / "claim" / "v") == "directory: removed");
+    CHECK(taker.take_back(taker.base() / "ns" / "claim" / "v") == "directory: absent");
     CHECK_FALSE(fs::exists(taker.base() / "ns"));
-    CHECK(taker.take_back(taker.base() / "ns" / "claim" / "v") == "directory: removed");
+    CHECK(taker.take_back(taker.base() / "ns" / "claim" / "v") == "directory: absent");
     CHECK(taker.run.exit_code == 0);
   }
 }

@@ -139,7 +139,14 @@ class RecordedEvents final : public k8s::EventSink {
                     (type == k8s::EventType::kWarning ? " Warning " : " Normal ") +
                     std::string(reason) + ": " + message);
   }
+  Result<void> store(const k8s::ObjectReference& about, k8s::EventType type,
+                     std::string_view reason, std::string message) override {
+    if (error) return *error;
+    event(about, type, reason, std::move(message));
+    return {};
+  }
   std::vector<std::string> lines;
+  std::optional<Error> error;  // of storing one
 };
 
 /// A cluster as a reconciler sees it. The members are set up before the world that refers to them.

@@ -314,6 +314,41 @@ TEST_CASE("a directory that stays when its claim is undone is told, with its pla
   CHECK(scene.events.lines.back().find("n1") != std::string::npos);
 }
 
+TEST_CASE("the record of what stays is kept until the event that tells it is stored") {
+  UndoScene scene;
+  scene.volume_is_missing();
+  scene.forget_claim();
+  scene.api_shows_no_claim();
+  scene.memories.erase(kVolume);
+  (void)scene.step();
+  scene.executor.succeed(Kind::kTakeBack, kVolume, operation::Directory::kKept);
+  scene.events.error = Error{.code = ErrorCode::kUnavailable, .message = "down"};
+  CHECK(scene.step() == Action::retry());
+  CHECK(scene.executor.has(Kind::kTakeBack, kVolume));
+  scene.events.error.reset();
+  (void)scene.step();
+  CHECK(scene.executor.records.empty());
+  CHECK(scene.events.lines.back().find("Warning DirectoryKept") != std::string::npos);
+}
+
+TEST_CASE("a directory that was made and is not there when it is taken back is told") {
+  for (const auto said : {operation::Directory::kMade, operation::Directory::kUnknown}) {
+    UndoScene scene;
+    scene.volume_is_missing();
+    scene.executor.succeed(Kind::kMake, kVolume, said);
+    scene.forget_claim();
+    scene.api_shows_no_claim();
+    (void)scene.step();
+    REQUIRE(scene.undo_was_begun());
+    scene.executor.succeed(Kind::kTakeBack, kVolume, operation::Directory::kAbsent);
+    (void)scene.step();
+    CHECK(scene.executor.records.empty());
+    const bool told = !scene.events.lines.empty() &&
+                      scene.events.lines.back().find("DirectoryMissing") != std::string::npos;
+    CHECK(told == (said == operation::Directory::kMade));
+  }
+}
+
 TEST_CASE("what may have been published is taken back only if it is empty") {
   UndoScene scene;
   scene.volume_is_missing();

@@ -231,15 +231,37 @@ TEST_CASE("our finalizer is put on bound volumes to be deleted, and taken off th
 
 TEST_CASE("a volume whose node is gone for good is let go with an event") {
   VolumeBed scene;
-  scene.put(released().node("gone").annotation("local.path.provisioner/selected-node", "gone"));
+  const auto lost =
+      released().node("gone").annotation("local.path.provisioner/selected-node", "gone");
+  scene.put(lost);
   auto& reads = scene.transport.on("GET", "/nodes/gone");
   SUBCASE("gone") {
-    reads.reply(404);
+    reads.always([](const auto&) { return k8s::Response{.status = 404}; });
     scene.transport.on("DELETE", "/persistentvolumes/").reply(200);
-    scene.transport.on("PATCH", "/persistentvolumes/").reply(200);
-    CHECK(scene.step() == Action::await_change(kRecheck));
+    CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
     CHECK(scene.has_event("Warning VolumeNodeGone: node gone does not exist any more"));
     CHECK(scene.transport.count("DELETE", "") == 1);
+    // The directory is there: our finalizer goes only as long as nobody has changed the policy.
+    auto& patches = scene.transport.on("PATCH", "/persistentvolumes/");
+    scene.put(VolumeBuilder(lost).deleting().resource_version("8"));
+    SUBCASE("unchanged") {
+      patches.reply(200);
+      CHECK(scene.step() == Action::await_change(kRecheck));
+    }
+    SUBCASE("changed") {
+      patches.reply(409);
+      CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
+    }
+    const auto patch = nlohmann::json::parse(scene.transport.requests().back().body);
+    CHECK(patch["metadata"]["resourceVersion"] == "8");
+    CHECK(scene.events.lines.size() == 1);
+  }
+  SUBCASE("the event cannot be stored: then nobody would know of the directory") {
+    reads.reply(404);
+    scene.events.error = Error{.code = ErrorCode::kUnavailable, .message = "down"};
+    CHECK(scene.step() == Action::retry());
+    CHECK(scene.transport.count("DELETE", "") == 0);
+    CHECK(scene.transport.count("PATCH", "") == 0);
   }
   SUBCASE("only the cache does not know it yet") {
     reads.reply(200);
