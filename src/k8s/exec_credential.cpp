@@ -158,18 +158,26 @@ Result<ExecCredential> ExecCredentials::get(TimePoint deadline, const std::stop_
 
 void ExecCredentials::start() {
   running_ = true;
-  // The thread of the run before has nothing left to do: this waits for no run.
-  runner_ = std::jthread([this](const std::stop_token& stop) {
-    set_thread_name("exec-plugin");
-    auto result = run(stop);
-    MutexLock lock(mutex_);
+  const auto ended = [this](Result<ExecCredential> result) LPP_REQUIRES(mutex_) {
     running_ = false;
     if (result.ok() || !result.error().is(ErrorCode::kCancelled)) {
       last_ = std::move(result);
       last_run_ = clock_.now();
     }
     changed_.notify_all();
-  });
+  };
+  try {
+    // The thread of the run before has nothing left to do: this waits for no run.
+    runner_ = std::jthread([this, ended](const std::stop_token& stop) {
+      set_thread_name("exec-plugin");
+      auto result = run(stop);
+      MutexLock lock(mutex_);
+      ended(std::move(result));
+    });
+  } catch (const std::system_error& error) {  // a limit of the container
+    ended(Error{.code = ErrorCode::kUnavailable,
+                .message = std::string("no thread for the plugin: ") + error.what()});
+  }
 }
 
 void ExecCredentials::invalidate() {

@@ -8,6 +8,8 @@ namespace {
 
 /// Who still wants its turn asks again sooner than this; who does not must not hold up the others.
 constexpr std::chrono::seconds kStillAsking{40};
+/// Who is called comes at once, or is gone.
+constexpr std::chrono::seconds kComes{5};
 /// Of the room, what makes leave to removals, and removals to makes.
 constexpr std::size_t kKeptShare = 5;
 
@@ -44,6 +46,7 @@ bool NodeLoad::admit(const Operation& operation) {
     mine = own.asking.end() - 1;
   }
   mine->last = now;
+  mine->called.reset();
   // Before it come those of its namespace that are before it, and as many of each other one.
   const auto round = static_cast<std::size_t>(mine - own.asking.begin());
   const std::size_t free = room(load, line);
@@ -64,23 +67,25 @@ bool NodeLoad::admit(const Operation& operation) {
 
 void NodeLoad::drop_silent(Line& line, TimePoint now) {
   for (auto it = line.waiting.begin(); it != line.waiting.end();) {
-    std::erase_if(it->second.asking,
-                  [&](const Asking& asking) { return now - asking.last > kStillAsking; });
+    std::erase_if(it->second.asking, [&](const Asking& asking) {
+      return now - asking.last > kStillAsking || (asking.called && now - *asking.called > kComes);
+    });
     it = it->second.asking.empty() ? line.waiting.erase(it) : std::next(it);
   }
 }
 
-NodeLoad::Waiting NodeLoad::first(const Line& line, std::size_t count) {
-  std::vector<const Queue*> in_turn;
-  for (const auto& [ns, queue] : line.waiting) in_turn.push_back(&queue);
+NodeLoad::Waiting NodeLoad::call(Line& line, std::size_t count, TimePoint now) {
+  std::vector<Queue*> in_turn;
+  for (auto& [ns, queue] : line.waiting) in_turn.push_back(&queue);
   std::sort(in_turn.begin(), in_turn.end(),
             [](const Queue* a, const Queue* b) { return a->turn < b->turn; });
   Waiting next;
   for (std::size_t round = 0; round < count && next.size() < count; ++round) {
-    for (const Queue* const queue : in_turn) {
-      if (next.size() < count && round < queue->asking.size()) {
-        next.push_back(queue->asking[round].operation);
-      }
+    for (Queue* const queue : in_turn) {
+      if (next.size() == count || round >= queue->asking.size()) continue;
+      Asking& asking = queue->asking[round];
+      if (!asking.called) asking.called = now;
+      next.push_back(asking.operation);
     }
   }
   return next;
@@ -89,8 +94,9 @@ NodeLoad::Waiting NodeLoad::first(const Line& line, std::size_t count) {
 NodeLoad::Waiting NodeLoad::served(const std::string& node, Load& load) {
   Waiting next;
   for (Line* const line : {&load.makes, &load.removals}) {
-    drop_silent(*line, clock_.now());
-    const auto theirs = first(*line, room(load, *line));
+    const TimePoint now = clock_.now();
+    drop_silent(*line, now);
+    const auto theirs = call(*line, room(load, *line), now);
     next.insert(next.end(), theirs.begin(), theirs.end());
   }
   if (load.makes.unused() && load.removals.unused()) nodes_.erase(node);

@@ -5,6 +5,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -41,6 +42,7 @@ class NodeLoad {
   struct Asking {
     std::shared_ptr<const Operation> operation{};
     TimePoint last{};
+    std::optional<TimePoint> called{};  // since then there is room for it
   };
   /// Of a namespace.
   struct Queue {
@@ -63,7 +65,7 @@ class NodeLoad {
   static Line& line_of(Load& load, const Operation& operation);
   std::size_t room(const Load& load, const Line& line) const;
   static void drop_silent(Line& line, TimePoint now);
-  static Waiting first(const Line& line, std::size_t count);
+  static Waiting call(Line& line, std::size_t count, TimePoint now);
   Waiting served(const std::string& node, Load& load) LPP_REQUIRES(mutex_);
 
   Clock& clock_;

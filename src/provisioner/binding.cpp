@@ -1,6 +1,6 @@
 #include "provisioner/binding.h"
 
-#include <utility>
+#include <string>
 
 #include "base/log.h"
 
@@ -12,12 +12,18 @@ bool Binding::is_ours() const {
   return clock_.now() >= refused_until_;
 }
 
+bool Binding::lacks_right(const Error& error) {
+  return error.is(ErrorCode::kForbidden) &&
+         error.message.find("cannot patch resource") != std::string::npos;
+}
+
 void Binding::refused(const Error& error) {
   bool told = false;
   {
     MutexLock lock(mutex_);
-    refused_until_ = clock_.now() + kRefusedFor;
-    told = std::exchange(told_, true);
+    const TimePoint now = clock_.now();
+    told = now < refused_until_;
+    refused_until_ = now + kRefusedFor;
   }
   if (told) return;
   log::warn(

@@ -22,6 +22,8 @@ class Binding {
   bool is_ours() const;
   /// The API server forbids it. Told once in the log for all writes that are refused together.
   void refused(const Error& error);
+  /// Whether that is why: admission forbids the write of one object, too.
+  static bool lacks_right(const Error& error);
 
   /// Then it is tried again: somebody may have given the right.
   static constexpr std::chrono::minutes kRefusedFor{10};
@@ -31,7 +33,6 @@ class Binding {
   const By by_;
   mutable Mutex mutex_;
   TimePoint refused_until_ LPP_GUARDED_BY(mutex_){};
-  bool told_ LPP_GUARDED_BY(mutex_) = false;
 };
 
 /// How it ended for a claim; these are words for counting.

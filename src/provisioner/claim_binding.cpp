@@ -155,7 +155,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Bind
   const Error& error = written.error();
   if (error.is(ErrorCode::kCancelled)) return Action::done();
   last.message = error.message;
-  if (error.is(ErrorCode::kForbidden)) {
+  if (Binding::lacks_right(error)) {
     world_.binding.refused(error);
     last.failure = kBindingForbidden;
   } else if (!error.is(ErrorCode::kConflict) && !error.is(ErrorCode::kNotFound)) {

@@ -85,6 +85,7 @@ void work(Crew& crew, Queue& queue, const Step& step) {
         break;
       case Action::Kind::kRetry:
         queue.add_rate_limited(*key);
+        if (action.after > Duration::zero()) queue.add_after(*key, action.after);
         break;
     }
     queue.done(*key);
@@ -150,9 +151,14 @@ struct Controller::Term {
       volumes.add_urgent({operation.volume_name, operation.claim.ns});
     } else {
       claims.add_urgent({operation.claim, operation.owner_uid});
-      // A removal waits until nothing is made any more.
       const auto volume = known_volumes.get({"", operation.volume_name});
-      if (volume != nullptr && volume->phase == "Released") volumes.add(key_of(*volume));
+      if (operation.kind == operation::Kind::kResize &&
+          (volume == nullptr || volume->claim_uid != operation.owner_uid)) {
+        // No claim's step knows of it any more: the volume's ends it, also one that is gone.
+        volumes.add({operation.volume_name, operation.claim.ns});
+      } else if (volume != nullptr && volume->phase == "Released") {
+        volumes.add(key_of(*volume));  // a removal waits until nothing is made any more
+      }
     }
   }
 
@@ -337,8 +343,10 @@ void Controller::event_dropped(const k8s::ObjectReference& about) {
     term->volume_memories.unsay(about.name);
   } else if (about.kind == "PersistentVolumeClaim") {
     term->claim_memories.unsay(volume_name_of(about.uid));
-    if (const auto claim = world_.claims.get({about.ns, about.name})) {
-      term->resize_memories.unsay(claim->volume_name);
+    const auto claim = world_.claims.get({about.ns, about.name});
+    const auto volume = claim ? world_.volumes.get({"", claim->volume_name}) : nullptr;
+    if (volume != nullptr && volume->claim_uid == about.uid) {
+      term->resize_memories.unsay(volume->meta.name);
     }
   } else if (about.kind.empty()) {  // any of them
     term->volume_memories.unsay_all();

@@ -202,11 +202,12 @@ Maybe announce(const ResizeScene& scene, const Size& goal) {
   const bool same_size = allocated && allocated->bytes == goal.bytes;
   if (claim.resize_status == kResizeInProgress && same_size) return std::nullopt;
   if (auto decision = clear_away(scene, nullptr)) return decision;
+  // Another expansion is judged by its own attempts.
+  for (const Recorded& resize : scene.resizes) {
+    const bool is_history = resize.progress.over() && resize.operation->size_bytes == goal.bytes;
+    if (is_history) return for_resize::Forget{resize.operation};
+  }
   if (claim.resize_status == kResizeInfeasible && same_size) {
-    // The next attempt is judged by itself.
-    for (const Recorded& resize : scene.resizes) {
-      if (resize.progress.over()) return for_resize::Forget{resize.operation};
-    }
     if (const auto left = held(scene.memory.retry, scene.now, goal.text)) {
       return for_resize::Wait{.at_most = *left};
     }

@@ -67,12 +67,12 @@ ResizeScene ResizeReconciler::look(const Pass& pass) const {
       scene.resizes.push_back(std::move(one));
     }
   }
+  scene.volume = world_.volumes.get({"", volume});
   if (scene.resizes.empty() && !wants_resize(*scene.claim)) {
-    memories_.erase(volume);
-    world_.operations.forget(Work::kResize, volume);
+    forget(scene);
+    scene.volume = nullptr;  // nothing to be decided
     return scene;
   }
-  scene.volume = world_.volumes.get({"", volume});
   scene.config = world_.config.current();
   if (scene.volume != nullptr) {
     scene.node = removal_node_of(*scene.volume, world_.nodes, *scene.config);
@@ -85,16 +85,19 @@ ResizeScene ResizeReconciler::look(const Pass& pass) const {
   return scene;
 }
 
+/// Anybody may name any volume in his claim: what is remembered is of the volume's own claim.
+void ResizeReconciler::forget(const ResizeScene& scene) const {
+  if (scene.volume == nullptr || scene.volume->claim_uid != scene.claim->meta.uid) return;
+  memories_.erase(scene.volume->meta.name);
+  world_.operations.forget(Work::kResize, scene.volume->meta.name);
+}
+
 void ResizeReconciler::remember(const Pass& pass) {
   memories_.set(pass.scene.volume->meta.name, pass.scene.memory);
 }
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Wait& decision) {
-  const std::string& volume = pass.scene.volume->meta.name;
-  if (decision.forget) {
-    memories_.erase(volume);
-    world_.operations.forget(Work::kResize, volume);
-  }
+  if (decision.forget) forget(pass.scene);
   return decision.at_most ? Action::await_change(*decision.at_most) : Action::done();
 }
 

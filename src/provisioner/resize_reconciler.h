@@ -61,6 +61,7 @@ class ResizeReconciler {
   Action api_failed(const Pass& pass, const Error& error);
   /// The cache may have been behind: then it shows soon what has changed.
   Action write_failed(const Pass& pass, const Error& error);
+  void forget(const ResizeScene& scene) const;
   void remember(const Pass& pass);
   void event(const Pass& pass, std::string_view reason, const std::string& message);
   Subject subject(const Pass& pass) const;

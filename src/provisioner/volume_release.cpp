@@ -39,7 +39,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                           "status", k8s::Answer::kIdentity);
   if (patched.ok()) {
     log::debug("volume released, its claim is gone");
-  } else if (patched.error().is(ErrorCode::kForbidden)) {
+  } else if (Binding::lacks_right(patched.error())) {
     world_.binding.refused(patched.error());
   }
   // Somebody else may have written it meanwhile: the cache shows it in any case.

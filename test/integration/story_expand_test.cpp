@@ -269,6 +269,27 @@ TEST_CASE("a claim deleted while its volume grows leaves nothing behind") {
   LPP_MUST(story.audit.wait_clean());
 }
 
+TEST_CASE("a claim and its volume that are both gone while it grows leave no helper pod behind") {
+  ExpandStory story;
+  story.script("sleep 3600\n");
+  const auto claim = story.want("data", "kept");
+  story.wait_no_pods();
+  LPP_MUST(story.ask(claim, "2Gi"));
+  wait_for(story, "its limit is being set", [&]() -> std::string {
+    return LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace)).empty() ? "no pod" : "";
+  });
+  story.installation->kill_daemon();
+  LPP_MUST(story.admin().merge(k8s::kPersistentVolumeClaims, claim,
+                               {{"metadata", {{"finalizers", nullptr}}}}));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  const k8s::ObjectKey pv{"", story.volume.pv};
+  LPP_MUST(
+      story.admin().merge(k8s::kPersistentVolumes, pv, {{"metadata", {{"finalizers", nullptr}}}}));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumes, pv));
+  story.start();
+  story.wait_no_pods();
+}
+
 LPP_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion finishes it") {
   ExpandStory story(by);
   const auto claim = story.want("data");

@@ -89,9 +89,9 @@ TEST_CASE("who does not ask any more holds up nobody for long") {
   }
   SUBCASE("and there is room already") {
     CHECK(names(load.ended(on("n1", "x"), "u1")) == Names{"gone"});
-    clock.advance(seconds(30));
+    clock.advance(seconds(5));
     CHECK_FALSE(load.admit(on("n1", "b")));
-    clock.advance(seconds(11));
+    clock.advance(seconds(1));
     CHECK(load.admit(on("n1", "b")));
   }
 }
@@ -131,6 +131,25 @@ TEST_CASE("namespaces take turns, however many claims one of them has") {
     CHECK(load.admit(mine));
     (void)load.give_back(mine);
   }
+}
+
+TEST_CASE("who is called and does not come holds up nobody") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 1);
+  const auto of = [](const char* ns, const std::string& name) {
+    Operation operation = on("n1", name);
+    operation.claim.ns = ns;
+    return operation;
+  };
+  REQUIRE(load.admit(of("few", "first")));
+  load.began(of("few", "first"), "u");
+  CHECK_FALSE(load.admit(of("gone", "g0")));  // its claim is deleted then
+  CHECK_FALSE(load.admit(of("few", "f0")));
+  CHECK(names(load.give_back(of("few", "first"))).empty());
+  CHECK(names(load.ended(of("few", "first"), "u")) == Names{"g0"});
+  CHECK_FALSE(load.admit(of("few", "f0")));
+  clock.advance(std::chrono::seconds(6));
+  CHECK(load.admit(of("few", "f0")));
 }
 
 TEST_CASE("long removals leave room for claims, and claims for removals") {

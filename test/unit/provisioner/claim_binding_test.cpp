@@ -28,7 +28,7 @@ using testing::State;
 constexpr const char* kVolume = "pvc-uid-a";
 constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
 constexpr const char* kForbidden =
-    R"({"kind":"Status","reason":"Forbidden","message":"cannot patch","code":403})";
+    R"({"kind":"Status","reason":"Forbidden","message":"u cannot patch resource","code":403})";
 
 testing::VolumeBuilder own_volume(const std::string& phase) {
   return testing::volume(kVolume)
@@ -358,6 +358,16 @@ TEST_CASE("whatever else goes wrong leaves the claim to the control plane, witho
     CHECK(bed.step() == Action::done());
     CHECK(bed.memories.size() == 0);
   }
+}
+
+TEST_CASE("a webhook that denies one write costs the other claims nothing") {
+  Bed bed;
+  bed.make();
+  bed.volume_status.reply(
+      403, R"({"kind":"Status","reason":"Forbidden","message":"webhook denied it","code":403})");
+  (void)bed.step();
+  CHECK(bed.counted("failed") == 1);
+  CHECK(bed.binding.is_ours());
 }
 
 TEST_CASE("an older ClusterRole is noticed once, and nothing is tried for a good while") {

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "k8s/work_queue.h"
+#include "provisioner/action.h"
 
 using namespace lpp;  // NOLINT(google-build-using-namespace): a test file
 
@@ -42,6 +43,21 @@ struct Workshop {
 };
 
 }  // namespace
+
+TEST_CASE("of what two steps of one key ask for, neither is missed") {
+  using provisioner::Action;
+  using provisioner::sooner;
+  const Action soon = Action::await_change(std::chrono::seconds(15));
+  const Action later = Action::await_change(std::chrono::minutes(15));
+  CHECK(sooner(soon, later) == soon);
+  CHECK(sooner(Action::done(), later) == later);
+  CHECK(sooner(Action::retry(), Action::done()) == Action::retry());
+  // Its back-off may have grown long.
+  for (const Action both : {sooner(Action::retry(), soon), sooner(soon, Action::retry())}) {
+    CHECK(both.kind == Action::Kind::kRetry);
+    CHECK(both.after == soon.after);
+  }
+}
 
 TEST_CASE("a crew is one larger than its work, up to its limit") {
   Workshop workshop(3);

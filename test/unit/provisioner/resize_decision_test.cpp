@@ -229,6 +229,14 @@ TEST_CASE("what the node cannot have is tried again slowly, and at once when it 
   CHECK(row.next_is<for_resize::Begin>().size.text == "4Gi");
 }
 
+TEST_CASE("a failure of an expansion before is not told, or waited after, again") {
+  Row row;
+  row.resize(State::kFailed).progress.message = "no space";
+  CHECK(row.next_is<for_resize::Forget>().operation == row.resizes[0].operation);
+  row.resizes.clear();
+  CHECK(row.next_is<for_resize::Begin>().size.text == "3Gi");
+}
+
 TEST_CASE("two sizes never compete for a directory") {
   Row row("3Gi");
   row.has_way = true;

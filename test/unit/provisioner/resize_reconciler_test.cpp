@@ -80,6 +80,23 @@ TEST_CASE("a claim that has what it asks for costs nothing") {
   CHECK(scene.memories.size() == 0);
 }
 
+TEST_CASE("another claim that names the volume changes nothing of what is known of its growth") {
+  ResizeBed scene;
+  scene.put(bound_claim().growing("3Gi").condition("Resizing"));
+  (void)scene.step();
+  scene.executor.fail(Kind::kResize, kVolume, "no space");
+  (void)scene.step();
+  REQUIRE(scene.count_events("VolumeResizeFailed") == 1);
+  for (const char* capacity : {"1Gi", "3Gi"}) {
+    scene.put(claim("theirs").volume(kVolume).request("3Gi").capacity(capacity).set(
+        "/metadata/uid", "uid-of-a-stranger"));
+    (void)scene.reconciler.step({{"default", "theirs"}, "uid-of-a-stranger"});
+    (void)scene.step();
+    CHECK(scene.memories.get(kVolume).retry.number == 1);
+  }
+  CHECK(scene.count_events("VolumeResizeFailed") == 1);
+}
+
 TEST_CASE("each write says from what it was decided") {
   ResizeBed scene;
   scene.put(bound_claim().condition("NodeResizeError").condition("Somebody"));

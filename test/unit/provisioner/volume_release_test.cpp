@@ -194,7 +194,8 @@ TEST_CASE("a release that fails is left to the binder, without an Event") {
     bed.status.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})");
   }
   SUBCASE("by an older ClusterRole") {
-    bed.status.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403})");
+    bed.status.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,)"
+                          R"("message":"u cannot patch resource \"persistentvolumes/status\""})");
     (void)bed.later();
     CHECK_FALSE(bed.binding.is_ours());
   }
