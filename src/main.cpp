@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
 
   // Few threads work at the same time: more arenas would only hold on to more memory.
   mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): no thread yet
+  // What is large is held for a moment: it goes back at once, and leaves no holes.
+  mallopt(M_MMAP_THRESHOLD, 128 << 10);  // NOLINT(concurrency-mt-unsafe): no thread yet
   App app(std::get<Options>(invocation));
   return run_until_signal(app);
 }

@@ -19,14 +19,8 @@ namespace {
 /// How long the start waits for the API server before it gives up and says so.
 constexpr std::chrono::seconds kFirstListLimit{60};
 
-constexpr std::array<std::string_view, 7> kClaimAnnotations{
-    provisioner::kBindCompleted,
-    provisioner::kStorageProvisioner,
-    provisioner::kBetaStorageProvisioner,
-    provisioner::kSelectedNode,
-    provisioner::kAlphaSelectedNode,
-    provisioner::kVolumeTypeAnnotation,
-    "volume.beta.kubernetes.io/storage-class"};
+/// No object's name is longer: what is cut there is still nobody's.
+constexpr std::size_t kMaxName = 254;
 
 template <std::size_t N>
 void keep_only(k8s::StringMap& map, const std::array<std::string_view, N>& keys) {
@@ -51,6 +45,7 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_
       return true;
     }
     volume.meta.labels.clear();
+    volume.meta.owner_references.clear();
     volume.meta.generate_name = {};
     volume.meta.creation_timestamp = {};
     return true;
@@ -61,6 +56,7 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisio
   return [name = std::move(provisioner_name)](k8s::PersistentVolumeClaim& claim) {
     const bool bound = !claim.volume_name.empty();
     const bool ours = provisioner::may_ask_for(claim, name);
+    if (claim.volume_name.size() > kMaxName) claim.volume_name.resize(kMaxName);
     if (ours && !bound) return true;  // patterns may ask for any of its metadata
     // Only what ties it to its volume is still of interest, and what it asks for if it grows: it
     // may be bound to a volume of ours without having asked us for one.
@@ -84,7 +80,7 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisio
     }
     if (ours) {
       kept.meta.annotations = std::move(claim.meta.annotations);
-      keep_only(kept.meta.annotations, kClaimAnnotations);
+      keep_only(kept.meta.annotations, k8s::kClaimAnnotations);
       kept.storage_class_name = std::move(claim.storage_class_name);
     }
     claim = std::move(kept);
@@ -94,6 +90,7 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisio
 
 bool trim_node(k8s::Node& node) {
   node.meta.annotations.clear();
+  node.meta.owner_references.clear();
   node.meta.finalizers = {};
   return true;
 }
@@ -101,6 +98,19 @@ bool trim_node(k8s::Node& node) {
 bool trim_pod(k8s::Pod& pod) {
   pod.meta.labels.clear();
   return true;
+}
+
+k8s::Informer<k8s::StorageClass>::Trim trim_classes(std::string provisioner_name) {
+  return [name = std::move(provisioner_name)](k8s::StorageClass& storage_class) {
+    if (storage_class.provisioner == name) return true;
+    k8s::StorageClass kept;
+    kept.meta.name = std::move(storage_class.meta.name);
+    kept.meta.uid = std::move(storage_class.meta.uid);
+    kept.meta.resource_version = std::move(storage_class.meta.resource_version);
+    kept.provisioner = std::move(storage_class.provisioner);
+    storage_class = std::move(kept);
+    return true;
+  };
 }
 
 std::unique_ptr<config::TextSource> config_source(const Options& options,

@@ -16,11 +16,13 @@ std::string make_identity();
 
 /// What arrives and is not used is dropped, so that memory does not grow with other people's
 /// objects: volumes of other provisioners are not kept at all, of those made by hand only where
-/// their directory is, and of claims that are bound or not ours only what ties them to a volume.
+/// their directory is, of claims that are bound or not ours only what ties them to a volume, and of
+/// other provisioners' classes only whose they are.
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name);
 k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name);
 bool trim_node(k8s::Node& node);
 bool trim_pod(k8s::Pod& pod);
+k8s::Informer<k8s::StorageClass>::Trim trim_classes(std::string provisioner_name);
 
 /// Where config.json comes from: --config as a file or as text, else the ConfigMap. `stop` ends the
 /// wait for the first answer of the API server.

@@ -10,6 +10,7 @@
 #include "k8s/frame_splitter.h"
 #include "k8s/json_reader.h"
 #include "k8s/json_writer.h"
+#include "k8s/list_reader.h"
 #include "k8s/object_reader.h"
 #include "k8s/rate_limiter.h"
 
@@ -137,7 +138,13 @@ std::optional<Duration> retry_wait(const Request& request, const Result<Response
 ApiClient::ApiClient(Transport& transport, Clock& clock, Options options)
     : transport_(transport), clock_(clock), options_(std::move(options)) {}
 
-Result<Response> ApiClient::call(Request request, milliseconds timeout) {
+/// Takes the body of a 2xx answer while it arrives.
+struct ApiClient::BodySink {
+  ChunkSink sink;
+  std::function<bool()> may_begin_again;  // after an answer that broke off
+};
+
+Result<Response> ApiClient::call(Request request, milliseconds timeout, const BodySink* body) {
   const TimePoint deadline = clock_.now() + timeout;
   for (int retries = 0;; ++retries) {
     if (options_.rate_limiter != nullptr &&
@@ -150,9 +157,11 @@ Result<Response> ApiClient::call(Request request, milliseconds timeout) {
     if (request.timeout <= milliseconds::zero()) {
       return Error{.code = ErrorCode::kTimeout, .message = "no time left for the call"};
     }
-    auto result = transport_.round_trip(request, options_.stop);
+    auto result = body == nullptr ? transport_.round_trip(request, options_.stop)
+                                  : transport_.receive(request, body->sink, options_.stop);
     if (result.ok() && succeeded(*result)) return result;
-    const auto wait = retry_wait(request, result, retries);
+    auto wait = retry_wait(request, result, retries);
+    if (body != nullptr && !body->may_begin_again()) wait.reset();
     // An error now is worth more than a wait that cannot end before the deadline.
     if (!wait || clock_.now() + *wait >= deadline) {
       if (!result.ok()) return result;
@@ -168,7 +177,7 @@ Result<json> ApiClient::get(const Resource& resource, const ObjectKey& key) {
 }
 
 Result<Response> ApiClient::list_page(const Resource& resource, std::string_view ns,
-                                      const ListOptions& options) {
+                                      const ListOptions& options, const BodySink* body) {
   Query query;
   query.add("labelSelector", options.label_selector).add("fieldSelector", options.field_selector);
   if (options.limit > 0) query.add("limit", std::to_string(options.limit));
@@ -178,7 +187,7 @@ Result<Response> ApiClient::list_page(const Resource& resource, std::string_view
   Request request{.method = "GET", .target = collection_path(resource, ns) + query.text()};
   request.accept =
       accepted(!options.projection.empty(), options.metadata_only ? kMetadataList : "");
-  return call(std::move(request), std::max(options_.call_timeout, options_.list_timeout));
+  return call(std::move(request), std::max(options_.call_timeout, options_.list_timeout), body);
 }
 
 Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
@@ -193,18 +202,39 @@ Result<json> ApiClient::list(const Resource& resource, std::string_view ns,
 Result<ListPage> ApiClient::list_each(const Resource& resource, std::string_view ns,
                                       const ListOptions& options,
                                       const std::function<void(Value)>& on_item) {
-  const auto answer = list_page(resource, ns, options);
+  constexpr std::size_t kShown = 100;
+  std::optional<ListReader> reader;
+  std::string first;  // bytes, for the message that this is no list
+  const auto begin = [&] {
+    reader.emplace(options.projection, on_item);
+    first.clear();
+  };
+  begin();
+  const BodySink body{.sink =
+                          [&](std::string_view chunk) {
+                            first += chunk.substr(0, kShown - std::min(kShown, first.size()));
+                            return reader->feed(chunk);
+                          },
+                      .may_begin_again =
+                          [&] {
+                            if (reader->items() > 0) return false;
+                            begin();
+                            return true;
+                          }};
+  auto answer = list_page(resource, ns, options, &body);
   if (!answer.ok()) return answer.error();
-  ValueTree tree;
-  const Value list = read_list(answer->body, on_item, options.projection, tree);
-  if (!list.is_object()) return not_json("list", resource.plural, *answer);
-  const Value items = list.find("items");
+  const Value list = reader->finish();
+  if (!list.is_object()) {
+    answer->body = std::move(first);
+    return not_json("list", resource.plural, *answer);
+  }
   const Value metadata = list.find("metadata");
   ListPage page{.resource_version = std::string(metadata.find("resourceVersion").text()),
-                .continue_token = std::string(metadata.find("continue").text())};
+                .continue_token = std::string(metadata.find("continue").text()),
+                .items = reader->items(),
+                .bytes = reader->bytes()};
   // Without a version there is nothing to watch from, and "0" would be another kind of watch.
-  if (page.resource_version.empty() || page.resource_version == "0" ||
-      (!items.is_null() && !items.is_list())) {
+  if (page.resource_version.empty() || page.resource_version == "0") {
     return Error{.message = "the answer is not a list with a resourceVersion"};
   }
   return page;

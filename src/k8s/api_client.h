@@ -55,6 +55,8 @@ enum class Answer { kObject, kIdentity };
 struct ListPage {
   std::string resource_version{};
   std::string continue_token{};  // "" = the last page
+  std::size_t items = 0;
+  std::size_t bytes = 0;  // of the answer
 };
 
 /// Typed verbs of the Kubernetes API over a Transport. Thread-safe; owns nothing it is given.
@@ -86,8 +88,9 @@ class ApiClient {
   Result<nlohmann::json> get(const Resource& resource, const ObjectKey& key);
   Result<nlohmann::json> list(const Resource& resource, std::string_view ns,
                               const ListOptions& options);
-  /// One page of a list; its items go to `on_item` one by one while the answer is read, and no more
-  /// than one is held. After an Error that came in the middle some have been delivered.
+  /// One page of a list; its items go to `on_item` one by one while the answer arrives, and no more
+  /// than one is held. After an Error that came in the middle some have been delivered; then it is
+  /// not repeated here.
   Result<ListPage> list_each(const Resource& resource, std::string_view ns,
                              const ListOptions& options, const std::function<void(Value)>& on_item);
   Result<nlohmann::json> create(const Resource& resource, std::string_view ns,
@@ -111,10 +114,13 @@ class ApiClient {
                      const std::stop_token& stop);
 
  private:
+  struct BodySink;
+
   Result<Response> list_page(const Resource& resource, std::string_view ns,
-                             const ListOptions& options);
+                             const ListOptions& options, const BodySink* body = nullptr);
   /// A 2xx answer, or the Error of the last try.
-  Result<Response> call(Request request, std::chrono::milliseconds timeout);
+  Result<Response> call(Request request, std::chrono::milliseconds timeout,
+                        const BodySink* body = nullptr);
 
   Transport& transport_;
   Clock& clock_;

@@ -37,6 +37,12 @@ Result<Response> FencedTransport::round_trip(const Request& request, const std::
   return inner_.round_trip(shortened, stop);
 }
 
+Result<Response> FencedTransport::receive(const Request& request, const ChunkSink& sink,
+                                          const std::stop_token& stop) {
+  if (!is_write(request)) return inner_.receive(request, sink, stop);
+  return Transport::receive(request, sink, stop);  // through round_trip
+}
+
 Result<Response> FencedTransport::stream(const Request& request, const ChunkSink& sink,
                                          const std::stop_token& stop) {
   // Streams are long-lived reads; a write as a stream could outlive the lease.

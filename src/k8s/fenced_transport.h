@@ -20,6 +20,8 @@ class FencedTransport final : public Transport {
   FencedTransport(Transport& inner, Clock& clock, std::function<TimePoint()> valid_until)
       : inner_(inner), clock_(clock), valid_until_(std::move(valid_until)) {}
   Result<Response> round_trip(const Request& request, const std::stop_token& stop) override;
+  Result<Response> receive(const Request& request, const ChunkSink& sink,
+                           const std::stop_token& stop) override;
   Result<Response> stream(const Request& request, const ChunkSink& sink,
                           const std::stop_token& stop) override;
 

@@ -14,8 +14,9 @@ class FrameSplitter {
  public:
   enum class Outcome { kMore, kStopped, kTooLong };
 
-  /// A frame longer than this many bytes is refused: no peer may fill our memory.
-  static constexpr std::size_t kMaxFrame = std::size_t{64} << 20U;
+  /// A frame longer than this many bytes is refused: no peer may fill our memory. The API server
+  /// takes no object of more than 3 MiB; JSON may write each byte of it as six.
+  static constexpr std::size_t kMaxFrame = std::size_t{20} << 20U;
 
   explicit FrameSplitter(std::size_t max_frame = kMaxFrame) : max_frame_(max_frame) {}
 
@@ -47,7 +48,7 @@ class FrameSplitter {
  private:
   static constexpr std::size_t kLengthBytes = 4;
   // Kept between frames to save allocations; a rare huge frame does not pin its memory.
-  static constexpr std::size_t kKeepCapacity = std::size_t{1} << 20U;
+  static constexpr std::size_t kKeepCapacity = std::size_t{64} << 10U;
 
   /// What of a chunk belongs to the frame in progress.
   struct Piece {
@@ -91,7 +92,7 @@ class FrameSplitter {
     partial_ += last;
     const bool more = show(partial_);
     partial_.clear();
-    if (partial_.capacity() > kKeepCapacity) partial_.shrink_to_fit();
+    if (partial_.capacity() > kKeepCapacity) partial_ = {};
     return more;
   }
 

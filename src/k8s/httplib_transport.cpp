@@ -204,6 +204,12 @@ struct Receiver {
   bool sink_ended = false;
 };
 
+/// Where the body of a 2xx answer goes: into the Response, or to a sink.
+struct Body {
+  const ChunkSink* sink = nullptr;
+  bool has_end = true;  // and must be there by the deadline; a stream has none
+};
+
 class HttplibTransport final : public Transport {
  public:
   HttplibTransport(const RestConfig& config, Clock& clock, std::optional<ProxyUrl> proxy,
@@ -244,20 +250,23 @@ class HttplibTransport final : public Transport {
   }
 
   Result<Response> round_trip(const Request& request, const std::stop_token& stop) override {
-    return call(request, nullptr, stop);
+    return call(request, {}, stop);
+  }
+
+  Result<Response> receive(const Request& request, const ChunkSink& sink,
+                           const std::stop_token& stop) override {
+    return call(request, {.sink = &sink}, stop);
   }
 
   Result<Response> stream(const Request& request, const ChunkSink& sink,
                           const std::stop_token& stop) override {
-    return call(request, &sink, stop);
+    return call(request, {.sink = &sink, .has_end = false}, stop);
   }
 
  private:
   using ConnectionPtr = std::unique_ptr<Connection>;
 
-  /// `sink` is null for round_trip.
-  Result<Response> call(const Request& request, const ChunkSink* sink,
-                        const std::stop_token& stop) {
+  Result<Response> call(const Request& request, const Body& body, const std::stop_token& stop) {
     if (stop.stop_requested()) return cancelled();
     CallGuard::Call call(guard_, clock_.now() + request.timeout, stop);
     LPP_ASSIGN_OR_RETURN(Credentials credentials,
@@ -269,11 +278,11 @@ class HttplibTransport final : public Transport {
     auto connection =
         pool_.take([&](const Connection& idle) { return idle.tls() == *tls && idle.quiet(); });
     if (connection != nullptr) {
-      Attempt first = attempt(std::move(connection), request, credentials, sink, call);
+      Attempt first = attempt(std::move(connection), request, credentials, body, call);
       if (!first.repeatable || request.method != "GET") return std::move(first.result);
     }
     LPP_ASSIGN_OR_RETURN(connection, make_connection(*tls), "connect");
-    return attempt(std::move(connection), request, credentials, sink, call).result;
+    return attempt(std::move(connection), request, credentials, body, call).result;
   }
 
   Result<std::shared_ptr<const TlsContext>> current_tls(const Credentials& credentials) {
@@ -310,7 +319,7 @@ class HttplibTransport final : public Transport {
 
   /// One request on this connection, which goes back to the pool if it can serve again.
   Attempt attempt(ConnectionPtr connection, const Request& request, const Credentials& credentials,
-                  const ChunkSink* sink, CallGuard::Call& call) {
+                  const Body& body, CallGuard::Call& call) {
     httplib::Request built = build(request, credentials);
     Receiver receiver;
     // The last moment before a write is out of our hands: after a sleep of the process its lease
@@ -331,7 +340,7 @@ class HttplibTransport final : public Transport {
       receiver.response.status = head.status;
       receiver.response.content_type = head.get_header_value("Content-Type");
       receiver.response.retry_after = parse_retry_after(head.get_header_value("Retry-After"));
-      if (sink == nullptr) return true;
+      if (body.has_end) return true;
       if (head.status / 100 == 2) {
         allow_silence();
       } else {
@@ -342,10 +351,10 @@ class HttplibTransport final : public Transport {
     built.content_receiver = [&](const char* data, std::size_t size, std::uint64_t /*offset*/,
                                  std::uint64_t /*total*/) {
       if (call.ended() != CallGuard::Ended::kNo) return false;
-      if (sink != nullptr && receiver.response.status / 100 == 2) {
-        call.set_deadline(TimePoint::max());
-        receiver.sink_ended = !(*sink)({data, size});
-        allow_silence();
+      if (body.sink != nullptr && receiver.response.status / 100 == 2) {
+        if (!body.has_end) call.set_deadline(TimePoint::max());
+        receiver.sink_ended = !(*body.sink)({data, size});
+        if (!body.has_end) allow_silence();
         return !receiver.sink_ended;
       }
       const std::size_t limit = receiver.response.status / 100 == 2 ? kMaxBody : kMaxErrorBody;
@@ -357,7 +366,7 @@ class HttplibTransport final : public Transport {
     auto error = httplib::Error::Unknown;
     // Some proxies hold the head of a stream's answer until there is something to go with it.
     const auto connected = [&] {
-      if (sink != nullptr && request.idle_timeout > request.timeout) allow_silence();
+      if (!body.has_end && request.idle_timeout > request.timeout) allow_silence();
     };
     const bool complete = connection->send(built, response, error, call, connected);
     const auto ended = call.detach();

@@ -95,7 +95,9 @@ std::string without_managed_fields(std::string_view text) {
 /// is many times faster than parsing it. It goes as deep as the projection does, not the text.
 class Copier {
  public:
-  explicit Copier(std::string_view text) : text_(text) { kept_.reserve(text.size() / 2); }
+  explicit Copier(std::string_view text) : text_(text) {
+    kept_.reserve(std::min(text.size() / 2, kMostAtOnce));
+  }
 
   /// Nothing when the text is no JSON: a parser finds out why.
   std::optional<std::string> copy(Projection projection) {
@@ -106,6 +108,9 @@ class Copier {
   }
 
  private:
+  // More is rarely left of an object.
+  static constexpr std::size_t kMostAtOnce = std::size_t{64} << 10U;
+
   bool value(Projection projection) {
     const char first = next();
     if (!projection.empty() && first == '{') return object(projection);
@@ -121,6 +126,7 @@ class Copier {
     take();
     blank();
     bool first = true;
+    bool left_out = false;
     while (next() == '"') {
       const std::size_t end = end_of_text(text_, at_);
       if (end == std::string_view::npos) return false;
@@ -137,14 +143,83 @@ class Copier {
         at_ = end_of_value(text_, at_);
         if (at_ == std::string_view::npos) return false;
       } else {
+        const std::size_t before = kept_.size();
         if (!std::exchange(first, false)) kept_ += ',';
         kept_.append("\"").append(name).append("\":");
-        if (!value(escaped ? Projection{} : field->inside)) return false;
+        const bool bounded = !escaped && field->most != 0;
+        if (bounded) {
+          const auto read = bounded_value(*field);
+          if (read == Bounded::kBad) return false;
+          left_out = left_out || read != Bounded::kAll;
+          if (read == Bounded::kNothing) {
+            kept_.resize(before);
+            first = kept_.ends_with('{');
+          }
+        } else if (!value(escaped ? Projection{} : field->inside)) {
+          return false;
+        }
       }
       if (!comma()) break;
       if (next() != '"') return false;
     }
+    if (left_out) {
+      if (!first) kept_ += ',';
+      kept_.append("\"").append(kLeftOut).append("\":true");
+    }
     return close('}');
+  }
+
+  enum class Bounded { kAll, kPart, kNothing, kBad };
+
+  /// A value of which not more may be kept than the field says.
+  Bounded bounded_value(const ReadField& field) {
+    using enum FieldType;
+    const bool is_map = field.type == kTextMap || field.type == kQuantityMap;
+    const bool is_list = field.type == kTexts || field.type == kObjects;
+    if (is_map && next() == '{') return bounded_entries(field, '}');
+    if (is_list && next() == '[') return bounded_entries(field, ']');
+    const std::size_t end = end_of_value(text_, at_);
+    if (end == std::string_view::npos) return Bounded::kBad;
+    if (end - at_ > field.most) {
+      at_ = end;
+      return Bounded::kNothing;
+    }
+    return value(field.inside) ? Bounded::kAll : Bounded::kBad;
+  }
+
+  Bounded bounded_entries(const ReadField& field, char last) {
+    take();
+    blank();
+    bool first = true;
+    auto result = Bounded::kAll;
+    std::size_t used = 0;
+    while (next() != last) {
+      const std::size_t begin = at_;
+      std::string_view key;
+      if (last == '}') {
+        if (next() != '"') return Bounded::kBad;
+        at_ = end_of_text(text_, begin);
+        if (at_ == std::string_view::npos) return Bounded::kBad;
+        key = text_.substr(begin + 1, at_ - begin - 2);
+        blank();
+        if (next() != ':') return Bounded::kBad;
+        ++at_;
+        blank();
+      }
+      const std::size_t end = end_of_value(text_, at_);
+      if (end == std::string_view::npos) return Bounded::kBad;
+      if (fits(field, key, end - begin, used)) {
+        if (!std::exchange(first, false)) kept_ += ',';
+        kept_.append(text_, begin, at_ - begin);
+        if (!value(field.inside)) return Bounded::kBad;
+      } else {
+        result = Bounded::kPart;
+        at_ = end;
+      }
+      if (!comma()) break;
+      if (next() == last) return Bounded::kBad;
+    }
+    return close(last) ? result : Bounded::kBad;
   }
 
   bool array(Projection projection) {
@@ -196,9 +271,6 @@ constexpr std::size_t kMaxDepth = 1000;
 /// Builds values from the parser's events.
 class Builder final : public nlohmann::json_sax<json> {
  public:
-  /// With `on_item` the elements of the outermost object's "items" are delivered and not kept.
-  explicit Builder(const std::function<void(const json&)>* on_item) : on_item_(on_item) {}
-
   json take(bool complete) { return complete ? std::move(root_) : json(json::value_t::discarded); }
 
   bool null() override { return scalar(nullptr); }
@@ -227,38 +299,18 @@ class Builder final : public nlohmann::json_sax<json> {
   }
 
  private:
-  /// True when the value that begins or has ended is an element of the delivered list.
-  bool is_item() const { return on_item_ != nullptr && open_.size() == 2 && in_items_; }
-
   bool scalar(json value) {
-    if (is_item()) {
-      (*on_item_)(value);
-    } else {
-      place(std::move(value));
-    }
+    place(std::move(value));
     return true;
   }
 
   bool open(json::value_t type) {
-    if (is_item()) {
-      item_ = json(type);
-      open_.push_back(&item_);
-      return true;
-    }
-    if (open_.size() == 1 && open_.back()->is_object() && type == json::value_t::array) {
-      in_items_ = key_ == "items";
-    }
     open_.push_back(place(json(type)));
     return open_.size() < kMaxDepth;
   }
 
   bool close() {
     open_.pop_back();
-    if (open_.size() == 1) in_items_ = false;
-    if (is_item()) {
-      (*on_item_)(item_);
-      item_ = nullptr;
-    }
     return true;
   }
 
@@ -273,38 +325,25 @@ class Builder final : public nlohmann::json_sax<json> {
     return &(parent[key_] = std::move(value));
   }
 
-  const std::function<void(const json&)>* const on_item_;
   json root_;
-  json item_;                // the element of the delivered list that is being read
   std::vector<json*> open_;  // the containers around the parser's place; a parent never moves
   std::string key_;          // of the value that comes next
-  bool in_items_ = false;
 };
 
-json read(std::string_view text, const std::function<void(const json&)>* on_item,
-          Projection projection) {
-  Builder builder(on_item);
+json read(std::string_view text, Projection projection) {
+  Builder builder;
   const bool complete = json::sax_parse(projected(text, projection), &builder);
   return builder.take(complete);
 }
 
 }  // namespace
 
-json read_json(std::string_view text, Projection projection) {
-  return read(text, nullptr, projection);
-}
+json read_json(std::string_view text, Projection projection) { return read(text, projection); }
 
 json read_json_frame(std::string_view text, Projection projection) {
   const std::array<ReadField, 2> frame{
       {{.name = "type"}, {.name = "object", .inside = projection}}};
-  return read(text, nullptr, projection.empty() ? projection : Projection(frame));
-}
-
-json read_json_list(std::string_view text, const std::function<void(const json&)>& on_item,
-                    Projection projection) {
-  const std::array<ReadField, 2> list{
-      {{.name = "metadata"}, {.name = "items", .inside = projection}}};
-  return read(text, &on_item, projection.empty() ? projection : Projection(list));
+  return read(text, projection.empty() ? projection : Projection(frame));
 }
 
 }  // namespace lpp::k8s

@@ -10,6 +10,15 @@ Result<Response> MeteredTransport::round_trip(const Request& request, const std:
   return result;
 }
 
+Result<Response> MeteredTransport::receive(const Request& request, const ChunkSink& sink,
+                                           const std::stop_token& stop) {
+  const TimePoint sent = clock_.now();
+  auto result = inner_.receive(request, sink, stop);
+  stats_.latency.at({request.method}).observe(clock_.now() - sent);
+  count(request, result);
+  return result;
+}
+
 Result<Response> MeteredTransport::stream(const Request& request, const ChunkSink& sink,
                                           const std::stop_token& stop) {
   auto result = inner_.stream(request, sink, stop);

@@ -25,6 +25,8 @@ class MeteredTransport final : public Transport {
   MeteredTransport(Transport& inner, Clock& clock) : inner_(inner), clock_(clock) {}
 
   Result<Response> round_trip(const Request& request, const std::stop_token& stop) override;
+  Result<Response> receive(const Request& request, const ChunkSink& sink,
+                           const std::stop_token& stop) override;
   Result<Response> stream(const Request& request, const ChunkSink& sink,
                           const std::stop_token& stop) override;
 

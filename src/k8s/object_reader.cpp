@@ -45,12 +45,4 @@ Value read_frame(std::string_view frame, Projection projection, ValueTree& tree)
   return tree.assign(read_json_frame(frame, status_fields()));
 }
 
-Value read_list(std::string_view body, const std::function<void(Value)>& on_item,
-                Projection projection, ValueTree& tree) {
-  if (is_protobuf(body)) return read_protobuf_list(body, on_item, projection, tree);
-  ValueTree item;
-  const auto on_json = [&](const json& object) { on_item(item.assign(object)); };
-  return tree.assign(read_json_list(body, on_json, projection));
-}
-
 }  // namespace lpp::k8s

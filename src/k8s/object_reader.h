@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include "k8s/projection.h"
@@ -22,10 +21,5 @@ Projection status_fields();
 /// A frame of a watch as ApiClient::watch() gives it; `projection` is that of its "object". That of
 /// an ERROR frame is a Status, and read as such.
 Value read_frame(std::string_view frame, Projection projection, ValueTree& tree);
-
-/// A list, see read_json_list(); `projection` is that of the items, each of which is valid until
-/// `on_item` returns.
-Value read_list(std::string_view body, const std::function<void(Value)>& on_item,
-                Projection projection, ValueTree& tree);
 
 }  // namespace lpp::k8s

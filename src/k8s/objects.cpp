@@ -1,6 +1,5 @@
 #include "k8s/objects.h"
 
-#include <array>
 #include <charconv>
 #include <utility>
 
@@ -9,8 +8,6 @@
 namespace lpp::k8s {
 
 namespace {
-
-constexpr std::string_view kBetaStorageClass = "volume.beta.kubernetes.io/storage-class";
 
 /// Reads one object field by field. The first wrong type is kept with its place and all reads
 /// of the same object tree after it give empty values, so that decoders need one check at the end.
@@ -148,115 +145,6 @@ class ObjectFields {
   std::optional<Error>& error_;
 };
 
-// What the decoders below look at, by its names in JSON and its numbers in the files
-// generated.proto of k8s.io/api and k8s.io/apimachinery. Objects arrive with these fields only.
-
-using enum FieldType;
-
-constexpr std::array kOwnerFields =
-    std::to_array<ReadField>({{"kind", 1}, {"name", 3}, {"uid", 4}, {"apiVersion", 5}});
-constexpr std::array kMetaFields =
-    std::to_array<ReadField>({{"name", 1},
-                              {"generateName", 2},
-                              {"namespace", 3},
-                              {"uid", 5},
-                              {"resourceVersion", 6},
-                              {"generation", 7, kInteger},
-                              {"creationTimestamp", 8, kTime},
-                              {"deletionTimestamp", 9, kTime},
-                              {"labels", 11, kTextMap},
-                              {"annotations", 12, kTextMap},
-                              {"ownerReferences", 13, kObjects, kOwnerFields},
-                              {"finalizers", 14, kTexts}});
-constexpr std::array kPhaseField = std::to_array<ReadField>({{"phase", 1}});
-
-constexpr std::array kResourceFields = std::to_array<ReadField>({{"requests", 2, kQuantityMap}});
-constexpr std::array kDataSourceFields = std::to_array<ReadField>({{"kind", 2}, {"name", 3}});
-constexpr std::array kClaimSpecFields =
-    std::to_array<ReadField>({{"accessModes", 1, kTexts},
-                              {"resources", 2, kObject, kResourceFields},
-                              {"volumeName", 3},
-                              {"selector", 4, kObject},
-                              {"storageClassName", 5},
-                              {"volumeMode", 6},
-                              {"dataSource", 7, kObject, kDataSourceFields},
-                              {"dataSourceRef", 8, kObject, kDataSourceFields}});
-constexpr std::array kClaimConditionFields = std::to_array<ReadField>({{"type", 1}, {"status", 2}});
-constexpr std::array kClaimStatusFields =
-    std::to_array<ReadField>({{"phase", 1},
-                              {"capacity", 3, kQuantityMap},
-                              {"conditions", 4, kObjects, kClaimConditionFields},
-                              {"allocatedResources", 5, kQuantityMap},
-                              {"allocatedResourceStatuses", 7, kTextMap}});
-constexpr std::array kClaimFields =
-    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
-                              {"spec", 2, kObject, kClaimSpecFields},
-                              {"status", 3, kObject, kClaimStatusFields}});
-
-constexpr std::array kPathField = std::to_array<ReadField>({{"path", 1}});
-constexpr std::array kClaimRefFields =
-    std::to_array<ReadField>({{"namespace", 2}, {"name", 3}, {"uid", 4}});
-constexpr std::array kRequirementFields =
-    std::to_array<ReadField>({{"key", 1}, {"operator", 2}, {"values", 3, kTexts}});
-constexpr std::array kTermFields =
-    std::to_array<ReadField>({{"matchExpressions", 1, kObjects, kRequirementFields},
-                              {"matchFields", 2, kObjects, kRequirementFields}});
-constexpr std::array kSelectorFields =
-    std::to_array<ReadField>({{"nodeSelectorTerms", 1, kObjects, kTermFields}});
-constexpr std::array kAffinityFields =
-    std::to_array<ReadField>({{"required", 1, kObject, kSelectorFields}});
-constexpr std::uint32_t kVolumeSource = 2;  // what hostPath and local are kept in
-constexpr std::array kVolumeSpecFields =
-    std::to_array<ReadField>({{"capacity", 1, kQuantityMap},
-                              {"hostPath", 3, kObject, kPathField, kVolumeSource},
-                              {"local", 20, kObject, kPathField, kVolumeSource},
-                              {"accessModes", 3, kTexts},
-                              {"claimRef", 4, kObject, kClaimRefFields},
-                              {"persistentVolumeReclaimPolicy", 5},
-                              {"storageClassName", 6},
-                              {"volumeMode", 8},
-                              {"nodeAffinity", 9, kObject, kAffinityFields}});
-constexpr std::array kVolumeFields =
-    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
-                              {"spec", 2, kObject, kVolumeSpecFields},
-                              {"status", 3, kObject, kPhaseField}});
-
-constexpr std::array kStorageClassFields =
-    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
-                              {"provisioner", 2},
-                              {"parameters", 3, kTextMap},
-                              {"reclaimPolicy", 4},
-                              {"mountOptions", 5, kTexts},
-                              {"volumeBindingMode", 7}});
-
-constexpr std::array kNodeFields =
-    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields}});
-
-constexpr std::array kPodSpecFields = std::to_array<ReadField>({{"nodeName", 10}});
-constexpr std::array kWaitingFields = std::to_array<ReadField>({{"reason", 1}, {"message", 2}});
-constexpr std::array kTerminatedFields =
-    std::to_array<ReadField>({{"exitCode", 1, kInteger}, {"reason", 3}, {"message", 4}});
-constexpr std::array kStateFields = std::to_array<ReadField>(
-    {{"waiting", 1, kObject, kWaitingFields}, {"terminated", 3, kObject, kTerminatedFields}});
-constexpr std::array kContainerStatusFields =
-    std::to_array<ReadField>({{"name", 1}, {"state", 2, kObject, kStateFields}});
-constexpr std::array kConditionFields =
-    std::to_array<ReadField>({{"type", 1}, {"status", 2}, {"reason", 5}, {"message", 6}});
-constexpr std::array kPodStatusFields =
-    std::to_array<ReadField>({{"phase", 1},
-                              {"conditions", 2, kObjects, kConditionFields},
-                              {"message", 3},
-                              {"reason", 4},
-                              {"containerStatuses", 8, kObjects, kContainerStatusFields},
-                              {"initContainerStatuses", 10, kObjects, kContainerStatusFields}});
-constexpr std::array kPodFields =
-    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields},
-                              {"spec", 2, kObject, kPodSpecFields},
-                              {"status", 3, kObject, kPodStatusFields}});
-
-constexpr std::array kConfigMapFields =
-    std::to_array<ReadField>({{"metadata", 1, kObject, kMetaFields}, {"data", 2, kTextMap}});
-
 ObjectMeta decode_meta(const ObjectFields& root) {
   const ObjectFields fields = root.object("metadata");
   fields.require("name");
@@ -278,6 +166,7 @@ ObjectMeta decode_meta(const ObjectFields& root) {
                                      .name = owner.text("name"),
                                      .uid = owner.text("uid")});
   });
+  meta.incomplete = fields.has(kLeftOut.data()) || root.object("spec").has(kLeftOut.data());
   return meta;
 }
 
@@ -415,31 +304,6 @@ const std::string* find(const StringMap& map, std::string_view key) {
 std::string PersistentVolumeClaim::class_name() const {
   if (const std::string* beta = find(meta.annotations, kBetaStorageClass)) return *beta;
   return storage_class_name.value_or("");
-}
-
-template <>
-Projection fields_of<PersistentVolumeClaim>() {
-  return kClaimFields;
-}
-template <>
-Projection fields_of<PersistentVolume>() {
-  return kVolumeFields;
-}
-template <>
-Projection fields_of<StorageClass>() {
-  return kStorageClassFields;
-}
-template <>
-Projection fields_of<Node>() {
-  return kNodeFields;
-}
-template <>
-Projection fields_of<Pod>() {
-  return kPodFields;
-}
-template <>
-Projection fields_of<ConfigMap>() {
-  return kConfigMapFields;
 }
 
 template <>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -42,6 +43,7 @@ struct ObjectMeta {
   StringMap annotations{};
   std::vector<std::string> finalizers{};
   std::vector<OwnerReference> owner_references{};
+  bool incomplete = false;  // some of it, or of spec, was not read: see fields_of()
 
   ObjectKey key() const { return {ns, name}; }
   bool deleting() const { return !deletion_timestamp.empty(); }
@@ -155,7 +157,18 @@ struct ConfigMap {
   StringMap data{};
 };
 
-/// The fields that decode<T>() looks at.
+inline constexpr std::string_view kBetaStorageClass = "volume.beta.kubernetes.io/storage-class";
+
+/// The annotations of claims by which volumes are asked for: read however many others there are.
+inline constexpr auto kClaimAnnotations = std::to_array<std::string_view>(
+    {"volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
+     "pv.kubernetes.io/bind-completed", "volume.kubernetes.io/selected-node",
+     "volume.alpha.kubernetes.io/selected-node", "volumeType", kBetaStorageClass});
+
+/// The fields that decode<T>() looks at. Of what strangers may make as large as they like only a
+/// usual amount is read: 16 KiB of a claim's labels, annotations, owners and finalizers each, 8 KiB
+/// of a node's labels. What is beyond makes the object `incomplete`; the annotations above, and the
+/// labels that tie volumes to nodes, are there nevertheless.
 template <typename T>
 Projection fields_of();
 
@@ -171,6 +184,8 @@ template <>
 Projection fields_of<Pod>();
 template <>
 Projection fields_of<ConfigMap>();
+/// With up to 1 MiB of each: for the one claim that needs it.
+Projection whole_claim_fields();
 
 /// Decodes an object of kind T; unknown fields are ignored, a wrong type is kInvalid with its
 /// place.

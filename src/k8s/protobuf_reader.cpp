@@ -20,8 +20,6 @@ using nlohmann::json;
 using protozero::pbf_reader;
 using protozero::pbf_wire_type;
 
-constexpr std::string_view kMagic("k8s\0", 4);
-
 // Field numbers of k8s.io/apimachinery's messages.
 constexpr std::uint32_t kUnknownTypeMeta = 1;
 constexpr std::uint32_t kUnknownRaw = 2;
@@ -30,8 +28,6 @@ constexpr std::uint32_t kTypeMetaKind = 2;
 constexpr std::uint32_t kEventType = 1;
 constexpr std::uint32_t kEventObject = 2;
 constexpr std::uint32_t kRawExtensionRaw = 1;
-constexpr std::uint32_t kListMetadata = 1;
-constexpr std::uint32_t kListItems = 2;
 constexpr std::uint32_t kEntryKey = 1;
 constexpr std::uint32_t kEntryValue = 2;
 constexpr std::uint32_t kTimeSeconds = 1;
@@ -102,6 +98,7 @@ class Reading {
   /// number.
   void fields(std::string_view bytes, Projection projection, Index object,
               std::uint32_t within = 0) {
+    std::array<std::size_t, kMostFields> used{};  // of each field that has bounds
     pbf_reader message(bytes);
     while (message.next()) {
       const std::uint32_t number = message.tag();
@@ -115,14 +112,31 @@ class Reading {
       } else if (field->within != within) {
         fields(bytes_of(message), projection, object, number);
       } else {
-        read(message, *field, object);
+        const auto place = static_cast<std::size_t>(field - projection.begin());
+        read(message, *field, object, used.at(place));
       }
     }
   }
 
  private:
-  void read(pbf_reader& message, const ReadField& field, Index object) {
+  // More than any table has.
+  static constexpr std::size_t kMostFields = 32;
+
+  void read(pbf_reader& message, const ReadField& field, Index object, std::size_t& used) {
     using Type = Value::Type;
+    if (field.most != 0 && message.wire_type() == pbf_wire_type::length_delimited) {
+      pbf_reader ahead = message;
+      const std::string_view entry = ahead.get_view();
+      const bool is_map =
+          field.type == FieldType::kTextMap || field.type == FieldType::kQuantityMap;
+      const auto key = is_map ? bytes_in(entry, kEntryKey) : std::string_view();
+      const bool is_one = field.type == FieldType::kObject || field.type == FieldType::kText;
+      if (is_one ? entry.size() > field.most : !fits(field, key, entry.size(), used)) {
+        tree_.put(object, kLeftOut, Type::kBoolean, "true");
+        message.skip();
+        return;
+      }
+    }
     switch (field.type) {
       case FieldType::kText:
         tree_.put(object, field.name, Type::kText, text(bytes_of(message)));
@@ -177,7 +191,7 @@ struct Envelope {
 
 Envelope open_envelope(std::string_view body) {
   if (!is_protobuf(body)) throw Malformed();
-  body.remove_prefix(kMagic.size());
+  body.remove_prefix(kProtobufMagic.size());
   if (!bytes_in(body, kUnknownContentEncoding).empty()) throw Malformed();
   return {.kind = bytes_in(bytes_in(body, kUnknownTypeMeta), kTypeMetaKind),
           .message = bytes_in(body, kUnknownRaw)};
@@ -210,7 +224,7 @@ Value guarded(ValueTree& tree, const Read& read) {
 
 }  // namespace
 
-bool is_protobuf(std::string_view body) { return body.starts_with(kMagic); }
+bool is_protobuf(std::string_view body) { return body.starts_with(kProtobufMagic); }
 
 Value read_protobuf(std::string_view body, Projection projection, ValueTree& tree) {
   return guarded(tree, [&] { read_enveloped(body, projection, tree, begin_object(tree)); });
@@ -233,26 +247,23 @@ Value read_protobuf_frame(std::string_view frame, Projection projection, ValueTr
   });
 }
 
-Value read_protobuf_list(std::string_view body, const std::function<void(Value)>& on_item,
-                         Projection projection, ValueTree& tree) {
+Value read_protobuf_message(std::string_view bytes, Projection projection, ValueTree& tree) {
+  return guarded(tree, [&] { Reading(tree).fields(bytes, projection, begin_object(tree)); });
+}
+
+Value read_protobuf_list_metadata(std::string_view bytes, ValueTree& tree) {
   return guarded(tree, [&] {
-    const Envelope envelope = open_envelope(body);
-    if (!envelope.kind.ends_with("List")) throw Malformed();
-    const auto list = begin_object(tree);
-    const auto metadata = tree.add(list, "metadata", Value::Type::kObject);
-    ValueTree item;
-    pbf_reader message(envelope.message);
-    while (message.next()) {
-      if (message.tag() == kListMetadata) {
-        Reading(tree).fields(bytes_of(message), kListMetaFields, metadata);
-      } else if (message.tag() == kListItems) {
-        Reading(item).fields(bytes_of(message), projection, begin_object(item));
-        on_item(item.root());
-      } else {
-        message.skip();
-      }
-    }
+    const auto metadata = tree.add(begin_object(tree), "metadata", Value::Type::kObject);
+    Reading(tree).fields(bytes, kListMetaFields, metadata);
   });
+}
+
+std::string_view protobuf_kind(std::string_view type_meta) {
+  try {
+    return bytes_in(type_meta, kTypeMetaKind);
+  } catch (const std::exception&) {
+    return {};
+  }
 }
 
 }  // namespace lpp::k8s

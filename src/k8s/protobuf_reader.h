@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <string_view>
 
 #include "k8s/projection.h"
@@ -13,6 +12,9 @@ namespace lpp::k8s {
 /// decoder serves both; an empty text may stand where JSON has nothing. Texts stay where they are,
 /// in `body` or `frame`. Free functions without state but the tree they fill; they never throw.
 /// What is not such a message gives null.
+
+/// What every answer in protobuf begins with.
+inline constexpr std::string_view kProtobufMagic("k8s\0", 4);
 
 /// An answer's body is protobuf, and not JSON.
 bool is_protobuf(std::string_view body);
@@ -27,9 +29,10 @@ std::string_view protobuf_frame_type(std::string_view frame);
 /// A frame of a watch, as {"type", "object"}; `projection` is that of the object.
 Value read_protobuf_frame(std::string_view frame, Projection projection, ValueTree& tree);
 
-/// A list: its items go to `on_item` one by one, each valid until it returns; gives {"metadata"}.
-/// Some items may have been delivered when the result is null. `projection` is that of the items.
-Value read_protobuf_list(std::string_view body, const std::function<void(Value)>& on_item,
-                         Projection projection, ValueTree& tree);
+/// The parts of a list, see ListReader: an item, which has no "kind", the metadata, as
+/// {"metadata"}, and the kind that a TypeMeta says.
+Value read_protobuf_message(std::string_view bytes, Projection projection, ValueTree& tree);
+Value read_protobuf_list_metadata(std::string_view bytes, ValueTree& tree);
+std::string_view protobuf_kind(std::string_view type_meta);
 
 }  // namespace lpp::k8s

@@ -3,6 +3,7 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -29,6 +30,9 @@ constexpr Duration kShortWatch = seconds(1);
 constexpr int kTriesBeforeList = 5;  // of a watch that is answered with 5xx
 constexpr seconds kMinWatchTimeout{300};
 constexpr std::size_t kWatchTimeoutSpread = 301;
+
+// The API server holds all of a page at once, and must send it within the call's deadline.
+constexpr std::size_t kPageBytes = std::size_t{8} << 20U;
 
 constexpr std::string_view kFrameReason = "BadFrame";
 
@@ -71,7 +75,11 @@ Error error_from_status(const json& status) {
 }  // namespace
 
 Reflector::Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink)
-    : client_(client), clock_(clock), options_(std::move(options)), sink_(sink) {}
+    : client_(client),
+      clock_(clock),
+      options_(std::move(options)),
+      sink_(sink),
+      page_size_(options_.page_size) {}
 
 void Reflector::run(const std::stop_token& stop) {
   while (!stop.stop_requested() && !client_.options().stop.stop_requested()) {
@@ -133,7 +141,7 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
   // page is ever held; and nothing is older than what was seen before.
   const ListOptions options{.label_selector = options_.label_selector,
                             .field_selector = options_.field_selector,
-                            .limit = paging_ ? options_.page_size : 0,
+                            .limit = paging_ ? page_size_ : 0,
                             .continue_token = continue_token_,
                             .metadata_only = options_.metadata_only,
                             .projection = options_.projection};
@@ -170,6 +178,7 @@ Duration Reflector::list_page(const std::stop_token& stop, const std::stop_token
   const auto page = request_page(EitherStop(stop, wake).token());
   if (!page.ok()) return list_failed(page.error());
   begin_once();
+  adapt_page_size(*page);
   continue_token_ = page->continue_token;
   if (!continue_token_.empty()) {
     state_ = State::kListing;
@@ -187,8 +196,17 @@ Duration Reflector::list_page(const std::stop_token& stop, const std::stop_token
   return Duration::zero();
 }
 
+void Reflector::adapt_page_size(const ListPage& page) {
+  if (page.items == 0) return;
+  const std::size_t each = page.bytes / page.items + 1;
+  const auto room = std::min<std::size_t>(kPageBytes / each, std::numeric_limits<int>::max());
+  page_size_ = std::clamp(static_cast<int>(room), 1, options_.page_size);
+}
+
 Duration Reflector::list_failed(const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Duration::zero();
+  // Perhaps it was too much for the time that it may take.
+  if (paging_ && error.is(ErrorCode::kTimeout)) page_size_ = std::max(page_size_ / 2, 1);
   if (state_ == State::kListing &&
       (error.is(ErrorCode::kExpired) || error.is(ErrorCode::kInvalid))) {
     // The rest of the list is gone. What was collected belongs to a state that can no longer be

@@ -89,6 +89,8 @@ class Reflector {
   /// Delivers the items of the next page.
   Result<ListPage> request_page(const std::stop_token& stop);
   void begin_once();
+  /// So that a page stays below some MiB, whatever the objects are.
+  void adapt_page_size(const ListPage& page);
   /// From which state the next step goes on, and what wakes it out of a wait.
   std::stop_token begin_step();
   void begin_list();
@@ -124,6 +126,7 @@ class Reflector {
   std::string resource_version_;      // of the next watch; set in kListed only
   std::string continue_token_;        // of the next page; set in kListing only
   bool begun_ = false;                // the sink knows of the list in progress
+  int page_size_;                     // of the next page
   bool paging_ = true;                // false after an expired continue token: one full list
   bool expired_before_ = false;       // a 410 since the last good watch: the next one waits
   std::uint64_t frames_ = 0;          // in the current watch

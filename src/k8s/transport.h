@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/result.h"
 
@@ -50,6 +51,16 @@ class Transport {
   virtual ~Transport() = default;
 
   virtual Result<Response> round_trip(const Request& request, const std::stop_token& stop) = 0;
+
+  /// round_trip, but the body of a 2xx answer goes to the sink while it arrives, and the Response
+  /// has none. Also an Error may come after some of it; when the sink returned false, the Response.
+  /// A transport that has the whole of an answer anyway need not do more than this.
+  virtual Result<Response> receive(const Request& request, const ChunkSink& sink,
+                                   const std::stop_token& stop) {
+    auto result = round_trip(request, stop);
+    if (result.ok() && result->status / 100 == 2) sink(std::exchange(result->body, {}));
+    return result;
+  }
 
   /// Long-lived GET. A status other than 2xx is returned with its body, without calling the sink.
   /// Returns the Response when the server ended the stream properly or the sink returned false.

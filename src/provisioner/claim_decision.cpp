@@ -27,6 +27,7 @@ constexpr int kFreeMoves = 3;
 std::string seen_of(const k8s::Node* node) {
   if (node == nullptr) return {};
   std::string seen = node->meta.uid;
+  if (node->meta.incomplete) return seen;  // the rest depends on how much of it was read
   for (const auto& [key, value] : node->meta.labels)
     seen.append("/").append(key).append("=").append(value);
   return seen;

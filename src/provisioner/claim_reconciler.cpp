@@ -69,7 +69,11 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
                              {"claim", claim_name},
                              {"node", pass.scene.node_name}});
     show(pass.scene);
-    const auto decision = decide(pass.scene);
+    auto decision = decide(pass.scene);
+    if (rests_on_a_part(pass.scene, decision)) {
+      if (const auto next = read_the_rest(pass)) return *next;
+      decision = decide(pass.scene);
+    }
     const auto next = std::visit([&](const auto& what) { return perform(pass, what); }, decision);
     if (next) return *next;
   }

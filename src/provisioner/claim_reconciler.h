@@ -42,6 +42,10 @@ class ClaimReconciler {
 
   ClaimScene look(const ClaimKey& key);
   void show(const ClaimScene& scene);
+  /// Whether something was decided for good by a claim or a node of which only a part is kept.
+  static bool rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision);
+  /// Puts all of them into the scene.
+  Next read_the_rest(Pass& pass);
 
   Next perform(Pass& pass, const for_claim::Wait& decision);
   Next perform(Pass& pass, const for_claim::Start& decision);

@@ -26,21 +26,37 @@ Result<bool> node_is_gone(World& world, const std::string& node) {
   return found.error().wrap("read node " + node);
 }
 
+namespace {
+
 Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
-                                                             const k8s::ObjectKey& key) {
+                                                             const k8s::ObjectKey& key,
+                                                             k8s::Projection projection) {
   // A list of one: the daemon has no right to get claims, and needs none.
   std::optional<Result<k8s::PersistentVolumeClaim>> claim;
   const auto look = [&](k8s::Value item) {
     auto decoded = k8s::decode<k8s::PersistentVolumeClaim>(item);
     if (!decoded.ok() || decoded->meta.name == key.name) claim = std::move(decoded);
   };
-  const auto page = world.client.list_each(k8s::kPersistentVolumeClaims, key.ns,
-                                           {.field_selector = "metadata.name=" + key.name}, look);
+  const auto page = world.client.list_each(
+      k8s::kPersistentVolumeClaims, key.ns,
+      {.field_selector = "metadata.name=" + key.name, .projection = projection}, look);
   // "Not found" is no answer to a list: only a list without the claim says that it is gone.
   if (!page.ok()) return page.error().wrap("read claim " + key.to_string());
   if (!claim) return std::optional<k8s::PersistentVolumeClaim>{};
   if (!claim->ok()) return claim->error().wrap("read claim " + key.to_string());
   return std::optional(*std::move(*claim));
+}
+
+}  // namespace
+
+Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
+                                                             const k8s::ObjectKey& key) {
+  return read_claim(world, key, k8s::fields_of<k8s::PersistentVolumeClaim>());
+}
+
+Result<std::optional<k8s::PersistentVolumeClaim>> read_whole_claim(World& world,
+                                                                   const k8s::ObjectKey& key) {
+  return read_claim(world, key, k8s::whole_claim_fields());
 }
 
 Result<std::optional<k8s::PersistentVolume>> read_volume(World& world, const std::string& name) {

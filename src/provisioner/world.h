@@ -50,6 +50,9 @@ Result<bool> node_is_gone(World& world, const std::string& node);
 /// none.
 Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
                                                              const k8s::ObjectKey& key);
+/// The claim with all that patterns may ask for.
+Result<std::optional<k8s::PersistentVolumeClaim>> read_whole_claim(World& world,
+                                                                   const k8s::ObjectKey& key);
 Result<std::optional<k8s::PersistentVolume>> read_volume(World& world, const std::string& name);
 
 }  // namespace lpp::provisioner

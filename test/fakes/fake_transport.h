@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <list>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/sync.h"
@@ -120,6 +121,14 @@ class FakeTransport final : public k8s::Transport {
   Result<k8s::Response> round_trip(const k8s::Request& request,
                                    const std::stop_token& stop) override {
     return answer(request, nullptr, stop);
+  }
+  Result<k8s::Response> receive(const k8s::Request& request, const k8s::ChunkSink& sink,
+                                const std::stop_token& stop) override {
+    auto result = answer(request, &sink, stop);
+    if (result.ok() && result->status / 100 == 2 && !result->body.empty()) {
+      sink(std::exchange(result->body, {}));
+    }
+    return result;
   }
   Result<k8s::Response> stream(const k8s::Request& request, const k8s::ChunkSink& sink,
                                const std::stop_token& stop) override {

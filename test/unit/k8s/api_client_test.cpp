@@ -417,3 +417,35 @@ TEST_CASE("odd Status bodies and foreign texts become short readable messages") 
   CHECK(message(std::string(1'000'000, '<')).size() < 400);
   CHECK(message("\x01\x02 binary \xff") == "HTTP 502: binary \xff");
 }
+
+TEST_CASE_FIXTURE(ApiClientFixture,
+                  "a list that broke off is repeated only if nothing of it was handed out") {
+  const std::string page = R"({"metadata":{"resourceVersion":"5"},"items":[{"a":1},{"a":2}]})";
+  const std::string begin = page.substr(0, page.find(",{\"a\":2"));
+  int items = 0;
+  const auto list = [&] {
+    items = 0;
+    return run([&] { return client.list_each(kPods, "", {}, [&](Value) { ++items; }); });
+  };
+  auto& script = transport.on("GET", "/pods");
+  script.stream_and_fail({begin.substr(0, 50)}, ErrorCode::kUnavailable)
+      .stream({begin, page.substr(begin.size())});
+  const auto whole = list();
+  REQUIRE(whole.ok());
+  CHECK(items == 2);
+  CHECK(whole->items == 2);
+  CHECK(whole->bytes == page.size());
+  CHECK(transport.requests().size() == 2);
+
+  script.stream_and_fail({begin}, ErrorCode::kUnavailable);
+  const auto cut = list();
+  REQUIRE_FALSE(cut.ok());
+  CHECK(cut.error().is(ErrorCode::kUnavailable));
+  CHECK(items == 1);
+  CHECK(transport.requests().size() == 3);
+
+  script.stream({begin});
+  const auto half = list();
+  REQUIRE_FALSE(half.ok());
+  CHECK(half.error().is(ErrorCode::kInternal));
+}

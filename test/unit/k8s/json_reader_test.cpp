@@ -10,21 +10,6 @@ namespace lpp::k8s {
 
 using nlohmann::json;
 
-namespace {
-
-struct Read {
-  json rest;
-  std::vector<json> items;
-};
-
-Read read(const std::string& text) {
-  Read result;
-  result.rest = read_json_list(text, [&](const json& item) { result.items.push_back(item); });
-  return result;
-}
-
-}  // namespace
-
 TEST_CASE("read_json gives what a JSON parser gives, without the fields of field managers") {
   for (const std::string text :
        {R"({})", R"([])", R"({"a":[1,-2,3.5,true,false,null,"x",[],{}],"b":{"c":{"d":[[1],[2]]}}})",
@@ -96,14 +81,6 @@ TEST_CASE("with a projection, what is not in it is left out") {
     const std::string frame = R"({"type":"ADDED","more":1,"object":)" + std::string(row.text) + "}";
     CHECK(read_json_frame(frame, kFields) ==
           json{{"type", "ADDED"}, {"object", json::parse(row.left)}});
-    std::vector<json> items;
-    const json rest = read_json_list(R"({"kind":"L","metadata":{"continue":"c"},"items":[)" +
-                                         std::string(row.text) + "," + row.text + "]}",
-                                     [&](const json& item) { items.push_back(item); }, kFields);
-    CHECK(rest == json{{"metadata", {{"continue", "c"}}}, {"items", json::array()}});
-    if (row.text[0] != '[') {
-      CHECK(items == std::vector<json>{json::parse(row.left), json::parse(row.left)});
-    }
   }
 }
 
@@ -138,33 +115,46 @@ TEST_CASE("with a projection, what is read must still be JSON") {
   CHECK(read_json(R"({"name":)" + std::string(100'000, '[') + "}", kFields).is_discarded());
 }
 
-TEST_CASE("read_json_list hands over each item and keeps the rest of the list") {
-  const auto list = read(
-      R"({"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"items":[)"
-      R"({"metadata":{"name":"a","managedFields":[{}]},"spec":{"items":[1,2]}},{"metadata":{"name":"b"}},3,[4]]})");
-  CHECK(list.rest ==
-        json::parse(
-            R"({"kind":"PodList","metadata":{"resourceVersion":"7","continue":"t"},"items":[]})"));
-  REQUIRE(list.items.size() == 4);
-  CHECK(list.items[0] == json::parse(R"({"metadata":{"name":"a"},"spec":{"items":[1,2]}})"));
-  CHECK(list.items[1] == json::parse(R"({"metadata":{"name":"b"}})"));
-  CHECK(list.items[2] == 3);
-  CHECK(list.items[3] == json::parse("[4]"));
-}
-
-TEST_CASE("read_json_list leaves alone what is called items and is not the list") {
-  CHECK(read(R"({"items":{"a":1}})").rest == json::parse(R"({"items":{"a":1}})"));
-  CHECK(read(R"({"items":null})").rest == json::parse(R"({"items":null})"));
-  const auto inner = read(R"({"metadata":{"items":[1]},"other":[2],"items":[]})");
-  CHECK(inner.rest == json::parse(R"({"metadata":{"items":[1]},"other":[2],"items":[]})"));
-  CHECK(inner.items.empty());
-  CHECK(read(R"([{"items":[1]}])").items.empty());
-}
-
-TEST_CASE("read_json_list says that a list is cut short, whatever it delivered before") {
-  const auto cut = read(R"({"items":[{"a":1},{"b":)");
-  CHECK(cut.rest.is_discarded());
-  CHECK(cut.items.size() == 1);
+TEST_CASE("in JSON, what is beyond the bounds of a field is left out, and said to be") {
+  static constexpr std::string_view kKeys[] = {"z/kept"};
+  static constexpr ReadField kInside[] = {{"name"}};
+  static constexpr ReadField kFields[] = {
+      {"name"},
+      {.name = "labels", .type = FieldType::kTextMap, .most = 20 + 2 * kEntryCost, .keys = kKeys},
+      {.name = "texts", .type = FieldType::kTexts, .most = 8 + kEntryCost},
+      {.name = "owners", .type = FieldType::kObjects, .inside = kInside, .most = 30 + kEntryCost},
+      {.name = "one", .type = FieldType::kObject, .inside = kInside, .most = 20}};
+  struct Row {
+    const char* text;
+    const char* left;
+  };
+  for (const Row& row : std::vector<Row>{
+           {R"({"name":"n","labels":{"a":"1","b":"2"}})",
+            R"({"name":"n","labels":{"a":"1","b":"2"}})"},
+           {R"({"labels":{"a":"1","b":"a longer text","c":"3","z/kept":"4"},"name":"n"})",
+            R"({"labels":{"a":"1","z/kept":"4"},"name":"n","~leftOut":true})"},
+           {R"({"texts":["abc"]})", R"({"texts":["abc"]})"},
+           {R"({"texts":["abc","def","g"]})", R"({"texts":["abc"],"~leftOut":true})"},
+           {R"({"owners":[{"name":"a","uid":1},{"name":"bbbbbbbbb"}]})",
+            R"({"owners":[{"name":"a"}],"~leftOut":true})"},
+           {R"({"one":{"name":"a"}})", R"({"one":{"name":"a"}})"},
+           {R"({"one":{"name":"aaaaaaaaaaaaaaaaaaa"}})", R"({"~leftOut":true})"},
+           {R"({"one":{"uid":"aaaaaaaaaaaaaaaaaaa"},"name":"n"})",
+            R"({"name":"n","~leftOut":true})"},
+           {R"({"labels":null,"texts":null,"name":"n"})",
+            R"({"labels":null,"texts":null,"name":"n"})"},
+           {R"({"~leftOut":true,"name":"n"})", R"({"name":"n"})"}}) {
+    CAPTURE(row.text);
+    CHECK(read_json(row.text, kFields) == json::parse(row.left));
+  }
+  CHECK(read_json(R"({"labels":{"z/kept":")" + std::string(300, 'x') + "\"}}", kFields) ==
+        json{{"labels", json::object()}, {kLeftOut, true}});
+  for (const std::string text :
+       {R"({"labels":{"a":"1")", R"({"labels":{"a":"1",}})", R"({"labels":{"a" "1"}})",
+        R"({"labels":{a:1}})", R"({"texts":["abc","def")", R"({"texts":["abc",]})"}) {
+    CAPTURE(text);
+    CHECK(read_json(text, kFields).is_discarded());
+  }
 }
 
 }  // namespace lpp::k8s

@@ -21,8 +21,13 @@ namespace {
 // An API server takes 256 KiB of annotations.
 constexpr std::size_t kMegabyte = std::size_t{1} << 20U;
 
+/// However large it is.
+k8s::PersistentVolumeClaim whole(const ClaimBuilder& with) {
+  return k8s::decode<k8s::PersistentVolumeClaim>(with.json()).value();
+}
+
 std::string refusal(const ClaimBuilder& with, const StorageClassBuilder& storage_class) {
-  const auto result = render_patterns(with.build(), storage_class.build(), "pvc-1");
+  const auto result = render_patterns(whole(with), storage_class.build(), "pvc-1");
   REQUIRE(std::holds_alternative<Refusal>(result));
   return std::get<Refusal>(result).message;
 }
@@ -47,14 +52,14 @@ TEST_CASE(
   CHECK(refusal(huge, storage_class().parameter("userPattern", owner)).size() < 2'000);
   // A pattern that does not look at it is served.
   CHECK(std::holds_alternative<Rendered>(
-      render_patterns(huge.build(), storage_class().build(), "pvc-1")));
+      render_patterns(whole(huge), storage_class().build(), "pvc-1")));
 }
 
 TEST_CASE("a hundred thousand labels, and a name of any length, are a claim like any other") {
   ClaimBuilder many = claim("data");
   for (int i = 0; i < 100'000; ++i) many.label("l" + std::to_string(i), "v");
   const auto rendered = render_patterns(
-      many.build(),
+      whole(many),
       storage_class()
           .parameter("pathPattern",
                      R"({{ .PVC.Namespace }}/{{ .PVC.Name }}/{{ index .PVC.Labels "l99999" }})")
