@@ -1,9 +1,10 @@
-// Claims bound by the daemon beside the real binder, on nodes that run nothing.
+// Claims bound by the daemon beside the real binder; on a real node, or a hollow one.
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -82,7 +83,7 @@ struct BindingStory : RealStory {
 
 }  // namespace
 
-TEST_CASE("hollow node: claims are bound beside the binder, and nothing odd is said of them") {
+TEST_CASE("real binder: claims are bound beside the binder, and nothing odd is said of them") {
   constexpr int kClaims = 30;
   BindingStory story("binding-race");
   story.start();
@@ -107,7 +108,7 @@ TEST_CASE("hollow node: claims are bound beside the binder, and nothing odd is s
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("hollow node: a daemon killed at each write of a binding leaves what is finished") {
+TEST_CASE("real binder: a daemon killed at each write of a binding leaves what is finished") {
   BindingStory story("binding-killed");
   std::vector<std::string> names;
   for (const char* kind : {"patch persistentvolumes/status", "patch persistentvolumeclaims",
@@ -143,7 +144,7 @@ TEST_CASE("hollow node: a daemon killed at each write of a binding leaves what i
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("hollow node: a static volume that also fits is left alone, or taken by the binder") {
+TEST_CASE("real binder: a static volume that also fits is left alone, or taken by the binder") {
   BindingStory story("binding-static");
   story.start();
   const std::string fixed = "binding-static";
@@ -170,7 +171,7 @@ TEST_CASE("hollow node: a static volume that also fits is left alone, or taken b
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("hollow node: a claim of a class that retains is bound, and its volume is kept") {
+TEST_CASE("real binder: a claim of a class that retains is bound, and its volume is kept") {
   BindingStory story("binding-retain");
   LPP_MUST(
       story.admin().create(class_object({.name = "binding-keep", .reclaim_policy = "Retain"})));
@@ -188,12 +189,77 @@ TEST_CASE("hollow node: a claim of a class that retains is bound, and its volume
         return phase == "Released" ? "" : phase;
       },
       story.bed->patience()));
+  const json volume = LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", pv}));
   LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
   LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", "binding-keep"}));
+  // It is nobody's now; where the node runs nothing it never was.
+  std::filesystem::remove_all(volume["spec"]["hostPath"]["path"].get<std::string>());
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("hollow node: with an older ClusterRole the binder binds, and one line tells it") {
+TEST_CASE("real binder: claims of many nodes, and of a class that binds at once, are bound") {
+  BindingStory story("binding-shared");
+  const json before = story.installation->default_config();
+  json config = before;
+  config["storageClassConfigs"] = {
+      {"local-path", {{"nodePathMap", config["nodePathMap"]}}},
+      {"binding-shared", {{"sharedFileSystemPath", story.bed->shared_path()}}},
+      {"binding-immediate", {{"sharedFileSystemPath", story.bed->shared_path()}}}};
+  config.erase("nodePathMap");
+  LPP_MUST(story.installation->write_config(config));
+  story.start();
+  LPP_MUST(story.admin().create(class_object({.name = "binding-shared"})));
+  LPP_MUST(story.admin().create(
+      class_object({.name = "binding-immediate", .binding_mode = "Immediate"})));
+  LPP_MUST(story.admin().create(claim_object({.key = {kSpace, "many"},
+                                              .storage_class = "binding-shared",
+                                              .access_mode = "ReadWriteMany",
+                                              .selected_node = story.bed->nodes().front()})));
+  LPP_MUST(story.admin().create(claim_object({.key = {kSpace, "at-once"},
+                                              .storage_class = "binding-immediate",
+                                              .access_mode = "ReadWriteMany",
+                                              .selected_node = ""})));
+  for (const char* name : {"many", "at-once"}) story.wait_bound(name);
+  CHECK(story.claim("many")["status"]["accessModes"] == json::array({"ReadWriteMany"}));
+  story.remove_and_wait({"many", "at-once"});
+  for (const char* name : {"binding-shared", "binding-immediate"}) {
+    LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", name}));
+  }
+  LPP_MUST(story.installation->write_config(before));
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("real binder: a leader killed in the middle of its bindings leaves what the next ends") {
+  const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=4s",
+                                                "--leader-elect-renew-deadline=3s",
+                                                "--leader-elect-retry-period=1s"};
+  BindingStory story("binding-leaders", quick_lease);
+  story.start();
+  const std::string folder = story.folder + "/standby";
+  std::filesystem::create_directories(folder);
+  const auto standby =
+      LPP_MUST(Installation::create(*story.bed, {.daemon = required_setting("LPP_E2E_DAEMON"),
+                                                 .folder = folder,
+                                                 .extra_args = quick_lease,
+                                                 .env = {}}));
+  LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
+  LPP_MUST(standby->wait_ready());
+  std::atomic<int> writes = 0;
+  story.installation->proxy().set_hooks({.after = [&](const ApiRequest& request, int) {
+    if (is_of_binding(request) && ++writes == 8) story.installation->kill_daemon();
+  }});
+  std::vector<std::string> names;
+  for (int i = 0; i < 12; ++i) {
+    names.push_back("c" + std::to_string(i));
+    story.create(names.back());
+  }
+  for (const auto& name : names) story.wait_bound(name);
+  CHECK(writes >= 8);
+  story.remove_and_wait(names);  // by the standby alone
+  LPP_MUST(standby->stop_daemon());
+}
+
+TEST_CASE("real binder: with an older ClusterRole the binder binds, and one line tells it") {
   BindingStory story("binding-role");
   story.may_be_forbidden = true;
   const k8s::ObjectKey role{"", "local-path-provisioner-role"};
