@@ -119,30 +119,23 @@ void Reflector::leave_sink() {
 Duration Reflector::step(const std::stop_token& stop) {
   stats_.last_progress.store(clock_.now(), std::memory_order_relaxed);
   const std::stop_token wake = begin_step();
-  switch (state_) {
-    case State::kEmpty:
-    case State::kListing:
-      return list_page(stop, wake);
-    case State::kListed:
-      return watch(stop, wake);
-  }
-  return Duration::zero();
+  return std::holds_alternative<Listed>(state_) ? watch(stop, wake) : list_page(stop, wake);
 }
 
 std::stop_token Reflector::begin_step() {
   MutexLock lock(mutex_);
   if (wake_.stop_requested()) wake_ = std::stop_source();
-  if (began_ < wanted_) state_ = State::kEmpty;
+  if (began_ < wanted_ && !std::holds_alternative<Empty>(state_)) state_ = Empty{};
   return wake_.get_token();
 }
 
-Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
+Result<ListPage> Reflector::request_page(Listing& listing, const std::stop_token& stop) {
   // Without a version, always: the server honours `limit` only then (rule C3.2), so no more than a
   // page is ever held; and nothing is older than what was seen before.
   const ListOptions options{.label_selector = options_.label_selector,
                             .field_selector = options_.field_selector,
-                            .limit = paging_ ? page_size_ : 0,
-                            .continue_token = continue_token_,
+                            .limit = listing.in_one_piece ? 0 : page_size_,
+                            .continue_token = listing.continue_token,
                             .metadata_only = options_.metadata_only,
                             .projection = options_.projection};
 
@@ -151,8 +144,8 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
   ApiClient::Options client_options = client_.options();
   client_options.stop = either.token();
   return client_.with(std::move(client_options))
-      .list_each(options_.resource, options_.ns, options, [this](Value item) {
-        begin_once();
+      .list_each(options_.resource, options_.ns, options, [&](Value item) {
+        begin_once(listing);
         enter_sink();
         sink_.list_item(item);
         leave_sink();
@@ -160,37 +153,31 @@ Result<ListPage> Reflector::request_page(const std::stop_token& stop) {
 }
 
 void Reflector::begin_list() {
-  continue_token_.clear();
-  begun_ = false;
+  state_ = Listing{
+      .in_one_piece = std::get<Empty>(state_).in_one_piece, .continue_token = {}, .begun = false};
   stats_.lists.fetch_add(1, std::memory_order_relaxed);
   MutexLock lock(mutex_);
   began_ = clock_.now();
 }
 
-void Reflector::begin_once() {
-  if (!std::exchange(begun_, true)) sink_.list_begin();
+void Reflector::begin_once(Listing& listing) {
+  if (!std::exchange(listing.begun, true)) sink_.list_begin();
 }
 
 Duration Reflector::list_page(const std::stop_token& stop, const std::stop_token& wake) {
-  if (state_ == State::kEmpty) {
-    begin_list();
-  }
-  const auto page = request_page(EitherStop(stop, wake).token());
+  if (std::holds_alternative<Empty>(state_)) begin_list();
+  auto& listing = std::get<Listing>(state_);
+  const auto page = request_page(listing, EitherStop(stop, wake).token());
   if (!page.ok()) return list_failed(page.error());
-  begin_once();
+  begin_once(listing);
   adapt_page_size(*page);
-  continue_token_ = page->continue_token;
-  if (!continue_token_.empty()) {
-    state_ = State::kListing;
-    return Duration::zero();
-  }
+  listing.continue_token = page->continue_token;
+  if (!listing.continue_token.empty()) return Duration::zero();
   enter_sink();
   sink_.list_end();
   leave_sink();
   malloc_trim(0);  // a list needs more memory for a moment than what it leaves
-  resource_version_ = page->resource_version;
-  paging_ = true;
-  state_ = State::kListed;
+  state_ = Listed{page->resource_version};
   MutexLock lock(mutex_);
   listed_.store(began_, std::memory_order_release);
   return Duration::zero();
@@ -204,20 +191,24 @@ void Reflector::adapt_page_size(const ListPage& page) {
 }
 
 Duration Reflector::list_failed(const Error& error) {
-  if (error.is(ErrorCode::kCancelled)) return Duration::zero();
+  const auto& listing = std::get<Listing>(state_);
+  const bool in_one_piece = listing.in_one_piece;
+  const bool is_first = listing.continue_token.empty();
+  if (error.is(ErrorCode::kCancelled)) {
+    if (is_first) state_ = Empty{.in_one_piece = in_one_piece};
+    return Duration::zero();
+  }
   // Perhaps it was too much for the time that it may take.
-  if (paging_ && error.is(ErrorCode::kTimeout)) page_size_ = std::max(page_size_ / 2, 1);
-  if (state_ == State::kListing &&
-      (error.is(ErrorCode::kExpired) || error.is(ErrorCode::kInvalid))) {
+  if (!in_one_piece && error.is(ErrorCode::kTimeout)) page_size_ = std::max(page_size_ / 2, 1);
+  if (!is_first && (error.is(ErrorCode::kExpired) || error.is(ErrorCode::kInvalid))) {
     // The rest of the list is gone. What was collected belongs to a state that can no longer be
     // completed: drop it and ask for everything in one piece (rule C3.3).
-    state_ = State::kEmpty;
-    paging_ = false;
+    state_ = Empty{.in_one_piece = true};
     return report("list, next page", error, Duration::zero());
   }
   // A page that failed is asked for again: its token stays valid for minutes. A list in one piece
   // was worth one try: it may be more than the server can give, or we can take.
-  paging_ = true;
+  if (is_first) state_ = Empty{};
   return report("list", error, next_backoff(error));
 }
 
@@ -228,7 +219,7 @@ Duration Reflector::watch(const std::stop_token& stop, const std::stop_token& wa
   const WatchOptions options{
       .label_selector = options_.label_selector,
       .field_selector = options_.field_selector,
-      .resource_version = resource_version_,
+      .resource_version = std::get<Listed>(state_).resource_version,
       .timeout = kMinWatchTimeout + seconds(random_below(kWatchTimeoutSpread)),
       .metadata_only = options_.metadata_only,
       .protobuf = !options_.projection.empty()};
@@ -256,7 +247,7 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
     case ErrorCode::kExpired: {
       // A list at once, unless that did not help: a server that keeps saying "expired" must not be
       // hammered.
-      state_ = State::kEmpty;
+      state_ = Empty{};
       const bool again = std::exchange(expired_before_, true);
       return report("version expired, listing again", error,
                     again ? next_backoff(error) : Duration::zero());
@@ -276,7 +267,7 @@ Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration l
     default:
       break;
   }
-  state_ = State::kEmpty;
+  state_ = Empty{};
   return report("watch", error, next_backoff(error));
 }
 
@@ -312,7 +303,7 @@ bool Reflector::on_frame(std::string_view bytes) {
   if (type != "ADDED" && type != "MODIFIED" && type != "DELETED" && type != "BOOKMARK") {
     return refuse("a frame has an unknown type");
   }
-  resource_version_ = version;
+  std::get<Listed>(state_).resource_version = version;
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <variant>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -60,9 +61,21 @@ struct ReflectorStats {
 /// any.
 class Reflector {
  public:
-  /// kEmpty: the next step asks for the first page of a list; kListing: for a further page;
-  /// kListed: it watches from the last version seen.
-  enum class State { kEmpty, kListing, kListed };
+  /// The next step begins a list.
+  struct Empty {
+    bool in_one_piece;  // after an expired continue token
+  };
+  /// It asks for a page.
+  struct Listing {
+    bool in_one_piece;
+    std::string continue_token;  // "" = the first page
+    bool begun;                  // the sink knows of this list
+  };
+  /// It watches.
+  struct Listed {
+    std::string resource_version;  // the last one seen
+  };
+  using State = std::variant<Empty, Listing, Listed>;
 
   Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink);
 
@@ -81,14 +94,14 @@ class Reflector {
     return listed_.load(std::memory_order_acquire) >= since;
   }
 
-  State state() const { return state_; }
+  const State& state() const { return state_; }
   const ReflectorStats& stats() const { return stats_; }
 
  private:
   Duration list_page(const std::stop_token& stop, const std::stop_token& wake);
   /// Delivers the items of the next page.
-  Result<ListPage> request_page(const std::stop_token& stop);
-  void begin_once();
+  Result<ListPage> request_page(Listing& listing, const std::stop_token& stop);
+  void begin_once(Listing& listing);
   /// So that a page stays below some MiB, whatever the objects are.
   void adapt_page_size(const ListPage& page);
   /// From which state the next step goes on, and what wakes it out of a wait.
@@ -122,12 +135,8 @@ class Reflector {
   TimePoint began_ LPP_GUARDED_BY(mutex_) = TimePoint::min();   // the newest list
 
   // Used by the thread only.
-  State state_ = State::kEmpty;
-  std::string resource_version_;      // of the next watch; set in kListed only
-  std::string continue_token_;        // of the next page; set in kListing only
-  bool begun_ = false;                // the sink knows of the list in progress
+  State state_;
   int page_size_;                     // of the next page
-  bool paging_ = true;                // false after an expired continue token: one full list
   bool expired_before_ = false;       // a 410 since the last good watch: the next one waits
   std::uint64_t frames_ = 0;          // in the current watch
   ValueTree frame_;                   // the last one

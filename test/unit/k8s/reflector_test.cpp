@@ -20,9 +20,9 @@ TEST_CASE("the reflector lists the newest state in pages and watches from the li
       .reply(200, list_of("100", {"c"}));
   f.transport.on("GET", kWatch).stream({frame("ADDED", "d", "101")});
   CHECK(f.step() == 0s);
-  CHECK(f.reflector.state() == Reflector::State::kListing);
+  CHECK(std::holds_alternative<Reflector::Listing>(f.reflector.state()));
   CHECK(f.step() == 0s);
-  CHECK(f.reflector.state() == Reflector::State::kListed);
+  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
   CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "item c", "end"});
   CHECK(parameter(f.transport, 0, "resourceVersion") == "<none>");
   CHECK(parameter(f.transport, 0, "limit") == "250");
@@ -125,7 +125,7 @@ TEST_CASE("an expired version leads to a relist at once") {
     f.transport.on("GET", kWatch).stream({error_frame(0, "Expired")});
   }
   CHECK(f.step() == 0s);
-  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(std::holds_alternative<Reflector::Empty>(f.reflector.state()));
   CHECK(f.reflector.stats().failures == 1);
   f.sink.calls.clear();
   f.transport.on("GET", kList).reply(200, list_of("50", {"x"}));
@@ -169,7 +169,7 @@ TEST_CASE("a list is never asked for at a version, whatever led to it") {
   CHECK(f.last("resourceVersion") == "<none>");
   CHECK(f.step() == 0s);
   CHECK(f.last("resourceVersion") == "<none>");
-  CHECK(f.reflector.state() == Reflector::State::kListed);
+  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
 }
 
 TEST_CASE("an expired continue token drops what was collected and lists once without pages") {
@@ -181,7 +181,7 @@ TEST_CASE("an expired continue token drops what was collected and lists once wit
       .reply(410, expired.dump());
   CHECK(f.step() == 0s);
   CHECK(f.step() == 0s);
-  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(std::holds_alternative<Reflector::Empty>(f.reflector.state()));
   f.transport.on("GET", "/pods").reply(200, list_of("120", {"b", "c"}));
   CHECK(f.step() == 0s);
   CHECK(f.last("limit") == "<none>");
@@ -252,7 +252,7 @@ TEST_CASE("a first list that fails is repeated with back-off") {
   const Duration wait = f.step();
   CHECK(wait >= 800ms);
   CHECK(wait < 1600ms);
-  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(std::holds_alternative<Reflector::Empty>(f.reflector.state()));
   CHECK(f.step() == 0s);
   CHECK(f.sink.take() == Calls{"begin", "end"});
   CHECK(f.reflector.stats().failures == 1);
@@ -282,7 +282,7 @@ TEST_CASE(
   SUBCASE("ended at once, without an event") { script.stream({}); }
   script.stream({frame("ADDED", "a", "11")});
   CHECK(f.step() >= 800ms);
-  CHECK(f.reflector.state() == Reflector::State::kListed);
+  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
   CHECK(f.step() == 0s);
   CHECK(f.last_was_watch());
   CHECK(f.last("resourceVersion") == "10");
@@ -308,7 +308,7 @@ TEST_CASE("a watch that is refused for another reason leads to a list") {
   SUBCASE("bad request") { script.reply(400); }
   f.transport.on("GET", kList).reply(200, list_of("20"));
   CHECK(f.step() >= 800ms);
-  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(std::holds_alternative<Reflector::Empty>(f.reflector.state()));
   CHECK(f.step() == 0s);
   CHECK_FALSE(f.last_was_watch());
   CHECK(f.last("resourceVersion") == "<none>");
@@ -337,11 +337,11 @@ TEST_CASE("a server in trouble is asked for a watch again, and for everything on
   }
   for (int i = 0; i < 5; ++i) {
     CHECK(f.step() >= 800ms);
-    CHECK(f.reflector.state() == Reflector::State::kListed);
+    CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
     CHECK(f.last("resourceVersion") == "10");
   }
   CHECK(f.step() >= 800ms);
-  CHECK(f.reflector.state() == Reflector::State::kEmpty);
+  CHECK(std::holds_alternative<Reflector::Empty>(f.reflector.state()));
 }
 
 TEST_CASE("a cut stream goes on from its last event") {
