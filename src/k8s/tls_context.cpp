@@ -152,28 +152,32 @@ Result<void> TlsContext::configure(ssl_ctx_st* ctx, std::string* verify_error) c
 }
 
 TlsProvider::TlsProvider(const RestConfig& config, Clock& clock)
-    : ca_(config.ca),
-      certificate_(config.client_certificate),
-      key_(config.client_key),
+    : ca_(config.ca, clock),
+      certificate_(config.client_certificate, clock),
+      key_(config.client_key, clock),
       server_name_(config.tls_server_name.empty() ? config.host : config.tls_server_name),
       insecure_(config.insecure_skip_tls_verify),
       clock_(clock) {}
 
+Result<std::string> TlsProvider::Source::read() const {
+  if (!data.empty() || file.path().empty()) return data;
+  return file.read();
+}
+
 Result<TlsContext::Input> TlsProvider::read_files() const {
-  const auto read = [](const FileOrData& from) -> Result<std::string> {
-    if (!from.data.empty() || from.file.empty()) return from.data;
-    return read_small_file(from.file);
-  };
   TlsContext::Input input{.server_name = server_name_, .insecure = insecure_};
   while (input.server_name.ends_with('.')) input.server_name.pop_back();
   if (!insecure_) {
-    LPP_ASSIGN_OR_RETURN(input.ca, read(ca_), "certificate authority");
-    input.ca_source = ca_.file.empty() ? "certificate-authority-data" : ca_.file;
-    if (input.ca.empty() && !ca_.file.empty()) return invalid(ca_.file + " is empty");
+    LPP_ASSIGN_OR_RETURN(input.ca, ca_.read(), "certificate authority");
+    input.ca_source = ca_.file.path().empty() ? "certificate-authority-data" : ca_.file.path();
+    if (input.ca.empty() && !ca_.file.path().empty()) {
+      return invalid(ca_.file.path() + " is empty");
+    };
   }
-  LPP_ASSIGN_OR_RETURN(input.client.certificate, read(certificate_), "client certificate");
-  LPP_ASSIGN_OR_RETURN(input.client.key, read(key_), "client key");
-  input.client_source = certificate_.file.empty() ? "client-certificate-data" : certificate_.file;
+  LPP_ASSIGN_OR_RETURN(input.client.certificate, certificate_.read(), "client certificate");
+  LPP_ASSIGN_OR_RETURN(input.client.key, key_.read(), "client key");
+  const std::string& certificate = certificate_.file.path();
+  input.client_source = certificate.empty() ? "client-certificate-data" : certificate;
   return input;
 }
 

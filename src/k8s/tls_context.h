@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/sync.h"
+#include "k8s/bounded_read.h"
 #include "k8s/rest_config.h"
 
 struct ssl_ctx_st;  // SSL_CTX of OpenSSL
@@ -67,9 +68,18 @@ class TlsProvider {
  private:
   Result<TlsContext::Input> read_files() const;
 
-  const FileOrData ca_;
-  const FileOrData certificate_;
-  const FileOrData key_;
+  /// PEM, in the configuration or in a file.
+  struct Source {
+    std::string data{};
+    BoundedRead file;
+
+    Source(const FileOrData& from, Clock& clock) : data(from.data), file(from.file, clock) {}
+    Result<std::string> read() const;
+  };
+
+  const Source ca_;
+  const Source certificate_;
+  const Source key_;
   const std::string server_name_;
   const bool insecure_;
   Clock& clock_;

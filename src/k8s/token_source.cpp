@@ -4,7 +4,6 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "k8s/tls_context.h"
 
 namespace lpp::k8s {
 
@@ -14,22 +13,22 @@ constexpr std::chrono::seconds kReadAtMost{1};
 }  // namespace
 
 TokenSource::TokenSource(std::string fixed_token, std::string file, Clock& clock)
-    : file_(std::move(file)), clock_(clock), token_(std::move(fixed_token)) {}
+    : file_(std::move(file), clock), clock_(clock), token_(std::move(fixed_token)) {}
 
 Result<std::string> TokenSource::token() {
   {
     MutexLock lock(mutex_);
-    if (file_.empty() || (!token_.empty() && clock_.now() < next_read_)) return token_;
+    if (file_.path().empty() || (!token_.empty() && clock_.now() < next_read_)) return token_;
   }
-  const auto content = read_small_file(file_);
+  const auto content = file_.read();
   const std::string fresh = content.ok() ? std::string(trim(*content)) : std::string();
   std::string problem;
   if (!content.ok()) {
     problem = content.error().message;
   } else if (fresh.empty()) {
-    problem = file_ + " is empty";
+    problem = file_.path() + " is empty";
   } else if (!is_header_value(fresh)) {
-    problem = file_ + " does not hold a token: there are control characters in it";
+    problem = file_.path() + " does not hold a token: there are control characters in it";
   }
   MutexLock lock(mutex_);
   last_read_ = clock_.now();

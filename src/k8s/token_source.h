@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "base/sync.h"
+#include "k8s/bounded_read.h"
 
 namespace lpp::k8s {
 
@@ -23,7 +24,7 @@ class TokenSource {
   void invalidate();
 
  private:
-  const std::string file_;
+  const BoundedRead file_;
   Clock& clock_;
   Mutex mutex_;
   std::string token_ LPP_GUARDED_BY(mutex_);
