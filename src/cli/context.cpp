@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "base/log.h"
+#include "base/unique_fd.h"
 #include "cli/flag_values.h"
-#include "config/file_descriptor.h"
 #include "config/file_source.h"
 #include "k8s/httplib_transport.h"
 
@@ -54,7 +54,7 @@ Result<std::string> read_file_or_pipe(const std::string& file) {
   if (::stat(file.c_str(), &status) != 0 || !S_ISFIFO(status.st_mode)) {
     return config::read_text_file(file, kMaxFile);
   }
-  const config::FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) return config::read_text_file(file, kMaxFile);
   return read_all(fd.get(), file);
 }

@@ -30,7 +30,7 @@ bool same(const Result<std::string>& a, const Result<std::string>& b) {
 
 Result<std::string> read_text_file(const std::string& file, std::size_t max_bytes) {
   // Non-blocking, so that a named pipe cannot hold us.
-  const FileDescriptor fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) return system_error(file, errno);
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return system_error(file, errno);

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "config/file_descriptor.h"
+#include "base/unique_fd.h"
 
 namespace lpp::config {
 
@@ -31,8 +31,8 @@ class FolderWatch {
 
   const std::string file_;
   const std::string leaf_;
-  FileDescriptor inotify_;
-  FileDescriptor wake_;
+  UniqueFd inotify_;
+  UniqueFd wake_;
   std::map<int, std::string> folders_;  // by watch descriptor
 };
 

@@ -12,7 +12,7 @@
 #include <map>
 #include <system_error>
 
-#include "k8s/unique_fd.h"
+#include "base/unique_fd.h"
 
 extern char** environ;
 

@@ -4,9 +4,9 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "k8s/call_guard.h"
 #include "k8s/resolver.h"
-#include "k8s/unique_fd.h"
 
 namespace lpp::k8s {
 

@@ -11,8 +11,8 @@
 #include <optional>
 #include <thread>
 
+#include "base/unique_fd.h"
 #include "integration/support/transport_fixture.h"
-#include "k8s/unique_fd.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
@@ -111,7 +111,7 @@ struct SlowReader {
     REQUIRE(::getsockname(listener.get(), generic, &size) == 0);
     port = ntohs(address.sin_port);
   }
-  k8s::UniqueFd listener;
+  UniqueFd listener;
   int port = 0;
 };
 
@@ -256,7 +256,7 @@ TEST_CASE_FIXTURE(TransportFixture, "a write cut at its deadline is not delivere
   const auto answer = transport(plain)->round_trip(request, {});
   REQUIRE_FALSE(answer.ok());
   CHECK(answer.error().is(ErrorCode::kTimeout));
-  const k8s::UniqueFd peer(::accept4(server.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const UniqueFd peer(::accept4(server.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   REQUIRE(peer.get() >= 0);
   std::array<char, 4096> buffer{};
   std::size_t total = 0;

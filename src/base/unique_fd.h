@@ -4,9 +4,9 @@
 
 #include <utility>
 
-namespace lpp::k8s {
+namespace lpp {
 
-/// Owns a file descriptor. Not thread-safe.
+/// Owns a file descriptor and closes it; -1 = none. Not thread-safe.
 class UniqueFd {
  public:
   UniqueFd() = default;
@@ -19,6 +19,7 @@ class UniqueFd {
   ~UniqueFd() { reset(); }
 
   int get() const { return fd_; }
+  bool valid() const { return fd_ >= 0; }
   int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1) {
     const int old = std::exchange(fd_, fd);
@@ -29,4 +30,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace lpp::k8s
+}  // namespace lpp
