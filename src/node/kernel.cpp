@@ -1,0 +1,202 @@
+#include "node/kernel.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <linux/quota.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <system_error>
+
+namespace lpp::node {
+
+template <typename Call>
+auto Kernel::run(const char* name, Call call) -> decltype(call()) {
+  if (const int error = before(name); error != 0) {
+    errno = error;
+    return -1;
+  }
+  const auto result = call();
+  const int error = errno;
+  after(name);
+  errno = error;
+  return result;
+}
+
+int Kernel::open(const char* path, int flags) {
+  return run("open", [&] { return ::open(path, flags | O_CLOEXEC); });
+}
+
+int Kernel::open_beneath(int folder, const char* path, int flags) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
+  how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+  return run("openat2", [&] {
+    return static_cast<int>(::syscall(SYS_openat2, folder, path, &how, sizeof how));
+  });
+}
+
+int Kernel::create(int folder, const char* name) {
+  constexpr int kFlags = O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC;
+  return run("create", [&] { return ::openat(folder, name, kFlags, 0600); });
+}
+
+ssize_t Kernel::read(int fd, void* to, std::size_t size) {
+  return run("read", [&] { return ::read(fd, to, size); });
+}
+
+ssize_t Kernel::write(int fd, const void* from, std::size_t size) {
+  return run("write", [&] { return ::write(fd, from, size); });
+}
+
+int Kernel::sync(int fd) {
+  return run("fsync", [&] { return ::fsync(fd); });
+}
+
+int Kernel::make_folder(int folder, const char* name, mode_t mode) {
+  return run("mkdirat", [&] { return ::mkdirat(folder, name, mode); });
+}
+
+int Kernel::move(int from_folder, const char* from, int to_folder, const char* to) {
+  return run("renameat2", [&] {
+    const int result = ::renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE);
+    // NFS and some others do not know the flag. A rename replaces an empty directory at most.
+    struct stat there {};
+    if (result == 0 || errno != EINVAL) return result;
+    if (::fstatat(to_folder, to, &there, AT_SYMLINK_NOFOLLOW) == 0) {
+      errno = EEXIST;
+      return -1;
+    }
+    return ::renameat(from_folder, from, to_folder, to);
+  });
+}
+
+int Kernel::replace(int folder, const char* from, const char* to) {
+  return run("renameat", [&] { return ::renameat(folder, from, folder, to); });
+}
+
+int Kernel::remove_file(int folder, const char* name) {
+  return run("unlinkat", [&] { return ::unlinkat(folder, name, 0); });
+}
+
+int Kernel::remove_folder(int folder, const char* name) {
+  return run("rmdir", [&] { return ::unlinkat(folder, name, AT_REMOVEDIR); });
+}
+
+int Kernel::chown(int fd, uid_t user, gid_t group) {
+  return run("fchown", [&] { return ::fchown(fd, user, group); });
+}
+
+int Kernel::chmod(int fd, mode_t mode) {
+  return run("fchmod", [&] { return ::fchmod(fd, mode); });
+}
+
+ssize_t Kernel::read_names(int fd, std::span<char> to) {
+  return run("getdents64", [&] { return ::getdents64(fd, to.data(), to.size()); });
+}
+
+int Kernel::status(int fd, struct statx& to) {
+  constexpr unsigned kMask = STATX_BASIC_STATS | STATX_BTIME | STATX_MNT_ID;
+  return run("statx", [&] { return ::statx(fd, "", AT_EMPTY_PATH, kMask, &to); });
+}
+
+int Kernel::filesystem(int fd, struct statfs& to) {
+  return run("fstatfs", [&] { return ::fstatfs(fd, &to); });
+}
+
+int Kernel::attributes(int fd, fsxattr& to) {
+  return run("FSGETXATTR", [&] { return ::ioctl(fd, FS_IOC_FSGETXATTR, &to); });
+}
+
+int Kernel::set_attributes(int fd, const fsxattr& from) {
+  return run("FSSETXATTR", [&] { return ::ioctl(fd, FS_IOC_FSSETXATTR, &from); });
+}
+
+int Kernel::lock(int fd, int command, struct flock& lock) {
+  return run("fcntl", [&] { return ::fcntl(fd, command, &lock); });
+}
+
+int Kernel::quota(int fd, const char* device, unsigned command, std::uint32_t project,
+                  void* argument) {
+  const unsigned call = QCMD(command, PRJQUOTA);
+  return run("quotactl", [&] {
+    const long result = ::syscall(SYS_quotactl_fd, fd, call, project, argument);
+    // ENOSYS is also the answer of a file system without quota: then the old call says it again.
+    if (result >= 0 || errno != ENOSYS || device == nullptr) return static_cast<int>(result);
+    if (::syscall(SYS_quotactl_fd, -1, call, project, argument) < 0 && errno != ENOSYS) {
+      errno = ENOSYS;
+      return -1;
+    }
+    return static_cast<int>(::syscall(SYS_quotactl, call, device, project, argument));
+  });
+}
+
+Error system_error(int error, std::string_view what) {
+  std::string message(what);
+  message.append(": ").append(std::generic_category().message(error));
+  ErrorCode code = ErrorCode::kInternal;
+  switch (error) {
+    case ENOENT:
+      code = ErrorCode::kNotFound;
+      break;
+    case EEXIST:
+      code = ErrorCode::kAlreadyExists;
+      break;
+    case EPERM:
+    case EACCES:
+    case EROFS:
+      code = ErrorCode::kForbidden;
+      break;
+    case ENOSPC:
+    case EDQUOT:
+    case EIO:
+    case EBUSY:
+    case EINTR:
+    case EMFILE:
+    case ENFILE:
+    case ENOMEM:
+    case ENOTEMPTY:
+      code = ErrorCode::kUnavailable;
+      break;
+    case EINVAL:
+    case ELOOP:
+    case ENOTDIR:
+    case EXDEV:
+    case ENAMETOOLONG:
+    case ENOSYS:
+    case EOPNOTSUPP:
+      code = ErrorCode::kInvalid;
+      break;
+    default:
+      break;
+  }
+  return Error{.code = code, .message = std::move(message)};
+}
+
+Result<Identity> identity_of(Kernel& kernel, int fd) {
+  struct statx status {};
+  if (kernel.status(fd, status) != 0) return system_error(errno, "statx");
+  Identity identity{.inode = status.stx_ino};
+  if ((status.stx_mask & STATX_BTIME) != 0) {
+    identity.born_ns = status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
+  }
+  return identity;
+}
+
+Result<std::string> read_file(Kernel& kernel, int fd, std::size_t limit) {
+  std::string text;
+  while (true) {
+    const std::size_t have = text.size();
+    if (have > limit) return invalid("the file has more than " + std::to_string(limit) + " bytes");
+    text.resize(have + 4096);
+    const ssize_t got = kernel.read(fd, text.data() + have, 4096);
+    if (got < 0) return system_error(errno, "read");
+    text.resize(have + static_cast<std::size_t>(got));
+    if (got == 0) return text;
+  }
+}
+
+}  // namespace lpp::node

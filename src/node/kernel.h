@@ -1,0 +1,105 @@
+#pragma once
+
+#include <linux/fs.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/types.h>
+
+#include <cerrno>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "base/result.h"
+
+struct flock;
+
+namespace lpp::node {
+
+/// The system calls that this folder is made of, by one seam: a test puts an error in the place of
+/// a call, or ends the process before or after it. Methods return what the call returns, -1 with
+/// errno set when it fails; those that return a descriptor pass its ownership on, closed on exec.
+/// Names are one component and are never followed when they are symbolic links. Stateless and
+/// thread-safe.
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  virtual ~Kernel() = default;
+
+  /// Follows symbolic links: for paths that an administrator has set.
+  int open(const char* path, int flags);
+  /// Below the folder, through no symbolic link and no other mount: ELOOP, EXDEV. ENOSYS before
+  /// Linux 5.6.
+  int open_beneath(int folder, const char* path, int flags);
+  /// A file for its owner only, emptied if it is there.
+  int create(int folder, const char* name);
+  ssize_t read(int fd, void* to, std::size_t size);
+  ssize_t write(int fd, const void* from, std::size_t size);
+  int sync(int fd);
+
+  int make_folder(int folder, const char* name, mode_t mode);
+  /// EEXIST instead of replacing what is at the new place.
+  int move(int from_folder, const char* from, int to_folder, const char* to);
+  int replace(int folder, const char* from, const char* to);
+  int remove_file(int folder, const char* name);
+  int remove_folder(int folder, const char* name);
+
+  int chown(int fd, uid_t user, gid_t group);
+  int chmod(int fd, mode_t mode);
+  /// The folder's next entries as linux_dirent64; 0 at the end.
+  ssize_t read_names(int fd, std::span<char> to);
+  int status(int fd, struct statx& to);
+  int filesystem(int fd, struct statfs& to);
+  int attributes(int fd, fsxattr& to);
+  int set_attributes(int fd, const fsxattr& from);
+  /// F_OFD_SETLK and F_OFD_SETLKW.
+  int lock(int fd, int command, struct flock& lock);
+  /// Project quota of the file system that `fd` is on. `device` is for kernels before 5.14.
+  int quota(int fd, const char* device, unsigned command, std::uint32_t project, void* argument);
+
+ protected:
+  /// For tests. 0: the call is made; else it is not and fails with this errno.
+  virtual int before(const char* /*call*/) { return 0; }
+  virtual void after(const char* /*call*/) {}
+
+ private:
+  template <typename Call>
+  auto run(const char* name, Call call) -> decltype(call());
+};
+
+/// "<what>: No space left on device", with the code that says what a caller can do:
+/// kNotFound, kAlreadyExists, kForbidden (a right is missing, or it is mounted read-only),
+/// kUnavailable (full, busy, broken: again later), kInvalid (it will never work like this).
+Error system_error(int error, std::string_view what);
+
+/// What tells a directory from all others, whatever it is called: the inode number of one that is
+/// gone is given again, but not with the same time of birth.
+struct Identity {
+  std::uint64_t inode = 0;
+  std::int64_t born_ns = 0;  // since 1970; 0 where the file system does not know
+
+  bool operator==(const Identity&) const = default;
+};
+Result<Identity> identity_of(Kernel& kernel, int fd);
+
+/// A line of /proc/self/mountinfo.
+struct Mount {
+  std::uint64_t id = 0;
+  std::string root{};    // the folder of the file system that is mounted; "/" = all of it
+  std::string point{};   // where
+  std::string type{};    // "xfs"
+  std::string source{};  // "/dev/sdb1"
+};
+
+/// The mount that a descriptor was opened through.
+Result<Mount> mount_of(Kernel& kernel, int fd);
+
+/// Where something is mounted at or below the directory; "" = nothing is.
+Result<std::string> mounted_below(Kernel& kernel, int fd);
+
+/// A whole file, if it has at most `limit` bytes.
+Result<std::string> read_file(Kernel& kernel, int fd, std::size_t limit);
+
+}  // namespace lpp::node

@@ -1,0 +1,160 @@
+#include "node/quota.h"
+
+#include <linux/dqblk_xfs.h>
+#include <linux/magic.h>
+
+#include <charconv>
+
+#include "base/strings.h"
+
+namespace lpp::node {
+
+namespace {
+
+// Numbers that neither the kubelet (from 1048577) nor people with /etc/projects are likely to use.
+constexpr std::uint32_t kFirstProject = 0x40000000;
+constexpr std::uint32_t kProjects = 0x40000000;
+constexpr int kMaxProbes = 4096;
+
+constexpr std::uint64_t kBlock = 512;  // of the calls, whatever the file system's are
+
+std::string described(const Mount& mount) {
+  return mount.source + " (" + mount.type + ", mounted at " + mount.point + ")";
+}
+
+/// Why limits cannot be had, and the command that changes it.
+Error not_on(const Mount& mount, bool counts) {
+  std::string message = "no limits on " + described(mount) + ": ";
+  if (mount.type == "xfs") {
+    message += "project quota is off. Turn it on with: umount " + mount.point +
+               " && mount -o prjquota " + mount.source + " " + mount.point +
+               " (a remount is not enough; of the root file system: rootflags=prjquota on the "
+               "kernel's command line)";
+  } else if (mount.type == "ext4" && counts) {
+    message += "project quota counts and does not limit. Turn it on with: quotaon -P " +
+               mount.point + " (and the mount option prjquota for the next time)";
+  } else if (mount.type == "ext4") {
+    message += "project quota is off. Turn it on with: umount " + mount.point +
+               " && tune2fs -O project,quota -Q prjquota " + mount.source +
+               " && mount -o prjquota " + mount.source + " " + mount.point;
+  } else if (mount.type == "btrfs") {
+    message +=
+        "directories get limits on XFS and ext4 only; btrfs has its own kind, which is not "
+        "supported";
+  } else {
+    message += "this file system has none for directories; XFS and ext4 have";
+  }
+  return invalid(std::move(message));
+}
+
+Error quota_error(int error, const std::string& what) {
+  Error failure = system_error(error, what);
+  if (error == EPERM || error == EACCES) failure.message += " (it takes CAP_SYS_ADMIN)";
+  if (error == EROFS) failure.message += " (the mount that it goes through is read-only)";
+  return failure;
+}
+
+ProjectUse to_use(const fs_disk_quota& quota) {
+  return {.project = quota.d_id,
+          .bytes = quota.d_bcount * kBlock,
+          .inodes = quota.d_icount,
+          .limits = {.bytes = quota.d_blk_hardlimit * kBlock, .inodes = quota.d_ino_hardlimit}};
+}
+
+std::string numbered(std::uint32_t project) { return "project " + std::to_string(project); }
+
+}  // namespace
+
+int ProjectQuota::call(unsigned command, std::uint32_t project, void* argument) const {
+  return kernel_->quota(folder_, device_.empty() ? nullptr : device_.c_str(), command, project,
+                        argument);
+}
+
+Result<ProjectQuota> ProjectQuota::open(Kernel& kernel, int folder) {
+  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
+  ProjectQuota quota(kernel, folder, mount.source.starts_with('/') ? mount.source : "");
+  if (mount.type != "xfs" && mount.type != "ext4") return not_on(mount, false);
+  fs_quota_statv state{};
+  state.qs_version = FS_QSTATV_VERSION1;
+  if (quota.call(Q_XGETQSTATV, 0, &state) != 0) {
+    if (errno == ENOSYS || errno == ESRCH || errno == EINVAL) return not_on(mount, false);
+    return quota_error(errno, "quota of " + described(mount));
+  }
+  const bool counts = (state.qs_flags & FS_QUOTA_PDQ_ACCT) != 0;
+  if (!counts || (state.qs_flags & FS_QUOTA_PDQ_ENFD) == 0) return not_on(mount, counts);
+  return quota;
+}
+
+Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const {
+  fs_disk_quota quota{};
+  if (call(Q_XGETQUOTA, project, &quota) == 0) return std::optional(to_use(quota));
+  if (errno == ENOENT) return std::optional<ProjectUse>();
+  return quota_error(errno, "usage of " + numbered(project));
+}
+
+Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
+  std::vector<ProjectUse> all;
+  std::uint32_t next = 0;
+  while (true) {
+    fs_disk_quota quota{};
+    if (call(Q_XGETNEXTQUOTA, next, &quota) != 0) {
+      if (errno == ENOENT || errno == ESRCH) return all;
+      return quota_error(errno, "usage of projects");
+    }
+    if (quota.d_id < next) return all;  // it never counts backwards; an endless loop is worse
+    all.push_back(to_use(quota));
+    if (quota.d_id == UINT32_MAX) return all;
+    next = quota.d_id + 1;
+  }
+}
+
+Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) const {
+  fs_disk_quota quota{};
+  quota.d_version = FS_DQUOT_VERSION;
+  quota.d_flags = FS_PROJ_QUOTA;
+  quota.d_fieldmask = FS_DQ_BHARD | FS_DQ_BSOFT | FS_DQ_IHARD | FS_DQ_ISOFT;
+  quota.d_id = project;
+  quota.d_blk_hardlimit = limits.bytes / kBlock + (limits.bytes % kBlock == 0 ? 0 : 1);
+  quota.d_ino_hardlimit = limits.inodes;
+  if (call(Q_XSETQLIM, project, &quota) == 0) return {};
+  return quota_error(errno, "limit of " + numbered(project));
+}
+
+Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {
+  std::uint32_t hash = 0;
+  const std::string hex = short_hash(seed).substr(0, 8);
+  std::from_chars(hex.data(), hex.data() + hex.size(), hash, 16);
+  for (int probe = 0; probe < kMaxProbes; ++probe) {
+    const std::uint32_t project =
+        kFirstProject + (hash + static_cast<std::uint32_t>(probe)) % kProjects;
+    LPP_ASSIGN_OR_RETURN(const auto found, use(project), "free project");
+    if (!found || found->idle()) return project;
+  }
+  return Error{ErrorCode::kUnavailable, "no free project was found"};
+}
+
+bool ProjectQuota::is_own(std::uint32_t project) { return project - kFirstProject < kProjects; }
+
+Result<std::uint32_t> ProjectQuota::project_of(Kernel& kernel, int folder) {
+  fsxattr attributes{};
+  if (kernel.attributes(folder, attributes) == 0) return attributes.fsx_projid;
+  if (errno == ENOTTY || errno == EOPNOTSUPP) return std::uint32_t{0};
+  return system_error(errno, "project of a directory");
+}
+
+Result<void> ProjectQuota::set_project(Kernel& kernel, int folder, std::uint32_t project) {
+  fsxattr attributes{};
+  if (kernel.attributes(folder, attributes) != 0) return system_error(errno, "FSGETXATTR");
+  attributes.fsx_projid = project;
+  if (project != 0) {
+    attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+  } else {
+    attributes.fsx_xflags &= ~static_cast<unsigned>(FS_XFLAG_PROJINHERIT);
+  }
+  if (kernel.set_attributes(folder, attributes) == 0) return {};
+  Error failure = system_error(errno, "FSSETXATTR");
+  if (errno == EPERM) failure.message += " (it takes CAP_FOWNER)";
+  return failure;
+}
+
+}  // namespace lpp::node

@@ -1,0 +1,187 @@
+#include "node/record_folder.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <functional>
+
+namespace lpp::node {
+
+namespace {
+
+constexpr const char* kLockFile = "lock";
+constexpr std::string_view kRecordPrefix = "volume.";
+constexpr std::string_view kRecordSuffix = ".json";
+constexpr std::size_t kMaxRecord = 65536;
+constexpr int kFolder = O_RDONLY | O_DIRECTORY;
+
+/// New volumes are open to every user, because pods run as any, and reach them by bind mounts: the
+/// folder around them need not be. One that holds something already stays as it is.
+Result<void> close_if_empty(Kernel& kernel, int base) {
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(kernel, base), "base folder");
+  const bool empty = std::all_of(entries.begin(), entries.end(), [](const std::string& name) {
+    return name == "lost+found" || name == kRecordFolder;
+  });
+  if (empty && kernel.chmod(base, 0700) != 0)
+    return system_error(errno, "chmod of the base folder");
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder) {
+  // Another descriptor: the place in the folder belongs to it.
+  const UniqueFd fd(kernel.open_beneath(folder, ".", kFolder));
+  if (!fd.valid()) return system_error(errno, "open");
+  std::vector<std::string> names;
+  std::array<char, 32768> buffer;
+  while (true) {
+    const ssize_t size = kernel.read_names(fd.get(), buffer);
+    if (size < 0) return system_error(errno, "getdents64");
+    if (size == 0) return names;
+    for (ssize_t at = 0; at < size;) {
+      const char* const entry = buffer.data() + at;
+      std::uint16_t length = 0;
+      std::memcpy(&length, entry + offsetof(dirent64, d_reclen), sizeof length);
+      at += length;
+      const std::string_view name(entry + offsetof(dirent64, d_name));
+      if (name != "." && name != "..") names.emplace_back(name);
+    }
+  }
+}
+
+Result<std::optional<RecordFolder>> RecordFolder::find(Kernel& kernel, int base) {
+  UniqueFd fd(kernel.open_beneath(base, kRecordFolder, kFolder));
+  if (!fd.valid() && errno == ENOENT) return std::optional<RecordFolder>();
+  if (!fd.valid()) return system_error(errno, std::string("open ") + kRecordFolder);
+  struct statx status {};
+  if (kernel.status(fd.get(), status) != 0) return system_error(errno, "statx");
+  // In a base folder that was open to all somebody may have put it there.
+  if (status.stx_uid != ::geteuid()) {
+    return Error{ErrorCode::kForbidden, std::string(kRecordFolder) + " belongs to user " +
+                                            std::to_string(status.stx_uid) +
+                                            ": it is not trusted; remove it by hand"};
+  }
+  if ((status.stx_mode & 0077U) != 0 && kernel.chmod(fd.get(), 0700) != 0) {
+    return system_error(errno, std::string("chmod of ") + kRecordFolder);
+  }
+  struct statfs filesystem {};
+  if (kernel.filesystem(fd.get(), filesystem) != 0) return system_error(errno, "statfs");
+  const bool keeps_order =
+      filesystem.f_type == XFS_SUPER_MAGIC || filesystem.f_type == EXT4_SUPER_MAGIC;
+  return std::optional(RecordFolder(kernel, std::move(fd), keeps_order));
+}
+
+Result<RecordFolder> RecordFolder::find_or_make(Kernel& kernel, int base) {
+  LPP_ASSIGN_OR_RETURN(auto found, find(kernel, base), "records");
+  if (found) return *std::move(found);
+  LPP_RETURN_IF_ERROR(close_if_empty(kernel, base), "records");
+  if (kernel.make_folder(base, kRecordFolder, 0700) != 0 && errno != EEXIST) {
+    return system_error(errno, std::string("mkdir ") + kRecordFolder);
+  }
+  if (kernel.sync(base) != 0) return system_error(errno, "fsync of the base folder");
+  LPP_ASSIGN_OR_RETURN(found, find(kernel, base), "records");
+  if (!found) return Error{ErrorCode::kConflict, std::string(kRecordFolder) + " has vanished"};
+  return *std::move(found);
+}
+
+Result<RecordFolder::Lock> RecordFolder::lock_range(std::uint64_t start, int command) const {
+  // A descriptor of its own: what is locked by one is not locked against itself.
+  Lock file(kernel_->create(fd_.get(), kLockFile));
+  if (!file.valid()) return system_error(errno, "open the lock");
+  struct flock range {};
+  range.l_type = F_WRLCK;
+  range.l_whence = SEEK_SET;
+  range.l_start = static_cast<off_t>(start);
+  range.l_len = 1;
+  int result = 0;
+  do {
+    result = kernel_->lock(file.get(), command, range);
+  } while (result != 0 && errno == EINTR);
+  if (result != 0 && (errno == EAGAIN || errno == EACCES)) {
+    return Error{ErrorCode::kConflict, "another process is working at this volume"};
+  }
+  if (result != 0) return system_error(errno, "lock");
+  return file;
+}
+
+Result<RecordFolder::Lock> RecordFolder::lock_volume(const std::string& id) const {
+  const std::uint64_t hash = std::hash<std::string>{}(id);
+  return lock_range(1 + (hash >> 2U), F_OFD_SETLK);
+}
+
+Result<RecordFolder::Lock> RecordFolder::lock_projects() const {
+  return lock_range(0, F_OFD_SETLKW);
+}
+
+Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {
+  const std::string name = record_name(id);
+  const UniqueFd file(kernel_->open_beneath(fd_.get(), name.c_str(), O_RDONLY));
+  if (!file.valid() && errno == ENOENT) return std::optional<Volume>();
+  if (!file.valid()) return system_error(errno, "open " + name);
+  LPP_ASSIGN_OR_RETURN(const std::string text, read_file(*kernel_, file.get(), kMaxRecord), name);
+  LPP_ASSIGN_OR_RETURN(Volume volume, decode_record(text), name);
+  if (volume.id != id) return invalid(name + ": the record is of another volume: " + volume.id);
+  return std::optional(std::move(volume));
+}
+
+Result<void> RecordFolder::write(const Volume& volume) const {
+  const std::string name = "write." + volume.id;
+  const UniqueFd file(kernel_->create(fd_.get(), name.c_str()));
+  if (!file.valid()) return system_error(errno, "open " + name);
+  const std::string text = encode_record(volume);
+  std::string_view rest = text;
+  while (!rest.empty()) {
+    const ssize_t written = kernel_->write(file.get(), rest.data(), rest.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return system_error(errno, "write " + name);
+    rest.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (kernel_->sync(file.get()) != 0) return system_error(errno, "fsync " + name);
+  const std::string record = record_name(volume.id);
+  if (kernel_->replace(fd_.get(), name.c_str(), record.c_str()) != 0) {
+    return system_error(errno, "rename " + name);
+  }
+  if (!keeps_order_ && kernel_->sync(fd_.get()) != 0) {
+    return system_error(errno, std::string("fsync ") + kRecordFolder);
+  }
+  return {};
+}
+
+Result<void> RecordFolder::erase(const std::string& id) const {
+  for (const std::string& name : {"write." + id, record_name(id)}) {
+    if (kernel_->remove_file(fd_.get(), name.c_str()) != 0 && errno != ENOENT) {
+      return system_error(errno, "unlink " + name);
+    }
+  }
+  if (kernel_->sync(fd_.get()) != 0) return system_error(errno, "fsync of the records");
+  return {};
+}
+
+Result<RecordFolder::Names> RecordFolder::names() const {
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, fd_.get()), "records");
+  Names names;
+  const auto collect = [](std::string_view name, std::string_view prefix,
+                          std::vector<std::string>& to) {
+    if (name.starts_with(prefix)) to.emplace_back(name.substr(prefix.size()));
+  };
+  for (const std::string& entry : entries) {
+    collect(entry, "new.", names.being_made);
+    collect(entry, "gone.", names.being_removed);
+    std::string_view name = entry;
+    if (!name.starts_with(kRecordPrefix) || !name.ends_with(kRecordSuffix)) continue;
+    name.remove_suffix(kRecordSuffix.size());
+    collect(name, kRecordPrefix, names.records);
+  }
+  for (auto* list : {&names.records, &names.being_made, &names.being_removed}) {
+    std::sort(list->begin(), list->end());
+  }
+  return names;
+}
+
+}  // namespace lpp::node

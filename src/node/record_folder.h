@@ -1,0 +1,77 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "node/kernel.h"
+#include "node/volume.h"
+
+namespace lpp::node {
+
+/// The records of a base folder, on its own disk:
+///
+///     volume.<id>.json   the record
+///     write.<id>         a record that is being written
+///     new.<id>           a directory that is being made
+///     gone.<id>          a folder of what is being removed
+///     lock               who works at which volume
+///
+/// Thread-safe, and safe against other processes, as long as the caller holds the volume's lock.
+/// The kernel must outlive it.
+class RecordFolder {
+ public:
+  /// Held while work is done; given up by the end of the process, too.
+  using Lock = UniqueFd;
+
+  /// nullopt: there is none yet. kForbidden: somebody else could write into it.
+  static Result<std::optional<RecordFolder>> find(Kernel& kernel, int base);
+  /// Made if there is none; a base folder without any content is closed to other users with it.
+  static Result<RecordFolder> find_or_make(Kernel& kernel, int base);
+
+  int fd() const { return fd_.get(); }
+  /// The file system keeps changes of names and of inodes in their order over a crash: one fsync
+  /// of what was done last covers what was done before (ext4, XFS).
+  bool keeps_order() const { return keeps_order_; }
+
+  /// kConflict when somebody works at the volume; does not wait.
+  Result<Lock> lock_volume(const std::string& id) const;
+  /// Waits for those who look for a free project just now.
+  Result<Lock> lock_projects() const;
+
+  Result<std::optional<Volume>> read(const std::string& id) const;
+  /// The bytes are on the disk when this returns; the name is with the next sync() of a folder
+  /// if keeps_order(), else too.
+  Result<void> write(const Volume& volume) const;
+  /// On the disk when this returns.
+  Result<void> erase(const std::string& id) const;
+
+  /// What stands in the folder, by id.
+  struct Names {
+    std::vector<std::string> records{};
+    std::vector<std::string> being_made{};
+    std::vector<std::string> being_removed{};
+  };
+  Result<Names> names() const;
+
+  static std::string record_name(const std::string& id) { return "volume." + id + ".json"; }
+  static std::string new_name(const std::string& id) { return "new." + id; }
+  static std::string gone_name(const std::string& id) { return "gone." + id; }
+
+ private:
+  RecordFolder(Kernel& kernel, UniqueFd fd, bool keeps_order)
+      : kernel_(&kernel), fd_(std::move(fd)), keeps_order_(keeps_order) {}
+
+  Result<Lock> lock_range(std::uint64_t start, int command) const;
+
+  Kernel* kernel_;
+  UniqueFd fd_;
+  bool keeps_order_;
+};
+
+/// The entries of a folder but "." and "..".
+Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder);
+
+}  // namespace lpp::node

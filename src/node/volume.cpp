@@ -1,0 +1,176 @@
+#include "node/volume.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/json_extent.h"
+#include "base/strings.h"
+
+namespace lpp::node {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr int kRecordVersion = 1;
+constexpr std::size_t kMaxDepth = 16;
+
+bool is_alphanumeric(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+}
+
+/// Names are bytes, and texts of JSON are not: each byte becomes the character of its number.
+std::string to_text(std::string_view bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80) {
+      text += c;
+    } else {
+      text += static_cast<char>(0xC0U | (byte >> 6U));
+      text += static_cast<char>(0x80U | (byte & 0x3FU));
+    }
+  }
+  return text;
+}
+
+/// nullopt when it was not made by to_text().
+std::optional<std::string> to_bytes(std::string_view text) {
+  std::string bytes;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto first = static_cast<unsigned char>(text[i]);
+    if (first < 0x80) {
+      bytes += text[i];
+      continue;
+    }
+    if ((first != 0xC2 && first != 0xC3) || i + 1 == text.size()) return std::nullopt;
+    const auto second = static_cast<unsigned char>(text[++i]);
+    bytes += static_cast<char>(((first & 0x03U) << 6U) | (second & 0x3FU));
+  }
+  return bytes;
+}
+
+/// Reads members one by one; remembers the first that is not right.
+class Reader {
+ public:
+  explicit Reader(const json& object) : object_(object) {}
+
+  std::string bytes(const char* name) {
+    const json* const value = find(name, json::value_t::string);
+    auto read = value == nullptr ? std::nullopt : to_bytes(value->get_ref<const std::string&>());
+    if (!read) wrong(name);
+    return std::move(read).value_or("");
+  }
+  std::uint64_t number(const char* name) {
+    const json* const value = find(name, json::value_t::number_unsigned);
+    return value == nullptr ? 0 : value->get<std::uint64_t>();
+  }
+  void wrong(const char* name) {
+    if (wrong_.empty()) wrong_ = name;
+  }
+  const std::string& first_wrong() const { return wrong_; }
+
+ private:
+  const json* find(const char* name, json::value_t kind) {
+    const auto it = object_.find(name);
+    if (it != object_.end() && it->type() == kind) return &*it;
+    wrong(name);
+    return nullptr;
+  }
+
+  const json& object_;
+  std::string wrong_{};
+};
+
+}  // namespace
+
+bool is_id(std::string_view text) {
+  return !text.empty() && text.size() <= 200 && is_alphanumeric(text.front()) &&
+         std::all_of(text.begin(), text.end(),
+                     [](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
+}
+
+bool is_path(std::string_view text) {
+  if (text.size() > 4000 || text.find('\0') != std::string_view::npos) return false;
+  const auto parts = split(text, '/');
+  return parts.front() != kRecordFolder &&
+         std::all_of(parts.begin(), parts.end(), [](std::string_view part) {
+           return !part.empty() && part != "." && part != ".." && part.size() <= 255;
+         });
+}
+
+std::string_view to_string(Origin origin) { return origin == Origin::kMade ? "made" : "found"; }
+
+std::string_view to_string(State state) {
+  switch (state) {
+    case State::kMaking:
+      return "making";
+    case State::kRemoving:
+      return "removing";
+    case State::kPresent:
+      break;
+  }
+  return "present";
+}
+
+std::string encode_record(const Volume& volume) {
+  const json record{{"version", kRecordVersion},
+                    {"id", volume.id},
+                    {"path", to_text(volume.path)},
+                    {"claim", to_text(volume.claim)},
+                    {"uid", to_text(volume.uid)},
+                    {"origin", to_string(volume.origin)},
+                    {"state", to_string(volume.state)},
+                    {"project", volume.project},
+                    {"bytes", volume.limits.bytes},
+                    {"inodes", volume.limits.inodes},
+                    {"inode", volume.directory.inode},
+                    // As text, for it may be before 1970.
+                    {"born", std::to_string(volume.directory.born_ns)}};
+  return record.dump() + "\n";
+}
+
+Result<Volume> decode_record(std::string_view text) {
+  if (first_json_value(text, kMaxDepth).too_deep_at)
+    return invalid("not a record: nested too deep");
+  const json record = json::parse(text, nullptr, false);
+  if (!record.is_object()) return invalid("not a record: no JSON object");
+
+  Reader read(record);
+  if (read.number("version") != kRecordVersion) {
+    return invalid("the record is of a version that this program does not know");
+  }
+  Volume volume{.id = read.bytes("id"), .path = read.bytes("path")};
+  volume.claim = read.bytes("claim");
+  volume.uid = read.bytes("uid");
+  if (!is_id(volume.id)) read.wrong("id");
+  if (!is_path(volume.path)) read.wrong("path");
+  if (const std::string origin = read.bytes("origin"); origin == to_string(Origin::kFound)) {
+    volume.origin = Origin::kFound;
+  } else if (origin != to_string(Origin::kMade)) {
+    read.wrong("origin");
+  }
+  if (const std::string state = read.bytes("state"); state == to_string(State::kRemoving)) {
+    volume.state = State::kRemoving;
+  } else if (state == to_string(State::kMaking)) {
+    volume.state = State::kMaking;
+  } else if (state != to_string(State::kPresent)) {
+    read.wrong("state");
+  }
+  const std::uint64_t project = read.number("project");
+  if (project > UINT32_MAX) read.wrong("project");
+  volume.project = static_cast<std::uint32_t>(project);
+  volume.limits = {.bytes = read.number("bytes"), .inodes = read.number("inodes")};
+  volume.directory.inode = read.number("inode");
+  const std::string born = read.bytes("born");
+  const auto [end, error] =
+      std::from_chars(born.data(), born.data() + born.size(), volume.directory.born_ns);
+  if (error != std::errc() || end != born.data() + born.size()) read.wrong("born");
+  if (!read.first_wrong().empty()) {
+    return invalid("the record's \"" + read.first_wrong() + "\" is missing or not right");
+  }
+  return volume;
+}
+
+}  // namespace lpp::node

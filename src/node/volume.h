@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "node/kernel.h"
+
+namespace lpp::node {
+
+/// What a directory may hold. 0 = no limit.
+struct Limits {
+  std::uint64_t bytes = 0;
+  std::uint64_t inodes = 0;
+
+  bool any() const { return bytes != 0 || inodes != 0; }
+  bool operator==(const Limits&) const = default;
+};
+
+enum class Origin {
+  kMade,   // this library made the directory
+  kFound,  // it was there before: never removed by a take-back
+};
+
+enum class State {
+  kMaking,    // recorded, and not in its place yet
+  kPresent,   // in its place
+  kRemoving,  // its removal has begun and has not ended
+};
+
+/// A volume as its record tells.
+struct Volume {
+  std::string id{};     // unique in the base folder; is_id()
+  std::string path{};   // from the base folder; is_path()
+  std::string claim{};  // "namespace/name", for people; may be empty
+  std::string uid{};    // the claim's; may be empty
+  Origin origin = Origin::kMade;
+  State state = State::kPresent;
+  std::uint32_t project = 0;  // 0 = without limits
+  Limits limits{};
+  Identity directory{};
+};
+
+/// The folder of the records, in the base folder.
+inline constexpr const char* kRecordFolder = ".local-path-provisioner";
+
+/// 1 to 200 letters, digits, '.', '_' and '-' of ASCII, the first one a letter or digit.
+bool is_id(std::string_view text);
+
+/// Components that are not empty, ".", ".." or longer than 255 bytes, the first one not
+/// kRecordFolder, without a NUL, in at most 4000 bytes; no slash in front or behind.
+bool is_path(std::string_view text);
+
+std::string_view to_string(Origin origin);
+std::string_view to_string(State state);
+
+/// The text of a record, and what it says. Bytes of `path` and `claim` that are not UTF-8 come back
+/// as they were. kInvalid names what is wrong.
+std::string encode_record(const Volume& volume);
+Result<Volume> decode_record(std::string_view text);
+
+}  // namespace lpp::node

@@ -1,0 +1,121 @@
+#include "node/volumes.h"
+
+#include <fcntl.h>
+
+namespace lpp::node {
+
+namespace {
+
+constexpr std::uint64_t kSubvolumeRoot = 256;  // inode number of the root of a btrfs subvolume
+
+Result<void> check_is_disk(Kernel& kernel, int base, const std::string& shown) {
+  struct statx status {};
+  if (kernel.status(base, status) != 0) return system_error(errno, "statx " + shown);
+  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, base), shown);
+  if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) {
+    return invalid(shown + " is not a mount point: it is a folder of " + mount.source +
+                   ", mounted at " + mount.point + ". Is its disk mounted?");
+  }
+  if (mount.root == "/" || (mount.type == "btrfs" && status.stx_ino == kSubvolumeRoot)) return {};
+  return invalid(shown + " is not the root of a file system: it shows the folder " + mount.root +
+                 " of " + mount.source + ". Is its disk mounted?");
+}
+
+}  // namespace
+
+Result<Volumes> Volumes::open(Kernel& kernel, const std::string& base, const Options& options) {
+  UniqueFd fd(kernel.open(base.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!fd.valid()) return system_error(errno, "open the base folder " + base);
+  if (!UniqueFd(kernel.open_beneath(fd.get(), ".", O_PATH | O_DIRECTORY)).valid()) {
+    Error error = system_error(errno, "openat2 in the base folder " + base);
+    if (errno == ENOSYS || errno == EPERM) {
+      error.code = ErrorCode::kInvalid;
+      error.message += "; Linux 5.6 or newer is needed, and no seccomp profile that hides openat2";
+    }
+    return error;
+  }
+  if (options.require_mount) {
+    LPP_RETURN_IF_ERROR(check_is_disk(kernel, fd.get(), base), "base folder refused");
+  }
+  return Volumes(kernel, base, std::move(fd));
+}
+
+Result<UniqueFd> Volumes::open_parent(const std::string& path) const {
+  const auto slash = path.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : path.substr(0, slash);
+  UniqueFd fd(kernel_->open_beneath(base_.get(), parent.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!fd.valid()) return system_error(errno, "open " + shown_ + "/" + parent);
+  return fd;
+}
+
+Result<UniqueFd> Volumes::make_parent(const RecordFolder& records, const std::string& path) const {
+  UniqueFd folder(kernel_->open_beneath(base_.get(), ".", O_RDONLY | O_DIRECTORY));
+  if (!folder.valid()) return system_error(errno, "open " + shown_);
+  for (std::size_t begin = 0, slash = 0; (slash = path.find('/', begin)) != std::string::npos;
+       begin = slash + 1) {
+    const std::string name = path.substr(begin, slash - begin);
+    const std::string shown = shown_ + "/" + path.substr(0, slash);
+    UniqueFd next(kernel_->open_beneath(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    if (!next.valid() && errno == ENOENT) {
+      if (kernel_->make_folder(folder.get(), name.c_str(), 0755) != 0 && errno != EEXIST) {
+        return system_error(errno, "mkdir " + shown);
+      }
+      if (!records.keeps_order() && kernel_->sync(folder.get()) != 0) {
+        return system_error(errno, "fsync of the folder around " + shown);
+      }
+      next.reset(kernel_->open_beneath(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    }
+    if (!next.valid()) {
+      Error error = system_error(errno, "open " + shown);
+      if (errno == ELOOP) error.message += " (a symbolic link is in the way)";
+      if (errno == EXDEV) error.message += " (something is mounted there)";
+      return error;
+    }
+    folder = std::move(next);
+  }
+  return folder;
+}
+
+void Volumes::remove_parents(std::string path) const {
+  while (true) {
+    const auto slash = path.rfind('/');
+    if (slash == std::string::npos) return;
+    path.resize(slash);
+    const auto parent = open_parent(path);
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (!parent.ok() || kernel_->remove_folder(parent->get(), name.c_str()) != 0) return;
+  }
+}
+
+Result<std::optional<UniqueFd>> Volumes::find_directory(const std::string& path) const {
+  UniqueFd fd(kernel_->open_beneath(base_.get(), path.c_str(), O_RDONLY | O_DIRECTORY));
+  if (fd.valid()) return std::optional(std::move(fd));
+  if (errno == ENOENT) return std::optional<UniqueFd>();
+  const int error = errno;
+  Error failure = system_error(error, shown_ + "/" + path);
+  if (error == ELOOP) failure.message += " (a symbolic link is in the way)";
+  if (error == EXDEV) failure.message += " (something is mounted there)";
+  return failure;
+}
+
+Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) const {
+  std::vector<std::string> problems;
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  if (!records) return problems;
+  LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
+  const auto each = [&](const std::vector<std::string>& ids, auto&& work) {
+    for (const std::string& id : ids) {
+      if (stop.stop_requested() || !is_id(id)) continue;
+      const auto lock = records->lock_volume(id);
+      auto done = lock.ok() ? work(id) : Result<void>(lock.error());
+      if (done.ok() || done.error().is(ErrorCode::kConflict)) continue;
+      problems.push_back(id + ": " + done.error().message);
+    }
+  };
+  each(names.being_made, [&](const std::string& id) { return recover_made(*records, id); });
+  each(names.being_removed,
+       [&](const std::string& id) { return recover_removed(*records, id, stop); });
+  return problems;
+}
+
+}  // namespace lpp::node

@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/unique_fd.h"
+#include "node/kernel.h"
+#include "node/quota.h"
+#include "node/record_folder.h"
+#include "node/tree_removal.h"
+#include "node/volume.h"
+
+namespace lpp::node {
+
+/// Whom a directory is made for. What is absent stays as the system makes it.
+struct Access {
+  std::optional<std::uint32_t> user{};   // below 2^32 - 1
+  std::optional<std::uint32_t> group{};  // below 2^32 - 1
+  std::uint32_t mode = 0777;             // up to 07777
+};
+
+struct MakeRequest {
+  std::string id{};
+  std::string path{};   // from the base folder
+  std::string claim{};  // for people
+  std::string uid{};
+  Access access{};
+  Limits limits{};  // any: the file system must be able to hold them
+};
+
+enum class Removal {
+  kReleased,  // the volume is not needed any more: whatever its directory holds goes
+  kTakeBack,  // its making is not needed any more: only a directory that was made for it goes
+};
+
+struct RemoveRequest {
+  std::string id{};
+  std::string path{};  // for a volume without a record; "" = only with one
+  Removal removal = Removal::kReleased;
+  ProgressSink progress{};  // may be empty
+  std::stop_token stop{};
+};
+
+enum class Removed {
+  kRemoved,
+  kAbsent,  // there was no directory
+  kKept,    // a take-back that found a directory which was not made for this volume
+};
+
+/// A volume and what it takes up. Nothing is measured of one without limits.
+struct VolumeUsage {
+  Volume volume{};
+  std::optional<ProjectUse> use{};
+};
+
+struct BaseUsage {
+  std::string filesystem{};  // "xfs"
+  std::uint64_t size_bytes = 0;
+  std::uint64_t free_bytes = 0;
+  std::uint64_t available_bytes = 0;  // to others than root
+  std::uint64_t inodes = 0;
+  std::uint64_t free_inodes = 0;
+  std::uint64_t promised_bytes = 0;  // sum of the limits
+  std::vector<VolumeUsage> volumes{};
+};
+
+struct Listing {
+  std::vector<Volume> volumes{};        // by id
+  std::vector<std::string> problems{};  // records that cannot be read, each with its name
+};
+
+/// The volumes in one base folder of this machine: directories that are made, limited and removed
+/// by system calls, with a record of each on the same disk. It needs Linux 5.6, and nothing of
+/// Kubernetes.
+///
+/// Every method may be called again after a crash of process or machine, with the same arguments,
+/// and goes on where it was: a directory is made once, and one that was there before is never taken
+/// for an own one. Paths lead through no symbolic link and into no other mount, whatever a
+/// volume's user does meanwhile. A volume is worked at by one process at a time (kConflict).
+///
+/// Thread-safe. Errors: kInvalid (it will never work like this; the message says what to change),
+/// kForbidden (a right is missing), kConflict, kUnavailable (again later), kNotFound.
+class Volumes {
+ public:
+  struct Options {
+    /// Refuse a base folder that is not the root of a file system of its own: a disk that is not
+    /// mounted. A bind mount of a folder is not one, so that it can be told inside a container.
+    bool require_mount = false;
+  };
+
+  /// Follows symbolic links to the base folder. The kernel must outlive the volumes.
+  static Result<Volumes> open(Kernel& kernel, const std::string& base, const Options& options);
+
+  /// Makes the directory, with the folders around it (0755). A volume that is recorded and in its
+  /// place is told as it is, without a change. One that was there before is given owner, mode and
+  /// limits; limits only if it is empty or has a project already (kInvalid).
+  /// kAlreadyExists: the id has another path.
+  Result<Volume> make(const MakeRequest& request) const;
+
+  /// Removes the directory with all it holds, its limits, its record and the folders around it that
+  /// are empty then. The directory leaves its place first, in one step. Slow for large trees: on
+  /// this thread, at a low I/O priority.
+  Result<Removed> remove(const RemoveRequest& request) const;
+
+  /// Changes the limits; 0 leaves one as it is. kInvalid: the volume has none, or holds more.
+  Result<Volume> resize(const std::string& id, const Limits& limits) const;
+
+  /// Needs no walk through the volumes.
+  Result<BaseUsage> usage() const;
+  Result<Listing> list() const;
+
+  /// Brings to an end what was begun and left: removals, and directories that were recorded and
+  /// not put into their place. What is worked at is left alone. The problems that it met.
+  Result<std::vector<std::string>> recover(const std::stop_token& stop) const;
+
+ private:
+  Volumes(Kernel& kernel, std::string shown, UniqueFd base)
+      : kernel_(&kernel), shown_(std::move(shown)), base_(std::move(base)) {}
+
+  // Paths from the base folder.
+  Result<UniqueFd> open_parent(const std::string& path) const;
+  Result<UniqueFd> make_parent(const RecordFolder& records, const std::string& path) const;
+  void remove_parents(std::string path) const;
+  /// nullopt: nothing is there. kInvalid: something that is not a directory of this mount.
+  Result<std::optional<UniqueFd>> find_directory(const std::string& path) const;
+
+  // Under the volume's lock.
+  Result<Volume> make_new(const RecordFolder& records, const MakeRequest& request) const;
+  Result<Volume> stage(const RecordFolder& records, const MakeRequest& request) const;
+  Result<Volume> adopt(const RecordFolder& records, const MakeRequest& request, int folder) const;
+  /// nullopt: what is recorded is neither in its place nor on its way there.
+  Result<std::optional<Volume>> finish(const RecordFolder& records, const Volume& volume) const;
+  Result<bool> is_staged(const RecordFolder& records, const Volume& volume) const;
+  Result<void> put_in_place(const RecordFolder& records, const Volume& volume) const;
+  Result<void> discard_staged(const RecordFolder& records, const std::string& id) const;
+  Result<void> set_access(int folder, const Access& access) const;
+  Result<void> limit_new(const RecordFolder& records, int folder, Volume& volume) const;
+  Result<void> check_base_project() const;
+
+  Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  Result<void> take_away(const RecordFolder& records, Volume& volume, int folder,
+                         const RemoveRequest& request) const;
+  Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,
+                              const RemoveRequest& request) const;
+  Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
+  Result<void> lift_limits(std::uint32_t project) const;
+  Result<void> forget(const RecordFolder& records, const Volume& volume) const;
+  Result<void> recover_made(const RecordFolder& records, const std::string& id) const;
+  Result<void> recover_removed(const RecordFolder& records, const std::string& id,
+                               const std::stop_token& stop) const;
+
+  Kernel* kernel_;
+  std::string shown_;  // for messages
+  UniqueFd base_;
+};
+
+}  // namespace lpp::node

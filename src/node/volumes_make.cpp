@@ -1,0 +1,239 @@
+#include <fcntl.h>
+
+#include "node/volumes.h"
+
+// The order of a make: a directory in the folder of the records gets its project, limits, owner and
+// mode; then its record is written, with its inode number; then it is moved into its place. So a
+// record never tells of something that might not have been made, and nobody sees a directory that
+// is not finished.
+
+namespace lpp::node {
+
+namespace {
+
+constexpr std::uint32_t kNobody = UINT32_MAX;  // chown(2) takes it for "as it is"
+
+Result<void> check(const MakeRequest& request) {
+  if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
+  if (!is_path(request.path))
+    return invalid("not a path below the base folder: '" + request.path + "'");
+  const Access& access = request.access;
+  if (access.mode > 07777) return invalid("a mode has at most four octal digits");
+  if (access.user == kNobody || access.group == kNobody) {
+    return invalid("users and groups go up to 4294967294");
+  }
+  return {};
+}
+
+Volume described(const MakeRequest& request, Origin origin) {
+  return {.id = request.id,
+          .path = request.path,
+          .claim = request.claim,
+          .uid = request.uid,
+          .origin = origin,
+          .limits = request.limits};
+}
+
+std::string leaf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+Result<Volume> Volumes::make(const MakeRequest& request) const {
+  LPP_RETURN_IF_ERROR(check(request), "make");
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),
+                       shown_);
+  LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
+  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(request.id), shown_);
+  const std::string gone = RecordFolder::gone_name(request.id);
+  if (UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
+    return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
+  }
+  if (recorded) {
+    if (recorded->path != request.path) {
+      return Error{ErrorCode::kAlreadyExists, request.id + " is at " + recorded->path};
+    }
+    LPP_ASSIGN_OR_RETURN(auto finished, finish(records, *recorded), request.id);
+    if (finished) return *std::move(finished);
+  }
+  LPP_RETURN_IF_ERROR(discard_staged(records, request.id), request.id);
+  return make_new(records, request);
+}
+
+Result<std::optional<Volume>> Volumes::finish(const RecordFolder& records,
+                                              const Volume& volume) const {
+  if (volume.state != State::kPresent) return std::optional<Volume>();
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "directory");
+  if (directory) {
+    LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, directory->get()), "look");
+    if (identity != volume.directory) return std::optional<Volume>();
+    // The process that moved it there may not have come to this.
+    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
+    if (kernel_->sync(parent.get()) != 0) return system_error(errno, "fsync");
+    return std::optional(volume);
+  }
+  LPP_ASSIGN_OR_RETURN(const bool staged, is_staged(records, volume), "directory");
+  if (!staged) return std::optional<Volume>();
+  const auto placed = put_in_place(records, volume);
+  if (placed.ok()) return std::optional(volume);
+  if (placed.error().is(ErrorCode::kAlreadyExists)) return std::optional<Volume>();
+  return placed.error();
+}
+
+Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest& request) const {
+  constexpr int kAttempts = 3;  // somebody else may be making a directory there
+  for (int attempt = 0;; ++attempt) {
+    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");
+    if (there) return adopt(records, request, there->get());
+    LPP_ASSIGN_OR_RETURN(Volume volume, stage(records, request), "make " + request.path);
+    auto placed = put_in_place(records, volume);
+    if (placed.ok()) return volume;
+    if (!placed.error().is(ErrorCode::kAlreadyExists) || attempt == kAttempts) {
+      return std::move(placed).error().wrap("make");
+    }
+    LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "make");
+  }
+}
+
+Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& request) const {
+  const std::string name = RecordFolder::new_name(request.id);
+  if (kernel_->make_folder(records.fd(), name.c_str(), 0700) != 0) {
+    return system_error(errno, "mkdir " + name);
+  }
+  Volume volume = described(request, Origin::kMade);
+  const auto prepare = [&]() -> Result<void> {
+    const UniqueFd folder(
+        kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+    if (!folder.valid()) return system_error(errno, "open " + name);
+    if (volume.limits.any()) {
+      LPP_RETURN_IF_ERROR(limit_new(records, folder.get(), volume), "limits");
+    }
+    LPP_RETURN_IF_ERROR(set_access(folder.get(), request.access), "access");
+    LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder.get()), name);
+    return records.write(volume);
+  };
+  if (auto prepared = prepare(); !prepared.ok()) {
+    // The next make or recover() does it if this cannot.
+    static_cast<void>(discard_staged(records, request.id));
+    return std::move(prepared).error();
+  }
+  return volume;
+}
+
+Result<void> Volumes::check_base_project() const {
+  fsxattr attributes{};
+  if (kernel_->attributes(base_.get(), attributes) != 0) return {};
+  if ((attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) == 0) return {};
+  return invalid(
+      shown_ + " belongs to project " + std::to_string(attributes.fsx_projid) +
+      " itself, so that nothing of another one can be in it; take it out with: chattr -P " +
+      shown_);
+}
+
+Result<void> Volumes::limit_new(const RecordFolder& records, int folder, Volume& volume) const {
+  LPP_RETURN_IF_ERROR(check_base_project(), "quota");
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+  LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_projects(), "quota");
+  LPP_ASSIGN_OR_RETURN(volume.project, quota.free_project(volume.id), "quota");
+  // The directory counts as one inode: with this the project is taken.
+  LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), "quota");
+  return quota.limit(volume.project, volume.limits);
+}
+
+Result<void> Volumes::set_access(int folder, const Access& access) const {
+  // First the owner: a change of it takes bits off the mode.
+  if ((access.user || access.group) &&
+      kernel_->chown(folder, access.user.value_or(kNobody), access.group.value_or(kNobody)) != 0) {
+    return system_error(errno, "chown");
+  }
+  if (kernel_->chmod(folder, access.mode) != 0) return system_error(errno, "chmod");
+  return {};
+}
+
+Result<bool> Volumes::is_staged(const RecordFolder& records, const Volume& volume) const {
+  const std::string name = RecordFolder::new_name(volume.id);
+  const UniqueFd folder(kernel_->open_beneath(records.fd(), name.c_str(), O_PATH | O_DIRECTORY));
+  if (!folder.valid() && errno == ENOENT) return false;
+  if (!folder.valid()) return system_error(errno, "open " + name);
+  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder.get()), name);
+  return identity == volume.directory;
+}
+
+Result<void> Volumes::put_in_place(const RecordFolder& records, const Volume& volume) const {
+  const std::string name = RecordFolder::new_name(volume.id);
+  for (int attempt = 0;; ++attempt) {
+    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, make_parent(records, volume.path), "place");
+    if (kernel_->move(records.fd(), name.c_str(), parent.get(), leaf(volume.path).c_str()) == 0) {
+      if (kernel_->sync(parent.get()) != 0) return system_error(errno, "fsync");
+      return {};
+    }
+    // A removal next to it takes folders along that are empty.
+    constexpr int kAttempts = 10;
+    if (errno == ENOENT && attempt < kAttempts) continue;
+    Error error = system_error(errno, "move into " + shown_ + "/" + volume.path);
+    if (errno == EXDEV) error.message += " (the folder belongs to another project or mount)";
+    return error;
+  }
+}
+
+Result<void> Volumes::discard_staged(const RecordFolder& records, const std::string& id) const {
+  const std::string name = RecordFolder::new_name(id);
+  const UniqueFd folder(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!folder.valid() && errno == ENOENT) return {};
+  if (!folder.valid()) return system_error(errno, "open " + name);
+  LPP_ASSIGN_OR_RETURN(const auto project, ProjectQuota::project_of(*kernel_, folder.get()), name);
+  if (ProjectQuota::is_own(project)) LPP_RETURN_IF_ERROR(lift_limits(project), name);
+  // Nobody has ever seen it: it is empty.
+  if (kernel_->remove_folder(records.fd(), name.c_str()) != 0 && errno != ENOENT) {
+    return system_error(errno, "rmdir " + name);
+  }
+  return {};
+}
+
+Result<Volume> Volumes::adopt(const RecordFolder& records, const MakeRequest& request,
+                              int folder) const {
+  Volume volume = described(request, Origin::kFound);
+  LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder), request.path);
+  std::optional<ProjectQuota> quota;
+  RecordFolder::Lock lock;
+  std::uint32_t project_before = 0;
+  if (volume.limits.any()) {
+    LPP_RETURN_IF_ERROR(check_base_project(), "quota");
+    LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+    LPP_ASSIGN_OR_RETURN(project_before, ProjectQuota::project_of(*kernel_, folder), request.path);
+    LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), request.path);
+    if (project_before == 0 && !entries.empty()) {
+      return invalid(shown_ + "/" + request.path +
+                     " was there before and holds files that no limit counts; move them away, or "
+                     "make the volume without a limit");
+    }
+    LPP_ASSIGN_OR_RETURN(lock, records.lock_projects(), "quota");
+    volume.project = project_before;
+    if (project_before == 0) {
+      LPP_ASSIGN_OR_RETURN(volume.project, quota->free_project(volume.id), "quota");
+    }
+  }
+  // Twice, for this one is not hidden while it is worked at.
+  volume.state = State::kMaking;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  if (volume.project != project_before) {
+    LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), "quota");
+  }
+  if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume.project, volume.limits), "quota");
+  lock.reset();
+  LPP_RETURN_IF_ERROR(set_access(folder, request.access), request.path);
+  volume.state = State::kPresent;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  return volume;
+}
+
+Result<void> Volumes::recover_made(const RecordFolder& records, const std::string& id) const {
+  LPP_ASSIGN_OR_RETURN(const auto volume, records.read(id), shown_);
+  if (volume) {
+    LPP_ASSIGN_OR_RETURN(const auto finished, finish(records, *volume), "finish");
+    if (finished) return {};
+  }
+  return discard_staged(records, id);
+}
+
+}  // namespace lpp::node

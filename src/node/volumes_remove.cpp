@@ -1,0 +1,163 @@
+#include <fcntl.h>
+
+#include "node/volumes.h"
+
+// The order of a removal: the directory leaves its place for a folder of its own beside the
+// records, which tells from then on that it is being removed; there it is emptied; then limits,
+// folders around it and record go.
+
+namespace lpp::node {
+
+namespace {
+
+std::string leaf_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+Result<Removed> Volumes::remove(const RemoveRequest& request) const {
+  if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
+  if (!request.path.empty() && !is_path(request.path)) {
+    return invalid("not a path below the base folder: '" + request.path + "'");
+  }
+  LPP_ASSIGN_OR_RETURN(auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  if (!records) {
+    // Nothing is written where nothing is: it may be the mount point of a disk that is missing.
+    if (request.path.empty()) return Removed::kAbsent;
+    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(request.path), "remove");
+    if (!directory) return Removed::kAbsent;
+    LPP_ASSIGN_OR_RETURN(records, RecordFolder::find_or_make(*kernel_, base_.get()), shown_);
+  }
+  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(request.id), request.id);
+  const LowIoPriority behind_others;
+  return remove_locked(*records, request);
+}
+
+Result<Removed> Volumes::remove_locked(const RecordFolder& records,
+                                       const RemoveRequest& request) const {
+  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(request.id), shown_);
+  if (recorded && !request.path.empty() && recorded->path != request.path) {
+    return invalid(request.id + " is at " + recorded->path + ", not at " + request.path);
+  }
+  if (!recorded && request.path.empty()) return Removed::kAbsent;
+  Volume volume =
+      recorded.value_or(Volume{.id = request.id, .path = request.path, .origin = Origin::kFound});
+  LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "remove");
+
+  const std::string gone = RecordFolder::gone_name(request.id);
+  const bool begun = UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid();
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "remove");
+  Identity identity;
+  if (directory) {
+    LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, directory->get()), volume.path);
+  }
+  const bool same = directory && recorded && identity == volume.directory;
+  if (directory && request.removal == Removal::kTakeBack &&
+      !(same && volume.origin == Origin::kMade)) {
+    LPP_RETURN_IF_ERROR(forget(records, volume), "take back");
+    return Removed::kKept;
+  }
+  // What stands there once it has left its place is not this volume's.
+  if (directory && (same || !begun)) {
+    LPP_ASSIGN_OR_RETURN(const std::string mounted, mounted_below(*kernel_, directory->get()),
+                         volume.path);
+    if (!mounted.empty()) {
+      return invalid("something is mounted at " + mounted + "; unmount it first");
+    }
+    if (!same) {
+      volume.directory = identity;
+      LPP_RETURN_IF_ERROR(records.write(volume), "record");
+    }
+    LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request),
+                        "remove " + shown_ + "/" + volume.path);
+  }
+  if (begun || directory) {
+    LPP_RETURN_IF_ERROR(empty_gone(records, request), "remove " + shown_ + "/" + volume.path);
+  }
+  LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
+  return begun || directory ? Removed::kRemoved : Removed::kAbsent;
+}
+
+Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,
+                                const RemoveRequest& request) const {
+  const std::string name = RecordFolder::gone_name(volume.id);
+  if (kernel_->make_folder(records.fd(), name.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_error(errno, "mkdir " + name);
+  }
+  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!gone.valid()) return system_error(errno, "open " + name);
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
+  if (kernel_->move(parent.get(), leaf_of(volume.path).c_str(), gone.get(), "volume") == 0) {
+    if (records.keeps_order()) return {};
+    if (kernel_->sync(gone.get()) != 0 || kernel_->sync(parent.get()) != 0) {
+      return system_error(errno, "fsync");
+    }
+    return {};
+  }
+  if (errno == ENOENT) return {};
+  if (errno != EXDEV) return system_error(errno, "move to " + name);
+  return empty_in_place(records, volume, folder, request);
+}
+
+Result<void> Volumes::empty_in_place(const RecordFolder& records, Volume& volume, int folder,
+                                     const RemoveRequest& request) const {
+  const std::string name = RecordFolder::gone_name(volume.id);
+  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!gone.valid()) return system_error(errno, "open " + name);
+  volume.state = State::kRemoving;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
+  LPP_RETURN_IF_ERROR(removal.empty(folder), "in its place");
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
+  if (kernel_->remove_folder(parent.get(), leaf_of(volume.path).c_str()) != 0 && errno != ENOENT) {
+    return system_error(errno, "rmdir");
+  }
+  return {};
+}
+
+Result<void> Volumes::empty_gone(const RecordFolder& records, const RemoveRequest& request) const {
+  const std::string name = RecordFolder::gone_name(request.id);
+  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!gone.valid() && errno == ENOENT) return {};
+  if (!gone.valid()) return system_error(errno, "open " + name);
+  TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
+  if (auto emptied = removal.empty(gone.get()); !emptied.ok()) return std::move(emptied).error();
+  if (kernel_->remove_folder(records.fd(), name.c_str()) != 0 && errno != ENOENT) {
+    return system_error(errno, "rmdir " + name);
+  }
+  return {};
+}
+
+Result<void> Volumes::lift_limits(std::uint32_t project) const {
+  const auto quota = ProjectQuota::open(*kernel_, base_.get());
+  // Off by now: there is nothing to lift, and no reason to keep a directory.
+  if (!quota.ok() && quota.error().is(ErrorCode::kInvalid)) return {};
+  if (!quota.ok()) return quota.error();
+  return quota->limit(project, Limits{});
+}
+
+Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) const {
+  if (volume.project != 0) LPP_RETURN_IF_ERROR(lift_limits(volume.project), "limits");
+  remove_parents(volume.path);
+  return records.erase(volume.id);
+}
+
+Result<void> Volumes::recover_removed(const RecordFolder& records, const std::string& id,
+                                      const std::stop_token& stop) const {
+  const std::string name = RecordFolder::gone_name(id);
+  LPP_ASSIGN_OR_RETURN(const auto volume, records.read(id), shown_);
+  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!gone.valid()) return system_error(errno, "open " + name);
+  LPP_ASSIGN_OR_RETURN(const auto left, entries_of(*kernel_, gone.get()), name);
+  if (volume && left.empty()) {
+    // As long as the directory is in its place its removal can still be called off.
+    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "recover");
+    if (directory) {
+      if (kernel_->remove_folder(records.fd(), name.c_str()) == 0) return {};
+      return system_error(errno, "rmdir " + name);
+    }
+  }
+  LPP_RETURN_IF_ERROR(empty_gone(records, {.id = id, .stop = stop}), "recover");
+  return volume ? forget(records, *volume) : records.erase(id);
+}
+
+}  // namespace lpp::node
