@@ -76,14 +76,19 @@ Result<UniqueFd> Volumes::make_parent(const RecordFolder& records, const std::st
   return folder;
 }
 
-void Volumes::remove_parents(std::string path) const {
+Result<void> Volumes::remove_parents(std::string path) const {
   while (true) {
     const auto slash = path.rfind('/');
-    if (slash == std::string::npos) return;
+    if (slash == std::string::npos) return {};
     path.resize(slash);
     const auto parent = open_parent(path);
+    if (!parent.ok() && parent.error().is(ErrorCode::kNotFound)) continue;
+    if (!parent.ok() && parent.error().is(ErrorCode::kInvalid)) return {};  // not a folder of ours
+    if (!parent.ok()) return parent.error();
     const std::string name = path.substr(path.rfind('/') + 1);
-    if (!parent.ok() || kernel_->remove_folder(parent->get(), name.c_str()) != 0) return;
+    if (kernel_->remove_folder(parent->get(), name.c_str()) == 0 || errno == ENOENT) continue;
+    if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY || errno == ENOTDIR) return {};
+    return system_error(errno, "rmdir " + shown_ + "/" + path);
   }
 }
 

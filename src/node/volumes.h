@@ -126,7 +126,8 @@ class Volumes {
   // Paths from the base folder.
   Result<UniqueFd> open_parent(const std::string& path) const;
   Result<UniqueFd> make_parent(const RecordFolder& records, const std::string& path) const;
-  void remove_parents(std::string path) const;
+  /// As far as they are empty.
+  Result<void> remove_parents(std::string path) const;
   /// nullopt: nothing is there. kInvalid: something that is not a directory of this mount.
   Result<std::optional<UniqueFd>> find_directory(const std::string& path) const;
 

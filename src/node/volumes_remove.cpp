@@ -137,7 +137,7 @@ Result<void> Volumes::lift_limits(std::uint32_t project) const {
 
 Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) const {
   if (volume.project != 0) LPP_RETURN_IF_ERROR(lift_limits(volume.project), "limits");
-  remove_parents(volume.path);
+  LPP_RETURN_IF_ERROR(remove_parents(volume.path), "folders around it");
   return records.erase(volume.id);
 }
 

@@ -1,0 +1,217 @@
+#include <doctest/doctest.h>
+
+#include "node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+// Every system call has a place before and one after it: the process ends there, or the call fails.
+
+namespace {
+
+using Prepare = std::function<void(const BaseFolder&)>;
+using Work = std::function<bool(const Volumes&)>;
+using Check = std::function<void(const BaseFolder&, const Volumes&)>;
+
+/// Ends a process that does `work` at every place, each time on a new base folder, and lets
+/// `check` look at what is there then. Returns the number of places.
+int crash_everywhere(const Prepare& prepare, const Work& work, const Check& check) {
+  for (int place = 0;; ++place) {
+    const BaseFolder base;
+    prepare(base);
+    const int code = in_process([&] {
+      FaultyKernel faulty(place, 0);
+      const auto volumes = Volumes::open(faulty, base.path(), {});
+      return volumes.ok() && work(*volumes) ? 0 : 1;
+    });
+    REQUIRE((code == 0 || code == FaultyKernel::kCrashed));
+    CAPTURE(place);
+    Kernel kernel;
+    check(base, base.volumes(kernel));
+    if (code == 0) return place;
+  }
+}
+
+/// The same with a call that fails.
+int fail_everywhere(const Prepare& prepare, const Work& work, int error, const Check& check) {
+  for (int place = 0;; ++place) {
+    const BaseFolder base;
+    prepare(base);
+    FaultyKernel faulty(place, error);
+    if (const auto volumes = Volumes::open(faulty, base.path(), {}); volumes.ok()) {
+      static_cast<void>(work(*volumes));
+    }
+    CAPTURE(place);
+    Kernel kernel;
+    check(base, base.volumes(kernel));
+    if (faulty.places() <= place) return place;
+  }
+}
+
+void nothing(const BaseFolder& /*base*/) {}
+
+bool make_one(const Volumes& volumes) {
+  return volumes.make(make_request("pvc-1", "web/pvc-1")).ok();
+}
+
+void make_and_fill(const BaseFolder& base) {
+  Kernel kernel;
+  REQUIRE(make_one(base.volumes(kernel)));
+  base.write("web/pvc-1/file");
+  base.write("web/pvc-1/folder/file");
+}
+
+bool remove_one(const Volumes& volumes) { return volumes.remove({.id = "pvc-1"}).ok(); }
+
+/// There and recorded, and nothing else.
+void check_made(const BaseFolder& base, const Volumes& volumes) {
+  CHECK(base.content() ==
+        std::set<std::string>{"web", "web/pvc-1", BaseFolder::record("volume.pvc-1.json")});
+  const auto listing = volumes.list();
+  REQUIRE(listing.ok());
+  REQUIRE(listing->volumes.size() == 1);
+  const Volume& volume = listing->volumes[0];
+  CHECK(volume.origin == Origin::kMade);
+  CHECK(volume.state == State::kPresent);
+  struct stat status {};
+  REQUIRE(::stat(base.at("web/pvc-1").c_str(), &status) == 0);
+  CHECK((status.st_mode & 07777U) == 02770);
+  CHECK(status.st_ino == volume.directory.inode);
+  if (!BaseFolder::has_limits()) return;
+  const auto usage = volumes.usage();
+  REQUIRE(usage.ok());
+  REQUIRE(usage->volumes[0].use.has_value());
+  CHECK(usage->volumes[0].use->limits == BaseFolder::limits());
+}
+
+/// No project of ours is limited or counts anything.
+void check_no_projects(const BaseFolder& base) {
+  if (!BaseFolder::has_limits()) return;
+  Kernel kernel;
+  const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+  const auto quota = ProjectQuota::open(kernel, folder.get());
+  REQUIRE(quota.ok());
+  const auto uses = quota->uses();
+  REQUIRE(uses.ok());
+  for (const ProjectUse& use : *uses) {
+    CHECK_MESSAGE((!ProjectQuota::is_own(use.project) || use.idle()), use.project);
+  }
+}
+
+void check_gone(const BaseFolder& base, const Volumes& volumes) {
+  CHECK(base.content().empty());
+  CHECK(volumes.list()->volumes.empty());
+  check_no_projects(base);
+}
+
+}  // namespace
+
+TEST_CASE("a make that crashes anywhere is finished once by the next one") {
+  const int places = crash_everywhere(nothing, make_one, [](const auto& base, const auto& volumes) {
+    REQUIRE(make_one(volumes));
+    check_made(base, volumes);
+  });
+  CHECK(places > 40);
+}
+
+TEST_CASE("a make that crashes anywhere is taken back without a trace") {
+  crash_everywhere(nothing, make_one, [](const auto& base, const auto& volumes) {
+    const auto removed =
+        volumes.remove({.id = "pvc-1", .path = "web/pvc-1", .removal = Removal::kTakeBack});
+    REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+    CHECK(*removed != Removed::kKept);
+    check_gone(base, volumes);
+  });
+}
+
+TEST_CASE("a make that crashes anywhere is finished or undone by recovery") {
+  bool finished = false;
+  bool undone = false;
+  crash_everywhere(nothing, make_one, [&](const auto& base, const auto& volumes) {
+    const auto problems = volumes.recover({});
+    REQUIRE(problems.ok());
+    CHECK(problems->empty());
+    const auto content = base.content();
+    if (content.count("web/pvc-1") != 0) {
+      finished = true;
+      check_made(base, volumes);
+    } else {
+      undone = true;
+      CHECK(volumes.list()->volumes.empty());
+      check_no_projects(base);
+    }
+  });
+  CHECK(finished);
+  CHECK(undone);
+}
+
+TEST_CASE("a make over a directory that was there crashes anywhere, and it is kept") {
+  const auto put = [](const BaseFolder& base) {
+    std::filesystem::create_directories(base.at("web/pvc-1"));
+  };
+  crash_everywhere(put, make_one, [](const auto& base, const auto& volumes) {
+    const auto removed =
+        volumes.remove({.id = "pvc-1", .path = "web/pvc-1", .removal = Removal::kTakeBack});
+    REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+    CHECK(*removed == Removed::kKept);
+    CHECK(base.has("web/pvc-1"));
+    CHECK(volumes.list()->volumes.empty());
+    const auto made = volumes.make(make_request("pvc-1", "web/pvc-1"));
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    CHECK(made->origin == Origin::kFound);
+  });
+}
+
+TEST_CASE("a removal that crashes anywhere is finished by the next one") {
+  const int places =
+      crash_everywhere(make_and_fill, remove_one, [](const auto& base, const auto& volumes) {
+        REQUIRE(remove_one(volumes));
+        check_gone(base, volumes);
+      });
+  CHECK(places > 40);
+}
+
+TEST_CASE("a removal that crashes anywhere has not begun, or recovery ends it") {
+  crash_everywhere(make_and_fill, remove_one, [](const auto& base, const auto& volumes) {
+    const auto listing = volumes.list();
+    const auto problems = volumes.recover({});
+    REQUIRE(problems.ok());
+    CHECK(problems->empty());
+    if (base.has("web/pvc-1")) {
+      CHECK(base.has("web/pvc-1/file"));
+      CHECK(base.has("web/pvc-1/folder/file"));
+      CHECK(volumes.list()->volumes.at(0).state == State::kPresent);
+      CHECK_FALSE(base.has(BaseFolder::record("gone.pvc-1")));
+    } else {
+      CHECK_FALSE(base.has(BaseFolder::record("gone.pvc-1")));
+      REQUIRE(remove_one(volumes));
+      check_gone(base, volumes);
+    }
+  });
+}
+
+TEST_CASE("a removal by path that crashes anywhere is finished by the next one") {
+  const auto put = [](const BaseFolder& base) { base.write("web/pvc-1/file"); };
+  const auto work = [](const Volumes& volumes) {
+    return volumes.remove({.id = "pvc-1", .path = "web/pvc-1"}).ok();
+  };
+  crash_everywhere(put, work, [&](const auto& base, const auto& volumes) {
+    REQUIRE(work(volumes));
+    check_gone(base, volumes);
+  });
+}
+
+TEST_CASE("whichever system call fails, the next attempt makes and removes the volume") {
+  for (const int error : {EIO, ENOSPC, EPERM, EINTR}) {
+    CAPTURE(error);
+    fail_everywhere(nothing, make_one, error, [](const auto& base, const auto& volumes) {
+      REQUIRE(make_one(volumes));
+      check_made(base, volumes);
+    });
+    fail_everywhere(make_and_fill, remove_one, error, [](const auto& base, const auto& volumes) {
+      REQUIRE(remove_one(volumes));
+      check_gone(base, volumes);
+    });
+  }
+}

@@ -1,0 +1,139 @@
+#include "node/tree_removal.h"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <thread>
+
+#include "node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A folder of folders, each in the one before it, with a file in the last.
+void make_deep(const std::string& top, int levels) {
+  fs::create_directory(top);
+  UniqueFd folder(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < levels; ++i) {
+    REQUIRE(::mkdirat(folder.get(), "d", 0755) == 0);
+    folder.reset(::openat(folder.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    REQUIRE(folder.valid());
+  }
+  REQUIRE(UniqueFd(::openat(folder.get(), "f", O_CREAT | O_WRONLY | O_CLOEXEC, 0644)).valid());
+}
+
+}  // namespace
+
+TEST_CASE("trees of any depth and names of any bytes go, with few descriptors") {
+  const BaseFolder base;
+  const BaseFolder outside;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("pvc-1", "a");
+  request.limits = {};
+  REQUIRE(volumes.make(request).ok());
+  make_deep(base.at("a/deep"), 3000);
+  make_deep(base.at("a/also deep"), 33);
+  outside.write("kept", "data");
+  fs::create_symlink(outside.at("kept"), base.at("a/link"));
+  fs::create_directory_symlink(outside.path(), base.at("a/folder link"));
+  fs::create_symlink("nowhere", base.at("a/dangling"));
+  fs::create_directory_symlink("..", base.at("a/up"));
+  REQUIRE(::mkfifo(base.at("a/pipe").c_str(), 0600) == 0);
+  for (const std::string name : {"-rf", "\n", " ", "*", "\xff\xfe", "...", "deep.0", "volume"}) {
+    base.write("a/" + name);
+    base.write("a/of " + name + "/" + name);
+  }
+  base.write("a/" + std::string(255, 'x'));
+  fs::permissions(base.at("a/of -rf"), fs::perms(::geteuid() == 0 ? 0 : 0700));
+
+  rlimit before{};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit few{.rlim_cur = 64, .rlim_max = before.rlim_max};
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+  const auto removed = volumes.remove({.id = "pvc-1"});
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+  CHECK(base.content().empty());
+  CHECK(outside.content() == std::set<std::string>{"kept"});
+}
+
+TEST_CASE("a removal tells how far it is, stops when asked to, and goes on the next time") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("pvc-1", "a");
+  request.limits = {};
+  REQUIRE(volumes.make(request).ok());
+  constexpr int kFiles = 20000;
+  {
+    const UniqueFd folder(::open(base.at("a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (int i = 0; i < kFiles; ++i) {
+      const std::string name = std::to_string(i);
+      REQUIRE(::mknodat(folder.get(), name.c_str(), S_IFREG | 0644, 0) == 0);
+    }
+  }
+  std::stop_source stop;
+  std::uint64_t told = 0;
+  RemoveRequest removal{.id = "pvc-1"};
+  removal.stop = stop.get_token();
+  removal.progress = [&](const RemovalProgress& progress) {
+    told = progress.removed;
+    stop.request_stop();
+  };
+  CHECK(volumes.remove(removal).error().is(ErrorCode::kCancelled));
+  CHECK(told > 0);
+  CHECK(told < kFiles);
+  CHECK_FALSE(base.has("a"));
+  CHECK(volumes.list()->volumes.at(0).state == State::kRemoving);
+  CHECK(volumes.make(request).error().is(ErrorCode::kConflict));
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("nothing outside goes while a tenant exchanges folders and symbolic links") {
+  const BaseFolder base;
+  const BaseFolder outside;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  for (const std::string name : {"a", "b", "c"}) outside.write("folder/" + name);
+  const auto before = outside.content();
+  for (int round = 0; round < 50; ++round) {
+    CAPTURE(round);
+    auto request = make_request("pvc-1", "v");
+    request.limits = {};
+    REQUIRE(volumes.make(request).ok());
+    for (int i = 0; i < 20; ++i) {
+      base.write("v/x/" + std::to_string(i) + "/folder/a");
+      base.write("v/x/" + std::to_string(i) + "/a");
+    }
+    // What a process of a pod has: the volume itself, wherever it is now.
+    const UniqueFd volume(::open(base.at("v").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    fs::create_directory_symlink(outside.path(), base.at("v/y"));
+    std::atomic<bool> stop{false};
+    std::thread tenant([&] {
+      while (!stop) {
+        ::renameat2(volume.get(), "x", volume.get(), "y", RENAME_EXCHANGE);
+        if (::symlinkat(outside.path().c_str(), volume.get(), "y") == 0) {
+          ::mkdirat(volume.get(), "x", 0755);
+        }
+      }
+    });
+    auto removed = volumes.remove({.id = "pvc-1"});
+    stop = true;
+    tenant.join();
+    if (!removed.ok()) {
+      CHECK(removed.error().is(ErrorCode::kUnavailable));
+      removed = volumes.remove({.id = "pvc-1"});
+    }
+    REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+    REQUIRE(outside.content() == before);
+    REQUIRE(base.content().empty());
+  }
+}

@@ -1,0 +1,87 @@
+#include "node/volume.h"
+
+#include <doctest/doctest.h>
+
+using namespace lpp::node;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+Volume example() {
+  return {.id = "pvc-1",
+          .path = "web/data/pvc-1",
+          .claim = "web/data",
+          .uid = "0b4c",
+          .origin = Origin::kFound,
+          .state = State::kRemoving,
+          .project = 0x40000001,
+          .limits = {.bytes = UINT64_MAX, .inodes = 1000},
+          .directory = {.inode = UINT64_MAX, .born_ns = -5}};
+}
+
+}  // namespace
+
+TEST_CASE("a record comes back as it was written") {
+  const auto same = [](const Volume& volume) {
+    const auto read = decode_record(encode_record(volume));
+    REQUIRE_MESSAGE(read.ok(), read.error().message);
+    CHECK(read->id == volume.id);
+    CHECK(read->path == volume.path);
+    CHECK(read->claim == volume.claim);
+    CHECK(read->uid == volume.uid);
+    CHECK(read->origin == volume.origin);
+    CHECK(read->state == volume.state);
+    CHECK(read->project == volume.project);
+    CHECK(read->limits == volume.limits);
+    CHECK(read->directory == volume.directory);
+  };
+  same(example());
+  Volume odd = example();
+  odd.path = "\xff\xc3\x28\n\"\\/\xe2\x82\xac";
+  odd.state = State::kMaking;
+  odd.origin = Origin::kMade;
+  same(odd);
+}
+
+TEST_CASE("a record that is cut, of another kind or version is refused with its reason") {
+  const std::string good = encode_record(example());
+  for (std::size_t size = 0; size + 2 < good.size(); ++size) {
+    CHECK_FALSE(decode_record(good.substr(0, size)).ok());
+  }
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = good;
+    const auto at = text.find(from);
+    REQUIRE(at != std::string::npos);
+    return decode_record(text.replace(at, from.size(), to));
+  };
+  CHECK(changed("\"version\":1", "\"version\":2").error().message.find("version") !=
+        std::string::npos);
+  CHECK(changed("web/data/pvc-1", "../data").error().message.find("\"path\"") != std::string::npos);
+  CHECK(changed("pvc-1\"", "../x\"").error().message.find("\"id\"") != std::string::npos);
+  CHECK_FALSE(changed("\"found\"", "\"lost\"").ok());
+  CHECK_FALSE(changed("\"removing\"", "1").ok());
+  CHECK_FALSE(changed("1073741825", "4294967296").ok());
+  CHECK_FALSE(changed("1073741825", "-1").ok());
+  CHECK_FALSE(changed("\"-5\"", "\"-5x\"").ok());
+  CHECK_FALSE(decode_record(std::string(100000, '[')).ok());
+  CHECK_FALSE(decode_record("[]").ok());
+}
+
+TEST_CASE("ids are plain names, and paths stay below the base folder") {
+  for (const char* id : {"a", "pvc-0b4c", "A.b_c-1"}) CHECK(is_id(id));
+  for (const char* id : {"", ".", "..", ".a", "-a", "a/b", "a b", "a\n", "\xc3\xa4"}) {
+    CHECK_FALSE(is_id(id));
+  }
+  CHECK(is_id(std::string(200, 'a')));
+  CHECK_FALSE(is_id(std::string(201, 'a')));
+
+  for (const char* path : {"a", "a/b/c", "a b", "...", ".a", "a/.local-path-provisioner"}) {
+    CHECK(is_path(path));
+  }
+  for (const char* path : {"", "/", "/a", "a/", "a//b", ".", "..", "a/../b", "a/./b",
+                           ".local-path-provisioner", ".local-path-provisioner/volume.a.json"}) {
+    CHECK_FALSE(is_path(path));
+  }
+  CHECK_FALSE(is_path(std::string("a\0b", 3)));
+  CHECK(is_path(std::string(255, 'a')));
+  CHECK_FALSE(is_path(std::string(256, 'a')));
+}

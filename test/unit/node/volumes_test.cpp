@@ -1,0 +1,315 @@
+#include "node/volumes.h"
+
+#include <doctest/doctest.h>
+#include <sys/mount.h>
+
+#include "node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+namespace fs = std::filesystem;
+
+unsigned mode_of(const std::string& path) {
+  struct stat status {};
+  REQUIRE(::stat(path.c_str(), &status) == 0);
+  return status.st_mode & 07777U;
+}
+
+}  // namespace
+
+TEST_CASE("a volume is made once with its mode, listed, and removed with all it holds") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto made = volumes.make(make_request("pvc-1", "web/data/pvc-1"));
+  REQUIRE_MESSAGE(made.ok(), made.error().message);
+  CHECK(made->origin == Origin::kMade);
+  CHECK((made->project != 0) == BaseFolder::has_limits());
+  CHECK(mode_of(base.at("web/data/pvc-1")) == 02770);
+  CHECK(mode_of(base.at("web")) == 0755);
+  CHECK(mode_of(base.at(kRecordFolder)) == 0700);
+  CHECK(mode_of(base.path()) == 0700);
+
+  base.write("web/data/pvc-1/kept");
+  const auto again = volumes.make(make_request("pvc-1", "web/data/pvc-1"));
+  REQUIRE(again.ok());
+  CHECK(again->origin == Origin::kMade);
+  CHECK(base.has("web/data/pvc-1/kept"));
+  CHECK(volumes.make(make_request("pvc-1", "other")).error().is(ErrorCode::kAlreadyExists));
+
+  const auto listing = volumes.list();
+  REQUIRE(listing.ok());
+  REQUIRE(listing->volumes.size() == 1);
+  CHECK(listing->problems.empty());
+  CHECK(listing->volumes[0].id == "pvc-1");
+  CHECK(listing->volumes[0].claim == "web/data");
+  CHECK(listing->volumes[0].state == State::kPresent);
+  CHECK(base.content() == std::set<std::string>{"web", "web/data", "web/data/pvc-1",
+                                                "web/data/pvc-1/kept",
+                                                BaseFolder::record("volume.pvc-1.json")});
+
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK(base.content().empty());
+  CHECK(*volumes.remove({.id = "pvc-1", .path = "web/data/pvc-1"}) == Removed::kAbsent);
+  CHECK(volumes.list()->volumes.empty());
+}
+
+TEST_CASE("folders of a pattern that others use stay when a volume in them goes") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "web/a/pvc-1")).ok());
+  REQUIRE(volumes.make(make_request("pvc-2", "web/b/pvc-2")).ok());
+  REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+  CHECK_FALSE(base.has("web/a"));
+  CHECK(base.has("web/b/pvc-2"));
+}
+
+TEST_CASE("a directory that was there before is found, and no take-back removes it") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  base.write("data/mine");
+  auto request = make_request("pvc-1", "data");
+  request.limits = {};
+  const auto found = volumes.make(request);
+  REQUIRE_MESSAGE(found.ok(), found.error().message);
+  CHECK(found->origin == Origin::kFound);
+  CHECK(mode_of(base.at("data")) == 02770);
+  CHECK(volumes.make(request)->origin == Origin::kFound);
+
+  CHECK(*volumes.remove({.id = "pvc-1", .removal = Removal::kTakeBack}) == Removed::kKept);
+  CHECK(base.content() == std::set<std::string>{"data", "data/mine"});
+  CHECK(volumes.list()->volumes.empty());
+
+  // A released volume takes it along.
+  REQUIRE(volumes.make(request).ok());
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("a take-back keeps a directory that stands where the made one was") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "data")).ok());
+  fs::rename(base.at("data"), base.at("moved"));
+  base.write("data/other");
+  CHECK(*volumes.remove({.id = "pvc-1", .removal = Removal::kTakeBack}) == Removed::kKept);
+  CHECK(base.has("data/other"));
+  CHECK(base.has("moved"));
+
+  REQUIRE(volumes.make(make_request("pvc-2", "two")).ok());
+  base.write("two/half");
+  CHECK(*volumes.remove({.id = "pvc-2", .removal = Removal::kTakeBack}) == Removed::kRemoved);
+  CHECK_FALSE(base.has("two"));
+}
+
+TEST_CASE("a volume without a record is removed by its path") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  base.write("web/data/file");
+  CHECK(*volumes.remove({.id = "x"}) == Removed::kAbsent);
+  CHECK(*volumes.remove({.id = "x", .path = "web/data", .removal = Removal::kTakeBack}) ==
+        Removed::kKept);
+  CHECK(base.has("web/data/file"));
+  CHECK(*volumes.remove({.id = "x", .path = "web/data"}) == Removed::kRemoved);
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("a removal writes nothing where nothing is") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  CHECK(*volumes.remove({.id = "x", .path = "web/data"}) == Removed::kAbsent);
+  CHECK_FALSE(base.has(kRecordFolder));
+  CHECK(volumes.list()->volumes.empty());
+  CHECK(volumes.usage()->size_bytes > 0);
+  CHECK_FALSE(base.has(kRecordFolder));
+}
+
+TEST_CASE("neither the way to a volume nor the volume itself may be a symbolic link or a file") {
+  const BaseFolder base;
+  const BaseFolder outside;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  outside.write("kept");
+  fs::create_directory_symlink(outside.path(), base.at("link"));
+  base.write("file");
+  for (const char* path : {"link/pvc", "link", "file", "file/pvc"}) {
+    CAPTURE(path);
+    const auto made = volumes.make(make_request("pvc-1", path));
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().is(ErrorCode::kInvalid));
+    const auto removed = volumes.remove({.id = "pvc-1", .path = path});
+    REQUIRE_FALSE(removed.ok());
+    CHECK(removed.error().is(ErrorCode::kInvalid));
+  }
+  CHECK(outside.content() == std::set<std::string>{"kept"});
+  CHECK(base.content() == std::set<std::string>{"file", "link"});
+}
+
+TEST_CASE("what is asked for is checked before anything is done") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto refused = [&](const std::function<void(MakeRequest&)>& change) {
+    auto request = make_request("pvc-1", "data");
+    change(request);
+    const auto made = volumes.make(request);
+    return !made.ok() && made.error().is(ErrorCode::kInvalid);
+  };
+  CHECK(refused([](auto& request) { request.id = "../x"; }));
+  CHECK(refused([](auto& request) { request.path = "../x"; }));
+  CHECK(refused([](auto& request) { request.path = "/x"; }));
+  CHECK(refused([](auto& request) { request.path = std::string(kRecordFolder) + "/x"; }));
+  CHECK(refused([](auto& request) { request.access.mode = 010000; }));
+  CHECK(refused([](auto& request) { request.access.user = UINT32_MAX; }));
+  CHECK(refused([](auto& request) { request.access.group = UINT32_MAX; }));
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("limits are refused where the file system has none, and nothing stays") {
+  if (BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("pvc-1", "data");
+  request.limits.bytes = 1 << 20;
+  const auto made = volumes.make(request);
+  REQUIRE_FALSE(made.ok());
+  CHECK(made.error().is(ErrorCode::kInvalid));
+  CHECK(made.error().message.find("no limits on ") != std::string::npos);
+  CHECK(made.error().message.find("mounted at ") != std::string::npos);
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("a base folder that is a folder of another disk is refused where a mount is required") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto opened = Volumes::open(kernel, base.path(), {.require_mount = true});
+  REQUIRE_FALSE(opened.ok());
+  CHECK(opened.error().is(ErrorCode::kInvalid));
+  CHECK(opened.error().message.find("Is its disk mounted?") != std::string::npos);
+  CHECK(Volumes::open(kernel, "/proc", {.require_mount = true}).ok());
+  CHECK(Volumes::open(kernel, base.at("absent"), {}).error().is(ErrorCode::kNotFound));
+}
+
+TEST_CASE("a base folder that holds something stays open, and one of the records is closed") {
+  const BaseFolder base;
+  Kernel kernel;
+  base.write("other");
+  fs::permissions(base.path(), fs::perms(0755));
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "a")).ok());
+  CHECK(mode_of(base.path()) == 0755);
+  fs::permissions(base.at(kRecordFolder), fs::perms(0777));
+  REQUIRE(volumes.make(make_request("pvc-2", "b")).ok());
+  CHECK(mode_of(base.at(kRecordFolder)) == 0700);
+}
+
+TEST_CASE("a folder of the records that is somebody else's is not trusted") {
+  if (::geteuid() != 0) return;
+  const BaseFolder base;
+  Kernel kernel;
+  fs::create_directory(base.at(kRecordFolder));
+  REQUIRE(::chown(base.at(kRecordFolder).c_str(), 1000, 1000) == 0);
+  const auto volumes = base.volumes(kernel);
+  CHECK(volumes.make(make_request("pvc-1", "a")).error().is(ErrorCode::kForbidden));
+  CHECK_FALSE(base.has("a"));
+}
+
+TEST_CASE("owner and group are those asked for, with the whole mode") {
+  if (::geteuid() != 0) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("pvc-1", "a");
+  request.access = {.user = 1000, .group = 2000, .mode = 06750};
+  REQUIRE(volumes.make(request).ok());
+  struct stat status {};
+  REQUIRE(::stat(base.at("a").c_str(), &status) == 0);
+  CHECK(status.st_uid == 1000);
+  CHECK(status.st_gid == 2000);
+  CHECK((status.st_mode & 07777U) == 06750);
+}
+
+TEST_CASE("a volume is worked at by one at a time") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "a")).ok());
+  base.write("a/file");
+  std::optional<ErrorCode> met;
+  std::optional<bool> another;
+  // Asked from within the removal.
+  RemoveRequest request{.id = "pvc-1"};
+  class Watching final : public Kernel {
+   public:
+    std::function<void()> on_unlink{};
+
+   protected:
+    void after(const char* call) override {
+      if (std::string_view(call) == "unlinkat" && on_unlink) std::exchange(on_unlink, {})();
+    }
+  } watching;
+  watching.on_unlink = [&] {
+    met = volumes.make(make_request("pvc-1", "a")).error().code;
+    another = volumes.make(make_request("pvc-2", "b")).ok();
+  };
+  CHECK(*base.volumes(watching).remove(request) == Removed::kRemoved);
+  CHECK(met == ErrorCode::kConflict);
+  CHECK(another == true);
+}
+
+TEST_CASE("records that cannot be read are told, and the others are listed") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "a")).ok());
+  base.write(BaseFolder::record("volume.bad.json"), "{");
+  base.write(BaseFolder::record("volume.long.json"), std::string(100000, ' '));
+  fs::copy_file(base.at(BaseFolder::record("volume.pvc-1.json")),
+                base.at(BaseFolder::record("volume.copy.json")));
+  const auto listing = volumes.list();
+  REQUIRE(listing.ok());
+  CHECK(listing->volumes.size() == 1);
+  REQUIRE(listing->problems.size() == 3);
+  CHECK(listing->problems[0].starts_with("volume.bad.json: "));
+  CHECK_FALSE(volumes.remove({.id = "bad"}).ok());
+}
+
+TEST_CASE("a volume with a mount in it is not removed") {
+  const BaseFolder base;
+  const int code = in_process([&] {
+    Kernel kernel;
+    const auto volumes = base.volumes(kernel);
+    if (!volumes.make(make_request("pvc-1", "a")).ok()) return 1;
+    base.write("a/deep/down/file");
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("none", base.at("a/deep/down").c_str(), "tmpfs", 0, nullptr) != 0) {
+      return 77;  // no right to
+    }
+    base.write("a/deep/down/of the mount");
+    const auto removed = volumes.remove({.id = "pvc-1"});
+    if (removed.ok() || !removed.error().is(ErrorCode::kInvalid)) return 2;
+    if (removed.error().message.find("something is mounted at ") == std::string::npos) return 3;
+    if (!base.has("a/deep/down/of the mount")) return 4;
+    // One that is met on the way is not entered.
+    RecordFolder records = *RecordFolder::find_or_make(
+        kernel, UniqueFd(kernel.open(base.path().c_str(), O_RDONLY)).get());
+    const UniqueFd folder(kernel.open(base.at("a").c_str(), O_RDONLY));
+    const ProgressSink nothing;
+    if (TreeRemoval(kernel, records.fd(), nothing, {}).empty(folder.get()).ok()) return 5;
+    if (!base.has("a/deep/down/of the mount")) return 6;
+    ::umount(base.at("a/deep/down").c_str());
+    return *volumes.remove({.id = "pvc-1"}) == Removed::kRemoved ? 0 : 7;
+  });
+  CHECK((code == 0 || code == 77));
+}
