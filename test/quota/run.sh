@@ -1,0 +1,52 @@
+#!/usr/bin/env bash
+# run.sh PROGRAM: runs the tests of src/node on XFS and ext4 with project quota, in a user-mode Linux
+# kernel: as any user, without a disk and whatever kernel the machine has.
+# Exit: 0 all passed, 1 not, 3 it cannot be done here.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+if [ $# != 1 ]; then
+  echo "usage: run.sh PROGRAM" >&2
+  exit 2
+fi
+program=$(realpath "$1")
+PATH=$PATH:/usr/sbin:/sbin
+
+for tool in linux.uml mkfs.xfs mkfs.ext4 insmod setpriv; do
+  if command -v "$tool" >/dev/null; then continue; fi
+  echo "skipped: quota: there is no $tool; scripts/install-deps.sh quota installs it"
+  exit 3
+done
+
+# In memory where there is enough of it: what is on the images is fsynced all the time.
+memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
+if [ "${memory:-0}" -gt 2000 ]; then TMPDIR=/dev/shm; fi
+work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+image() { # FILE COMMAND...
+  local file=$1
+  shift
+  truncate -s 400M "$work/$file"
+  "$@" "$work/$file" >"$work/log" 2>&1 || {
+    cat "$work/log" >&2
+    exit 1
+  }
+}
+image xfs mkfs.xfs -q
+image xfs-off mkfs.xfs -q
+image ext4 mkfs.ext4 -q -O quota,project -E quotatype=prjquota
+image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
+image ext4-off mkfs.ext4 -q
+
+# The kernel's words go to its first terminal, the programs' too; its exit status says nothing.
+TMPDIR=$work linux.uml mem=512M umid="lpp-quota-$$" uml_dir="$work/" \
+  root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/init.sh" \
+  ubd0="$work/xfs" ubd1="$work/ext4" ubd2="$work/xfs-off" ubd3="$work/ext4-off" \
+  ubd4="$work/ext4-counts" \
+  con=null con0=null,fd:1 ssl=null quiet PROGRAM="$program" </dev/null >"$work/out" 2>&1 || true
+
+tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$' || true
+if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi
+echo "quota: FAILED" >&2
+exit 1

@@ -1,0 +1,229 @@
+#include "node/quota.h"
+
+#include <doctest/doctest.h>
+
+#include "node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+// With a file system that has limits (test/quota/run.sh), without a right to do as one likes.
+
+namespace {
+
+constexpr std::uint64_t kMiB = 1U << 20U;
+
+/// Fills a file until it is stopped; how much went in, and why no more.
+struct Filled {
+  std::uint64_t bytes = 0;
+  int error = 0;
+};
+
+Filled fill(const std::string& path, std::uint64_t most) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.valid()) return {.error = errno};
+  Filled filled;
+  const std::string block(64U << 10U, 'x');
+  while (filled.bytes < most) {
+    const ssize_t written = ::write(file.get(), block.data(), block.size());
+    if (written < 0) return {filled.bytes, errno};
+    filled.bytes += static_cast<std::uint64_t>(written);
+  }
+  return filled;
+}
+
+bool is_full(int error) { return error == ENOSPC || error == EDQUOT; }
+
+MakeRequest limited(const std::string& id, Limits limits) {
+  MakeRequest request{.id = id, .path = id};
+  request.limits = limits;
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("a volume with a limit holds as much and no more, and df in it shows the limit") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto made = volumes.make(limited("pvc-1", {.bytes = 8 * kMiB}));
+  REQUIRE_MESSAGE(made.ok(), made.error().message);
+  CHECK(ProjectQuota::is_own(made->project));
+  const Filled filled = fill(base.at("pvc-1/data"), 64 * kMiB);
+  CHECK(is_full(filled.error));
+  CHECK(filled.bytes <= 8 * kMiB);
+  CHECK(filled.bytes > 7 * kMiB);
+  struct statfs shown {};
+  REQUIRE(::statfs(base.at("pvc-1").c_str(), &shown) == 0);
+  CHECK(shown.f_blocks * static_cast<std::uint64_t>(shown.f_bsize) == 8 * kMiB);
+
+  // Others are not held by it.
+  REQUIRE(volumes.make(limited("pvc-2", {})).ok());
+  CHECK(fill(base.at("pvc-2/data"), 9 * kMiB).error == 0);
+
+  const auto usage = volumes.usage();
+  REQUIRE(usage.ok());
+  CHECK(usage->promised_bytes == 8 * kMiB);
+  REQUIRE(usage->volumes.size() == 2);
+  REQUIRE(usage->volumes[0].use.has_value());
+  CHECK(usage->volumes[0].use->bytes > 7 * kMiB);
+  CHECK(usage->volumes[0].use->inodes == 2);
+  CHECK_FALSE(usage->volumes[1].use.has_value());
+}
+
+TEST_CASE("a limit grows at once, shrinks to what is held at most, and goes with the volume") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto made = volumes.make(limited("pvc-1", {.bytes = 4 * kMiB}));
+  REQUIRE(made.ok());
+  CHECK(is_full(fill(base.at("pvc-1/data"), 64 * kMiB).error));
+  REQUIRE(volumes.resize("pvc-1", {.bytes = 12 * kMiB}).ok());
+  CHECK(fill(base.at("pvc-1/data"), 7 * kMiB).error == 0);
+  CHECK(is_full(fill(base.at("pvc-1/data"), 64 * kMiB).error));
+  const auto less = volumes.resize("pvc-1", {.bytes = 5 * kMiB});
+  REQUIRE_FALSE(less.ok());
+  CHECK(less.error().is(ErrorCode::kInvalid));
+  CHECK(volumes.list()->volumes[0].limits.bytes == 12 * kMiB);
+  REQUIRE(volumes.resize("pvc-1", {.bytes = 16 * kMiB}).ok());
+  REQUIRE(volumes.resize("pvc-1", {.bytes = 14 * kMiB}).ok());
+  CHECK(volumes.resize("absent", {.bytes = 1}).error().is(ErrorCode::kNotFound));
+
+  REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+  const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+  const auto quota = ProjectQuota::open(kernel, folder.get());
+  REQUIRE(quota.ok());
+  const auto use = quota->use(made->project);
+  REQUIRE(use.ok());
+  CHECK((!*use || (*use)->idle()));
+}
+
+TEST_CASE("the number of files is limited too") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(limited("pvc-1", {.inodes = 10})).ok());
+  int made = 0;
+  while (made < 100 && fill(base.at("pvc-1/" + std::to_string(made)), 0).error == 0) ++made;
+  CHECK(made == 9);  // the directory is the tenth
+  REQUIRE(volumes.resize("pvc-1", {.inodes = 20}).ok());
+  CHECK(fill(base.at("pvc-1/more"), 0).error == 0);
+  CHECK(volumes.resize("pvc-1", {.inodes = 5}).error().is(ErrorCode::kInvalid));
+}
+
+TEST_CASE("a directory that was there gets a limit if all that is in it will count") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  std::filesystem::create_directory(base.at("empty"));
+  base.write("full/file");
+  const auto found = volumes.make(limited("empty", {.bytes = kMiB}));
+  REQUIRE_MESSAGE(found.ok(), found.error().message);
+  CHECK(found->origin == Origin::kFound);
+  CHECK(is_full(fill(base.at("empty/data"), 8 * kMiB).error));
+  CHECK(volumes.make(limited("full", {.bytes = kMiB})).error().is(ErrorCode::kInvalid));
+  CHECK(base.has("full/file"));
+  // One that has a project already keeps it.
+  CHECK(*volumes.remove({.id = "empty", .removal = Removal::kTakeBack}) == Removed::kKept);
+  CHECK(fill(base.at("empty/data"), 2 * kMiB).error == 0);
+  const auto again = volumes.make(limited("empty", {.bytes = 8 * kMiB}));
+  REQUIRE_MESSAGE(again.ok(), again.error().message);
+  CHECK(again->project == found->project);
+}
+
+TEST_CASE("a base folder that belongs to a project itself is refused for limits") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+  REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 77).ok());
+  const auto made = volumes.make(limited("pvc-1", {.bytes = kMiB}));
+  REQUIRE_FALSE(made.ok());
+  CHECK(made.error().is(ErrorCode::kInvalid));
+  CHECK(made.error().message.find("project 77") != std::string::npos);
+  REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 0).ok());
+}
+
+TEST_CASE("processes that make volumes at once never share a project") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  constexpr int kProcesses = 4;
+  constexpr int kEach = 8;
+  std::vector<pid_t> children;
+  for (int process = 0; process < kProcesses; ++process) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Kernel kernel;
+      const auto volumes = base.volumes(kernel);
+      bool all = true;
+      for (int i = 0; i < kEach; ++i) {
+        const std::string id = std::to_string(process) + "-" + std::to_string(i);
+        all = volumes.make(limited(id, {.bytes = kMiB})).ok() && all;
+      }
+      ::_exit(all ? 0 : 1);
+    }
+    children.push_back(child);
+  }
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    CHECK(status == 0);
+  }
+  Kernel kernel;
+  const auto listing = base.volumes(kernel).list();
+  REQUIRE(listing.ok());
+  std::set<std::uint32_t> projects;
+  for (const Volume& volume : listing->volumes) projects.insert(volume.project);
+  CHECK(projects.size() == kProcesses * kEach);
+  for (const Volume& volume : listing->volumes) {
+    CHECK(base.volumes(kernel).remove({.id = volume.id}).ok());
+  }
+}
+
+TEST_CASE("a volume of a former life goes though its limit was changed or its project left") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(limited("pvc-1", {.bytes = 4 * kMiB})).ok());
+  // The owner of a directory can take it out of its project, or put another one into it.
+  std::filesystem::create_directory(base.at("pvc-1/other"));
+  const UniqueFd other(kernel.open(base.at("pvc-1/other").c_str(), O_RDONLY | O_DIRECTORY));
+  REQUIRE(ProjectQuota::set_project(kernel, other.get(), 78).ok());
+  base.write("pvc-1/other/file");
+  std::string deep = "pvc-1/other";
+  for (int i = 0; i < 40; ++i) deep += "/d";
+  base.write(deep + "/file");
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK(base.content().empty());
+}
+
+// LPP_QUOTA_OFF: "folder=words of the message;…"
+TEST_CASE("where limits are off the error names the way to switch them on") {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of a test changes the environment
+  const char* const off = std::getenv("LPP_QUOTA_OFF");
+  if (off == nullptr) return;
+  Kernel kernel;
+  for (const auto entry : split(off, ';')) {
+    const std::string folder(entry.substr(0, entry.find('=')));
+    const std::string words(entry.substr(entry.find('=') + 1));
+    CAPTURE(folder);
+    const auto volumes = Volumes::open(kernel, folder, {.require_mount = true});
+    REQUIRE_MESSAGE(volumes.ok(), volumes.error().message);
+    const auto made = volumes->make(limited("pvc-1", {.bytes = kMiB}));
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().is(ErrorCode::kInvalid));
+    CHECK_MESSAGE(made.error().message.find(words) != std::string::npos, made.error().message);
+    CHECK(made.error().message.find(folder) != std::string::npos);
+    REQUIRE(volumes->make(limited("pvc-1", {})).ok());
+    CHECK(volumes->resize("pvc-1", {.bytes = kMiB}).error().is(ErrorCode::kInvalid));
+    CHECK(volumes->usage()->volumes.size() == 1);
+    CHECK(*volumes->remove({.id = "pvc-1"}) == Removed::kRemoved);
+  }
+}
