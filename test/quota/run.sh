@@ -18,7 +18,8 @@ for tool in linux.uml mkfs.xfs mkfs.ext4 insmod setpriv; do
   exit 3
 done
 
-# In memory where there is enough of it: what is on the images is fsynced all the time.
+# In memory where there is enough of it: what is on the images is fsynced all the time. The s of
+# "ubd0s" writes at once; without it this kernel waits for ever for flushes of files in memory.
 memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
 if [ "${memory:-0}" -gt 2000 ]; then TMPDIR=/dev/shm; fi
 work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
@@ -40,11 +41,11 @@ image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image ext4-off mkfs.ext4 -q
 
 # The kernel's words go to its first terminal, the programs' too; its exit status says nothing.
-TMPDIR=$work linux.uml mem=512M umid="lpp-quota-$$" uml_dir="$work/" \
+TMPDIR=$work timeout -k 5 ${LIMIT:-600} linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
   root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/init.sh" \
-  ubd0="$work/xfs" ubd1="$work/ext4" ubd2="$work/xfs-off" ubd3="$work/ext4-off" \
-  ubd4="$work/ext4-counts" \
-  con=null con0=null,fd:1 ssl=null quiet PROGRAM="$program" </dev/null >"$work/out" 2>&1 || true
+  ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
+  ubd4s="$work/ext4-counts" \
+  con=null con0=null,fd:1 ssl=null quiet PROGRAM="$program" ARGUMENTS="${ARGUMENTS:-}" </dev/null >"$work/out" 2>&1 || true
 
 tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$' || true
 if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi

@@ -12,7 +12,6 @@
 #include <set>
 #include <string>
 
-#include "base/strings.h"
 #include "node/volumes.h"
 
 namespace lpp::testing {
@@ -21,10 +20,14 @@ namespace lpp::testing {
 /// file system with limits there. Else in memory, where fsync costs nothing.
 class BaseFolder {
  public:
-  BaseFolder() : path_(root() + "/node-test-" + random_uuid()) {
-    std::filesystem::create_directory(path_);
+  BaseFolder() : path_(root() + "/node-test-XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder for a test");
+    std::filesystem::permissions(path_, std::filesystem::perms(0755));
   }
-  ~BaseFolder() { std::filesystem::remove_all(path_); }
+  ~BaseFolder() {
+    std::filesystem::remove_all(path_);
+    lift_all_limits();
+  }
   BaseFolder(const BaseFolder&) = delete;
   BaseFolder& operator=(const BaseFolder&) = delete;
 
@@ -69,6 +72,19 @@ class BaseFolder {
     node::Kernel kernel;
     const UniqueFd fd(kernel.open(root().c_str(), O_RDONLY | O_DIRECTORY));
     return node::ProjectQuota::open(kernel, fd.get()).ok();
+  }
+  /// What a test leaves would be in the way of the next one's projects.
+  static void lift_all_limits() {
+    node::Kernel kernel;
+    const UniqueFd fd(kernel.open(root().c_str(), O_RDONLY | O_DIRECTORY));
+    const auto quota = node::ProjectQuota::open(kernel, fd.get());
+    if (!quota.ok()) return;
+    const auto uses = quota->uses();
+    if (!uses.ok()) return;
+    for (const node::ProjectUse& use : *uses) {
+      if (!node::ProjectQuota::is_own(use.project) || !use.limits.any()) continue;
+      static_cast<void>(quota->limit(use.project, {}));
+    }
   }
   /// For tests that are to run with limits where there are some.
   static node::Limits limits() {
