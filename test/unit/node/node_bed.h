@@ -123,7 +123,13 @@ class FaultyKernel final : public node::Kernel {
 /// Runs it in a process of its own; its exit code.
 inline int in_process(const std::function<int()>& work) {
   const pid_t child = ::fork();
-  if (child == 0) ::_exit(work());
+  if (child == 0) {
+    try {
+      ::_exit(work());
+    } catch (const std::exception&) {
+      ::_exit(99);
+    }
+  }
   int status = 0;
   ::waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;

@@ -287,13 +287,15 @@ TEST_CASE("records that cannot be read are told, and the others are listed") {
 TEST_CASE("a volume with a mount in it is not removed") {
   const BaseFolder base;
   const int code = in_process([&] {
+    if (::unshare(CLONE_NEWNS) != 0 ||
+        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+      return 77;  // no right to
+    }
     Kernel kernel;
     const auto volumes = base.volumes(kernel);
     if (!volumes.make(make_request("pvc-1", "a")).ok()) return 1;
     base.write("a/deep/down/file");
-    if (::unshare(CLONE_NEWNS) != 0 ||
-        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
-        ::mount("none", base.at("a/deep/down").c_str(), "tmpfs", 0, nullptr) != 0) {
+    if (::mount("none", base.at("a/deep/down").c_str(), "tmpfs", 0, nullptr) != 0) {
       return 77;  // no right to
     }
     base.write("a/deep/down/of the mount");
@@ -309,7 +311,8 @@ TEST_CASE("a volume with a mount in it is not removed") {
     if (TreeRemoval(kernel, records.fd(), nothing, {}).empty(folder.get()).ok()) return 5;
     if (!base.has("a/deep/down/of the mount")) return 6;
     ::umount(base.at("a/deep/down").c_str());
-    return *volumes.remove({.id = "pvc-1"}) == Removed::kRemoved ? 0 : 7;
+    const auto again = volumes.remove({.id = "pvc-1"});
+    return again.ok() && *again == Removed::kRemoved ? 0 : 7;
   });
   CHECK((code == 0 || code == 77));
 }

@@ -1,0 +1,258 @@
+#include "cli/node_command.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/unique_fd.h"
+#include "cli/node_request.h"
+#include "cli/output.h"
+#include "cli/text.h"
+
+namespace lpp::cli {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view kName = "node";
+constexpr int kExitNever = 3;  // as the exit code of a resize script
+constexpr std::uint64_t kTellEvery = 1U << 18U;
+
+int fail_node(Context& context, const Error& error) {
+  const bool never = error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists);
+  return fail(context, kName, error, never ? kExitNever : kExitProblem);
+}
+
+/// "10Gi", "1.5Gi", "512".
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  std::size_t unit = 0;
+  double value = static_cast<double>(bytes);
+  while (value >= 1024 && unit + 1 < kUnits.size()) {
+    value /= 1024;
+    ++unit;
+  }
+  std::string text = fmt::format("{:.1f}", value);
+  if (text.ends_with(".0")) text.resize(text.size() - 2);
+  return text + kUnits[unit];
+}
+
+std::string limit_text(std::uint64_t bytes) { return bytes == 0 ? "-" : size_text(bytes); }
+
+json to_json(const node::Volume& volume) {
+  return {{"id", volume.id},
+          {"path", volume.path},
+          {"claim", volume.claim},
+          {"uid", volume.uid},
+          {"origin", to_string(volume.origin)},
+          {"state", to_string(volume.state)},
+          {"project", volume.project},
+          {"bytes", volume.limits.bytes},
+          {"inodes", volume.limits.inodes}};
+}
+
+/// The daemon reads the last line of a helper pod's message. Nowhere else is there such a file.
+void tell_daemon(const Context& context, std::string_view what) {
+  if (!context.getenv("VOL_DIR")) return;
+  const UniqueFd file(::open("/dev/termination-log", O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (!file.valid()) return;
+  const std::string line = fmt::format("directory: {}\n", what);
+  [[maybe_unused]] const auto written = ::write(file.get(), line.data(), line.size());
+}
+
+int make(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  const auto made = volumes.make({.id = request.id,
+                                  .path = request.path,
+                                  .claim = request.claim,
+                                  .uid = request.uid,
+                                  .access = request.access,
+                                  .limits = request.limited ? request.limits : node::Limits{}});
+  if (!made.ok()) return fail_node(context, made.error());
+  tell_daemon(context, to_string(made->origin));
+  if (request.json) {
+    context.out(to_json_text(to_json(*made)));
+  } else {
+    context.out(fmt::format("{} {}/{}, limit {}\n", to_string(made->origin), request.base,
+                            made->path,
+                            made->limits.any() ? limit_text(made->limits.bytes) : "none"));
+  }
+  return kExitOk;
+}
+
+int remove(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  node::RemoveRequest removal{.id = request.id, .path = request.path};
+  if (request.take_back) removal.removal = node::Removal::kTakeBack;
+  removal.progress = [&](const node::RemovalProgress& progress) {
+    if (progress.removed % kTellEvery != 0) return;
+    context.err(fmt::format("removed {} files so far\n", progress.removed));
+  };
+  const auto removed = volumes.remove(removal);
+  if (!removed.ok()) return fail_node(context, removed.error());
+  std::string_view what = "removed";
+  if (*removed == node::Removed::kAbsent) what = "absent";
+  if (*removed == node::Removed::kKept) what = "kept";
+  if (*removed != node::Removed::kRemoved) tell_daemon(context, what);
+  context.out(request.json ? to_json_text({{"id", request.id}, {"directory", what}})
+                           : fmt::format("{} {}/{}\n", what, request.base,
+                                         request.path.empty() ? request.id : request.path));
+  return kExitOk;
+}
+
+int resize(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  const auto resized = volumes.resize(request.id, request.limits);
+  if (resized.ok()) {
+    context.out(request.json ? to_json_text(to_json(*resized))
+                             : fmt::format("{} has the limit {}\n", resized->id,
+                                           limit_text(resized->limits.bytes)));
+    return kExitOk;
+  }
+  if (request.limited) return fail_node(context, resized.error());
+  // Volumes of a class without limits, and those of scripts, grow in numbers only.
+  const auto listing = volumes.list();
+  if (!listing.ok()) return fail_node(context, listing.error());
+  for (const node::Volume& volume : listing->volumes) {
+    if (volume.id == request.id && volume.project != 0) return fail_node(context, resized.error());
+  }
+  context.err(fmt::format("{} has no limit: nothing to change\n", request.id));
+  return kExitOk;
+}
+
+int usage(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  const auto usage = volumes.usage();
+  if (!usage.ok()) return fail_node(context, usage.error());
+  if (request.json) {
+    json items = json::array();
+    for (const auto& entry : usage->volumes) {
+      json item = to_json(entry.volume);
+      if (entry.use) {
+        item["usedBytes"] = entry.use->bytes;
+        item["usedInodes"] = entry.use->inodes;
+      }
+      items.push_back(std::move(item));
+    }
+    context.out(to_json_text({{"base", request.base},
+                              {"filesystem", usage->filesystem},
+                              {"sizeBytes", usage->size_bytes},
+                              {"freeBytes", usage->free_bytes},
+                              {"availableBytes", usage->available_bytes},
+                              {"inodes", usage->inodes},
+                              {"freeInodes", usage->free_inodes},
+                              {"promisedBytes", usage->promised_bytes},
+                              {"volumes", std::move(items)}}));
+    return kExitOk;
+  }
+  context.out(fmt::format("{}: {} of {} free, {} promised, {}\n", request.base,
+                          size_text(usage->available_bytes), size_text(usage->size_bytes),
+                          size_text(usage->promised_bytes), usage->filesystem));
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& [volume, use] : usage->volumes) {
+    const std::uint64_t limit = volume.limits.bytes;
+    rows.push_back({{volume.id},
+                    {limit_text(limit)},
+                    {use ? size_text(use->bytes) : "-"},
+                    {use && limit != 0 ? fmt::format("{}%", use->bytes * 100 / limit) : "-"},
+                    {use ? std::to_string(use->inodes) : "-"},
+                    {one_line(volume.claim)}});
+  }
+  if (rows.empty()) return kExitOk;
+  context.out(table(context.terminal, {"VOLUME", "SIZE", "USED", "USE%", "FILES", "CLAIM"}, rows));
+  return kExitOk;
+}
+
+int list(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  const auto listing = volumes.list();
+  if (!listing.ok()) return fail_node(context, listing.error());
+  if (request.json) {
+    json items = json::array();
+    for (const auto& volume : listing->volumes) items.push_back(to_json(volume));
+    context.out(to_json_text({{"volumes", std::move(items)}, {"problems", listing->problems}}));
+    return listing->problems.empty() ? kExitOk : kExitProblem;
+  }
+  std::vector<std::vector<Cell>> rows;
+  for (const auto& volume : listing->volumes) {
+    rows.push_back({{volume.id},
+                    {std::string(to_string(volume.state))},
+                    {std::string(to_string(volume.origin))},
+                    {limit_text(volume.limits.bytes)},
+                    {one_line(volume.claim)},
+                    {one_line(volume.path)}});
+  }
+  for (const auto& problem : listing->problems) context.err(one_line(problem) + "\n");
+  if (!rows.empty()) {
+    context.out(
+        table(context.terminal, {"VOLUME", "STATE", "ORIGIN", "SIZE", "CLAIM", "PATH"}, rows));
+  }
+  return listing->problems.empty() ? kExitOk : kExitProblem;
+}
+
+int recover(const node::Volumes& volumes, Context& context) {
+  const auto problems = volumes.recover({});
+  if (!problems.ok()) return fail_node(context, problems.error());
+  for (const auto& problem : *problems) context.err(one_line(problem) + "\n");
+  return problems->empty() ? kExitOk : kExitProblem;
+}
+
+int run_node(const Given& given, Context& context) {
+  const auto request = read_node_request(given, context.getenv);
+  if (!request.ok()) return fail(context, kName, request.error(), kExitUsage);
+  node::Kernel kernel;
+  const auto volumes =
+      node::Volumes::open(kernel, request->base, {.require_mount = request->require_mount});
+  if (!volumes.ok()) return fail_node(context, volumes.error());
+  switch (request->action) {
+    case NodeAction::kMake:
+      return make(*volumes, *request, context);
+    case NodeAction::kRemove:
+      return remove(*volumes, *request, context);
+    case NodeAction::kResize:
+      return resize(*volumes, *request, context);
+    case NodeAction::kUsage:
+      return usage(*volumes, *request, context);
+    case NodeAction::kRecover:
+      return recover(*volumes, context);
+    case NodeAction::kList:
+      break;
+  }
+  return list(*volumes, *request, context);
+}
+
+}  // namespace
+
+const Command kNodeCommand{
+    .name = "node",
+    .summary = "make, limit, measure and remove directories on this machine",
+    .arguments = "make|remove|resize|usage|list|recover",
+    .text =
+        "Make, limit, measure and remove the directories of volumes on this machine's disk. It "
+        "needs no\n"
+        "cluster. Each base folder has records of its volumes, in .local-path-provisioner.\n"
+        "\n"
+        "  make     the directory, with owner, mode and limit; once, however often it is called\n"
+        "  remove   the directory with all it holds; goes on where it was stopped\n"
+        "  resize   another limit, at once\n"
+        "  usage    what each volume with a limit takes up, and the disk; without a walk\n"
+        "  list     the records\n"
+        "  recover  end what a crash has left half done\n"
+        "\n"
+        "In a helper pod it does the work of the scripts: called as local-path-node it takes "
+        "their\n"
+        "options and variables, and the action from -a.\n"
+        "\n"
+        "Exit codes: 0 done, 1 it failed and may succeed later, 2 usage, 3 trying again does not "
+        "help.\n"
+        "\n"
+        "Examples:\n"
+        "  local-path-provisioner node make --base /mnt/disk --path data --size 10Gi --quota hard\n"
+        "  local-path-provisioner node resize --base /mnt/disk --id data --size 20Gi --quota hard\n"
+        "  local-path-provisioner node usage --base /mnt/disk\n"
+        "  local-path-provisioner node remove -p /mnt/disk/data\n",
+    .flags = node_flags(),
+    .run = run_node,
+    .words = "make|remove|resize|usage|list|recover",
+};
+
+}  // namespace lpp::cli

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+#include "cli/flag_reader.h"
+#include "node/volumes.h"
+
+namespace lpp::cli {
+
+enum class NodeAction { kMake, kRemove, kResize, kUsage, kList, kRecover };
+
+/// What `node` was asked for: by a person, or by a helper pod in the words of its scripts.
+struct NodeRequest {
+  NodeAction action = NodeAction::kList;
+  std::string base{};  // absolute
+  std::string path{};  // of the volume, from the base folder; "" where none is needed
+  std::string id{};
+  std::string claim{};
+  std::string uid{};
+  node::Access access{};
+  bool limited = false;  // quota: hard
+  node::Limits limits{};
+  bool take_back = false;
+  bool require_mount = false;
+  bool json = false;
+};
+
+std::span<const FlagGroup> node_flags();
+
+/// kInvalid says which flag or variable is wrong. Users and groups may be names of this machine.
+Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv);
+
+}  // namespace lpp::cli

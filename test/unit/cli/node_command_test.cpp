@@ -1,0 +1,106 @@
+#include "cli/node_command.h"
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "cli/node_request.h"
+#include "cli_bed.h"
+#include "unit/node/node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+nlohmann::json json_of(const CliBed::Outcome& outcome) {
+  REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
+  return nlohmann::json::parse(outcome.out);
+}
+
+}  // namespace
+
+TEST_CASE("node makes, lists, measures and removes a directory") {
+  const BaseFolder base;
+  CliBed bed;
+  const auto made = json_of(bed.run({"node", "make", "--base", base.path(), "--path", "web/data",
+                                     "--claim", "web/data", "--perm", "0750", "--json"}));
+  CHECK(made["origin"] == "made");
+  CHECK(made["id"].get<std::string>().starts_with("path-"));
+  CHECK(std::filesystem::status(base.at("web/data")).permissions() == std::filesystem::perms(0750));
+  const auto listed = json_of(bed.run({"node", "list", "--base", base.path(), "--json"}));
+  REQUIRE(listed["volumes"].size() == 1);
+  CHECK(listed["volumes"][0]["claim"] == "web/data");
+  CHECK(listed["volumes"][0]["state"] == "present");
+  CHECK(bed.run({"node", "list", "--base", base.path()}).out.find("web/data") != std::string::npos);
+  const auto usage = json_of(bed.run({"node", "usage", "--base", base.path(), "--json"}));
+  CHECK(usage["sizeBytes"].get<std::uint64_t>() > 0);
+  CHECK(usage["volumes"].size() == 1);
+  CHECK(bed.run({"node", "remove", "-p", base.path() + "/web/data", "--base", base.path()}).out ==
+        "removed " + base.path() + "/web/data\n");
+  CHECK_FALSE(base.has("web"));
+}
+
+TEST_CASE("node does what the scripts of a helper pod do, with their options and variables") {
+  const BaseFolder base;
+  CliBed bed;
+  bed.environment = {{"VOL_DIR", "/seen/elsewhere/pvc-1"},
+                     {"VOL_SIZE_BYTES", "1024"},
+                     {"VOL_MODE", "Filesystem"},
+                     {"VOL_USER", ""},
+                     {"VOL_GROUP", ""},
+                     {"VOL_PERM", "2770"},
+                     {"VOL_QUOTA", ""},
+                     {"VOL_QUOTA_INODES", ""},
+                     {"VOL_BASE_DIR", base.path()},
+                     {"VOL_SUB_DIR", "web/data/pvc-1"}};
+  const auto run = [&](const std::string& action) {
+    return bed.run(
+        {"node", "-p", "/seen/elsewhere/pvc-1", "-s", "1024", "-m", "Filesystem", "-a", action});
+  };
+  CHECK(run("create").out == "made " + base.path() + "/web/data/pvc-1, limit none\n");
+  CHECK(run("create").code == 0);
+  const auto grown = run("resize");
+  CHECK(grown.code == 0);
+  CHECK(grown.err.find("has no limit") != std::string::npos);
+  CHECK(run("delete").code == 0);
+  CHECK_FALSE(base.has("web"));
+  CHECK(run("delete").out.starts_with("absent "));
+}
+
+TEST_CASE(
+    "node ends with 3 where trying again does not help, and with 2 where it was called wrong") {
+  const BaseFolder base;
+  CliBed bed;
+  base.write("file");
+  const auto code = [&](std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "node");
+    return bed.run(arguments).code;
+  };
+  CHECK(code({"make", "-p", base.at("file")}) == 3);
+  CHECK(code({"resize", "-p", base.at("absent"), "-s", "1Gi", "--quota", "hard"}) == 1);
+  CHECK(code({"list", "--base", base.path(), "--require-mount"}) == 3);
+  CHECK(code({"list", "--base", base.at("absent")}) == 1);
+  for (const std::vector<std::string>& wrong :
+       {std::vector<std::string>{},
+        {"list"},
+        {"mend", "--base", base.path()},
+        {"list", "list", "--base", base.path()},
+        {"make", "--base", base.path()},
+        {"make", "-p", "relative/data"},
+        {"make", "-p", "/data"},
+        {"make", "-p", base.at("../data")},
+        {"make", "-p", base.at("a"), "--perm", "0888"},
+        {"make", "-p", base.at("a"), "--perm", "17777"},
+        {"make", "-p", base.at("a"), "--user", "nobody-by-that-name"},
+        {"make", "-p", base.at("a"), "--user", "4294967295"},
+        {"make", "-p", base.at("a"), "--quota", "soft"},
+        {"make", "-p", base.at("a"), "--quota", "hard"},
+        {"make", "-p", base.at("a"), "-s", "1Q"},
+        {"make", "-p", base.at("a"), "-s", "-1"},
+        {"make", "-p", base.at("a"), "--quota-inodes", "many"}}) {
+    CAPTURE(wrong.size());
+    CHECK(code(wrong) == 2);
+  }
+  CHECK(base.content() == std::set<std::string>{"file"});
+}
