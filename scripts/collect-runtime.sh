@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # collect-runtime.sh PROGRAM ROOT: makes ROOT a file system that can run the program and holds
-# nothing more: the program in /usr/bin, its shared libraries with their copyright files, a user.
+# nothing more: the program in /usr/bin by its two names, its shared libraries with their copyright files, a user.
 set -euo pipefail
 
 if [ $# != 2 ] || [ ! -x "$1" ]; then
@@ -15,6 +15,8 @@ if [ -e "$root" ]; then
 fi
 
 install -D -m 755 "$program" "$root/usr/bin/$(basename "$program")"
+# Under this name it does the work of helper pods, whose commands have no arguments of their own.
+ln -s "$(basename "$program")" "$root/usr/bin/local-path-node"
 
 # "libx.so.1 => /lib/.../libx.so.1 (0x...)" and "/lib64/ld-linux-x86-64.so.2 (0x...)"
 libraries=$(ldd "$program")

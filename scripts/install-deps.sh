@@ -3,7 +3,7 @@
 #
 # Installs the Debian packages of the groups that are missing; says nothing and does nothing when
 # all are there. --check only says what is missing.
-# Groups: build, lint, demo, bench, image, fuzz. (The end-to-end tests bring their own list, see
+# Groups: build, lint, demo, bench, image, fuzz, quota. (The end-to-end tests bring their own list, see
 # test/e2e/cluster/install-deps.sh.)
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be done here.
 set -euo pipefail
@@ -15,10 +15,11 @@ DEMO=(bubblewrap proot busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)
 IMAGE=(buildah debootstrap)
 FUZZ=(clang libclang-rt-14-dev)
+QUOTA=(user-mode-linux xfsprogs e2fsprogs kmod util-linux)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 usage() {
-  say "usage: install-deps.sh [--check] build|lint|demo|bench|image|fuzz..."
+  say "usage: install-deps.sh [--check] build|lint|demo|bench|image|fuzz|quota..."
   exit 2
 }
 
@@ -33,6 +34,7 @@ for argument in "$@"; do
     bench) packages+=("${BENCH[@]}") ;;
     image) packages+=("${IMAGE[@]}") ;;
     fuzz) packages+=("${FUZZ[@]}") ;;
+    quota) packages+=("${QUOTA[@]}") ;;
     *) usage ;;
   esac
 done

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json_extent.h"
 #include "base/strings.h"

@@ -249,6 +249,21 @@ C
 if port_free 8080; then
   start forward kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
   wait_until 20 'the forwarded port' forward curl -s localhost:8080/readyz
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node usage --base /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node resize --base /mnt/disk --path data --size 128Mi --quota hard
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node list --base /mnt/disk --json
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node remove --base /mnt/disk --path data
+C
 other docs/runbook.md 'in the background, the line above' <<'C'
 kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
 C

@@ -1,15 +1,17 @@
 #!/usr/bin/env bash
-# run.sh PROGRAM: runs the tests of src/node on XFS and ext4 with project quota, in a user-mode Linux
-# kernel: as any user, without a disk and whatever kernel the machine has.
+# run.sh TESTS PROGRAM: runs the tests of src/node and the commands of docs/sizes.md on XFS and ext4 with
+# project quota, in a user-mode Linux kernel: as any user, without a disk and whatever kernel the
+# machine has.
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 
-if [ $# != 1 ]; then
-  echo "usage: run.sh PROGRAM" >&2
+if [ $# != 2 ]; then
+  echo "usage: run.sh TESTS PROGRAM" >&2
   exit 2
 fi
-program=$(realpath "$1")
+tests=$(realpath "$1")
+program=$(realpath "$2")
 PATH=$PATH:/usr/sbin:/sbin
 
 for tool in linux.uml mkfs.xfs mkfs.ext4 insmod setpriv; do
@@ -41,11 +43,12 @@ image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image ext4-off mkfs.ext4 -q
 
 # The kernel's words go to its first terminal, the programs' too; its exit status says nothing.
-TMPDIR=$work timeout -k 5 ${LIMIT:-600} linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
+TMPDIR=$work timeout -k 5 "${LIMIT:-600}" linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
   root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/init.sh" \
   ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
   ubd4s="$work/ext4-counts" \
-  con=null con0=null,fd:1 ssl=null quiet PROGRAM="$program" ARGUMENTS="${ARGUMENTS:-}" </dev/null >"$work/out" 2>&1 || true
+  con=null con0=null,fd:1 ssl=null quiet \
+  TESTS="$tests" PROGRAM="$program" DOCS="$(realpath "$here/../../docs/sizes.md")" </dev/null >"$work/out" 2>&1 || true
 
 tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$' || true
 if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi
