@@ -127,9 +127,9 @@ class ProtobufList final : public ListReader::Format {
   /// None of the fields that are looked at is anything but bytes.
   void require_known_as_bytes() const {
     const std::uint64_t number = header_.tag >> 3U;
-    const bool known = in_list_ ? number == kMetadataField || number == kItemsField
-                                : number == kTypeMetaField || number == kRawField ||
-                                      number == kEncodingField;
+    const bool known =
+        in_list_ ? number == kMetadataField || number == kItemsField
+                 : number == kTypeMetaField || number == kRawField || number == kEncodingField;
     if (known) throw Malformed();
   }
 
