@@ -88,11 +88,8 @@ class JsonList final : public ListReader::Format {
         continue;
       }
       const char c = chunk.front();
-      if (c == ' ' || c == '\t' || c == '\r' || c == '\n') {
-        chunk.remove_prefix(1);
-      } else if (punctuation(c)) {
-        chunk.remove_prefix(1);
-      }
+      const bool blank = c == ' ' || c == '\t' || c == '\r' || c == '\n';
+      if (blank || punctuation(c)) chunk.remove_prefix(1);
     }
   }
 
