@@ -349,7 +349,7 @@ TEST_CASE("foreign objects of 1 MiB each, hundreds of each kind, fit into 40 MiB
   for (const Format format : {Format::kProtobuf, Format::kJson}) {
     const int few = peak_with(format, 1);
     const int many = peak_with(format, format == Format::kProtobuf ? most : most / 5);
-    const char* const name = format == Format::kProtobuf ? "protobuf" : "JSON";
+    const std::string name = format == Format::kProtobuf ? "protobuf" : "JSON";
     MESSAGE(name, ": ", few, " MiB with one, ", many, " MiB with all");
     // Sanitizers keep what was freed.
     if (!is_sanitized()) CHECK(many <= 40);
