@@ -54,7 +54,7 @@ constexpr ReadField owners(std::uint32_t most) {
 // claims any number of such objects. What is read of each is bounded where it is not needed, and
 // where it is, with enough room for what people write.
 constexpr std::uint32_t kUsual = 16U << 10U;
-constexpr std::uint32_t kMost = 1U << 20U;
+constexpr std::uint32_t kMost = 2U << 20U;  // 256 KiB of the smallest annotations fit
 constexpr std::uint32_t kMostOfNode = 8U << 10U;
 
 constexpr std::array kMetaFields =

@@ -184,7 +184,7 @@ template <>
 Projection fields_of<Pod>();
 template <>
 Projection fields_of<ConfigMap>();
-/// With up to 1 MiB of each: for the one claim that needs it.
+/// With up to 2 MiB of each, as it lies in memory: for the one claim that needs it.
 Projection whole_claim_fields();
 
 /// Decodes an object of kind T; unknown fields are ignored, a wrong type is kInvalid with its
