@@ -42,9 +42,11 @@ ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass) {
       return wait();
     }
     if ((*claim)->meta.incomplete) {
-      return perform(
-          pass, for_claim::Refuse{{.message = "the claim is too large: no more than 1 MiB each of "
-                                              "labels, owner references and finalizers are read"}});
+      return perform(pass,
+                     for_claim::Refuse{{.message = "the claim is too large: no more than 2 MiB in "
+                                                   "memory each of labels, annotations, "
+                                                   "owner references and finalizers are read, and "
+                                                   "of its spec no more than 4 KiB in one field"}});
     }
     scene.claim = std::make_shared<const k8s::PersistentVolumeClaim>(**std::move(claim));
   }

@@ -70,10 +70,25 @@ TEST_CASE("a claim of which only a part is kept is read again before its directo
   CHECK(scene.transport.count("GET", "/persistentvolumeclaims") == 1);
 }
 
+TEST_CASE("a claim with all the annotations that an API server takes is served") {
+  LargeBed scene;
+  scene.put(by_label());
+  ClaimBuilder large = claim("a").node("n1").label("app", "web");
+  constexpr int kEach = 20;  // bytes, of 256 KiB
+  for (int i = 0; i < (256 << 10) / kEach; ++i) {
+    large.annotation("example/" + std::to_string(100'000 + i), "a-text");
+  }
+  scene.put(large);
+  scene.keep_a_part();
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  CHECK(scene.executor.started[0].path == "/data/default/a/web");
+}
+
 TEST_CASE("a claim that is too large even so is refused, with the reason") {
   LargeBed scene;
   scene.put(by_label());
-  scene.put(claim("a").node("n1").label("app", "web").label("b", std::string(1'100'000, 'x')));
+  scene.put(claim("a").node("n1").label("app", "web").label("b", std::string(2'200'000, 'x')));
   scene.keep_a_part();
   (void)scene.step();
   CHECK(scene.executor.started.empty());
