@@ -52,6 +52,9 @@ bool is_id(std::string_view text);
 /// kRecordFolder, without a NUL, in at most 4000 bytes; no slash in front or behind.
 bool is_path(std::string_view text);
 
+/// The last component.
+inline std::string leaf_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
 std::string_view to_string(Origin origin);
 std::string_view to_string(State state);
 

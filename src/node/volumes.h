@@ -104,7 +104,8 @@ class Volumes {
   Result<Volume> make(const MakeRequest& request) const;
 
   /// Removes the directory with all it holds, its limits, its record and the folders around it that
-  /// are empty then. The directory leaves its place first, in one step. Slow for large trees: on
+  /// are empty then. What stands in its place and is recorded as another volume's is not touched
+  /// (kInvalid). The directory leaves its place first, in one step. Slow for large trees: on
   /// this thread, at a low I/O priority.
   Result<Removed> remove(const RemoveRequest& request) const;
 
@@ -145,6 +146,7 @@ class Volumes {
   Result<void> check_base_project() const;
 
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
   Result<void> take_away(const RecordFolder& records, Volume& volume, int folder,
                          const RemoveRequest& request) const;
   Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,

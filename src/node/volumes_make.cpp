@@ -34,8 +34,6 @@ Volume described(const MakeRequest& request, Origin origin) {
           .limits = request.limits};
 }
 
-std::string leaf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
 }  // namespace
 
 Result<Volume> Volumes::make(const MakeRequest& request) const {
@@ -162,7 +160,8 @@ Result<void> Volumes::put_in_place(const RecordFolder& records, const Volume& vo
   const std::string name = RecordFolder::new_name(volume.id);
   for (int attempt = 0;; ++attempt) {
     LPP_ASSIGN_OR_RETURN(const UniqueFd parent, make_parent(records, volume.path), "place");
-    if (kernel_->move(records.fd(), name.c_str(), parent.get(), leaf(volume.path).c_str()) == 0) {
+    if (kernel_->move(records.fd(), name.c_str(), parent.get(), leaf_of(volume.path).c_str()) ==
+        0) {
       if (kernel_->sync(parent.get()) != 0) return system_error(errno, "fsync");
       return {};
     }

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 
+#include "base/paths.h"
 #include "node/volumes.h"
 
 // The order of a removal: the directory leaves its place for a folder of its own beside the
@@ -7,12 +8,6 @@
 // folders around it and record go.
 
 namespace lpp::node {
-
-namespace {
-
-std::string leaf_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-}  // namespace
 
 Result<Removed> Volumes::remove(const RemoveRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
@@ -64,6 +59,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
       return invalid("something is mounted at " + mounted + "; unmount it first");
     }
     if (!same) {
+      LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
       volume.directory = identity;
       LPP_RETURN_IF_ERROR(records.write(volume), "record");
     }
@@ -75,6 +71,24 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   }
   LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
   return begun || directory ? Removed::kRemoved : Removed::kAbsent;
+}
+
+/// A removal may come late, or twice: by then another volume may have been made in that place.
+Result<void> Volumes::check_is_free(const Volume& volume, const Identity& directory) const {
+  LPP_ASSIGN_OR_RETURN(const auto listing, list(), "records");
+  for (const Volume& other : listing.volumes) {
+    if (other.id == volume.id || !is_at_or_below(other.path, volume.path)) continue;
+    Identity there = directory;
+    if (other.path != volume.path) {
+      LPP_ASSIGN_OR_RETURN(const auto inside, find_directory(other.path), "look");
+      if (!inside) continue;
+      LPP_ASSIGN_OR_RETURN(there, identity_of(*kernel_, inside->get()), "look");
+    }
+    if (there == other.directory) {
+      return invalid(shown_ + "/" + other.path + " is the directory of volume " + other.id);
+    }
+  }
+  return {};
 }
 
 Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,

@@ -122,6 +122,32 @@ TEST_CASE("a volume without a record is removed by its path") {
   CHECK(base.content().empty());
 }
 
+TEST_CASE("a removal that comes late leaves the volume that is in its place by now") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  std::string path = "web/data";
+  std::string again = path;
+  SUBCASE("it was done before") {
+    REQUIRE(volumes.make(make_request("old", path)).ok());
+    REQUIRE(*volumes.remove({.id = "old"}) == Removed::kRemoved);
+  }
+  SUBCASE("its directory went without it") {
+    REQUIRE(volumes.make(make_request("old", path)).ok());
+    std::filesystem::remove_all(base.at(path));
+  }
+  SUBCASE("the other volume is inside") { again = "web"; }
+  REQUIRE(volumes.make(make_request("next", path)).ok());
+  base.write(path + "/kept");
+  const auto late = volumes.remove({.id = "old", .path = again});
+  REQUIRE_FALSE(late.ok());
+  CHECK(late.error().is(ErrorCode::kInvalid));
+  CHECK(late.error().message.find("volume next") != std::string::npos);
+  CHECK(base.has(path + "/kept"));
+  CHECK(*volumes.remove({.id = "next"}) == Removed::kRemoved);
+  CHECK_FALSE(base.has(path));
+}
+
 TEST_CASE("a removal writes nothing where nothing is") {
   const BaseFolder base;
   Kernel kernel;
