@@ -168,21 +168,20 @@ Result<operation::Executor::Start> HelperPodRunner::start(const Operation& opera
   const auto created = client_.create(k8s::kPods, settings_.ns, manifest, k8s::Answer::kIdentity);
   if (!created.ok()) {
     if (created.error().is(ErrorCode::kAlreadyExists)) return resolve_name_taken(key, operation);
-    if (!is_not_stored(created.error())) {
-      const auto recorded = std::make_shared<const Operation>(operation);
-      MutexLock lock(mutex_);
-      unanswered_[operation.volume_name].push_back({.key = key, .operation = recorded});
-      ledger_.add(recorded);
-    }
+    if (!is_not_stored(created.error())) note_unanswered(key, operation);
     return created.error().wrap("create helper pod " + key.to_string());
   }
-  LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*created), "created helper pod");
+  const auto pod = k8s::decode<k8s::Pod>(*created);
+  if (!pod.ok()) {
+    note_unanswered(key, operation);
+    return pod.error().wrap("created helper pod");
+  }
   const std::string pod_name = key.to_string();
   const log::Scope fields({{"pod", pod_name}, {"node", operation.node}, {"path", operation.path}});
   log::info("helper pod created to {} the directory, attempt {}", to_string(operation.kind),
             operation.attempt);
   remember(Known{.key = key,
-                 .uid = pod.meta.uid,
+                 .uid = pod->meta.uid,
                  .operation = std::make_shared<const Operation>(operation),
                  .first_seen = clock_.now()});
   return Start::kRecorded;

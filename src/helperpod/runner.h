@@ -100,6 +100,7 @@ class HelperPodRunner final : public operation::Executor {
 
   static std::chrono::seconds deadline_of(operation::Kind kind, std::chrono::seconds cmd_timeout);
   std::vector<operation::Recorded> unanswered(std::string_view volume_name);
+  void note_unanswered(const k8s::ObjectKey& key, const Operation& operation);
   void forget_unanswered(const operation::Id& id);
   Result<Start> resolve_name_taken(const k8s::ObjectKey& key, const Operation& operation);
   std::optional<operation::Progress> progress_of(const Known& known);

@@ -73,6 +73,13 @@ std::vector<Recorded> HelperPodRunner::unanswered(std::string_view volume_name) 
   return unclear;
 }
 
+void HelperPodRunner::note_unanswered(const k8s::ObjectKey& key, const Operation& operation) {
+  const auto recorded = std::make_shared<const Operation>(operation);
+  MutexLock lock(mutex_);
+  unanswered_[operation.volume_name].push_back({.key = key, .operation = recorded});
+  ledger_.add(recorded);
+}
+
 void HelperPodRunner::forget_unanswered(const Id& id) {
   MutexLock lock(mutex_);
   const auto it = unanswered_.find(id.volume_name);

@@ -87,6 +87,15 @@ TEST_CASE("a pod that a cache shows by now needs no question") {
   CHECK(scene.transport.count("GET", "") == 0);
 }
 
+TEST_CASE("an answer that cannot be read is none") {
+  HelperPodScene scene;
+  scene.transport.on("POST", "/pods").reply(201, R"({"metadata":{}})");
+  scene.transport.on("GET", "helper-pod-delete-pvc-1")
+      .reply(200, UnansweredScene::as_stored().dump());
+  CHECK_FALSE(scene.runner.start(a_removal()).ok());
+  CHECK(scene.state_of("pvc-1") == State::kRunning);
+}
+
 TEST_CASE("only an answer that it is not stored says so") {
   for (const auto& [status, asked] :
        std::vector<std::pair<int, int>>{{500, 1}, {504, 1}, {403, 0}, {422, 0}, {429, 0}}) {
