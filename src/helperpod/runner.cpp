@@ -16,7 +16,6 @@ using operation::Id;
 using operation::NodeLoad;
 using operation::Operation;
 using operation::Progress;
-using operation::Recorded;
 using State = Progress::State;
 
 namespace {
