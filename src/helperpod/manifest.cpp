@@ -224,6 +224,13 @@ void add_base(json& spec, json& container, const Folder& folder) {
   set_env(env, "VOL_SUB_DIR", folder.from_base);
 }
 
+void set_limits(json& env, const operation::Limits& limits) {
+  set_env(env, "VOL_QUOTA", limits.hard ? "hard" : "none");
+  if (limits.inodes > 0) set_env(env, "VOL_QUOTA_INODES", std::to_string(limits.inodes));
+  if (!limits.reserve.empty()) set_env(env, "VOL_RESERVE", limits.reserve);
+  if (!limits.overcommit) set_env(env, "VOL_OVERCOMMIT", "false");
+}
+
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
               const std::string& directory) {
   const bool create = operation.kind == operation::Kind::kMake;
@@ -247,6 +254,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
+  if (operation.limits.any()) set_limits(env, operation.limits);
 }
 
 std::string provisioner_label(std::string_view provisioner_name) {

@@ -40,6 +40,8 @@ std::string label_selector(std::string_view provisioner_name);
 inline constexpr std::string_view kResizeScript = "resize";
 /// With this exit code it says that the directory cannot have the size.
 inline constexpr int kInfeasibleExitCode = 3;
+/// Of a setup script for a volume with limits: this base path of this node cannot serve it.
+inline constexpr int kUnfitExitCode = 4;
 
 /// "create", "delete" or "resize": as in pod names, labels and the scripts' -a option.
 std::string_view script_action(operation::Kind kind);

@@ -4,10 +4,10 @@
 #include <string_view>
 
 #include "base/strings.h"
+#include "helperpod/said.h"
 
 namespace lpp::helperpod {
 
-using operation::Directory;
 using operation::Progress;
 
 namespace {
@@ -29,34 +29,16 @@ void append(std::string& text, std::string_view part) {
   text += part;
 }
 
-/// What a script says of the directory in the last line of its termination message.
-struct Said {
-  Directory directory = Directory::kUnknown;
-  std::string_view rest{};  // of the message, which is for people
-};
-
-Said said_by(std::string_view message) {
-  message = trim(message);
-  const auto end = message.rfind('\n');
-  const std::string_view line =
-      trim(end == std::string_view::npos ? message : message.substr(end + 1));
-  const std::string_view rest =
-      end == std::string_view::npos ? std::string_view() : trim(message.substr(0, end));
-  if (line == "directory: made") return {Directory::kMade, rest};
-  if (line == "directory: found") return {Directory::kFound, rest};
-  if (line == "directory: removed") return {Directory::kRemoved, rest};
-  if (line == "directory: kept") return {Directory::kKept, rest};
-  if (line == "directory: absent") return {Directory::kAbsent, rest};
-  return {.rest = message};
-}
-
-Directory directory_of(const k8s::Pod& pod) {
+/// What the container that did the work says.
+Said said_in(const k8s::Pod& pod) {
   for (const auto& container : pod.containers) {
     if (!container.terminated) continue;
-    const Directory directory = said_by(container.terminated_message).directory;
-    if (directory != Directory::kUnknown) return directory;
+    Said said = read_message(container.terminated_message);
+    if (said.directory != operation::Directory::kUnknown || said.kept.size || said.space) {
+      return said;
+    }
   }
-  return Directory::kUnknown;
+  return {};
 }
 
 /// A word for counting; what is usual for a script that failed says nothing.
@@ -94,7 +76,7 @@ Outcome failure(const k8s::Pod& pod) {
     const std::string& reason = container->terminated_reason;
     if (!reason.empty() && reason != "Error") how += " (" + reason + ")";
     append(text, how);
-    const std::string_view message = said_by(container->terminated_message).rest;
+    const std::string message = read_message(container->terminated_message).rest;
     outcome.output = tail_of(message);
     append(text, outcome.output);
     outcome.log_wanted = message.empty() && !never_started(reason);
@@ -138,8 +120,11 @@ Stuck stuck_because(const k8s::Pod& pod) {
 
 Outcome observe(const k8s::Pod& pod) {
   if (pod.phase == "Succeeded") {
-    return Outcome{
-        .progress = {.state = Progress::State::kSucceeded, .directory = directory_of(pod)}};
+    const Said said = said_in(pod);
+    return Outcome{.progress = {.state = Progress::State::kSucceeded,
+                                .directory = said.directory,
+                                .kept = said.kept,
+                                .space = said.space}};
   }
   if (pod.phase == "Failed") return failure(pod);
   Stuck stuck = stuck_because(pod);

@@ -10,6 +10,7 @@ namespace lpp::helperpod {
 namespace {
 
 using nlohmann::json;
+using operation::Limits;
 using operation::Operation;
 using operation::Shape;
 
@@ -119,6 +120,27 @@ Result<Shape> decode_shape(const json& record) {
   return shape;
 }
 
+json encode_limits(const Limits& limits) {
+  json record;
+  record["hard"] = limits.hard;
+  if (limits.inodes > 0) record["inodes"] = limits.inodes;
+  if (!limits.reserve.empty()) record["reserve"] = limits.reserve;
+  record["overcommit"] = limits.overcommit;
+  return record;
+}
+
+Result<Limits> decode_limits(const json& record) {
+  if (!record.is_object()) return invalid("limits must be a JSON object");
+  Limits limits;
+  Reader reader(record);
+  reader.flag("hard", limits.hard);
+  reader.number<std::int64_t>("inodes", limits.inodes, 0);
+  reader.text("reserve", limits.reserve);
+  reader.flag("overcommit", limits.overcommit);
+  if (!reader.problem().empty()) return invalid("limits: " + reader.problem());
+  return limits;
+}
+
 /// Of a record whose action is to delete. Older versions did not write it down: only for a claim
 /// there was a volume to come, and then its name holds the owner's UID.
 operation::Kind kind_of_removal(Reader& reader, const json& record, const Operation& operation) {
@@ -156,6 +178,7 @@ Result<std::string> encode_operation(const Operation& operation) {
   if (operation.shared) record["shared"] = true;
   if (operation.only_if_empty) record["onlyIfEmpty"] = true;
   if (operation.shape) record["shape"] = encode_shape(*operation.shape);
+  if (operation.limits.any()) record["limits"] = encode_limits(operation.limits);
   try {
     return record.dump();
   } catch (const json::exception&) {
@@ -200,6 +223,9 @@ Result<Operation> decode_operation(std::string_view text) {
   }
   if (const auto shape = record.find("shape"); shape != record.end()) {
     LPP_ASSIGN_OR_RETURN(operation.shape, decode_shape(*shape), "operation record");
+  }
+  if (const auto limits = record.find("limits"); limits != record.end()) {
+    LPP_ASSIGN_OR_RETURN(operation.limits, decode_limits(*limits), "operation record");
   }
   if (!is_clean_absolute(operation.path)) {
     reader.complain("path", "must be absolute and lexically clean");

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "operation/operation.h"
+#include "operation/space.h"
 
 namespace lpp::operation {
 
@@ -46,6 +47,11 @@ struct Progress {
   /// kFailed, of a resize: the node says that the directory cannot have that size. Another attempt
   /// would fail as well, unless something changes there.
   bool infeasible = false;
+  /// kFailed, of a make with limits: this base path of this node cannot serve it, another may.
+  bool unfit = false;
+  /// kSucceeded.
+  Kept kept{};
+  std::optional<Space> space{};  // of the base path's file system, after the work
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
   /// When the state changes without anybody's doing: the time for another look.

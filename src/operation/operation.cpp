@@ -1,5 +1,7 @@
 #include "operation/operation.h"
 
+#include <fmt/format.h>
+
 namespace lpp::operation {
 
 std::string_view to_string(Kind kind) {
@@ -14,6 +16,21 @@ std::string_view to_string(Kind kind) {
       break;
   }
   return "resize";
+}
+
+std::string what_is_missing(const Limits& limits, const Kept& kept) {
+  const auto missing = [](std::string_view parameter, std::string_view what) {
+    return fmt::format(
+        "parameter {} of the StorageClass: what works on the node does not say that {}; "
+        "local-path-node does, as setupCommand and resizeCommand",
+        parameter, what);
+  };
+  if (limits.hard && kept.size != true) return missing("quota", "the directory has its limit");
+  if (!limits.reserve.empty() && !kept.reserve) return missing("reserve", "it is kept free");
+  if (!limits.overcommit && !kept.overcommit) {
+    return missing("overcommit", "the sizes promised fit");
+  }
+  return {};
 }
 
 bool same_place(const Operation& a, const Operation& b) {

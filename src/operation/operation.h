@@ -34,6 +34,30 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
+/// What holds a volume to its size, and its base path to what may be promised of it. Whoever works
+/// on the node must know them, and says which of them hold (Progress).
+struct Limits {
+  bool hard = false;        // the directory gets a limit of its size
+  std::int64_t inodes = 0;  // and of that many inodes; 0 = no limit of those
+  std::string reserve{};    // "10Gi" or "10%" of the file system that no volume is promised
+  bool overcommit = true;   // the sizes promised may exceed what the file system holds
+
+  bool any() const { return hard || !reserve.empty() || !overcommit; }
+  bool operator==(const Limits&) const = default;
+};
+
+/// Which of an operation's limits hold, as the work on the node tells.
+struct Kept {
+  std::optional<bool> size{};  // the directory has a limit of its size; nothing: not told
+  bool reserve = false;
+  bool overcommit = false;
+  bool operator==(const Kept&) const = default;
+};
+
+/// Why what has succeeded is not what was asked for: a limit that nobody on the node has set or
+/// looked at. Empty when nothing is missing.
+std::string what_is_missing(const Limits& limits, const Kept& kept);
+
 /// Tells operations apart. Attempts are counted over everything that is recorded for a volume, on
 /// whichever node, so that none has the number of another.
 struct Id {
@@ -67,6 +91,7 @@ struct Operation {
   std::string user{};
   std::string group{};
   std::string perm{};
+  Limits limits{};  // kMake and what takes it back, kResize
   /// kTakeBack: the directory goes only if nothing is in it, because it is not certain that it was
   /// made for this volume, or that no volume ever showed it.
   bool only_if_empty = false;

@@ -77,6 +77,23 @@ void PathLedger::remove(const std::shared_ptr<const Operation>& operation) {
   recorded_.remove(operation);
 }
 
+std::vector<std::shared_ptr<const Operation>> PathLedger::makes_below(
+    std::string_view node, std::string_view base_path) const {
+  std::unordered_map<std::string, Item> by_volume;
+  MutexLock lock(mutex_);
+  for (const auto* paths : {&recorded_, &decided_}) {
+    for (const Item& item : paths->all_overlapping(base_path)) {
+      const bool is_meant =
+          item->kind == Kind::kMake && item->node == node && strictly_below(item->path, base_path);
+      if (is_meant) by_volume.emplace(item->volume_name, item);
+    }
+  }
+  std::vector<Item> all;
+  all.reserve(by_volume.size());
+  for (auto& [name, item] : by_volume) all.push_back(std::move(item));
+  return all;
+}
+
 std::size_t PathLedger::decisions() const {
   MutexLock lock(mutex_);
   std::size_t count = 0;

@@ -50,6 +50,10 @@ class PathLedger {
   void add(const std::shared_ptr<const Operation>& operation);
   void remove(const std::shared_ptr<const Operation>& operation);
 
+  /// What is on record or decided to be made on the node, below the base path: each volume once.
+  std::vector<std::shared_ptr<const Operation>> makes_below(std::string_view node,
+                                                            std::string_view base_path) const;
+
   /// Decisions, for tests.
   std::size_t decisions() const;
 

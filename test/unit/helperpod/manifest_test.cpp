@@ -114,6 +114,32 @@ TEST_CASE("a helper pod that deletes runs teardown and hands over no owner or mo
   CHECK(env_of(pod, "VOL_PERM").empty());
 }
 
+TEST_CASE("the work is told which limits it has to set and to keep to, where there are any") {
+  Operation operation = create();
+  const auto names = [](const json& pod) {
+    std::vector<std::string> all;
+    for (const json& entry : pod["spec"]["containers"][0]["env"]) all.push_back(entry["name"]);
+    return all;
+  };
+  const auto plain = names(build(load(kSimple), operation, settings()));
+  CHECK(std::find(plain.begin(), plain.end(), "VOL_QUOTA") == plain.end());
+  SUBCASE("all") {
+    operation.limits = {.hard = true, .inodes = 9, .reserve = "10%", .overcommit = false};
+    const json pod = build(load(kSimple), operation, settings());
+    CHECK(env_of(pod, "VOL_QUOTA") == "hard");
+    CHECK(env_of(pod, "VOL_QUOTA_INODES") == "9");
+    CHECK(env_of(pod, "VOL_RESERVE") == "10%");
+    CHECK(env_of(pod, "VOL_OVERCOMMIT") == "false");
+  }
+  SUBCASE("one") {
+    operation.limits.reserve = "$(X)1Gi";
+    const json pod = build(load(kSimple), operation, settings());
+    CHECK(env_of(pod, "VOL_QUOTA") == "none");
+    CHECK(env_of(pod, "VOL_RESERVE") == "$$(X)1Gi");
+    CHECK(names(pod).size() == plain.size() + 2);
+  }
+}
+
 TEST_CASE("a helper pod that resizes runs the third script, which no other one is shown") {
   Operation operation = create();
   const auto scripts = [&](const ManifestSettings& used) {

@@ -44,6 +44,10 @@ TEST_CASE("an operation comes back from the pod as it went in") {
     operation.shape = Shape{.affinity_key = "example.com/host"};
   }
   SUBCASE("with a shape without affinity") { operation.shape = Shape{.has_affinity = false}; }
+  SUBCASE("with limits") {
+    operation.limits = {.hard = true, .inodes = 9, .reserve = "10%", .overcommit = false};
+  }
+  SUBCASE("with one of them") { operation.limits.overcommit = false; }
   const json pod = build(load(kSimple), operation, settings());
   k8s::Pod read;
   read.meta.name = "p";

@@ -177,5 +177,24 @@ TEST_CASE("of those who decide for one directory at the same time one gets it") 
   }
 }
 
+TEST_CASE("what is being made below a base path is known, each volume once") {
+  Scene scene;
+  const auto recorded = std::make_shared<const Operation>(make("a", "n1", "/data/a"));
+  scene.ledger.add(recorded);
+  Operation again = *recorded;
+  again.attempt = 2;
+  REQUIRE(scene.takes(again));
+  REQUIRE(scene.takes(make("b", "n1", "/data/x/b")));
+  REQUIRE(scene.takes(make("c", "n2", "/data/c")));
+  Operation removal = make("d", "n1", "/data/d");
+  removal.kind = Kind::kRemove;
+  REQUIRE(scene.takes(removal));
+  std::set<std::string> names;
+  for (const auto& one : scene.ledger.makes_below("n1", "/data")) names.insert(one->volume_name);
+  CHECK(names == std::set<std::string>{"a", "b"});
+  CHECK(scene.ledger.makes_below("n1", "/data").size() == 2);
+  CHECK(scene.ledger.makes_below("n1", "/dat").empty());
+}
+
 }  // namespace
 }  // namespace lpp::operation

@@ -1,0 +1,95 @@
+#include "helperpod/said.h"
+
+#include <charconv>
+#include <vector>
+
+#include "base/strings.h"
+
+namespace lpp::helperpod {
+
+using operation::Directory;
+
+namespace {
+
+/// The value of "name=" among the words; nothing when there is none that is a number from 0 on.
+std::optional<std::int64_t> number_of(const std::vector<std::string_view>& words,
+                                      std::string_view name) {
+  for (std::string_view word : words) {
+    if (!word.starts_with(name) || !word.substr(name.size()).starts_with('=')) continue;
+    word.remove_prefix(name.size() + 1);
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+    if (error != std::errc() || end != word.data() + word.size() || value < 0) return std::nullopt;
+    return value;
+  }
+  return std::nullopt;
+}
+
+Directory read_directory(std::string_view word) {
+  if (word == "made") return Directory::kMade;
+  if (word == "found") return Directory::kFound;
+  if (word == "removed") return Directory::kRemoved;
+  if (word == "kept") return Directory::kKept;
+  if (word == "absent") return Directory::kAbsent;
+  return Directory::kUnknown;
+}
+
+std::optional<operation::Space> read_space(const std::vector<std::string_view>& words) {
+  const auto size = number_of(words, "size");
+  const auto free = number_of(words, "free");
+  if (!size || !free || *free > *size) return std::nullopt;
+  return operation::Space{.size = *size,
+                          .free = *free,
+                          .inodes = number_of(words, "inodes").value_or(0),
+                          .free_inodes = number_of(words, "freeInodes").value_or(0)};
+}
+
+/// False: the line is for people.
+bool read_line(std::string_view line, Said& said) {
+  const auto colon = line.find(": ");
+  if (colon == std::string_view::npos) return false;
+  const std::string_view about = line.substr(0, colon);
+  const auto words = split(line.substr(colon + 2), ' ');
+  if (about == "space") {
+    said.space = read_space(words);
+    return said.space.has_value();
+  }
+  if (about == "limits") {
+    if (words.front() == "none") {
+      said.kept.size = false;
+    } else if (number_of(words, "bytes").value_or(0) > 0) {
+      said.kept.size = true;
+    }
+    return said.kept.size.has_value();
+  }
+  if (about == "checked") {
+    for (const std::string_view word : words) {
+      if (word == "reserve") said.kept.reserve = true;
+      if (word == "overcommit") said.kept.overcommit = true;
+    }
+    return said.kept.reserve || said.kept.overcommit;
+  }
+  return false;
+}
+
+}  // namespace
+
+Said read_message(std::string_view message) {
+  Said said;
+  auto lines = split(trim(message), '\n');
+  const std::string_view last = trim(lines.back());
+  constexpr std::string_view kDirectory = "directory: ";
+  if (last.starts_with(kDirectory)) {
+    said.directory = read_directory(last.substr(kDirectory.size()));
+    if (said.directory != Directory::kUnknown) lines.pop_back();
+  }
+  for (const std::string_view line : lines) {
+    if (read_line(trim(line), said)) continue;
+    if (!said.rest.empty()) said.rest += '\n';
+    said.rest += line;
+  }
+  said.rest = std::string(trim(said.rest));
+  return said;
+}
+
+}  // namespace lpp::helperpod

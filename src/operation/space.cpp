@@ -1,0 +1,34 @@
+#include "operation/space.h"
+
+namespace lpp::operation {
+
+void SpaceBoard::note(const std::string& node, const std::string& base_path, const Space& space) {
+  MutexLock lock(mutex_);
+  const auto it = spaces_.find({node, base_path});
+  if (it != spaces_.end()) {
+    it->second = space;
+  } else if (spaces_.size() < kMost) {
+    spaces_.emplace(Key{node, base_path}, space);
+  }
+}
+
+std::optional<Space> SpaceBoard::find(const std::string& node, const std::string& base_path) const {
+  MutexLock lock(mutex_);
+  const auto it = spaces_.find({node, base_path});
+  return it == spaces_.end() ? std::nullopt : std::optional(it->second);
+}
+
+std::vector<SpaceBoard::Entry> SpaceBoard::all() const {
+  std::vector<Entry> entries;
+  MutexLock lock(mutex_);
+  entries.reserve(spaces_.size());
+  for (const auto& [key, space] : spaces_) entries.push_back({key.first, key.second, space});
+  return entries;
+}
+
+void SpaceBoard::forget(const std::string& node) {
+  MutexLock lock(mutex_);
+  std::erase_if(spaces_, [&](const auto& entry) { return entry.first.first == node; });
+}
+
+}  // namespace lpp::operation

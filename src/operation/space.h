@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/sync.h"
+
+namespace lpp::operation {
+
+/// What the file system under a base path holds. Bytes and numbers of inodes.
+struct Space {
+  std::int64_t size = 0;
+  std::int64_t free = 0;
+  std::int64_t inodes = 0;
+  std::int64_t free_inodes = 0;
+  bool operator==(const Space&) const = default;
+};
+
+/// The newest that is known of each node's base paths, as the work there tells it. Nobody tells of
+/// a path on which nothing is done, or whose scripts do not know. Lost with the process. Bounded:
+/// beyond kMost paths none is added. Thread-safe.
+class SpaceBoard {
+ public:
+  static constexpr std::size_t kMost = 10'000;
+
+  struct Entry {
+    std::string node{};
+    std::string base_path{};
+    Space space{};
+  };
+
+  void note(const std::string& node, const std::string& base_path, const Space& space);
+  std::optional<Space> find(const std::string& node, const std::string& base_path) const;
+  /// By node and base path.
+  std::vector<Entry> all() const;
+  /// The node is gone.
+  void forget(const std::string& node);
+
+ private:
+  using Key = std::pair<std::string, std::string>;  // node, base path
+
+  mutable Mutex mutex_;
+  std::map<Key, Space> spaces_ LPP_GUARDED_BY(mutex_);
+};
+
+}  // namespace lpp::operation

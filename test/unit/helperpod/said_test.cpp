@@ -1,0 +1,57 @@
+// What the work in a helper pod tells, line by line.
+
+#include "helperpod/said.h"
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+namespace lpp::helperpod {
+namespace {
+
+using operation::Directory;
+using operation::Kept;
+using operation::Space;
+
+constexpr const char* kAll =
+    "a word for people\n"
+    "space: size=1000 free=400 inodes=50 freeInodes=20 promised=700 volumes=3\n"
+    "limits: bytes=64 inodes=0\n"
+    "checked: reserve overcommit\n"
+    "another word\n"
+    "directory: made\n";
+
+TEST_CASE("every line that is for us is read, the others are for people") {
+  const Said said = read_message(kAll);
+  CHECK(said.directory == Directory::kMade);
+  CHECK(said.kept == Kept{.size = true, .reserve = true, .overcommit = true});
+  CHECK(said.space == Space{.size = 1000, .free = 400, .inodes = 50, .free_inodes = 20});
+  CHECK(said.rest == "a word for people\nanother word");
+}
+
+TEST_CASE("a line is enough; windows' ends of lines and blanks do no harm") {
+  CHECK(read_message("  limits: none \r\n").kept == Kept{.size = false});
+  CHECK(read_message("checked: reserve").kept == Kept{.reserve = true});
+  CHECK(read_message("checked: overcommit later").kept == Kept{.overcommit = true});
+  CHECK(read_message("space: free=1 size=2").space == Space{.size = 2, .free = 1});
+}
+
+TEST_CASE("what cannot be read is not said, and is for people") {
+  for (const std::string line :
+       {"space: size=10", "space: size=10 free=11", "space: size=-1 free=-2",
+        "space:", "space: size=99999999999999999999 free=0", "space: size=1x free=0",
+        "limits: bytes=0", "limits: bytes=", "limits: ", "limits: 64", "checked: something",
+        "checked:", "limits", "directory: made soon", "my limits: none"}) {
+    CAPTURE(line);
+    const Said said = read_message(line);
+    CHECK(said.kept == Kept{});
+    CHECK_FALSE(said.space);
+    CHECK(said.directory == Directory::kUnknown);
+    CHECK_FALSE(said.rest.empty());
+  }
+  CHECK(read_message("").rest.empty());
+}
+
+}  // namespace
+}  // namespace lpp::helperpod

@@ -1,0 +1,50 @@
+// What is known of the space below base paths, and which limits are missing.
+
+#include "operation/space.h"
+
+#include <doctest/doctest.h>
+
+#include "operation/operation.h"
+
+namespace lpp::operation {
+namespace {
+
+TEST_CASE("the newest word about a base path counts, until its node is gone") {
+  SpaceBoard board;
+  CHECK_FALSE(board.find("n1", "/data"));
+  board.note("n1", "/data", {.size = 100, .free = 50});
+  board.note("n2", "/data", {.size = 7, .free = 7});
+  board.note("n1", "/data", {.size = 100, .free = 40});
+  board.note("n1", "/fast", {.size = 9, .free = 1});
+  CHECK(board.find("n1", "/data") == Space{.size = 100, .free = 40});
+  REQUIRE(board.all().size() == 3);
+  CHECK(board.all()[1].base_path == "/fast");
+  board.forget("n1");
+  REQUIRE(board.all().size() == 1);
+  CHECK(board.all()[0].node == "n2");
+}
+
+TEST_CASE("the board does not grow beyond its bound") {
+  SpaceBoard board;
+  for (std::size_t i = 0; i <= SpaceBoard::kMost; ++i) board.note(std::to_string(i), "/data", {});
+  CHECK(board.all().size() == SpaceBoard::kMost);
+  board.note("0", "/data", {.size = 1});
+  CHECK(board.find("0", "/data")->size == 1);
+}
+
+TEST_CASE("each limit that was asked for must be told to hold") {
+  const Kept all{.size = true, .reserve = true, .overcommit = true};
+  CHECK(what_is_missing({}, {}).empty());
+  for (const Limits& limits :
+       {Limits{.hard = true}, Limits{.reserve = "1Gi"}, Limits{.overcommit = false}}) {
+    CHECK(limits.any());
+    CHECK_FALSE(what_is_missing(limits, {}).empty());
+    CHECK(what_is_missing(limits, all).empty());
+  }
+  CHECK_FALSE(what_is_missing({.hard = true}, {.size = false}).empty());
+  CHECK_FALSE(
+      what_is_missing({.hard = true, .reserve = "1%"}, {.size = true, .overcommit = true}).empty());
+}
+
+}  // namespace
+}  // namespace lpp::operation
