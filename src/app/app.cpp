@@ -116,7 +116,8 @@ class App::Impl {
                classes_.store(),
                nodes_.store(),
                operations_,
-               binding_},
+               binding_,
+               space_},
         controller_(world_, {claims_, volumes_, classes_, nodes_},
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
@@ -181,6 +182,7 @@ class App::Impl {
   std::unique_ptr<operation::Executor> other_executor_;
   provisioner::Operations operations_;
   provisioner::Binding binding_;
+  operation::SpaceBoard space_;
   provisioner::World world_;
   provisioner::Controller controller_;
   std::unique_ptr<k8s::LeaderElector> elector_;

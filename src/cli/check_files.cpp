@@ -10,6 +10,7 @@
 #include "config/path_template.h"
 #include "helperpod/template.h"
 #include "k8s/names.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/patterns.h"
 
@@ -48,6 +49,7 @@ class ClassCheck {
   void run() {
     parameters();
     patterns();
+    limits();
     const std::string type = volume_type();
     if (!class_.mount_options.empty() && type == "hostpath") {
       problem("mountOptions", "are refused for hostPath volumes: no pod could mount them",
@@ -75,7 +77,12 @@ class ClassCheck {
               "volumeBindingMode: WaitForFirstConsumer (a class's mode cannot be changed: delete "
               "the class and create it again; volumes and claims stay)");
     }
-    if (paths->shared() && type == "local") {
+    if (paths->shared() && limits_.any()) {
+      problem("parameters",
+              "quota, reserve and overcommit need paths of the nodes' own, and this class has a "
+              "sharedFileSystemPath",
+              "remove them from the class");
+    } else if (paths->shared() && type == "local") {
       problem("parameters.volumeType", "local needs a node, and a shared filesystem has none",
               "volumeType: hostPath");
     }
@@ -109,6 +116,21 @@ class ClassCheck {
     }
   }
 
+  void limits() {
+    const auto selection = provisioner::path_selection_of(class_);
+    if (const auto* refusal = std::get_if<Refusal>(&selection)) problem("", refusal->message);
+    const auto limits = provisioner::limits_of(class_);
+    if (const auto* refusal = std::get_if<Refusal>(&limits)) return problem("", refusal->message);
+    limits_ = std::get<operation::Limits>(limits);
+    if (limits_.any() && config_ != nullptr && config_->setup_command.empty()) {
+      warning("parameters",
+              "quota, reserve and overcommit need a setup script that knows them: claims of this "
+              "class wait until there is one",
+              "setupCommand, teardownCommand and resizeCommand: /usr/bin/local-path-node in "
+              "config.json");
+    }
+  }
+
   std::string volume_type() {
     std::string field = "parameters.volumeType";
     const std::string* type = k8s::find(class_.parameters, provisioner::kVolumeTypeParameter);
@@ -116,7 +138,7 @@ class ClassCheck {
       type = k8s::find(class_.meta.annotations, provisioner::kDefaultVolumeTypeAnnotation);
       field = "metadata.annotations.defaultVolumeType";
     }
-    if (type == nullptr) return "hostpath";
+    if (type == nullptr) return limits_.hard ? "local" : "hostpath";
     std::string lower = to_lower(*type);
     if (lower != "hostpath" && lower != "local") {
       problem(field, fmt::format("{} is not a volume type", log::quoted(*type)),
@@ -166,6 +188,7 @@ class ClassCheck {
   const k8s::StorageClass& class_;
   const std::string place_;
   const config::Config* const config_;
+  operation::Limits limits_{};
   Findings& findings_;
 };
 

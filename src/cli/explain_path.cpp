@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_rules.h"
@@ -58,7 +59,14 @@ void explain_base(const k8s::PersistentVolumeClaim& claim, const k8s::StorageCla
   if (wanted != nullptr && !wanted->empty()) {
     why = "parameter nodePath of the class";
   } else if (bases != nullptr && bases->size() > 1) {
-    why = claim.meta.uid == kUnknownUid
+    const auto selection = provisioner::path_selection_of(storage_class);
+    const auto* const known = std::get_if<provisioner::PathSelection>(&selection);
+    const bool most_free = known != nullptr && *known == provisioner::PathSelection::kMostFree;
+    why = most_free ? fmt::format(
+                          "one of {}; the one with most free space is taken, which is known "
+                          "on the nodes only",
+                          bases->size())
+          : claim.meta.uid == kUnknownUid
               ? fmt::format("one of {}; chosen by the volume's name, which is not known yet",
                             bases->size())
               : fmt::format("one of {}, chosen by the volume's name", bases->size());

@@ -45,6 +45,22 @@ constexpr std::array kParameters = {
             "annotation defaultVolumeType after it"},
     Setting{provisioner::kNodePathParameter, "",
             "the one of the node's paths that this class uses"},
+    Setting{
+        provisioner::kPathSelectionParameter, "random",
+        "which of a node's paths a volume gets: random, or mostFree for the one with most space "
+        "that is neither used nor promised"},
+    Setting{provisioner::kQuotaParameter, "none",
+            "hard: the directory is limited to its size, or the claim goes to another node; needs "
+            "local-path-node as setupCommand, see sizes.md"},
+    Setting{provisioner::kQuotaInodesParameter, "",
+            "with quota hard: so many files and directories at most"},
+    Setting{
+        provisioner::kReserveParameter, "",
+        "a size or a share of each path, such as 10Gi or 10%, that no volume is promised; needs "
+        "local-path-node"},
+    Setting{provisioner::kOvercommitParameter, "true",
+            "false: the sizes promised in a path never exceed what it holds; needs "
+            "local-path-node"},
     Setting{provisioner::kNodeAffinityKeyParameter, "kubernetes.io/hostname",
             "the node's label that binds a volume to its node"},
     Setting{provisioner::kPathPattern, "<volume>_<namespace>_<claim>",

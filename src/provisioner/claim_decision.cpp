@@ -120,6 +120,7 @@ bool is_wanted(const ClaimScene& scene, const Make& make) {
   if (scene.claim == nullptr) return false;
   if (scene.volume != nullptr) return !is_ours(scene);  // who knows what it is: nothing is touched
   if (!is_asked_for(scene) || make.operation().node != scene.node_name) return false;
+  if (make.falls_short() && is_counted(scene, make)) return false;
   // What has failed is not tried again for a claim on its way out.
   return !(make.has_failed() && is_counted(scene, make) && scene.claim->meta.deleting());
 }
@@ -343,13 +344,19 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
     case State::kRunning:
       return for_claim::Follow{make};
     case State::kSucceeded:
+      if (make.falls_short()) {
+        return for_claim::Failed{make.begun.operation,
+                                 what_is_missing(make.operation().limits, make.progress->kept),
+                                 "LimitsMissing"};
+      }
       return for_claim::Publish{make};
     case State::kFailed:
     case State::kLate:
       break;
   }
   if (!is_counted(scene, make)) {
-    return for_claim::Failed{make.begun.operation, make.progress->message, make.progress->reason};
+    return for_claim::Failed{make.begun.operation, make.progress->message, make.progress->reason,
+                             make.progress->unfit};
   }
   // At no moment it is unknown that something may have been done: what failed stays on record until
   // the next attempt is, unless it could interfere.
@@ -375,8 +382,8 @@ ClaimDecision begin_making(const ClaimScene& scene) {
     return for_claim::Refuse{
         {.message = "storageClass \"" + scene.claim->class_name() + "\" not found"}};
   }
-  auto planned =
-      make_operation(*scene.claim, *scene.storage_class, scene.node.get(), *scene.config);
+  auto planned = make_operation(*scene.claim, *scene.storage_class, scene.node.get(), *scene.config,
+                                scene.base_paths);
   if (auto* refusal = std::get_if<Refusal>(&planned)) return for_claim::Refuse{std::move(*refusal)};
   auto& operation = std::get<Operation>(planned);
   operation.attempt = next_attempt(scene);
@@ -423,6 +430,12 @@ ClaimDecision provision(const ClaimScene& scene) {
 
 bool Make::has_failed() const {
   return progress && (progress->state == State::kFailed || progress->state == State::kLate);
+}
+
+bool Make::falls_short() const {
+  if (!progress || !progress->over() || !operation().limits.any()) return false;
+  if (progress->state == State::kFailed) return progress->unfit;
+  return !what_is_missing(operation().limits, progress->kept).empty();
 }
 
 std::string ClaimScene::settings() const {

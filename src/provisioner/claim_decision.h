@@ -24,6 +24,9 @@ struct Make {
 
   const operation::Operation& operation() const { return *begun.operation; }
   bool has_failed() const;
+  /// It is over, and no volume may show it: its base path cannot serve the claim, or nobody on the
+  /// node has set the limits that were asked for.
+  bool falls_short() const;
 };
 
 /// An operation on record that takes a directory back.
@@ -49,6 +52,7 @@ struct ClaimScene {
   std::vector<TakingBack> taking_back{};
   std::vector<operation::Recorded> removals{};  // on record under the volume's name
   bool binds = false;                           // the binding is for us to write
+  BasePaths base_paths{};                       // of the selected node
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
   std::vector<TakingBack> lost_taking_back{};  // of memory.taking_back, not on record any more
@@ -83,6 +87,7 @@ struct Failed {
   std::shared_ptr<const operation::Operation> operation{};
   std::string message{};
   std::string reason{};
+  bool unfit = false;  // the base path is not to be tried again for a while
 };
 /// Stops what may still act.
 struct Cancel {

@@ -125,6 +125,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
     scene.taking_back.push_back({one.operation, one.progress, in_use});
   }
   note_missed(scene);
+  scene.base_paths = base_paths_of(scene);
   return scene;
 }
 
@@ -253,6 +254,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   ClaimScene& scene = pass.scene;
   Operation operation = decision.make.operation();
   world_.operations.progressed(Work::kProvision, operation, step_of(*decision.make.progress));
+  note_space(world_, operation, *decision.make.progress);
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
   }
@@ -325,6 +327,11 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
                   .hold_until = pass.scene.now + memories_.wait_after(number),
                   .seen = pass.scene.settings()};
   memory.in_flight = nullptr;
+  if (decision.unfit) {
+    note_unfit(pass, decision);
+    remember(pass);
+    return std::nullopt;
+  }
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningFailed);
   reporter_.failed(subject(pass), decision.reason, decision.message);
@@ -376,16 +383,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forg
       forgotten.error());
 }
 
-ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
-                                               const for_claim::CheckNode& /*decision*/) {
-  const std::string& node = pass.scene.node_name;
-  const auto gone = node_is_gone(world_, node);
-  if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());
-  if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
-  return perform(pass, for_claim::Refuse{{.message = "nodes \"" + node + "\" not found",
-                                          .node_is_the_reason = true}});
-}
-
 /// The volume was created but the cache does not show it.
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
                                                const for_claim::CheckPublished& /*decision*/) {
@@ -406,63 +403,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Othe
                        " exists but is not the one for this claim: " + decision.difference +
                        "; remove it if nothing uses it");
   return Action::await_change(Memories::kResync);
-}
-
-ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Refuse& decision) {
-  ClaimScene& scene = pass.scene;
-  const Refusal& refusal = decision.refusal;
-  // What can be done is begun early; that it cannot is said when the control plane has asked.
-  if (!asks_for(*scene.claim, world_.provisioner_name)) {
-    remember(pass);
-    return Action::await_change(kRecheck);
-  }
-  Memory& memory = scene.memory;
-  const bool another_node_may_serve =
-      refusal.node_is_the_reason && scene.storage_class != nullptr &&
-      k8s::find(scene.claim->meta.annotations, kSelectedNode) != nullptr;
-  const bool reschedule_now = another_node_may_serve && scene.now >= memory.reschedule_at;
-  const Duration wait = !another_node_may_serve ? Duration(Memories::kResync)
-                        : reschedule_now        ? Duration::zero()
-                                                : memory.reschedule_at - scene.now;
-  memory.retry.hold_until = scene.now + wait;
-  memory.retry.seen = scene.seen();
-  remember(pass);
-  const std::string reason = refusal.node_is_the_reason ? "NodeUnusable" : "Refused";
-  if (!reschedule_now) {
-    reporter_.failed(subject(pass), reason, refusal.message);
-    return Action::await_change(wait);
-  }
-  Failure failure = subject(pass).failure;
-  failure.reason = reason;
-  failure.message = refusal.message;
-  world_.operations.failed(std::move(failure));
-  return reschedule(pass, refusal.message);
-}
-
-/// Takes the selected node off the claim, so that the scheduler chooses again; each time a little
-/// later, since it may choose the same node.
-Action ClaimReconciler::reschedule(Pass& pass, const std::string& why) {
-  ClaimScene& scene = pass.scene;
-  const nlohmann::json patch{{"metadata",
-                              {{"uid", scene.claim->meta.uid},
-                               {"resourceVersion", scene.claim->meta.resource_version},
-                               {"annotations", {{kSelectedNode, nullptr}}}}}};
-  const auto patched =
-      world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
-                          k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
-  if (!patched.ok()) {
-    // One message for both, or each attempt would say first the one and then the other again.
-    if (Reporter::heals_by_itself(patched.error())) reporter_.tell(subject(pass), why);
-    return reporter_.api_failed(
-        subject(pass), patched.error().wrap(why + "; remove the selected node from the claim"));
-  }
-  reporter_.tell(subject(pass), why);
-  scene.memory = memories_.get(scene.volume_name);
-  ++scene.memory.reschedules;
-  scene.memory.reschedule_at = scene.now + memories_.wait_after(scene.memory.reschedules);
-  remember(pass);
-  log::info("the selected node cannot serve: the scheduler is asked for another one");
-  return Action::done();
 }
 
 /// Once for each attempt.

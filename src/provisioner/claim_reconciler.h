@@ -73,6 +73,8 @@ class ClaimReconciler {
   /// Each write is refused by the API server if its object is not in the version decided from.
   Result<void> write_binding(const ClaimScene& scene, const for_claim::Bind& decision);
   Action reschedule(Pass& pass, const std::string& why);
+  void note_unfit(Pass& pass, const for_claim::Failed& decision);
+  BasePaths base_paths_of(const ClaimScene& scene) const;
   enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.
   Result<Wanted> is_still_wanted(const Make& make);

@@ -133,6 +133,7 @@ Result<ClaimReconciler::Wanted> ClaimReconciler::is_still_wanted(const Make& mad
   const auto& claim = *found;
   if (!claim || claim->meta.uid != make.owner_uid) return Wanted::kNo;
   if (claim->volume_name == make.volume_name) return Wanted::kHasVolume;
+  if (made.falls_short()) return Wanted::kNo;
   if (made.has_failed() && claim->meta.deleting()) return Wanted::kNo;  // it is not tried again
   const auto storage_class = world_.classes.get({"", claim->class_name()});
   const bool asks_here = should_provision(*claim, storage_class.get(), world_.provisioner_name) &&

@@ -322,9 +322,10 @@ void Controller::on_node(const k8s::Change<k8s::Node>& change) {
       change.before->meta.labels == change.after->meta.labels) {
     return;
   }
+  const std::string& name = change.object().meta.name;
+  if (!change.after) world_.space.forget(name);
   const auto term = this->term();
   if (!term) return;
-  const std::string& name = change.object().meta.name;
   for (const auto& claim : world_.claims.list()) {
     if (claim->volume_name.empty() && selected_node(*claim) == name) {
       term->claims.add(key_of(*claim));

@@ -32,6 +32,14 @@ struct Begun {
   bool done = false;  // it is the volume's, or gone: nothing to be taken back, whatever is recorded
 };
 
+/// A base path that could not serve the claim.
+struct Unfit {
+  std::string node{};
+  std::string base_path{};
+  Retry retry{};          // it is not chosen again before this
+  std::string message{};  // why
+};
+
 /// What this process remembers of one volume between two steps. Losing it costs a repeated Event
 /// and a shorter wait, and it makes the next process more careful with directories: what operations
 /// have done is on record with their executor.
@@ -68,6 +76,8 @@ struct Memory {
   std::string begun_on{};     // node of the last one that was begun
   int moves = 0;              // how often that has changed
   TimePoint move_at{};        // no beginning on another node before this
+
+  std::vector<Unfit> unfit{};
 
   int troubles = 0;  // API calls in a row that failed with what heals by itself
 };

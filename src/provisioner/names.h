@@ -14,6 +14,9 @@ inline constexpr std::string_view kAlphaSelectedNode = "volume.alpha.kubernetes.
 inline constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";
 inline constexpr std::string_view kMigratedTo = "pv.kubernetes.io/migrated-to";
 inline constexpr std::string_view kVolumeSelectedNode = "local.path.provisioner/selected-node";
+/// On a volume whose directory has a limit of its size: kQuotaHard.
+inline constexpr std::string_view kVolumeQuota = "local.path.provisioner/quota";
+inline constexpr std::string_view kQuotaHard = "hard";
 inline constexpr std::string_view kFinalizer =
     "external-provisioner.volume.kubernetes.io/finalizer";
 inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
@@ -28,6 +31,11 @@ inline constexpr std::string_view kDefaultVolumeTypeAnnotation = "defaultVolumeT
 inline constexpr std::string_view kVolumeTypeParameter = "volumeType";
 inline constexpr std::string_view kNodePathParameter = "nodePath";
 inline constexpr std::string_view kNodeAffinityKeyParameter = "nodeAffinityKey";
+inline constexpr std::string_view kPathSelectionParameter = "pathSelection";
+inline constexpr std::string_view kQuotaParameter = "quota";
+inline constexpr std::string_view kQuotaInodesParameter = "quotaInodes";
+inline constexpr std::string_view kReserveParameter = "reserve";
+inline constexpr std::string_view kOvercommitParameter = "overcommit";
 inline constexpr std::string_view kPathPattern = "pathPattern";
 inline constexpr std::string_view kAllowUnsafePathPattern = "allowUnsafePathPattern";
 inline constexpr std::string_view kUserPattern = "userPattern";

@@ -6,6 +6,8 @@
 #include "base/strings.h"
 #include "k8s/names.h"
 #include "k8s/quantity.h"
+#include "provisioner/base_paths.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
 #include "provisioner/patterns.h"
@@ -56,48 +58,23 @@ std::optional<Refusal> check_request(const k8s::PersistentVolumeClaim& claim, bo
   return std::nullopt;
 }
 
+/// A volume with a limit is local unless somebody says otherwise: the kubelet tells how full those
+/// are.
 std::variant<k8s::VolumeSource, Refusal> volume_source(const k8s::PersistentVolumeClaim& claim,
-                                                       const k8s::StorageClass& storage_class) {
+                                                       const k8s::StorageClass& storage_class,
+                                                       const operation::Limits& limits) {
   const std::string* wanted = find(claim.meta.annotations, kVolumeTypeAnnotation);
   if (wanted == nullptr) wanted = find(storage_class.parameters, kVolumeTypeParameter);
   if (wanted == nullptr)
     wanted = find(storage_class.meta.annotations, kDefaultVolumeTypeAnnotation);
-  if (wanted == nullptr) return k8s::VolumeSource::kHostPath;
+  if (wanted == nullptr) {
+    return limits.hard ? k8s::VolumeSource::kLocal : k8s::VolumeSource::kHostPath;
+  }
   const std::string type = to_lower(*wanted);
   if (type == "hostpath") return k8s::VolumeSource::kHostPath;
   if (type == "local") return k8s::VolumeSource::kLocal;
   return refuse("\"" + *wanted +
                 "\" is not a recognised volume type: use \"hostPath\" or \"local\"");
-}
-
-/// FNV-1a: the same choice for the same volume by every version of this program.
-std::size_t choose(std::string_view volume_name, std::size_t count) {
-  std::uint64_t hash = 14695981039346656037ULL;
-  for (const char c : volume_name) {
-    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  }
-  hash ^= hash >> 32U;
-  return static_cast<std::size_t>(hash % count);
-}
-
-std::variant<std::string, Refusal> base_path(const std::vector<std::string>* paths,
-                                             const k8s::StorageClass& storage_class,
-                                             const std::string& node_name,
-                                             std::string_view volume_name) {
-  const auto refuse_node = [](std::string message) {
-    return Refusal{.message = std::move(message), .node_is_the_reason = true};
-  };
-  if (paths == nullptr) {
-    return refuse_node("config doesn't contain node " + node_name + ", and no " +
-                       std::string(config::kDefaultNode) + " is available");
-  }
-  if (paths->empty()) return refuse_node("no local path available on node " + node_name);
-  const std::string* wanted = find(storage_class.parameters, kNodePathParameter);
-  if (wanted == nullptr || wanted->empty()) return (*paths)[choose(volume_name, paths->size())];
-  if (std::find(paths->begin(), paths->end(), *wanted) == paths->end()) {
-    return refuse_node("config doesn't contain path " + *wanted + " on node " + node_name);
-  }
-  return *wanted;
 }
 
 }  // namespace
@@ -143,7 +120,14 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
                   "\": add it to storageClassConfigs in config.json, or add a nodePathMap");
   }
   if (auto refusal = check_request(claim, paths->shared())) return *std::move(refusal);
-  const auto source = volume_source(claim, storage_class);
+  const auto limits = limits_of(storage_class);
+  if (const auto* refusal = std::get_if<Refusal>(&limits)) return *refusal;
+  if (paths->shared() && std::get<operation::Limits>(limits).any()) {
+    return refuse("StorageClass \"" + class_name +
+                  "\" has quota, reserve or overcommit, which need paths of the nodes' own: this "
+                  "one has a sharedFileSystemPath");
+  }
+  const auto source = volume_source(claim, storage_class, std::get<operation::Limits>(limits));
   if (const auto* refusal = std::get_if<Refusal>(&source)) return *refusal;
 
   operation::Shape shape;
@@ -186,11 +170,15 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
 std::variant<operation::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
                                                            const k8s::StorageClass& storage_class,
                                                            const k8s::Node* node,
-                                                           const config::Config& config) {
+                                                           const config::Config& config,
+                                                           const BasePaths& known) {
   auto shape = make_shape(claim, storage_class, node, config);
   if (auto* refusal = std::get_if<Refusal>(&shape)) return std::move(*refusal);
   operation::Operation operation;
   operation.shape = std::get<operation::Shape>(std::move(shape));
+  auto limits = limits_of(storage_class);
+  if (auto* refusal = std::get_if<Refusal>(&limits)) return std::move(*refusal);
+  operation.limits = std::get<operation::Limits>(std::move(limits));
   operation.volume_name = volume_name_of(claim.meta.uid);
   operation.claim = claim.meta.key();
   operation.owner_uid = claim.meta.uid;
@@ -222,8 +210,8 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
     operation.base_path = paths->shared_file_system_path;
     operation.shared = true;
   } else {
-    const auto base = base_path(paths->paths_for(operation.node), storage_class, operation.node,
-                                operation.volume_name);
+    const auto base = choose_base_path(paths->paths_for(operation.node), storage_class,
+                                       operation.node, operation.volume_name, known);
     if (const auto* refusal = std::get_if<Refusal>(&base)) return *refusal;
     operation.base_path = std::get<std::string>(base);
   }

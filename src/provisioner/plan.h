@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <variant>
@@ -8,6 +9,7 @@
 #include "config/config.h"
 #include "k8s/objects.h"
 #include "operation/operation.h"
+#include "operation/space.h"
 
 namespace lpp::provisioner {
 
@@ -50,12 +52,22 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
                                                    const k8s::Node* node,
                                                    const config::Config& config);
 
-/// The first make operation for a claim, with the shape of its volume. Of several base paths one is
-/// chosen by the volume's name, which is random: the same again for the same volume, spread evenly
-/// over volumes.
+/// What is known of the selected node's base paths, for choosing one of them.
+struct BasePaths {
+  std::map<std::string, std::string> unfit{};  // cannot serve the claim for now, and why
+  struct Room {
+    std::int64_t promised = 0;  // the sizes of the volumes there
+    std::optional<operation::Space> space{};
+  };
+  std::map<std::string, Room> room{};  // only looked at with pathSelection mostFree
+};
+
+/// The first make operation for a claim, with the shape of its volume and its base path, see
+/// base_paths.h.
 std::variant<operation::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
                                                            const k8s::StorageClass& storage_class,
                                                            const k8s::Node* node,
-                                                           const config::Config& config);
+                                                           const config::Config& config,
+                                                           const BasePaths& known = {});
 
 }  // namespace lpp::provisioner

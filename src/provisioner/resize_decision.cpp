@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "k8s/quantity.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_rules.h"
 #include "provisioner/world.h"
@@ -55,13 +56,33 @@ bool acts(const Recorded& resize) {
          !(resize.progress.state == State::kEnding && resize.progress.acts_no_more);
 }
 
+/// It has succeeded, and nobody on the node says that the limits hold.
+bool falls_short(const Recorded& resize) {
+  return resize.progress.state == State::kSucceeded &&
+         !what_is_missing(resize.operation->limits, resize.progress.kept).empty();
+}
+
+/// That of the volume itself stays, whatever becomes of its class.
+operation::Limits limits_of_volume(const ResizeScene& scene) {
+  operation::Limits limits;
+  if (scene.storage_class != nullptr) {
+    const auto of_class = limits_of(*scene.storage_class);
+    if (const auto* known = std::get_if<operation::Limits>(&of_class)) limits = *known;
+  }
+  const std::string* quota = k8s::find(scene.volume->meta.annotations, kVolumeQuota);
+  limits.hard = quota != nullptr && *quota == kQuotaHard;
+  if (!limits.hard) limits.inodes = 0;
+  return limits;
+}
+
 /// Whether an attempt for that size has failed, and none is under way.
 bool has_failed(const ResizeScene& scene, const Size& size) {
   bool failed = scene.memory.retry.number > 0 && scene.memory.retry.seen == size.text;
   for (const Recorded& resize : scene.resizes) {
     if (resize.operation->size_bytes != size.bytes) continue;
-    if (acts(resize) || resize.progress.state == State::kSucceeded) return false;
-    failed = failed || resize.progress.state == State::kFailed;
+    const bool done = resize.progress.state == State::kSucceeded && !falls_short(resize);
+    if (acts(resize) || done) return false;
+    failed = failed || resize.progress.over();
   }
   return failed;
 }
@@ -156,7 +177,17 @@ ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
   operation.base_path = base_path_of(volume.path, *scene.config);
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
   operation.size_bytes = goal.bytes;
+  operation.limits = limits_of_volume(scene);
   return for_resize::Start{std::move(operation)};
+}
+
+/// A volume without a limit grows in numbers; one that has a limit must not seem larger than that.
+Maybe go_on_without(const ResizeScene& scene, const Size& goal) {
+  if (!limits_of_volume(scene).any()) return std::nullopt;
+  return for_resize::Refuse{
+      "its directory has limits, and there is nothing to change them with: set resizeCommand in "
+      "config.json, or give the ConfigMap a script named resize",
+      goal};
 }
 
 /// Nothing when the directory has its new limit, or cannot have one.
@@ -169,7 +200,7 @@ Maybe work(const ResizeScene& scene, const Size& goal) {
         lost->attempt > scene.memory.retry.number) {
       return for_resize::Failed{lost, scene.lost, goal};
     }
-    if (scene.has_way == false) return std::nullopt;
+    if (scene.has_way == false) return go_on_without(scene, goal);
     return begin_work(scene, goal);
   }
   switch (resize->progress.state) {
@@ -178,7 +209,8 @@ Maybe work(const ResizeScene& scene, const Size& goal) {
     case State::kEnding:
       return for_resize::Follow{*resize};
     case State::kSucceeded:
-      return std::nullopt;
+      if (!falls_short(*resize)) return std::nullopt;
+      break;
     case State::kFailed:
     case State::kLate:
       break;
@@ -187,7 +219,12 @@ Maybe work(const ResizeScene& scene, const Size& goal) {
     return for_resize::Infeasible{resize->operation, resize->progress, goal};
   }
   if (resize->operation->attempt > scene.memory.retry.number) {
-    return for_resize::Failed{resize->operation, resize->progress, goal};
+    Progress progress = resize->progress;
+    if (falls_short(*resize)) {
+      progress.reason = "LimitsMissing";
+      progress.message = what_is_missing(resize->operation->limits, progress.kept);
+    }
+    return for_resize::Failed{resize->operation, std::move(progress), goal};
   }
   if (resize->progress.state == State::kLate) return for_resize::Cancel{resize->operation};
   // Somebody may have taken the script away because it fails.
@@ -236,7 +273,8 @@ ResizeDecision decide(const ResizeScene& scene) {
   if (auto decision = work(scene, *goal)) return *std::move(decision);
   const auto volume = size_of(scene.volume->capacity);
   if (!volume || volume->bytes < goal->bytes) return for_resize::GrowVolume{*goal};
-  const bool enforced = current(scene, *goal) != nullptr;
+  const Recorded* const resize = current(scene, *goal);
+  const bool enforced = resize != nullptr && resize->progress.kept.size.value_or(true);
   return for_resize::Finish{*goal, enforced ? Limit::kEnforced : Limit::kNone};
 }
 

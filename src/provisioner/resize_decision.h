@@ -34,6 +34,7 @@ struct ResizeScene {
   std::shared_ptr<const k8s::PersistentVolumeClaim> claim{};  // none, or another UID: nullptr
   std::shared_ptr<const k8s::PersistentVolume> volume{};      // the one that it names
   VolumeNode node{};                                          // where its directory is
+  std::shared_ptr<const k8s::StorageClass> storage_class{};   // the volume's, if it is there
   std::shared_ptr<const config::Config> config{};
   std::vector<operation::Recorded> resizes{};  // on record for both
   std::optional<bool> has_way{};  // whether the executor can limit directories, if it was asked

@@ -76,6 +76,7 @@ ResizeScene ResizeReconciler::look(const Pass& pass) const {
   scene.config = world_.config.current();
   if (scene.volume != nullptr) {
     scene.node = removal_node_of(*scene.volume, world_.nodes, *scene.config);
+    scene.storage_class = world_.classes.get({"", scene.volume->storage_class_name});
   }
   scene.memory = memories_.get(volume);
   scene.has_way = pass.has_way;
@@ -228,6 +229,9 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::C
 }
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Forget& decision) {
+  for (const auto& resize : pass.scene.resizes) {
+    if (resize.progress.over()) note_space(world_, *resize.operation, resize.progress);
+  }
   pass.scene.memory.in_flight = nullptr;
   remember(pass);
   const auto forgotten = world_.executor.forget(decision.operation->id(), Executor::When::kNow);

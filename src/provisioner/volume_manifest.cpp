@@ -43,6 +43,7 @@ nlohmann::json make_volume(const operation::Operation& operation,
       {"name", operation.volume_name},
       {"annotations", {{kProvisionedBy, provisioner_name}, {kVolumeSelectedNode, operation.node}}},
   };
+  if (operation.limits.hard) metadata["annotations"][std::string(kVolumeQuota)] = kQuotaHard;
   // Only a volume that we will delete needs us to see its end.
   if (shape.reclaim_policy == "Delete") {
     metadata["finalizers"] = json::array({kFinalizer});

@@ -369,6 +369,9 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// then our finalizer; the removal's record last, when the volume is seen to be gone, because it
 /// says that the work was done.
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Release& decision) {
+  for (const auto& removal : pass.scene.removals) {
+    if (removal.progress.over()) note_space(world_, *removal.operation, removal.progress);
+  }
   if (decision.was_absent) {
     const auto told =
         tell(pass, kDirectoryMissing,

@@ -26,6 +26,12 @@ Result<bool> node_is_gone(World& world, const std::string& node) {
   return found.error().wrap("read node " + node);
 }
 
+void note_space(World& world, const operation::Operation& operation,
+                const operation::Progress& progress) {
+  if (!progress.space || operation.node.empty() || operation.base_path.empty()) return;
+  world.space.note(operation.node, operation.base_path, *progress.space);
+}
+
 namespace {
 
 Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,

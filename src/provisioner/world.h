@@ -14,6 +14,7 @@
 #include "k8s/store.h"
 #include "operation/executor.h"
 #include "operation/path_ledger.h"
+#include "operation/space.h"
 #include "provisioner/binding.h"
 #include "provisioner/operations.h"
 
@@ -34,6 +35,7 @@ struct World {
   const k8s::Store<k8s::Node>& nodes;
   Operations& operations;
   Binding& binding;
+  operation::SpaceBoard& space;
 };
 
 /// A step in progress outside is looked at again after this, even if no change is seen.
@@ -45,6 +47,10 @@ std::string reason_of(const Error& error);
 /// True when the API server itself says that the node does not exist (the cache may be behind).
 /// Errors other than "not found" are passed on.
 Result<bool> node_is_gone(World& world, const std::string& node);
+
+/// Puts on the board what the work that is over tells of its base path.
+void note_space(World& world, const operation::Operation& operation,
+                const operation::Progress& progress);
 
 /// The claim and the volume as the API server has them now; nullopt when it says that there is
 /// none.

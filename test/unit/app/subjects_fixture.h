@@ -54,6 +54,7 @@ struct SubjectsFixture {
       client, clock, helper_pods, ledger, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
   provisioner::Operations operations{clock};
   provisioner::Binding binding{clock, provisioner::Binding::By::kUs};
+  operation::SpaceBoard space;
   provisioner::World world{options.provisioner_name,
                            client,
                            clock,
@@ -66,7 +67,8 @@ struct SubjectsFixture {
                            classes.store(),
                            nodes.store(),
                            operations,
-                           binding};
+                           binding,
+                           space};
   provisioner::Controller controller{
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   bool stopping = false;

@@ -129,9 +129,27 @@ TEST_CASE("classes that cannot work are problems") {
   CHECK(only(of_class(storage_class().parameter("volumeType", "local"),
                       R"({"sharedFileSystemPath":"/nfs"})"),
              "PROBLEM class: parameters.volumeType: local needs a node"));
+  CHECK(only(of_class(storage_class().parameter("quota", "soft")),
+             "PROBLEM class: parameter quota of StorageClass"));
+  CHECK(only(of_class(storage_class().parameter("pathSelection", "best")),
+             "PROBLEM class: parameter pathSelection of StorageClass"));
+  CHECK(only(of_class(storage_class().parameter("quota", "hard"),
+                      R"({"sharedFileSystemPath":"/nfs","setupCommand":"/x"})"),
+             "PROBLEM class: parameters: quota, reserve and overcommit need paths"));
   CHECK(only(
       of_class(storage_class(), R"({"storageClassConfigs":{"x":{"sharedFileSystemPath":"/n"}}})"),
       "PROBLEM class: the configuration has no paths for this class"));
+}
+
+TEST_CASE("a class with limits needs a setup command that knows them") {
+  const auto limited =
+      storage_class().parameter("quota", "hard").parameter("pathSelection", "mostFree");
+  const std::string paths =
+      R"({"nodePathMap":[{"node":"DEFAULT_PATH_FOR_NON_LISTED_NODES","paths":["/opt/a"]}])";
+  CHECK(of_class(limited, paths + R"(,"setupCommand":"/usr/bin/local-path-node"})").empty());
+  const auto without = of_class(limited, paths + "}");
+  REQUIRE(without.size() == 1);
+  CHECK(without[0].starts_with("WARNING class: parameters: quota, reserve and overcommit need a"));
 }
 
 TEST_CASE("classes that will surprise are warnings") {

@@ -57,6 +57,13 @@ path:          /opt/a/pvc-<uid>_web_data
 )");
 }
 
+TEST_CASE("with mostFree the path is said to be known on the nodes only") {
+  Files bed;
+  bed.files["class.yaml"] = std::string(kClass) + "parameters: {pathSelection: mostFree}\n";
+  CHECK(bed.explain({"--node", "n2"}).out.find("the one with most free space is taken") !=
+        std::string::npos);
+}
+
 TEST_CASE("the steps show entries of nodes, several paths, patterns and owners") {
   Files bed;
   bed.files["class.yaml"] = std::string(kClass) + R"(parameters:

@@ -312,6 +312,8 @@ class Model {
     }
     constexpr std::array kEnds{State::kSucceeded, State::kSucceeded, State::kFailed, State::kLate};
     progress = {.state = dice_.of(kEnds)};
+    progress.unfit = progress.state == State::kFailed && dice_.one_in(4);
+    if (!dice_.one_in(4)) progress.kept = {.size = true, .reserve = true, .overcommit = true};
     if (progress.state == State::kSucceeded && !is_written(*one.operation) && dice_.one_in(2)) {
       progress.directory = Directory::kMade;
     }

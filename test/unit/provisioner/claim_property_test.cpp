@@ -37,6 +37,16 @@ bool has_uid_in_its_name(const Operation& make) {
   return make.path.find("uid-a") != std::string::npos;
 }
 
+/// Its base path cannot serve the claim, or a limit that was asked for is not known to hold.
+bool is_of_no_use(const Make& make) {
+  if (!make.progress) return false;
+  const operation::Limits& limits = make.operation().limits;
+  if (make.progress->state == State::kFailed) return make.progress->unfit && limits.any();
+  const operation::Kept& kept = make.progress->kept;
+  return make.progress->state == State::kSucceeded &&
+         ((limits.hard && kept.size != true) || (!limits.overcommit && !kept.overcommit));
+}
+
 const Make* find_make(const ClaimScene& scene, const Operation& operation) {
   const auto it = std::find_if(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
     return make.operation().id() == operation.id();
@@ -131,6 +141,13 @@ const std::vector<For> kWhatIsNew{
        const Make* const make = find_make(scene, publish->make.operation());
        return make != nullptr && !make->begun.done && !make->begun.given_up && make->progress &&
               make->progress->state == State::kSucceeded;
+     }},
+    {"nothing is published while a limit that was asked for is not known to hold",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const publish = std::get_if<for_claim::Publish>(&decision);
+       if (publish == nullptr) return true;
+       const Make* const make = find_make(scene, publish->make.operation());
+       return !is_of_no_use(*make);
      }},
     {"a volume is told to be another's only when it is",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -228,7 +245,8 @@ const std::vector<For> kWhatIsTakenBack{
        if (back == nullptr || back->make.begun.given_up) return true;
        const bool is_not_tried_again =
            back->make.has_failed() && scene.claim != nullptr && scene.claim->meta.deleting();
-       return is_not_tried_again || !waits_for(scene, back->make.operation());
+       return is_not_tried_again || is_of_no_use(back->make) ||
+              !waits_for(scene, back->make.operation());
      }},
     {"nothing is taken back where a make may still act",
      [](const ClaimScene& scene, const ClaimDecision& decision) {

@@ -57,6 +57,7 @@ class ClaimScenes {
                 storage_class().binding_mode("Immediate").shared(),
                 pattern("{{ .PVC.namespace }}/{{ .PVC.name }}"),
                 pattern("{{ .PVC.namespace }}/{{ .PVC.name }}/inner"),
+                storage_class().parameter("quota", "hard").parameter("overcommit", "false").shared(),
                 storage_class().provisioner("example.com/other").shared(),
                 nullptr};
     nodes_ = {node("n1").shared(), node("n2").shared()};
@@ -189,6 +190,8 @@ class ClaimScenes {
     operation.path = place.path;
     operation.shared = place.shared;
     operation.only_if_empty = kind == operation::Kind::kTakeBack && attempt % 2 == 0;
+    operation.limits.hard = !place.shared && attempt % 3 == 0;
+    operation.limits.overcommit = place.shared || attempt % 3 != 1;
     return std::make_shared<const operation::Operation>(std::move(operation));
   }
 

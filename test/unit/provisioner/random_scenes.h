@@ -55,6 +55,8 @@ class Dice {
                                         State::kFailed,  State::kLate,    State::kEnding};
     operation::Progress progress{.state = of(kStates)};
     progress.acts_no_more = progress.state == State::kEnding && one_in(2);
+    progress.unfit = progress.state == State::kFailed && one_in(4);
+    if (one_in(2)) progress.kept = {.size = true, .reserve = one_in(2), .overcommit = one_in(2)};
     if (one_in(8)) progress.message = "something is wrong";
     if (one_in(4)) progress.changes_at = around_now();
     return progress;

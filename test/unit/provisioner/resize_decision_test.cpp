@@ -373,5 +373,64 @@ TEST_CASE("whether a claim wants to grow can be told without anything else") {
   CHECK_FALSE(wants_resize(*bound_claim().request("absurd").shared()));
 }
 
+/// The volume has a limit of its own, and its class keeps something.
+Row limited_row() {
+  Row row("3Gi");
+  row.volume = bound_volume().annotation("local.path.provisioner/quota", "hard").shared();
+  row.storage_class =
+      testing::storage_class().parameter("quota", "none").parameter("reserve", "1Gi").shared();
+  row.has_way = true;
+  return row;
+}
+
+TEST_CASE("a volume with a limit gets a new one, whatever its class says by now") {
+  const Row row = limited_row();
+  const auto start = row.next_is<for_resize::Start>();
+  CHECK(start.operation.limits == operation::Limits{.hard = true, .reserve = "1Gi"});
+}
+
+TEST_CASE("a class that asks for limits does not give them to volumes that were made without") {
+  Row row("3Gi");
+  row.has_way = true;
+  row.storage_class =
+      testing::storage_class().parameter("quota", "hard").parameter("quotaInodes", "9").shared();
+  CHECK(row.next_is<for_resize::Start>().operation.limits == operation::Limits{});
+}
+
+TEST_CASE("a volume with a limit does not grow in numbers only") {
+  Row row = limited_row();
+  SUBCASE("there is nothing to change it with") {
+    row.has_way = false;
+    CHECK(row.next_is<for_resize::Refuse>().message.find("resizeCommand") != std::string::npos);
+  }
+  SUBCASE("the script says nothing of it") {
+    auto& done = row.resize(State::kSucceeded);
+    testing::change(done.operation, [](auto& operation) { operation.limits.hard = true; });
+    const auto failed = row.next_is<for_resize::Failed>();
+    CHECK(failed.progress.reason == "LimitsMissing");
+    CHECK(failed.progress.message.find("parameter quota") != std::string::npos);
+    row.has_failed("3Gi", 1, minutes(1));
+    CHECK(row.next_is<for_resize::Wait>().at_most == minutes(1));
+    SUBCASE("and gives way to a lower request") {
+      row.claim = bound_claim().growing("3Gi").request("2Gi").shared();
+      CHECK(row.next_is<for_resize::Begin>().size.text == "2Gi");
+    }
+    SUBCASE("until it does") {
+      done.progress.kept.size = true;
+      (void)row.next_is<for_resize::GrowVolume>();
+    }
+  }
+}
+
+TEST_CASE("a script that says that there is no limit makes the Event that says so") {
+  Row row("3Gi");
+  row.volume = bound_volume().capacity("3Gi").shared();
+  row.has_way = true;
+  auto& done = row.resize(State::kSucceeded);
+  CHECK(row.next_is<for_resize::Finish>().limit == Limit::kEnforced);
+  done.progress.kept.size = false;
+  CHECK(row.next_is<for_resize::Finish>().limit == Limit::kNone);
+}
+
 }  // namespace
 }  // namespace lpp::provisioner::resize_rows

@@ -171,8 +171,9 @@ struct Scene {
   provisioner::Places places{volumes, nodes, kProvisionerName};
   operation::PathLedger ledger{places};
   provisioner::Binding binding;
-  provisioner::World world{kProvisionerName, client,  clock,   events, executor,   ledger, config,
-                           claims,           volumes, classes, nodes,  operations, binding};
+  operation::SpaceBoard space;
+  provisioner::World world{kProvisionerName, client,  clock,   events, executor,   ledger,  config,
+                           claims,           volumes, classes, nodes,  operations, binding, space};
   provisioner::Memories memories{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};
 

@@ -1,0 +1,116 @@
+#include "provisioner/base_paths.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/paths.h"
+#include "k8s/quantity.h"
+#include "provisioner/class_parameters.h"
+#include "provisioner/names.h"
+#include "provisioner/volume_node.h"
+
+namespace lpp::provisioner {
+
+namespace {
+
+/// FNV-1a: the same choice for the same volume by every version of this program.
+std::size_t choose(std::string_view volume_name, std::size_t count) {
+  std::uint64_t hash = 14695981039346656037ULL;
+  for (const char c : volume_name) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  }
+  hash ^= hash >> 32U;
+  return static_cast<std::size_t>(hash % count);
+}
+
+Refusal refuse_node(std::string message) {
+  return {.message = std::move(message), .node_is_the_reason = true};
+}
+
+Refusal nothing_fits(const std::vector<std::string>& paths, const std::string& node,
+                     const BasePaths& known) {
+  std::string why;
+  for (const std::string& path : paths) {
+    const auto it = known.unfit.find(path);
+    if (it == known.unfit.end()) continue;
+    why += fmt::format("{}{}: {}", why.empty() ? "" : "; ", path, it->second);
+  }
+  return refuse_node(fmt::format("no path of node {} can serve the claim: {}", node, why));
+}
+
+/// More is better; of those that are not known, where less is promised.
+struct Rank {
+  bool unknown = false;
+  std::int64_t left = 0;
+  auto operator<=>(const Rank&) const = default;
+};
+
+Rank rank_of(const std::string& path, const std::string& reserve, const BasePaths& known) {
+  const auto it = known.room.find(path);
+  if (it == known.room.end()) return {.unknown = true, .left = 0};
+  const auto& [promised, space] = it->second;
+  if (!space) return {.unknown = true, .left = -promised};
+  const std::int64_t kept = reserved_bytes(reserve, space->size).value_or(0);
+  return {.unknown = false,
+          .left = space->size - kept - std::max(space->size - space->free, promised)};
+}
+
+}  // namespace
+
+std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
+                            const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
+                            const std::string& node, const std::string& base_path) {
+  // Sizes are what people wrote: their sum must not overflow.
+  double sum = 0;
+  for (const auto& volume : volumes.list()) {
+    if (!strictly_below(volume->path, base_path) || !may_be_on(*volume, node, nodes)) continue;
+    const auto size = k8s::Quantity::parse(volume->capacity);
+    if (size.ok()) sum += static_cast<double>(size->value());
+  }
+  for (const auto& make : ledger.makes_below(node, base_path)) {
+    if (volumes.get({"", make->volume_name}) == nullptr) {
+      sum += static_cast<double>(make->size_bytes);
+    }
+  }
+  constexpr double kMost = 1LL << 62U;
+  return static_cast<std::int64_t>(std::min(sum, kMost));
+}
+
+std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,
+                                                    const k8s::StorageClass& storage_class,
+                                                    const std::string& node,
+                                                    std::string_view volume_name,
+                                                    const BasePaths& known) {
+  if (paths == nullptr) {
+    return refuse_node("config doesn't contain node " + node + ", and no " +
+                       std::string(config::kDefaultNode) + " is available");
+  }
+  if (paths->empty()) return refuse_node("no local path available on node " + node);
+  std::vector<std::string> candidates = *paths;
+  const std::string* wanted = k8s::find(storage_class.parameters, kNodePathParameter);
+  if (wanted != nullptr && !wanted->empty()) {
+    if (std::find(paths->begin(), paths->end(), *wanted) == paths->end()) {
+      return refuse_node("config doesn't contain path " + *wanted + " on node " + node);
+    }
+    candidates = {*wanted};
+  }
+  std::vector<std::string> fit;
+  std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(fit),
+               [&](const std::string& path) { return !known.unfit.contains(path); });
+  if (fit.empty()) return nothing_fits(candidates, node, known);
+  // Begins with the one that the name says, so that of equal ones not always the first is taken.
+  std::rotate(fit.begin(),
+              fit.begin() + static_cast<std::ptrdiff_t>(choose(volume_name, fit.size())),
+              fit.end());
+  const auto selection = path_selection_of(storage_class);
+  if (const auto* refusal = std::get_if<Refusal>(&selection)) return *refusal;
+  if (std::get<PathSelection>(selection) == PathSelection::kRandom) return fit.front();
+  const std::string* reserve = k8s::find(storage_class.parameters, kReserveParameter);
+  const std::string kept = reserve == nullptr ? std::string() : *reserve;
+  return *std::max_element(fit.begin(), fit.end(), [&](const auto& a, const auto& b) {
+    return rank_of(a, kept, known) < rank_of(b, kept, known);
+  });
+}
+
+}  // namespace lpp::provisioner

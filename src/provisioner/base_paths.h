@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "config/config.h"
+#include "k8s/objects.h"
+#include "k8s/store.h"
+#include "operation/path_ledger.h"
+#include "operation/space.h"
+#include "provisioner/plan.h"
+
+namespace lpp::provisioner {
+
+/// The sum of the sizes that volumes of this provisioner, there or being made, were promised below
+/// the base path of the node.
+std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
+                            const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
+                            const std::string& node, const std::string& base_path);
+
+/// The base path for a volume, of those that the configuration has for the node (nullptr: it has
+/// none). One that is named by the class's nodePath; else of those that can serve the claim one
+/// chosen by the volume's name, which is random: the same again for the same volume, spread evenly
+/// over volumes; or with pathSelection mostFree the one with most space that is neither used nor
+/// promised. A path of which no space is known comes first, for only trying tells. Pure.
+std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,
+                                                    const k8s::StorageClass& storage_class,
+                                                    const std::string& node,
+                                                    std::string_view volume_name,
+                                                    const BasePaths& known);
+
+}  // namespace lpp::provisioner

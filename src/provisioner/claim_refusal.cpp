@@ -1,0 +1,129 @@
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "provisioner/base_paths.h"
+#include "provisioner/claim_reconciler.h"
+#include "provisioner/class_parameters.h"
+#include "provisioner/names.h"
+
+// What cannot serve a claim: its base paths, its node, its class; and the way to another node.
+
+namespace lpp::provisioner {
+
+using operation::Operation;
+
+/// The claim does not wait: another base path of the node may serve, or another node. That none
+/// does is told when there is none left.
+void ClaimReconciler::note_unfit(Pass& pass, const for_claim::Failed& decision) {
+  Memory& memory = pass.scene.memory;
+  const Operation& operation = *decision.operation;
+  memory.retry.hold_until = pass.scene.now;
+  const auto known = std::find_if(memory.unfit.begin(), memory.unfit.end(), [&](const Unfit& one) {
+    return one.node == operation.node && one.base_path == operation.base_path;
+  });
+  Unfit& unfit = known == memory.unfit.end()
+                     ? memory.unfit.emplace_back(
+                           Unfit{.node = operation.node, .base_path = operation.base_path})
+                     : *known;
+  ++unfit.retry.number;
+  unfit.retry.hold_until = pass.scene.now + memories_.wait_after(unfit.retry.number);
+  unfit.retry.seen = pass.scene.settings();
+  unfit.message = decision.message;
+  log::warn("base path {} cannot serve the claim: {}", operation.base_path, decision.message);
+}
+
+/// What is known of the selected node's base paths.
+BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
+  BasePaths known;
+  for (const Unfit& unfit : scene.memory.unfit) {
+    if (unfit.node != scene.node_name) continue;
+    if (held(unfit.retry, scene.now, scene.settings())) {
+      known.unfit.emplace(unfit.base_path, unfit.message);
+    }
+  }
+  if (scene.claim == nullptr || scene.storage_class == nullptr || scene.volume != nullptr) {
+    return known;
+  }
+  const auto selection = path_selection_of(*scene.storage_class);
+  const auto* const wanted = std::get_if<PathSelection>(&selection);
+  if (wanted == nullptr || *wanted != PathSelection::kMostFree) return known;
+  const auto* const paths = scene.config->paths_for_class(scene.claim->class_name());
+  const auto* const on_node = paths == nullptr ? nullptr : paths->paths_for(scene.node_name);
+  if (on_node == nullptr) return known;
+  for (const std::string& path : *on_node) {
+    known.room[path] = {.promised = promised_bytes(world_.volumes, world_.nodes, world_.ledger,
+                                                   scene.node_name, path),
+                        .space = world_.space.find(scene.node_name, path)};
+  }
+  return known;
+}
+
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
+                                               const for_claim::CheckNode& /*decision*/) {
+  const std::string& node = pass.scene.node_name;
+  const auto gone = node_is_gone(world_, node);
+  if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());
+  if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
+  return perform(pass, for_claim::Refuse{{.message = "nodes \"" + node + "\" not found",
+                                          .node_is_the_reason = true}});
+}
+
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Refuse& decision) {
+  ClaimScene& scene = pass.scene;
+  const Refusal& refusal = decision.refusal;
+  // What can be done is begun early; that it cannot is said when the control plane has asked.
+  if (!asks_for(*scene.claim, world_.provisioner_name)) {
+    remember(pass);
+    return Action::await_change(kRecheck);
+  }
+  Memory& memory = scene.memory;
+  const bool another_node_may_serve =
+      refusal.node_is_the_reason && scene.storage_class != nullptr &&
+      k8s::find(scene.claim->meta.annotations, kSelectedNode) != nullptr;
+  const bool reschedule_now = another_node_may_serve && scene.now >= memory.reschedule_at;
+  const Duration wait = !another_node_may_serve ? Duration(Memories::kResync)
+                        : reschedule_now        ? Duration::zero()
+                                                : memory.reschedule_at - scene.now;
+  memory.retry.hold_until = scene.now + wait;
+  memory.retry.seen = scene.seen();
+  remember(pass);
+  const std::string reason = refusal.node_is_the_reason ? "NodeUnusable" : "Refused";
+  if (!reschedule_now) {
+    reporter_.failed(subject(pass), reason, refusal.message);
+    return Action::await_change(wait);
+  }
+  Failure failure = subject(pass).failure;
+  failure.reason = reason;
+  failure.message = refusal.message;
+  world_.operations.failed(std::move(failure));
+  return reschedule(pass, refusal.message);
+}
+
+/// Takes the selected node off the claim, so that the scheduler chooses again; each time a little
+/// later, since it may choose the same node.
+Action ClaimReconciler::reschedule(Pass& pass, const std::string& why) {
+  ClaimScene& scene = pass.scene;
+  const nlohmann::json patch{{"metadata",
+                              {{"uid", scene.claim->meta.uid},
+                               {"resourceVersion", scene.claim->meta.resource_version},
+                               {"annotations", {{kSelectedNode, nullptr}}}}}};
+  const auto patched =
+      world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
+                          k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
+  if (!patched.ok()) {
+    // One message for both, or each attempt would say first the one and then the other again.
+    if (Reporter::heals_by_itself(patched.error())) reporter_.tell(subject(pass), why);
+    return reporter_.api_failed(
+        subject(pass), patched.error().wrap(why + "; remove the selected node from the claim"));
+  }
+  reporter_.tell(subject(pass), why);
+  scene.memory = memories_.get(scene.volume_name);
+  ++scene.memory.reschedules;
+  scene.memory.reschedule_at = scene.now + memories_.wait_after(scene.memory.reschedules);
+  remember(pass);
+  log::info("the selected node cannot serve: the scheduler is asked for another one");
+  return Action::done();
+}
+
+}  // namespace lpp::provisioner

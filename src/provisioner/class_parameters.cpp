@@ -1,0 +1,90 @@
+#include "provisioner/class_parameters.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "base/log.h"
+#include "k8s/quantity.h"
+#include "provisioner/names.h"
+
+namespace lpp::provisioner {
+
+using k8s::find;
+using operation::Limits;
+
+namespace {
+
+Refusal refuse(const k8s::StorageClass& storage_class, std::string_view parameter,
+               const std::string& value, std::string_view wanted) {
+  return {.message =
+              fmt::format("parameter {} of StorageClass \"{}\": {} cannot be used, it must be {}",
+                          parameter, storage_class.meta.name, log::quoted(value), wanted)};
+}
+
+template <typename Number>
+std::optional<Number> number_of(std::string_view text) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> reserved_bytes(const std::string& reserve, std::int64_t size) {
+  if (reserve.ends_with('%')) {
+    const auto share = number_of<int>(std::string_view(reserve).substr(0, reserve.size() - 1));
+    if (!share || *share < 0 || *share > 99) return std::nullopt;
+    return size / 100 * *share + size % 100 * *share / 100;
+  }
+  const auto quantity = k8s::Quantity::parse(reserve);
+  if (!quantity.ok() || quantity->saturated() || quantity->value() < 0) return std::nullopt;
+  return quantity->value();
+}
+
+std::variant<Limits, Refusal> limits_of(const k8s::StorageClass& storage_class) {
+  Limits limits;
+  const auto& parameters = storage_class.parameters;
+  if (const auto* quota = find(parameters, kQuotaParameter)) {
+    if (*quota != kQuotaHard && *quota != "none") {
+      return refuse(storage_class, kQuotaParameter, *quota, "\"hard\" or \"none\"");
+    }
+    limits.hard = *quota == kQuotaHard;
+  }
+  if (const auto* inodes = find(parameters, kQuotaInodesParameter)) {
+    const auto number = number_of<std::int64_t>(*inodes);
+    if (!number || *number <= 0) {
+      return refuse(storage_class, kQuotaInodesParameter, *inodes, "a number from 1 on");
+    }
+    if (!limits.hard) {
+      return Refusal{
+          .message = fmt::format("parameter {} of StorageClass \"{}\" needs {}: hard beside it",
+                                 kQuotaInodesParameter, storage_class.meta.name, kQuotaParameter)};
+    }
+    limits.inodes = *number;
+  }
+  if (const auto* reserve = find(parameters, kReserveParameter)) {
+    if (!reserved_bytes(*reserve, 0)) {
+      return refuse(storage_class, kReserveParameter, *reserve,
+                    "a size such as \"10Gi\" or a share from \"0%\" to \"99%\"");
+    }
+    limits.reserve = *reserve;
+  }
+  if (const auto* overcommit = find(parameters, kOvercommitParameter)) {
+    if (*overcommit != "true" && *overcommit != "false") {
+      return refuse(storage_class, kOvercommitParameter, *overcommit, "\"true\" or \"false\"");
+    }
+    limits.overcommit = *overcommit == "true";
+  }
+  return limits;
+}
+
+std::variant<PathSelection, Refusal> path_selection_of(const k8s::StorageClass& storage_class) {
+  const auto* selection = find(storage_class.parameters, kPathSelectionParameter);
+  if (selection == nullptr || *selection == "random") return PathSelection::kRandom;
+  if (*selection == "mostFree") return PathSelection::kMostFree;
+  return refuse(storage_class, kPathSelectionParameter, *selection, "\"random\" or \"mostFree\"");
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <variant>
+
+#include "k8s/objects.h"
+#include "operation/operation.h"
+#include "provisioner/plan.h"
+
+namespace lpp::provisioner {
+
+/// The parameters quota, quotaInodes, reserve and overcommit of a StorageClass. Pure.
+std::variant<operation::Limits, Refusal> limits_of(const k8s::StorageClass& storage_class);
+
+/// Which of a node's base paths a volume gets: the parameter pathSelection.
+enum class PathSelection {
+  kRandom,    // by the volume's name
+  kMostFree,  // the one with the most space that is neither used nor promised
+};
+/// Pure.
+std::variant<PathSelection, Refusal> path_selection_of(const k8s::StorageClass& storage_class);
+
+/// Bytes of a file system of that size which `reserve` ("10Gi", "10%") keeps; nothing when it is
+/// neither a size nor a share. Pure.
+std::optional<std::int64_t> reserved_bytes(const std::string& reserve, std::int64_t size);
+
+}  // namespace lpp::provisioner

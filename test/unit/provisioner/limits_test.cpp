@@ -1,0 +1,197 @@
+// Volumes with limits: what nobody on the node has limited is not shown, and what a path or a node
+// cannot serve goes elsewhere.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string>
+
+#include "provisioner/claim_reconciler.h"
+#include "provisioner/names.h"
+#include "unit/provisioner/decision_scene.h"
+#include "unit/provisioner/scene.h"
+
+namespace lpp::provisioner::limits {
+namespace {
+
+using operation::Directory;
+using operation::Kind;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::claim;
+using testing::ClaimRow;
+using testing::FakeExecutor;
+using testing::State;
+
+const ClaimKey kKey{{"default", "a"}, "uid-a"};
+constexpr const char* kVolume = "pvc-uid-a";
+
+/// A claim of a class with limits on n2, which has two paths.
+struct Bed : testing::Scene {
+  Bed() {
+    put(testing::storage_class().parameter("quota", "hard"));
+    put(claim("a").node("n2"));
+    transport.on("GET", "/persistentvolumes/").always([](const auto& /*request*/) {
+      return k8s::Response{.status = 404};
+    });
+    transport.on("PATCH", "/persistentvolumeclaims/a").always([](const auto& /*request*/) {
+      return k8s::Response{.status = 200, .body = "{}", .content_type = kJson};
+    });
+    transport.on("POST", "/persistentvolumes").always([](const auto& /*request*/) {
+      return k8s::Response{.status = 201, .body = "{}", .content_type = kJson};
+    });
+  }
+  Action step() { return reconciler.step(kKey); }
+  bool is_published() const { return asked("POST"); }
+  bool is_sent_back() const { return asked("PATCH"); }
+  bool asked(const std::string& method) const {
+    const auto& all = transport.requests();
+    return std::any_of(all.begin(), all.end(),
+                       [&](const auto& request) { return request.method == method; });
+  }
+  bool has_event(const std::string& part) const {
+    return std::any_of(events.lines.begin(), events.lines.end(),
+                       [&](const auto& line) { return line.find(part) != std::string::npos; });
+  }
+  /// The last make ends because its base path cannot serve it, and is taken back.
+  void turn_away() {
+    executor.last(Kind::kMake, kVolume).progress = {
+        .state = State::kFailed, .message = "no project quota", .reason = "x", .unfit = true};
+    (void)step();
+    executor.succeed(Kind::kTakeBack, kVolume, Directory::kAbsent);
+    (void)step();
+  }
+
+  ClaimReconciler reconciler{world, memories};
+};
+
+TEST_CASE("a directory whose limit nobody has told of is not shown, but taken back and told") {
+  Bed bed;
+  (void)bed.step();
+  REQUIRE(bed.executor.started.size() == 1);
+  CHECK(bed.executor.started[0].limits.hard);
+  SUBCASE("nothing is said") { bed.executor.succeed(Kind::kMake, kVolume, Directory::kMade); }
+  SUBCASE("it is said that there is none") {
+    bed.executor.last(Kind::kMake, kVolume).progress = {
+        .state = State::kSucceeded, .directory = Directory::kMade, .kept = {.size = false}};
+  }
+  (void)bed.step();
+  CHECK_FALSE(bed.is_published());
+  CHECK(bed.has_event("Warning ProvisioningFailed"));
+  CHECK(bed.has_event("parameter quota"));
+  REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));
+  CHECK_FALSE(bed.executor.last(Kind::kTakeBack, kVolume).operation.only_if_empty);
+  bed.executor.succeed(Kind::kTakeBack, kVolume, Directory::kRemoved);
+  (void)bed.step();
+  CHECK(bed.executor.records.empty());
+  CHECK(bed.executor.started.size() == 2);  // it waits before it tries again
+  bed.clock.advance(seconds(2));
+  (void)bed.step();
+  CHECK(bed.executor.started.size() == 3);
+  CHECK_FALSE(bed.is_sent_back());
+}
+
+TEST_CASE("a directory with its limit is shown, and its volume says so") {
+  Bed bed;
+  (void)bed.step();
+  bed.executor.last(Kind::kMake, kVolume).progress = {
+      .state = State::kSucceeded,
+      .kept = {.size = true},
+      .space = operation::Space{.size = 100, .free = 7}};
+  (void)bed.step();
+  REQUIRE(bed.is_published());
+  const auto& operation = bed.executor.started[0];
+  CHECK(bed.space.find("n2", operation.base_path)->free == 7);
+}
+
+TEST_CASE("a path that cannot serve the claim gives way to the node's other path at once") {
+  Bed bed;
+  (void)bed.step();
+  bed.turn_away();
+  REQUIRE(bed.executor.started.size() == 3);  // make, take back, make
+  CHECK(bed.executor.started[2].kind == Kind::kMake);
+  CHECK(bed.executor.started[2].base_path != bed.executor.started[0].base_path);
+  CHECK_FALSE(bed.is_sent_back());
+  CHECK_FALSE(bed.has_event("Warning"));
+
+  SUBCASE("and when that cannot either, the claim goes back to the scheduler, with both causes") {
+    bed.turn_away();
+    CHECK(bed.is_sent_back());
+    CHECK(bed.has_event("no path of node n2 can serve the claim: /data: no project quota; /fast:"));
+    SUBCASE("which may choose another node at once") {
+      bed.put(claim("a").node("n1"));
+      (void)bed.step();
+      CHECK(bed.executor.last(Kind::kMake, kVolume).operation.node == "n1");
+    }
+    SUBCASE("which chooses the same: nothing is tried there for a while") {
+      const auto started = bed.executor.started.size();
+      (void)bed.step();
+      CHECK(bed.executor.started.size() == started);
+      bed.clock.advance(minutes(20));
+      (void)bed.step();
+      CHECK(bed.executor.started.size() == started + 1);
+    }
+    SUBCASE("a changed class is tried at once") {
+      const auto started = bed.executor.started.size();
+      bed.put(testing::storage_class()
+                  .parameter("quota", "none")
+                  .set("/metadata/resourceVersion", "99"));
+      (void)bed.step();
+      CHECK(bed.executor.started.size() == started + 1);
+    }
+  }
+}
+
+TEST_CASE("mostFree goes where most is left, with what was promised meanwhile") {
+  Bed bed;
+  bed.put(testing::storage_class().parameter("pathSelection", "mostFree"));
+  constexpr std::int64_t kGi = 1LL << 30U;
+  bed.space.note("n2", "/data", {.size = 100 * kGi, .free = 60 * kGi});
+  bed.space.note("n2", "/fast", {.size = 100 * kGi, .free = 80 * kGi});
+  std::string expected = "/fast";
+  SUBCASE("by what is free") {}
+  SUBCASE("a volume was promised more than it has used") {
+    bed.put(testing::volume("v").host_path("/fast/v").node("n2").capacity("70Gi"));
+    expected = "/data";
+  }
+  SUBCASE("a volume of another node does not count") {
+    bed.put(testing::volume("v").host_path("/fast/v").node("n1").capacity("70Gi"));
+  }
+  SUBCASE("one that is being made counts") {
+    operation::Operation other;
+    other.volume_name = "pvc-other";
+    other.owner_uid = "uid-other";
+    other.node = "n2";
+    other.base_path = "/fast";
+    other.path = "/fast/pvc-other";
+    other.size_bytes = 70 * kGi;
+    REQUIRE_FALSE(bed.ledger.take(other));
+    expected = "/data";
+  }
+  (void)bed.step();
+  REQUIRE(bed.executor.started.size() == 1);
+  CHECK(bed.executor.started[0].base_path == expected);
+}
+
+TEST_CASE("a make that falls short is not wanted once it is told, whatever came in between") {
+  ClaimRow row;
+  auto& make = row.make(State::kSucceeded);
+  testing::change(make.begun.operation, [](auto& operation) { operation.limits.reserve = "1Gi"; });
+  CHECK(row.next_is<for_claim::Failed>().reason == "LimitsMissing");
+  row.make_has_failed(1, minutes(1));
+  CHECK(row.next_is<for_claim::TakeBack>().make.operation().attempt == 1);
+  SUBCASE("it is kept to") {
+    make.progress->kept.reserve = true;
+    (void)row.next_is<for_claim::Publish>();
+  }
+  SUBCASE("a volume shows it: it is that volume's") {
+    make.shown = true;
+    row.volume_is_there();
+    (void)row.next_is<for_claim::Forget>();
+  }
+}
+
+}  // namespace
+}  // namespace lpp::provisioner::limits
