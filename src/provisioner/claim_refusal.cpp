@@ -42,7 +42,12 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
       known.unfit.emplace(unfit.base_path, unfit.message);
     }
   }
-  if (scene.claim == nullptr || scene.storage_class == nullptr || scene.volume != nullptr) {
+  // Only for a choice, for it takes a look at all volumes.
+  const bool has_begun = std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
+    return make.progress && make.operation().node == scene.node_name;
+  });
+  if (scene.claim == nullptr || scene.storage_class == nullptr || scene.volume != nullptr ||
+      has_begun) {
     return known;
   }
   const auto selection = path_selection_of(*scene.storage_class);

@@ -185,8 +185,8 @@ ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
 Maybe go_on_without(const ResizeScene& scene, const Size& goal) {
   if (!limits_of_volume(scene).any()) return std::nullopt;
   return for_resize::Refuse{
-      "its directory has limits, and there is nothing to change them with: set resizeCommand in "
-      "config.json, or give the ConfigMap a script named resize",
+      "it has limits, and there is nothing to change them with: set resizeCommand in config.json, "
+      "or give the ConfigMap a script named resize",
       goal};
 }
 
