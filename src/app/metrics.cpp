@@ -76,6 +76,7 @@ MetricFamilyBuilder& MetricFamilyBuilder::add(Labels labels, const HistogramSnap
 
 Metrics::Metrics(const Subjects& subjects) {
   collectors_.push_back(work_metrics(subjects));
+  collectors_.push_back(volume_metrics(subjects));
   collectors_.push_back(client_metrics(subjects));
   collectors_.push_back(daemon_metrics(subjects));
   collectors_.push_back(process_metrics());

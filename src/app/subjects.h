@@ -39,6 +39,9 @@ struct Subjects {
   const provisioner::Controller& controller;
   const provisioner::Operations& operations;
   const k8s::Store<k8s::Pod>& helper_pods;
+  const k8s::Store<k8s::PersistentVolume>& volumes;
+  const k8s::Store<k8s::Node>& nodes;
+  const operation::SpaceBoard& space;
   const helperpod::HelperPodRunner& runner;
   const ConfigLoader& config;
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work

@@ -26,6 +26,11 @@ std::vector<SpaceBoard::Entry> SpaceBoard::all() const {
   return entries;
 }
 
+void SpaceBoard::forget_all() {
+  MutexLock lock(mutex_);
+  spaces_.clear();
+}
+
 void SpaceBoard::forget(const std::string& node) {
   MutexLock lock(mutex_);
   std::erase_if(spaces_, [&](const auto& entry) { return entry.first.first == node; });

@@ -37,6 +37,8 @@ class SpaceBoard {
   std::optional<Space> find(const std::string& node, const std::string& base_path) const;
   /// By node and base path.
   std::vector<Entry> all() const;
+  /// Another process is at work from now on, and knows more.
+  void forget_all();
   /// The node is gone.
   void forget(const std::string& node);
 

@@ -219,6 +219,7 @@ void Controller::stop_working() {
   if (!term) return;
   term->stop();
   world_.operations.forget_all();
+  world_.space.forget_all();
 }
 
 void Controller::config_changed() {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "app/metrics.h"
+#include "fakes/builders.h"
 #include "unit/app/subjects_fixture.h"
 
 namespace lpp::testing {
@@ -36,6 +37,9 @@ struct BusyFixture : SubjectsFixture {
     k8s::Pod pod;
     pod.phase = "Running";
     pod.node_name = "n1";
+    const auto made = volume("pvc-1").host_path("/data/pvc-1").node("n1").shared();
+    made_volumes.put(made->meta.key(), made);
+    space.note("n1", "/data", {.size = 1, .free = 1, .inodes = 1, .free_inodes = 1});
     helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
     cache_stats.lists = 3;
     cache_stats.last_contact = clock.now() - std::chrono::seconds(20);

@@ -12,6 +12,7 @@
 
 #include "app/version.h"
 #include "base/strings.h"
+#include "fakes/builders.h"
 #include "fakes/temp_folder.h"
 #include "unit/app/busy_fixture.h"
 
@@ -110,6 +111,41 @@ TEST_CASE("promtool has nothing to say about the metrics") {
   std::ofstream(file) << fixture.text();
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs
   CHECK(std::system(("promtool check metrics <" + file + " >&2").c_str()) == 0);
+}
+
+TEST_CASE("volumes are counted where they are, and the space of paths is what was told last") {
+  SubjectsFixture fixture;
+  REQUIRE(fixture.config.start().ok());
+  const auto put = [&](const VolumeBuilder& volume) {
+    const auto shared = volume.shared();
+    fixture.made_volumes.put(shared->meta.key(), shared);
+  };
+  const auto on_n1 = [](const std::string& name) {
+    return volume(name).host_path("/data/" + name).node("n1");
+  };
+  put(on_n1("a").capacity("1Gi"));
+  put(on_n1("b").capacity("512Mi").storage_class("fast"));
+  put(on_n1("c").capacity("1Gi"));
+  put(on_n1("foreign").annotation("pv.kubernetes.io/provisioned-by", "example.com/other"));
+  fixture.space.note("n1", "/data", {.size = 100, .free = 40, .inodes = 10, .free_inodes = 3});
+  const auto text = [&] { return Metrics(fixture.subjects()).render(); };
+  const std::string place = R"({node="n1",path="/data")";
+  for (const std::string& line :
+       {"local_path_provisioner_volumes" + place + R"(,class="local-path"} 2)",
+        "local_path_provisioner_volumes" + place + R"(,class="fast"} 1)",
+        "local_path_provisioner_volumes_requested_bytes" + place +
+            R"(,class="local-path"} 2147483648)",
+        "local_path_provisioner_path_size_bytes" + place + "} 100",
+        "local_path_provisioner_path_free_bytes" + place + "} 40",
+        "local_path_provisioner_path_inodes" + place + "} 10",
+        "local_path_provisioner_path_inodes_free" + place + "} 3"}) {
+    CAPTURE(line);
+    CHECK(has_line(text(), line));
+  }
+  for (int i = 0; i < 3000; ++i) {
+    put(on_n1("v" + std::to_string(i)).storage_class("class-" + std::to_string(i)));
+  }
+  CHECK(text().find(R"(volumes{node="other",path="",class="other"})") != std::string::npos);
 }
 
 TEST_CASE("names from the cluster cannot add series without end") {

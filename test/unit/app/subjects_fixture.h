@@ -42,6 +42,7 @@ struct SubjectsFixture {
   k8s::Informer<k8s::Node> nodes{"node", client, clock, {.resource = k8s::kNodes}};
   k8s::Informer<k8s::Pod> pods{"pod", client, clock, {.resource = k8s::kPods}};
   k8s::StoreWriter<k8s::Pod> helper_pods;
+  k8s::StoreWriter<k8s::PersistentVolume> made_volumes;
   app::ConfigLoader config{{},
                            config::make_inline_source("--config", kConfig),
                            config::make_inline_source("template", kTemplate),
@@ -85,6 +86,9 @@ struct SubjectsFixture {
                       .controller = controller,
                       .operations = operations,
                       .helper_pods = helper_pods,
+                      .volumes = made_volumes,
+                      .nodes = nodes.store(),
+                      .space = space,
                       .runner = runner,
                       .config = config,
                       .events = events,

@@ -22,6 +22,8 @@ TEST_CASE("the newest word about a base path counts, until its node is gone") {
   board.forget("n1");
   REQUIRE(board.all().size() == 1);
   CHECK(board.all()[0].node == "n2");
+  board.forget_all();
+  CHECK(board.all().empty());
 }
 
 TEST_CASE("the board does not grow beyond its bound") {

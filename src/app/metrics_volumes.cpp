@@ -1,0 +1,100 @@
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "app/metric_family.h"
+#include "app/metrics.h"
+#include "k8s/quantity.h"
+#include "provisioner/volume_node.h"
+#include "provisioner/volume_rules.h"
+
+// What is where: from the caches and from what helper pods have told, without a request.
+
+namespace lpp::app {
+
+namespace {
+
+using Family = MetricFamilyBuilder;
+
+/// Series of each metric; beyond it the node is "other".
+constexpr std::size_t kMaxSeries = 2000;
+constexpr const char* kOther = "other";
+
+struct Place {
+  std::string node{};
+  std::string base_path{};
+  auto operator<=>(const Place&) const = default;
+};
+struct Group {
+  Place place{};
+  std::string storage_class{};
+  auto operator<=>(const Group&) const = default;
+};
+struct Sum {
+  std::size_t volumes = 0;
+  double bytes = 0;
+};
+
+std::map<Group, Sum> groups_of(const Subjects& subjects) {
+  std::map<Group, Sum> groups;
+  const auto config = subjects.config.config().current();
+  for (const auto& volume : subjects.volumes.list()) {
+    if (!provisioner::is_ours(*volume, subjects.options.provisioner_name)) continue;
+    Group group{
+        .place = {.node = provisioner::node_of(*volume, subjects.nodes).name,
+                  .base_path = config ? provisioner::base_path_of(volume->path, *config) : ""},
+        .storage_class = volume->storage_class_name};
+    if (groups.size() >= kMaxSeries && !groups.contains(group)) {
+      group = {.place = {.node = kOther}, .storage_class = kOther};
+    }
+    Sum& sum = groups[std::move(group)];
+    ++sum.volumes;
+    const auto size = k8s::Quantity::parse(volume->capacity);
+    if (size.ok()) sum.bytes += static_cast<double>(size->value());
+  }
+  return groups;
+}
+
+Family::Labels labels_of(const Place& place) {
+  return {{"node", place.node}, {"path", place.base_path}};
+}
+
+std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
+  auto volumes = Family::gauge("local_path_provisioner_volumes",
+                               "PersistentVolumes, by node, configured path and StorageClass.");
+  auto requested = Family::gauge("local_path_provisioner_volumes_requested_bytes",
+                                 "The sum of their sizes: what was promised, not what is used.");
+  auto size = Family::gauge("local_path_provisioner_path_size_bytes",
+                            "Size of the file system of a configured path, as the last helper pod "
+                            "there told it. Scripts that do not know it tell nothing.");
+  auto free = Family::gauge("local_path_provisioner_path_free_bytes", "What is free of it.");
+  auto inodes =
+      Family::gauge("local_path_provisioner_path_inodes", "Inodes of the same file system.");
+  auto free_inodes =
+      Family::gauge("local_path_provisioner_path_inodes_free", "What is free of them.");
+  for (const auto& [group, sum] : groups_of(subjects)) {
+    auto labels = labels_of(group.place);
+    labels.push_back({"class", group.storage_class});
+    volumes.add(labels, static_cast<double>(sum.volumes));
+    requested.add(labels, sum.bytes);
+  }
+  std::size_t series = 0;
+  for (const auto& entry : subjects.space.all()) {
+    if (++series > kMaxSeries) break;
+    const auto labels = labels_of({entry.node, entry.base_path});
+    size.add(labels, static_cast<double>(entry.space.size));
+    free.add(labels, static_cast<double>(entry.space.free));
+    inodes.add(labels, static_cast<double>(entry.space.inodes));
+    free_inodes.add(labels, static_cast<double>(entry.space.free_inodes));
+  }
+  return {volumes.build(), requested.build(), size.build(),
+          free.build(),    inodes.build(),    free_inodes.build()};
+}
+
+}  // namespace
+
+std::unique_ptr<prometheus::Collectable> volume_metrics(const Subjects& subjects) {
+  return make_collector([&subjects] { return collect(subjects); });
+}
+
+}  // namespace lpp::app
