@@ -9,6 +9,7 @@ it, 1 one has not (says which).
 import html
 import json
 import math
+import re
 import sys
 import time
 import urllib.parse
@@ -132,7 +133,9 @@ def main():
         for target in panel.get("targets", []):
             found = series(url, target, begin, end)
             asked += 1
-            if not found:
+            # Hollow nodes have no kubelet that measures, and helper pods that know no space.
+            told_by_nodes = re.search("kubelet_|local_path_provisioner_path_", target["expr"])
+            if not found and not told_by_nodes:
                 empty.append(f"{panel['title']}: {expression(target)}")
             names = [name for name, _ in found]
             if len(names) != len(set(names)):
