@@ -53,13 +53,14 @@ class ClaimScenes {
           .parameter("allowUnsafePathPattern", "true")
           .shared();
     };
-    classes_ = {storage_class().shared(),
-                storage_class().binding_mode("Immediate").shared(),
-                pattern("{{ .PVC.namespace }}/{{ .PVC.name }}"),
-                pattern("{{ .PVC.namespace }}/{{ .PVC.name }}/inner"),
-                storage_class().parameter("quota", "hard").parameter("overcommit", "false").shared(),
-                storage_class().provisioner("example.com/other").shared(),
-                nullptr};
+    classes_ = {
+        storage_class().shared(),
+        storage_class().binding_mode("Immediate").shared(),
+        pattern("{{ .PVC.namespace }}/{{ .PVC.name }}"),
+        pattern("{{ .PVC.namespace }}/{{ .PVC.name }}/inner"),
+        storage_class().parameter("quota", "hard").parameter("overcommit", "false").shared(),
+        storage_class().provisioner("example.com/other").shared(),
+        nullptr};
     nodes_ = {node("n1").shared(), node("n2").shared()};
     config::Config per_node;
     per_node.paths.node_path_map = {{"n1", {"/data"}}, {"n2", {"/data"}}};
