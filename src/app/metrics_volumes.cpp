@@ -1,5 +1,4 @@
 #include <map>
-#include <set>
 #include <tuple>
 
 #include "app/metric_family.h"
@@ -23,12 +22,16 @@ constexpr const char* kOther = "other";
 struct Place {
   std::string node{};
   std::string base_path{};
-  auto operator<=>(const Place&) const = default;
+  bool operator<(const Place& other) const {
+    return std::tie(node, base_path) < std::tie(other.node, other.base_path);
+  }
 };
 struct Group {
   Place place{};
   std::string storage_class{};
-  auto operator<=>(const Group&) const = default;
+  bool operator<(const Group& other) const {
+    return std::tie(place, storage_class) < std::tie(other.place, other.storage_class);
+  }
 };
 struct Sum {
   std::size_t volumes = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/paths.h"
 #include "k8s/quantity.h"
@@ -43,7 +44,9 @@ Refusal nothing_fits(const std::vector<std::string>& paths, const std::string& n
 struct Rank {
   bool unknown = false;
   std::int64_t left = 0;
-  auto operator<=>(const Rank&) const = default;
+  bool operator<(const Rank& other) const {
+    return std::tie(unknown, left) < std::tie(other.unknown, other.left);
+  }
 };
 
 Rank rank_of(const std::string& path, const std::string& reserve, const BasePaths& known) {
