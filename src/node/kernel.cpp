@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <cstring>
 #include <system_error>
 
 namespace lpp::node {
@@ -107,6 +108,14 @@ int Kernel::filesystem(int fd, struct statfs& to) {
   return run("fstatfs", [&] { return ::fstatfs(fd, &to); });
 }
 
+int Kernel::generation(int fd, std::uint32_t& to) {
+  // An int is what is written, whatever the request's number says.
+  long value = 0;
+  const int result = run("GETVERSION", [&] { return ::ioctl(fd, FS_IOC_GETVERSION, &value); });
+  std::memcpy(&to, &value, sizeof to);
+  return result;
+}
+
 int Kernel::attributes(int fd, fsxattr& to) {
   return run("FSGETXATTR", [&] { return ::ioctl(fd, FS_IOC_FSGETXATTR, &to); });
 }
@@ -183,6 +192,11 @@ Result<Identity> identity_of(Kernel& kernel, int fd) {
   if ((status.stx_mask & STATX_BTIME) != 0) {
     identity.born_ns = status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
   }
+  if (kernel.generation(fd, identity.generation) == 0) return identity;
+  if (errno != ENOTTY && errno != EOPNOTSUPP && errno != EINVAL && errno != ENOSYS) {
+    return system_error(errno, "GETVERSION");
+  }
+  identity.generation = 0;
   return identity;
 }
 

@@ -52,6 +52,8 @@ class Kernel {
   ssize_t read_names(int fd, std::span<char> to);
   int status(int fd, struct statx& to);
   int filesystem(int fd, struct statfs& to);
+  /// FS_IOC_GETVERSION: what tells an inode from the former ones of its number.
+  int generation(int fd, std::uint32_t& to);
   int attributes(int fd, fsxattr& to);
   int set_attributes(int fd, const fsxattr& from);
   /// F_OFD_SETLK and F_OFD_SETLKW.
@@ -75,13 +77,16 @@ class Kernel {
 Error system_error(int error, std::string_view what);
 
 /// What tells a directory from all others, whatever it is called: the inode number of one that is
-/// gone is given again, but not with the same time of birth.
+/// gone is given again at once, and in the same tick of the kernel's clock with the same time of
+/// birth, but not with the same generation.
 struct Identity {
   std::uint64_t inode = 0;
-  std::int64_t born_ns = 0;  // since 1970; 0 where the file system does not know
+  std::int64_t born_ns = 0;      // since 1970; 0 where the file system does not know
+  std::uint32_t generation = 0;  // 0 where the file system does not know
 
   bool operator==(const Identity&) const = default;
 };
+/// Not of a descriptor with O_PATH.
 Result<Identity> identity_of(Kernel& kernel, int fd);
 
 /// A line of /proc/self/mountinfo.

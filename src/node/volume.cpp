@@ -68,6 +68,11 @@ class Reader {
     const json* const value = find(name, json::value_t::number_unsigned);
     return value == nullptr ? 0 : value->get<std::uint64_t>();
   }
+  std::uint32_t number32(const char* name) {
+    const std::uint64_t value = number(name);
+    if (value > UINT32_MAX) wrong(name);
+    return static_cast<std::uint32_t>(value);
+  }
   void wrong(const char* name) {
     if (wrong_.empty()) wrong_ = name;
   }
@@ -128,6 +133,7 @@ std::string encode_record(const Volume& volume) {
                     {"bytes", volume.limits.bytes},
                     {"inodes", volume.limits.inodes},
                     {"inode", volume.directory.inode},
+                    {"generation", volume.directory.generation},
                     // As text, for it may be before 1970.
                     {"born", std::to_string(volume.directory.born_ns)}};
   return record.dump() + "\n";
@@ -160,11 +166,10 @@ Result<Volume> decode_record(std::string_view text) {
   } else if (state != to_string(State::kPresent)) {
     read.wrong("state");
   }
-  const std::uint64_t project = read.number("project");
-  if (project > UINT32_MAX) read.wrong("project");
-  volume.project = static_cast<std::uint32_t>(project);
+  volume.project = read.number32("project");
   volume.limits = {.bytes = read.number("bytes"), .inodes = read.number("inodes")};
   volume.directory.inode = read.number("inode");
+  volume.directory.generation = read.number32("generation");
   const std::string born = read.bytes("born");
   const auto [end, error] =
       std::from_chars(born.data(), born.data() + born.size(), volume.directory.born_ns);

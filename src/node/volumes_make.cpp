@@ -149,7 +149,7 @@ Result<void> Volumes::set_access(int folder, const Access& access) const {
 
 Result<bool> Volumes::is_staged(const RecordFolder& records, const Volume& volume) const {
   const std::string name = RecordFolder::new_name(volume.id);
-  const UniqueFd folder(kernel_->open_beneath(records.fd(), name.c_str(), O_PATH | O_DIRECTORY));
+  const UniqueFd folder(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!folder.valid() && errno == ENOENT) return false;
   if (!folder.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder.get()), name);

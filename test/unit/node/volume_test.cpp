@@ -15,7 +15,7 @@ Volume example() {
           .state = State::kRemoving,
           .project = 0x40000001,
           .limits = {.bytes = UINT64_MAX, .inodes = 1000},
-          .directory = {.inode = UINT64_MAX, .born_ns = -5}};
+          .directory = {.inode = UINT64_MAX, .born_ns = -5, .generation = UINT32_MAX}};
 }
 
 }  // namespace

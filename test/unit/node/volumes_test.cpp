@@ -3,6 +3,9 @@
 #include <doctest/doctest.h>
 #include <sys/mount.h>
 
+#include <set>
+#include <tuple>
+
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -146,6 +149,22 @@ TEST_CASE("a removal that comes late leaves the volume that is in its place by n
   CHECK(base.has(path + "/kept"));
   CHECK(*volumes.remove({.id = "next"}) == Removed::kRemoved);
   CHECK_FALSE(base.has(path));
+}
+
+TEST_CASE("a directory that is made again at once is told from the one that has gone") {
+  const BaseFolder base;
+  Kernel kernel;
+  std::set<std::tuple<std::uint64_t, std::int64_t, std::uint32_t>> seen;
+  constexpr int kTimes = 200;
+  for (int i = 0; i < kTimes; ++i) {
+    std::filesystem::create_directory(base.at("data"));
+    const UniqueFd fd(kernel.open(base.at("data").c_str(), O_RDONLY | O_DIRECTORY));
+    const auto identity = identity_of(kernel, fd.get());
+    REQUIRE_MESSAGE(identity.ok(), identity.error().message);
+    seen.emplace(identity->inode, identity->born_ns, identity->generation);
+    std::filesystem::remove(base.at("data"));
+  }
+  CHECK(seen.size() == kTimes);
 }
 
 TEST_CASE("a removal writes nothing where nothing is") {
