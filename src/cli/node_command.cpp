@@ -86,6 +86,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
 int remove(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   node::RemoveRequest removal{.id = request.id, .path = request.path};
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
+  if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = [&](const node::RemovalProgress& progress) {
     if (progress.removed % kTellEvery != 0) return;
     context.err(fmt::format("removed {} files so far\n", progress.removed));
@@ -95,7 +96,8 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   std::string_view what = "removed";
   if (*removed == node::Removed::kAbsent) what = "absent";
   if (*removed == node::Removed::kKept) what = "kept";
-  if (*removed != node::Removed::kRemoved) tell_daemon(context, what);
+  // Of a removal that was asked for, the daemon needs no word that it was done.
+  if (*removed != node::Removed::kRemoved || request.if_empty) tell_daemon(context, what);
   context.out(request.json ? to_json_text({{"id", request.id}, {"directory", what}})
                            : fmt::format("{} {}/{}\n", what, request.base,
                                          request.path.empty() ? request.id : request.path));

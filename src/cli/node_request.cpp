@@ -71,6 +71,7 @@ constexpr std::array kOtherFlags = {
     Flag{.name = "take-back",
          .fallback = "false",
          .help = "remove only a directory that was made for this volume"},
+    Flag{.name = "if-empty", .fallback = "false", .help = "remove only a directory that is empty"},
     Flag{.name = "action",
          .short_name = 'a',
          .placeholder = "ACTION",
@@ -215,6 +216,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   request.claim = flags.text("claim");
   request.uid = flags.text("uid");
   request.take_back = flags.boolean("take-back");
+  request.if_empty = flags.boolean("if-empty");
   request.require_mount = flags.boolean("require-mount");
   request.json = flags.boolean("json");
   request.id = flags.text("id");

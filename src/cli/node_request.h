@@ -24,6 +24,7 @@ struct NodeRequest {
   bool limited = false;  // quota: hard
   node::Limits limits{};
   bool take_back = false;
+  bool if_empty = false;
   bool require_mount = false;
   bool json = false;
 };

@@ -25,6 +25,8 @@ constexpr const char* kScriptVolume = "script";
 constexpr std::string_view kScriptDir = "/script";
 /// Where the data volume is mounted when its own path is taken by the scripts.
 constexpr std::string_view kDataDir = "/local-path-data";
+/// The second name of our own program, under which it does the work of helper pods.
+constexpr std::string_view kNodeProgram = "local-path-node";
 /// Where the base folder is shown once more, and the name of that volume.
 constexpr std::string_view kBaseDir = "/local-path-base";
 constexpr const char* kBaseVolume = "local-path-base";
@@ -231,14 +233,21 @@ void set_limits(json& env, const operation::Limits& limits) {
   if (!limits.overcommit) set_env(env, "VOL_OVERCOMMIT", "false");
 }
 
+/// Whether the command is our own program, whose image has no shell.
+bool is_own_program(std::string_view command) {
+  return command.substr(command.rfind('/') + 1) == kNodeProgram;
+}
+
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
               const std::string& directory) {
   const bool create = operation.kind == operation::Kind::kMake;
+  const bool by_own_program = operation.only_if_empty && is_own_program(settings.teardown_command);
   const std::string size = std::to_string(operation.size_bytes);
-  if (operation.only_if_empty) {
+  // It tells its result in the usual place.
+  if (operation.only_if_empty) container.erase("terminationMessagePath");
+  if (operation.only_if_empty && !by_own_program) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
-    container.erase("terminationMessagePath");  // it tells its result in the usual place
   } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {
@@ -247,6 +256,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   container["args"] =
       json::array({"-p", literal(directory), "-s", size, "-m", literal(operation.volume_mode), "-a",
                    std::string(script_action(operation.kind))});
+  if (by_own_program) container["args"].push_back("--if-empty");
   json& env = list(container, "env");
   set_env(env, "VOL_DIR", directory);
   set_env(env, "VOL_MODE", operation.volume_mode);

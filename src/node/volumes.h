@@ -37,6 +37,7 @@ struct MakeRequest {
 enum class Removal {
   kReleased,  // the volume is not needed any more: whatever its directory holds goes
   kTakeBack,  // its making is not needed any more: only a directory that was made for it goes
+  kIfEmpty,   // somebody may have used it: only an empty directory goes, whoever made it
 };
 
 struct RemoveRequest {
@@ -50,7 +51,7 @@ struct RemoveRequest {
 enum class Removed {
   kRemoved,
   kAbsent,  // there was no directory
-  kKept,    // a take-back that found a directory which was not made for this volume
+  kKept,    // kTakeBack found one that was not made for this volume, kIfEmpty one that is not empty
 };
 
 /// A volume and what it takes up. Nothing is measured of one without limits.
@@ -147,6 +148,7 @@ class Volumes {
 
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
+  Result<Removed> remove_if_empty(const RecordFolder& records, const Volume& volume) const;
   Result<void> take_away(const RecordFolder& records, Volume& volume, int folder,
                          const RemoveRequest& request) const;
   Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,

@@ -38,6 +38,8 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
       recorded.value_or(Volume{.id = request.id, .path = request.path, .origin = Origin::kFound});
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "remove");
 
+  if (request.removal == Removal::kIfEmpty) return remove_if_empty(records, volume);
+
   const std::string gone = RecordFolder::gone_name(request.id);
   const bool begun = UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid();
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "remove");
@@ -89,6 +91,27 @@ Result<void> Volumes::check_is_free(const Volume& volume, const Identity& direct
     }
   }
   return {};
+}
+
+/// In its place, by the one call that cannot take anything along. The record of one that stays
+/// keeps its limits on record, too.
+Result<Removed> Volumes::remove_if_empty(const RecordFolder& records, const Volume& volume) const {
+  const auto directory = find_directory(volume.path);
+  if (!directory.ok() && directory.error().is(ErrorCode::kInvalid)) return Removed::kKept;
+  if (!directory.ok()) return directory.error();
+  if (*directory) {
+    LPP_ASSIGN_OR_RETURN(const auto identity, identity_of(*kernel_, (*directory)->get()),
+                         volume.path);
+    if (!check_is_free(volume, identity).ok()) return Removed::kKept;
+    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
+    if (kernel_->remove_folder(parent.get(), leaf_of(volume.path).c_str()) != 0 &&
+        errno != ENOENT) {
+      if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) return Removed::kKept;
+      return system_error(errno, "rmdir " + shown_ + "/" + volume.path);
+    }
+  }
+  LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
+  return *directory ? Removed::kRemoved : Removed::kAbsent;
 }
 
 Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,

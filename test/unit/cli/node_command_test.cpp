@@ -63,7 +63,16 @@ TEST_CASE("node does what the scripts of a helper pod do, with their options and
   const auto grown = run("resize");
   CHECK(grown.code == 0);
   CHECK(grown.err.find("has no limit") != std::string::npos);
+  const auto only_if_empty = [&] {
+    return bed.run({"node", "-p", "/seen/elsewhere/pvc-1", "-s", "1024", "-m", "Filesystem", "-a",
+                    "delete", "--if-empty"});
+  };
+  base.write("web/data/pvc-1/file");
+  CHECK(only_if_empty().out.starts_with("kept "));
   CHECK(run("delete").code == 0);
+  CHECK_FALSE(base.has("web"));
+  CHECK(run("create").code == 0);
+  CHECK(only_if_empty().out.starts_with("removed "));
   CHECK_FALSE(base.has("web"));
   CHECK(run("delete").out.starts_with("absent "));
 }

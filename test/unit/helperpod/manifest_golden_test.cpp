@@ -191,6 +191,10 @@ TEST_CASE("golden: helper pods that take a directory back only if it is empty") 
   undo.only_if_empty = true;
   check("undo-if-empty", kUsual, undo);
   check("undo-if-empty-every-field", kEveryField, nested(undo));
+  // Our own image has no shell.
+  ManifestSettings own = usual();
+  own.setup_command = own.teardown_command = "/usr/bin/local-path-node";
+  check("undo-if-empty-own-program", kUsual, undo, own);
 }
 
 TEST_CASE("golden: helper pods record how the volume is to look") {

@@ -112,6 +112,36 @@ TEST_CASE("a take-back keeps a directory that stands where the made one was") {
   CHECK_FALSE(base.has("two"));
 }
 
+TEST_CASE("what may have been used is removed only if it is empty, whoever made it") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto if_empty = [&](const std::string& id, const std::string& path) {
+    return *volumes.remove({.id = id, .path = path, .removal = Removal::kIfEmpty});
+  };
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "web/pvc-1"}).ok());
+  base.write("web/pvc-1/file");
+  CHECK(if_empty("pvc-1", "web/pvc-1") == Removed::kKept);
+  CHECK(base.has("web/pvc-1/file"));
+  CHECK(volumes.list()->volumes.size() == 1);
+  std::filesystem::remove(base.at("web/pvc-1/file"));
+  // Another volume's directory is not empty space.
+  CHECK(if_empty("pvc-2", "web/pvc-1") == Removed::kKept);
+  CHECK(base.has("web/pvc-1"));
+  CHECK(if_empty("pvc-1", "web/pvc-1") == Removed::kRemoved);
+  CHECK(base.content().empty());
+  CHECK(if_empty("pvc-1", "web/pvc-1") == Removed::kAbsent);
+
+  std::filesystem::create_directories(base.at("web/found"));
+  CHECK(if_empty("found", "web/found") == Removed::kRemoved);
+  std::filesystem::create_directory(base.at("elsewhere"));
+  std::filesystem::create_symlink(base.at("elsewhere"), base.at("link"));
+  CHECK(if_empty("link", "link") == Removed::kKept);
+  base.write("file");
+  CHECK(if_empty("file", "file") == Removed::kKept);
+  CHECK(base.has("elsewhere"));
+}
+
 TEST_CASE("a volume without a record is removed by its path") {
   const BaseFolder base;
   Kernel kernel;
