@@ -42,6 +42,7 @@ Result<void> Cluster::start_parts() {
 
   NodesOptions nodes{.folder = folder_,
                      .known_images = options_.known_images,
+                     .images = options_.images,
                      .shared_path = options_.shared_path,
                      .restart_back_off = options_.restart_back_off};
   auto made = Nodes::create(registry_, clock_, std::move(nodes));

@@ -26,6 +26,9 @@ struct ClusterOptions {
   int port = 0;  // of the API server; 0: any free one
   /// Image repositories that stand for busybox besides its own.
   std::set<std::string> known_images{};
+  /// Images of their own: repository -> folder with the root file system, which outlives the
+  /// cluster.
+  std::map<std::string, std::string> images{};
   std::string shared_path{};  // where every node has mounted one and the same folder; "" = nowhere
   Duration restart_back_off = std::chrono::seconds(10);
   bool run_controllers = true;  // from the beginning

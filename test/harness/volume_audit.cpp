@@ -121,7 +121,11 @@ std::vector<std::string> VolumeAudit::directories() {
       std::error_code error;
       std::filesystem::directory_iterator entries(bed_.on_disk(node, base), error);
       if (error) continue;  // not made yet
-      for (const auto& entry : entries) found.push_back(entry.path().string());
+      for (const auto& entry : entries) {
+        // The records of `local-path-provisioner node`.
+        if (entry.path().filename() == ".local-path-provisioner") continue;
+        found.push_back(entry.path().string());
+      }
     }
   }
   std::sort(found.begin(), found.end());

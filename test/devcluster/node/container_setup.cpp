@@ -171,6 +171,16 @@ Result<std::vector<SandboxMount>> make_mounts(const ContainerSource& from, const
   return mounts;
 }
 
+/// Shows the folders of an image; what the sandbox itself makes stays as it is.
+void add_image(const std::string& root, std::vector<SandboxMount>& mounts) {
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(root, error)) {
+    const std::string name = entry.path().filename();
+    if (name == "dev" || name == "proc" || name == "sys" || name == "tmp") continue;
+    if (entry.is_directory()) mounts.push_back({entry.path(), '/' + name, true});
+  }
+}
+
 void set_security(const ContainerSource& from, SandboxSpec& spec) {
   const json& pod = object_at(from.pod, {"spec", "securityContext"});
   const json& own = object_at(from.container, {"securityContext"});
@@ -212,7 +222,11 @@ Result<SandboxSpec> make_container(const ContainerSource& source) {
   auto mounts = make_mounts(source, *env);
   if (!mounts.ok()) return std::move(mounts).error();
   SandboxSpec spec;
-  spec.image_root = source.image_root;
+  if (source.own_image.empty()) {
+    spec.image_root = source.image_root;
+  } else {
+    add_image(source.own_image, *mounts);
+  }
   spec.hostname = std::string(text_at(source.pod, {"spec", "hostname"}, name_of(source.pod)))
                       .substr(0, 63);  // the kernel's limit for names that pods may have
   spec.working_dir = std::string(text_at(source.container, {"workingDir"}));
@@ -228,7 +242,7 @@ Result<SandboxSpec> make_container(const ContainerSource& source) {
   return spec;
 }
 
-bool image_is_known(std::string_view image, const std::set<std::string>& others) {
+std::string image_repository(std::string_view image) {
   if (const auto digest = image.find('@'); digest != std::string_view::npos) {
     image = image.substr(0, digest);
   }
@@ -237,7 +251,13 @@ bool image_is_known(std::string_view image, const std::set<std::string>& others)
   if (colon != std::string_view::npos && (slash == std::string_view::npos || colon > slash)) {
     image = image.substr(0, colon);
   }
-  if (others.contains(std::string(image))) return true;
+  return std::string(image);
+}
+
+bool image_is_known(std::string_view name, const std::set<std::string>& others) {
+  const std::string repository = image_repository(name);
+  std::string_view image = repository;
+  if (others.contains(repository)) return true;
   // A first component with a dot, a port or "localhost" is a registry.
   if (const auto first = image.find('/'); first != std::string_view::npos) {
     const auto host = image.substr(0, first);

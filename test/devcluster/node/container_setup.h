@@ -17,8 +17,9 @@ struct ContainerSource {
   const nlohmann::json& pod;
   const nlohmann::json& container;
   const MountedVolumes& volumes;
-  std::string image_root;       // folder of make_image_root()
-  std::string state_folder;     // of this container; must exist
+  std::string image_root;    // folder of make_image_root()
+  std::string own_image{};   // instead: the root file system of another image; its users are root
+  std::string state_folder;  // of this container; must exist
   bool can_change_user = true;  // false: everything runs as the sandbox's root
 };
 
@@ -29,6 +30,9 @@ std::string termination_file(const std::string& state_folder);
 /// fields, ConfigMaps and Secrets, $(NAME) expansion, mounts with subPath, user, capabilities.
 /// Errors are what a real node reports as CreateContainerConfigError.
 Result<SandboxSpec> make_container(const ContainerSource& source);
+
+/// "registry.example.com/me/mine" for "registry.example.com/me/mine:1@sha256:...".
+std::string image_repository(std::string_view image);
 
 /// True for the images that stand for the busybox root: busybox and rancher's copies of it from
 /// any registry with any tag, and the repositories in `others`.

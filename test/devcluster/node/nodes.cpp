@@ -132,6 +132,7 @@ Result<void> Nodes::add_node(const std::string& name,
                                                   .image_root = options_.folder + "/image",
                                                   .state_folder = state,
                                                   .known_images = options_.known_images,
+                                                  .images = options_.images,
                                                   .restart_back_off = options_.restart_back_off});
   {
     MutexLock lock(mutex_);

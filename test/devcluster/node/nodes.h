@@ -26,7 +26,8 @@ namespace lpp::devcluster {
 struct NodesOptions {
   std::string folder{};   // the disks of the nodes, state of pods and the image live below it
   std::string busybox{};  // "": the one on PATH
-  std::set<std::string> known_images{};  // repositories that also stand for busybox
+  std::set<std::string> known_images{};         // repositories that also stand for busybox
+  std::map<std::string, std::string> images{};  // repository -> folder with its root file system
   std::string shared_path{};  // where every node has mounted one and the same folder; "" = nowhere
   Duration restart_back_off = std::chrono::seconds(10);
   std::size_t threads = 2;

@@ -285,7 +285,8 @@ void PodRunner::advance(const json& pod, const json& container, ContainerRun& ru
 }
 
 bool PodRunner::pull(const json& pod, ContainerRun& run, const NodeFaults& faults, Next& next) {
-  if (!faults.fail_pulls && image_is_known(run.image, services_.known_images)) {
+  if (!faults.fail_pulls && (image_is_known(run.image, services_.known_images) ||
+                             services_.images.contains(image_repository(run.image)))) {
     pulls_.erase(run.name);
     return true;
   }
@@ -323,13 +324,16 @@ void PodRunner::start(const json& pod, const json& container, ContainerRun& run,
   run.state_folder = state_folder_ + "/" + run.name;
   std::error_code error;
   fs::create_directories(run.state_folder, error);
-  auto spec = make_container({.registry = services_.registry,
-                              .pod = pod,
-                              .container = container,
-                              .volumes = *volumes_,
-                              .image_root = services_.image_root,
-                              .state_folder = run.state_folder,
-                              .can_change_user = services_.processes.tools().root});
+  const auto own_image = services_.images.find(image_repository(run.image));
+  auto spec =
+      make_container({.registry = services_.registry,
+                      .pod = pod,
+                      .container = container,
+                      .volumes = *volumes_,
+                      .image_root = services_.image_root,
+                      .own_image = own_image == services_.images.end() ? "" : own_image->second,
+                      .state_folder = run.state_folder,
+                      .can_change_user = services_.processes.tools().root});
   if (!spec.ok()) {
     run.reason = "CreateContainerConfigError";
     run.message = spec.error().message;

@@ -37,6 +37,7 @@ struct NodeServices {
   std::string image_root;
   std::string state_folder;  // one folder per pod UID is made below it
   const std::set<std::string>& known_images;
+  const std::map<std::string, std::string>& images;
   Duration restart_back_off;  // first wait of CrashLoopBackOff, doubled up to 300 s
 };
 

@@ -21,6 +21,7 @@ Result<std::unique_ptr<EmbeddedBed>> EmbeddedBed::create(const Options& options)
       bed->cluster_,
       devcluster::Cluster::start({.nodes = options.nodes,
                                   .known_images = {"busybox", "rancher/library-busybox"},
+                                  .images = options.images,
                                   .shared_path = kShared,
                                   .run_controllers = options.run_controllers,
                                   .server = {.protobuf = options.protobuf}}),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -21,8 +22,9 @@ class EmbeddedBed final : public TestBed {
     std::string manifest{};                                // deploy/local-path-storage.yaml
     std::string account_namespace = "local-path-storage";  // of the daemon's ServiceAccount
     std::vector<std::string> nodes{"node-1", "node-2"};
-    bool protobuf = true;         // the API server can answer so
-    bool run_controllers = true;  // or cluster().start_controllers() does, later
+    bool protobuf = true;                         // the API server can answer so
+    std::map<std::string, std::string> images{};  // as devcluster::ClusterOptions::images
+    bool run_controllers = true;                  // or cluster().start_controllers() does, later
   };
 
   static Result<std::unique_ptr<EmbeddedBed>> create(const Options& options);

@@ -59,6 +59,8 @@ TEST_CASE("images that stand for busybox are recognised in every spelling") {
   }
   CHECK(image_is_known("me/mine:1", {"me/mine"}));
   CHECK(image_is_known("quay.example/me/mine:1", {"quay.example/me/mine"}));
+  CHECK(lpp::devcluster::image_repository("host:5000/me/mine:1@sha256:0") == "host:5000/me/mine");
+  CHECK(lpp::devcluster::image_repository("host:5000/me/mine") == "host:5000/me/mine");
 }
 
 TEST_CASE("base64 of secrets is decoded") {

@@ -1,0 +1,115 @@
+// Helper pods that run our own program in its own image, as deploy/quota sets it up: no shell, no
+// scripts, and no more capabilities than the template says.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "harness/command_run.h"
+#include "harness/yaml_objects.h"
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+const std::string kManifest = std::string(LPP_CHART_RENDERINGS) + "/../kustomize/hard-quota.yaml";
+
+json rendered(const std::string& kind) {
+  for (const json& object : LPP_MUST(read_yaml_objects(kManifest))) {
+    if (object["kind"] == kind) return object;
+  }
+  FAIL("no " << kind << " in " << kManifest);
+  return {};
+}
+
+json daemon_container() {
+  return rendered("Deployment")["spec"]["template"]["spec"]["containers"][0];
+}
+
+/// What the Deployment's environment says, as flags.
+std::vector<std::string> daemon_flags() {
+  std::vector<std::string> flags;
+  for (const json& variable : daemon_container()["env"]) {
+    if (variable["name"] == "HELPER_IMAGE") flags.push_back("--helper-image");
+    if (variable["name"] == "ALLOW_UNSAFE_HELPER_POD_TEMPLATE") {
+      flags.emplace_back("--allow-unsafe-helper-pod-template");
+    } else if (!flags.empty() && flags.back() == "--helper-image") {
+      flags.push_back(variable["value"]);
+    }
+  }
+  return flags;
+}
+
+/// The file system of the image, made as the Dockerfile makes it, with the daemon of this build.
+struct OwnImage {
+  OwnImage() {
+    const auto collected = LPP_MUST(run_command(
+        {.program = LPP_COLLECT_IMAGE, .args = {LPP_DAEMON, root()}}, std::chrono::minutes(1)));
+    REQUIRE_MESSAGE(collected.code == 0, collected.text);
+  }
+  std::string root() const { return folder.path() + "/image"; }
+
+  TempDir folder;
+};
+
+struct OwnProgramStory {
+  OwnProgramStory()
+      : story(daemon_flags(),
+              {.manifest = kManifest, .images = {{"local-path-provisioner", image.root()}}}) {
+    json config =
+        json::parse(rendered("ConfigMap")["data"]["config.json"].get_ref<const std::string&>());
+    config["nodePathMap"] = story.installation->default_config()["nodePathMap"];
+    LPP_MUST(story.installation->write_config(config));
+    story.start();
+    LPP_MUST(story.admin().apply(namespace_object("app")));
+  }
+  /// The records beside the volume's directory.
+  static bool is_recorded(const VolumeFacts& volume) {
+    const fs::path records = fs::path(volume.disk).parent_path() / ".local-path-provisioner";
+    for (const auto& entry : fs::recursive_directory_iterator(records)) {
+      if (entry.path().string().find(volume.pv) != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  const OwnImage image;
+  StoryBed story;
+};
+
+TEST_CASE("our own image serves as that of helper pods, with no shell and few capabilities") {
+  OwnProgramStory own;
+  StoryBed& story = own.story;
+  CHECK_FALSE(fs::exists(own.image.root() + "/bin/sh"));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  CHECK(fs::status(volume.disk).permissions() == fs::perms::all);
+  CHECK(OwnProgramStory::is_recorded(volume));
+
+  // Taken away with what other users left in it.
+  fs::create_directories(volume.disk + "/closed/inside");
+  fs::permissions(volume.disk + "/closed", fs::perms::none);
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.audit.wait_deleted(claim, volume));
+  CHECK_FALSE(OwnProgramStory::is_recorded(volume));
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a claim of the class with quota learns why the node's disk holds no limits") {
+  OwnProgramStory own;
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(own.story.admin().create(claim_object({.key = claim,
+                                                  .storage_class = "local-path-quota",
+                                                  .size = "1Gi",
+                                                  .selected_node = "node-1"})));
+  wait_for_event(own.story, claim, "ProvisioningFailed", "no limits on ");
+  LPP_MUST(own.story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(own.story.audit.wait_clean());
+}
+
+}  // namespace
+}  // namespace lpp::testing
