@@ -167,7 +167,8 @@ func TestTheConfigurationIsReadableInEveryRendering(t *testing.T) {
 
 func TestNoClassPromisesExpansionUnasked(t *testing.T) {
 	for name, values := range valueFiles(t) {
-		asked := strings.Contains(fmt.Sprint(values), "allowVolumeExpansion:true")
+		asked := strings.Contains(fmt.Sprint(values), "allowVolumeExpansion:true") ||
+			at(values, "quota", "enabled") == true
 		for _, o := range documents(t, render(t, values)) {
 			if _, promised := o["allowVolumeExpansion"]; promised && !asked {
 				t.Errorf("%s: StorageClass %v", name, at(o, "metadata", "name"))

@@ -38,7 +38,8 @@
 {{- if not .Values.bindClaims }}{{ $args = append $args "--bind-claims=false" }}{{ end -}}
 {{- with .Values.logLevel }}{{ $args = concat $args (list "--log-level" .) }}{{ end -}}
 {{- with .Values.logFormat }}{{ $args = concat $args (list "--log-format" .) }}{{ end -}}
-{{- if .Values.allowUnsafeHelperPodTemplate }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
+{{- /* a template that adds capabilities is refused otherwise */ -}}
+{{- if or .Values.allowUnsafeHelperPodTemplate .Values.quota.enabled }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
 {{- range .Values.extraArgs }}{{ $args = append $args (toString .) }}{{ end -}}
 {{- toYaml $args -}}
 {{- end -}}

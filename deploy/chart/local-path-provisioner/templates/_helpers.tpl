@@ -77,8 +77,10 @@ relabelings:
 {{- with .image.digest }}@{{ . }}{{ end -}}
 {{- end -}}
 
+{{/* Our own image has the program that does it without scripts. */}}
 {{- define "local-path-provisioner.helperImage" -}}
-{{- include "local-path-provisioner.image" (dict "root" . "image" .Values.helperImage) -}}
+{{- $image := ternary .Values.image .Values.helperImage .Values.quota.enabled -}}
+{{- include "local-path-provisioner.image" (dict "root" . "image" $image) -}}
 {{- end -}}
 
 {{/* JSON list of the Secrets for both images. */}}
@@ -108,6 +110,10 @@ relabelings:
 {{- else if .Values.storageClass.create -}}
 {{- $_ := set $classes .Values.storageClass.name (pick .Values "storageClass") -}}
 {{- end -}}
+{{- if .Values.quota.enabled -}}
+{{- $class := merge (dict "quota" "hard" "allowVolumeExpansion" true "defaultVolumeType" "local") .Values.quota.storageClass -}}
+{{- $_ := set $classes $class.name (dict "storageClass" (omit $class "name")) -}}
+{{- end -}}
 {{- toJson $classes -}}
 {{- end -}}
 
@@ -129,6 +135,9 @@ relabelings:
 {{- end -}}
 {{- with $classes }}{{ $_ := set $config "storageClassConfigs" . }}{{ end -}}
 {{- with .Values.cmdTimeoutSeconds }}{{ $_ := set $config "cmdTimeoutSeconds" (int .) }}{{ end -}}
+{{- if .Values.quota.enabled -}}
+{{- range list "setupCommand" "teardownCommand" "resizeCommand" }}{{ $_ := set $config . "/usr/bin/local-path-node" }}{{ end -}}
+{{- end -}}
 {{- with .Values.resizeCommand }}{{ $_ := set $config "resizeCommand" . }}{{ end -}}
 {{- with .Values.setupCommand }}{{ $_ := set $config "setupCommand" . }}{{ end -}}
 {{- with .Values.teardownCommand }}{{ $_ := set $config "teardownCommand" . }}{{ end -}}
@@ -143,6 +152,7 @@ relabelings:
 {{- $container := index $spec.containers 0 -}}
 {{- $_ := set $container "image" (include "local-path-provisioner.helperImage" .) -}}
 {{- $_ := set $container "imagePullPolicy" (default .Values.image.pullPolicy .Values.helperImage.pullPolicy) -}}
+{{- if .Values.quota.enabled }}{{ $_ := set $container "securityContext" (.Files.Get "files/quotaSecurityContext.yaml" | fromYaml) }}{{ end -}}
 {{- with .Values.helperPod.resources }}{{ $_ := set $container "resources" . }}{{ end -}}
 {{- $container = mergeOverwrite $container (deepCopy $values.container) -}}
 {{- $_ := set $spec "containers" (list $container) -}}

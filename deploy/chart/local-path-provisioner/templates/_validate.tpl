@@ -33,6 +33,7 @@
 {{- fail "configmap.helperPod.spec: the container is changed with configmap.helperPod.container" -}}
 {{- end -}}
 
+{{- include "local-path-provisioner.validateQuota" . -}}
 {{- include "local-path-provisioner.validatePaths" (dict "where" "" "config" .Values) -}}
 {{- $top := include "local-path-provisioner.paths" .Values | fromJson -}}
 {{- range $name, $config := .Values.storageClassConfigs -}}
@@ -70,5 +71,29 @@
 {{- define "local-path-provisioner.validatePaths" -}}
 {{- if and .config.nodePathMap .config.sharedFileSystemPath -}}
 {{- fail (printf "%ssharedFileSystemPath and %snodePathMap exclude each other: set one of them, and nodePathMap: [] beside sharedFileSystemPath" .where .where) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.validateQuota" -}}
+{{- if .Values.quota.enabled -}}
+{{- $name := .Values.quota.storageClass.name -}}
+{{- $others := include "local-path-provisioner.classes" (dict "Values" (mergeOverwrite (deepCopy (.Values | toJson | fromJson)) (dict "quota" (dict "enabled" false)))) | fromJson -}}
+{{- if hasKey $others $name -}}
+{{- fail (printf "quota.storageClass.name: there is another class %s; choose another name" $name) -}}
+{{- end -}}
+{{- $config := get (.Values.storageClassConfigs | default dict) $name | default dict -}}
+{{- if not (or .Values.nodePathMap $config.nodePathMap) -}}
+{{- fail (printf "quota.enabled: StorageClass %s needs paths of nodes: a nodePathMap, or storageClassConfigs.%s.nodePathMap; a shared filesystem has no project quota" $name $name) -}}
+{{- end -}}
+{{- range list "setupCommand" "teardownCommand" "resizeCommand" -}}
+{{- if get $.Values . -}}
+{{- fail (printf "quota.enabled sets %s itself; leave it empty" .) -}}
+{{- end -}}
+{{- end -}}
+{{- range list "setup" "teardown" "resize" -}}
+{{- if get $.Values.configmap . -}}
+{{- fail (printf "quota.enabled: configmap.%s would not be run; leave it empty" .) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
