@@ -12,12 +12,12 @@ DAEMON := src/local-path-provisioner
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 WAIT = if [ ! -e build/$(1)/$(DAEMON) ]; then echo 'building; the first time takes some minutes'; fi
 
-.PHONY: help build demo test plain chaos soak e2e bench fmt lint image load chart asan tsan tsa clean
+.PHONY: help build demo quota-demo test plain chaos soak e2e bench fmt lint image load chart asan tsan tsa clean
 
 help: ## Show this list
 	@printf 'make TARGET\n\n'
-	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9]+):.*## /\1\t/' | \
-	  while IFS=$$'\t' read -r target text; do printf '  %-7s %s\n' "$$target" "$$text"; done
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | \
+	  while IFS=$$'\t' read -r target text; do printf '  %-10s %s\n' "$$target" "$$text"; done
 	@printf '\nEach target first installs the Debian packages it lacks, with apt-get, as root or by sudo.\n'
 
 build: ## Build the daemon as it is shipped: build/release/src/local-path-provisioner
@@ -32,6 +32,14 @@ demo: ## Watch a claim become a directory and go again, on a cluster in one proc
 	@$(call WAIT,dev)
 	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
+
+quota-demo: ## Watch dd stop at the size of a claim, and the claim grow, on an XFS of a kernel in a process
+	@$(DEPS) build demo
+	@$(DEPS) quota || { echo 'quota-demo: cannot be shown here, see above'; exit 1; }
+	@$(CONFIGURE) dev >/dev/null
+	@$(call WAIT,dev)
+	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
+	@test/quota/demo.sh build/dev/test/devcluster/lpp-demo build/dev/$(DAEMON)
 
 test: ## Run the unit and integration tests, and those of the chart where Go can be had
 	@$(DEPS) build demo

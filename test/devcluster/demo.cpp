@@ -24,44 +24,29 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{30};
 constexpr const char* kClaims = "persistentvolumeclaims";
 constexpr const char* kServiceAccount = "local-path-provisioner-service-account";
-constexpr const char* kClaimName = "demo-claim";
-constexpr const char* kPodName = "demo-pod";
-
-json demo_claim() {
-  return {{"apiVersion", "v1"},
-          {"kind", "PersistentVolumeClaim"},
-          {"metadata", {{"name", kClaimName}, {"namespace", "default"}}},
-          {"spec",
-           {{"storageClassName", "local-path"},
-            {"accessModes", {"ReadWriteOnce"}},
-            {"resources", {{"requests", {{"storage", "128Mi"}}}}}}}};
-}
-
-json demo_pod() {
-  const json container{
-      {"name", "writer"},
-      {"image", "busybox"},
-      {"command",
-       {"sh", "-c", "echo \"written by $(hostname)\" > /data/hello.txt; exec sleep 86400"}},
-      {"volumeMounts", json::array({{{"name", "data"}, {"mountPath", "/data"}}})}};
-  return {{"apiVersion", "v1"},
-          {"kind", "Pod"},
-          {"metadata", {{"name", kPodName}, {"namespace", "default"}}},
-          {"spec",
-           {{"terminationGracePeriodSeconds", 0},
-            {"containers", json::array({container})},
-            {"volumes", json::array({{{"name", "data"},
-                                      {"persistentVolumeClaim", {{"claimName", kClaimName}}}}})}}}};
-}
 
 std::string first_line(const std::string& file) {
   std::ifstream in(file);
   std::string line;
   std::getline(in, line);
   return line;
+}
+
+/// What the Deployment's environment says of the helper pods; the rest is of its pod.
+std::map<std::string, std::string> helper_pod_settings(const std::vector<json>& objects) {
+  std::map<std::string, std::string> settings;
+  for (const json& object : objects) {
+    for (const json& container : array_at(object, {"spec", "template", "spec", "containers"})) {
+      for (const json& variable : array_at(container, {"env"})) {
+        const std::string name(text_at(variable, {"name"}));
+        if (name != "HELPER_IMAGE" && name != "ALLOW_UNSAFE_HELPER_POD_TEMPLATE") continue;
+        settings[name] = text_at(variable, {"value"});
+      }
+    }
+  }
+  return settings;
 }
 
 sigset_t ending_signals() {
@@ -78,6 +63,35 @@ Demo::Demo(DemoOptions options)
     : options_(std::move(options)), began_(clock_.now()), colours_(isatty(STDOUT_FILENO) == 1) {}
 
 Demo::~Demo() = default;
+
+json Demo::claim() const {
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"metadata", {{"name", kClaimName}, {"namespace", "default"}}},
+          {"spec",
+           {{"storageClassName", "local-path"},
+            {"accessModes", {"ReadWriteOnce"}},
+            {"resources", {{"requests", {{"storage", "128Mi"}}}}}}}};
+}
+
+json Demo::pod() const {
+  return pod_with_script("echo \"written by $(hostname)\" > /data/hello.txt; exec sleep 86400");
+}
+
+json Demo::pod_with_script(const std::string& script) {
+  const json container{{"name", "writer"},
+                       {"image", "busybox"},
+                       {"command", {"sh", "-c", script}},
+                       {"volumeMounts", json::array({{{"name", "data"}, {"mountPath", "/data"}}})}};
+  return {{"apiVersion", "v1"},
+          {"kind", "Pod"},
+          {"metadata", {{"name", kPodName}, {"namespace", "default"}}},
+          {"spec",
+           {{"terminationGracePeriodSeconds", 0},
+            {"containers", json::array({container})},
+            {"volumes", json::array({{{"name", "data"},
+                                      {"persistentVolumeClaim", {{"claimName", kClaimName}}}}})}}}};
+}
 
 void Demo::say(const std::string& line) {
   const std::chrono::duration<double> elapsed = clock_.now() - began_;
@@ -127,7 +141,7 @@ int Demo::run() {
 Result<void> Demo::tell() {
   for (const auto step :
        {&Demo::start_cluster, &Demo::apply_manifest, &Demo::start_daemon, &Demo::make_volume,
-        &Demo::show_file, &Demo::wait_for_signal, &Demo::remove_volume}) {
+        &Demo::show, &Demo::wait_for_signal, &Demo::remove_volume}) {
     if (auto done = (this->*step)(); !done.ok()) return done;
   }
   return {};
@@ -155,7 +169,7 @@ void Demo::explain(const Error& error) {
 }
 
 Result<void> Demo::start_cluster() {
-  auto cluster = Cluster::start();
+  auto cluster = Cluster::start({.folder = options_.folder, .images = options_.images});
   if (!cluster.ok()) return std::move(cluster).error().wrap("embedded cluster");
   cluster_ = *std::move(cluster);
   auto kube = testing::Kube::from_kubeconfig(cluster_->kubeconfig());
@@ -173,8 +187,7 @@ Result<void> Demo::apply_manifest() {
     const std::string what = std::string(text_at(object, {"kind"})) + " " + key_of(object);
     LPP_RETURN_IF_ERROR(kube_->apply(object), "apply " + what);
   }
-  say("applied the " + std::to_string(objects->size()) + " objects of deploy/" +
-      fs::path(options_.manifest).filename().string());
+  say("applied the " + std::to_string(objects->size()) + " objects of " + options_.shown);
   return {};
 }
 
@@ -183,10 +196,13 @@ Result<void> Demo::start_daemon() {
       const std::string kubeconfig,
       cluster_->service_account_kubeconfig(testing::kDaemonNamespace, kServiceAccount),
       "kubeconfig");
+  const auto objects = testing::read_yaml_objects(options_.manifest);
+  if (!objects.ok()) return objects.error();
   auto daemon = testing::DaemonProcess::start(
       {.program = options_.daemon,
        .args = {"--kubeconfig", kubeconfig, "--namespace", testing::kDaemonNamespace,
                 "--configmap-name", "local-path-config", "--service-account-name", kServiceAccount},
+       .env = helper_pod_settings(*objects),
        .log_file = cluster_->folder() + "/daemon.log"});
   if (!daemon.ok()) return std::move(daemon).error();
   daemon_ = *std::move(daemon);
@@ -196,18 +212,19 @@ Result<void> Demo::start_daemon() {
 }
 
 Result<void> Demo::make_volume() {
-  for (const json& object : {demo_claim(), demo_pod()}) {
+  for (const json& object : {claim(), pod()}) {
     if (auto created = kube_->create(object); !created.ok()) return std::move(created).error();
   }
-  say("created claim default/demo-claim and pod default/demo-pod, which writes a file");
-  const ObjectRef claim{kClaims, "default", kClaimName};
+  say("created claim default/demo-claim and pod default/demo-pod, which writes into its volume");
+  const ObjectRef wanted{kClaims, "default", kClaimName};
   const auto is_bound = [&](const json* c) {
     if (c == nullptr) return false;
     volume_ = text_at(*c, {"spec", "volumeName"});
     node_ = annotation(*c, "volume.kubernetes.io/selected-node");
     return text_at(*c, {"status", "phase"}) == "Bound";
   };
-  if (auto bound = expect("claim default/demo-claim becomes Bound", claim, is_bound); !bound.ok()) {
+  if (auto bound = expect("claim default/demo-claim becomes Bound", wanted, is_bound);
+      !bound.ok()) {
     return bound;
   }
   say("claim default/demo-claim is Bound to " + volume_ + " on " + node_);
@@ -222,7 +239,7 @@ Result<void> Demo::make_volume() {
   });
 }
 
-Result<void> Demo::show_file() {
+Result<void> Demo::show() {
   const std::string file = directory_ + "/hello.txt";
   const TimePoint deadline = clock_.now() + kPatience;
   while (first_line(file).empty()) {  // nothing but the disk tells when a process has written

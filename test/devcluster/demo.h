@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,9 +15,12 @@
 namespace lpp::devcluster {
 
 struct DemoOptions {
-  std::string daemon{};    // the program
-  std::string manifest{};  // deploy/local-path-storage.yaml
-  bool keep = false;       // wait for a signal between making and removing
+  std::string daemon{};                         // the program
+  std::string manifest{};                       // deploy/local-path-storage.yaml
+  std::string shown{};                          // what the manifest is called when it is told of
+  std::string folder{};                         // as ClusterOptions::folder
+  std::map<std::string, std::string> images{};  // as ClusterOptions::images
+  bool keep = false;                            // wait for a signal between making and removing
 };
 
 /// The whole story of a volume on an embedded cluster, one printed line per step: the cluster, the
@@ -26,10 +30,36 @@ struct DemoOptions {
 class Demo {
  public:
   explicit Demo(DemoOptions options);
-  ~Demo();
+  virtual ~Demo();
+  Demo(const Demo&) = delete;
+  Demo& operator=(const Demo&) = delete;
 
   /// The exit code. What went wrong is printed.
   int run();
+
+ protected:
+  static constexpr const char* kClaimName = "demo-claim";  // in the namespace "default"
+  static constexpr const char* kPodName = "demo-pod";
+  static constexpr std::chrono::seconds kPatience{30};
+
+  virtual nlohmann::json claim() const;
+  virtual nlohmann::json pod() const;
+  /// What there is to see once the pod runs.
+  virtual Result<void> show();
+
+  /// A container that runs the script, with the claim's volume at /data.
+  static nlohmann::json pod_with_script(const std::string& script);
+  void say(const std::string& line);
+  bool stopped();
+  Result<void> expect(const std::string& what, const ObjectRef& ref,
+                      const std::function<bool(const nlohmann::json*)>& condition);
+
+  const DemoOptions& options() const { return options_; }
+  Clock& clock() { return clock_; }
+  Cluster& cluster() { return *cluster_; }
+  testing::Kube& kube() { return *kube_; }
+  /// Of the volume, on this machine.
+  const std::string& directory() const { return directory_; }
 
  private:
   Result<void> tell();
@@ -37,15 +67,10 @@ class Demo {
   Result<void> apply_manifest();
   Result<void> start_daemon();
   Result<void> make_volume();
-  Result<void> show_file();
   Result<void> wait_for_signal();
   Result<void> remove_volume();
 
-  void say(const std::string& line);
   void explain(const Error& error);
-  bool stopped();
-  Result<void> expect(const std::string& what, const ObjectRef& ref,
-                      const std::function<bool(const nlohmann::json*)>& condition);
 
   const DemoOptions options_;
   SystemClock clock_;

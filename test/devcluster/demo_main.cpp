@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "devcluster/demo.h"
+#include "devcluster/quota_demo.h"
 
 int main(int argc, char** argv) {
   cxxopts::Options options("lpp-demo",
@@ -18,7 +19,13 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))("h,help", "print this text");
+      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))(
+      "dir", "folder for the nodes' disks; empty: a temporary one",
+      cxxopts::value<std::string>()->default_value(""))(
+      "quota-image",
+      "show sizes that hold, with this root file system as the image of helper pods; the nodes' "
+      "disks need project quota",
+      cxxopts::value<std::string>())("h,help", "print this text");
 
   // Blocked before any thread starts: the demo asks for them where it can act on them.
   sigset_t signals;
@@ -39,7 +46,13 @@ int main(int argc, char** argv) {
     // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs yet
     const char* keep = std::getenv("DEMO_KEEP");
     demo.keep = keep != nullptr && std::string(keep) != "" && std::string(keep) != "0";
-    return lpp::devcluster::Demo(demo).run();
+    demo.folder = arguments["dir"].as<std::string>();
+    demo.shown = "deploy/local-path-storage.yaml";
+    if (arguments.count("quota-image") == 0) return lpp::devcluster::Demo(demo).run();
+    demo.manifest = LPP_QUOTA_MANIFEST;
+    demo.shown = "examples/hard-quota";
+    demo.images = {{"local-path-provisioner", arguments["quota-image"].as<std::string>()}};
+    return lpp::devcluster::QuotaDemo(demo).run();
   } catch (const cxxopts::exceptions::exception& error) {
     std::fprintf(stderr, "lpp-demo: %s\n%s", error.what(), options.help().c_str());
     return 2;

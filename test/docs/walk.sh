@@ -343,6 +343,12 @@ reach_api
 kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
 gone -k .
 cd "$work"
+doc docs/sizes.md <<'C'
+kubectl apply -k examples/hard-quota
+C
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+gone -k examples/hard-quota
 doc docs/install.md <<'C'
 kubectl create namespace local-path-storage
 C

@@ -16,29 +16,26 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-const std::string kManifest = std::string(LPP_CHART_RENDERINGS) + "/../kustomize/hard-quota.yaml";
+const std::string kOverlay = std::string(LPP_CHART_RENDERINGS) + "/../kustomize/hard-quota.yaml";
 
-json rendered(const std::string& kind) {
-  for (const json& object : LPP_MUST(read_yaml_objects(kManifest))) {
+json overlay_object(const std::string& kind) {
+  for (const json& object : LPP_MUST(read_yaml_objects(kOverlay))) {
     if (object["kind"] == kind) return object;
   }
-  FAIL("no " << kind << " in " << kManifest);
+  FAIL("no " << kind << " in " << kOverlay);
   return {};
 }
 
-json daemon_container() {
-  return rendered("Deployment")["spec"]["template"]["spec"]["containers"][0];
-}
-
 /// What the Deployment's environment says, as flags.
-std::vector<std::string> daemon_flags() {
+std::vector<std::string> overlay_flags() {
+  const json container = overlay_object("Deployment")["spec"]["template"]["spec"]["containers"][0];
   std::vector<std::string> flags;
-  for (const json& variable : daemon_container()["env"]) {
-    if (variable["name"] == "HELPER_IMAGE") flags.push_back("--helper-image");
-    if (variable["name"] == "ALLOW_UNSAFE_HELPER_POD_TEMPLATE") {
-      flags.emplace_back("--allow-unsafe-helper-pod-template");
-    } else if (!flags.empty() && flags.back() == "--helper-image") {
-      flags.push_back(variable["value"]);
+  for (const json& variable : container["env"]) {
+    const std::string name = variable["name"];
+    const std::string value = variable.value("value", "");
+    if (name == "HELPER_IMAGE") flags.push_back("--helper-image=" + value);
+    if (name == "ALLOW_UNSAFE_HELPER_POD_TEMPLATE") {
+      flags.push_back("--allow-unsafe-helper-pod-template=" + value);
     }
   }
   return flags;
@@ -58,10 +55,10 @@ struct OwnImage {
 
 struct OwnProgramStory {
   OwnProgramStory()
-      : story(daemon_flags(),
-              {.manifest = kManifest, .images = {{"local-path-provisioner", image.root()}}}) {
-    json config =
-        json::parse(rendered("ConfigMap")["data"]["config.json"].get_ref<const std::string&>());
+      : story(overlay_flags(),
+              {.manifest = kOverlay, .images = {{"local-path-provisioner", image.root()}}}) {
+    json config = json::parse(
+        overlay_object("ConfigMap")["data"]["config.json"].get_ref<const std::string&>());
     config["nodePathMap"] = story.installation->default_config()["nodePathMap"];
     LPP_MUST(story.installation->write_config(config));
     story.start();

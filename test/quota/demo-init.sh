@@ -1,0 +1,26 @@
+#!/bin/sh
+# The first process of the user-mode Linux kernel that demo.sh starts. Its root is the machine's own,
+# read-only; DEMO is the demo, PROGRAM the daemon, IMAGE the file system of its image.
+PATH=/usr/sbin:/usr/bin:/sbin:/bin
+export PATH
+
+end() {
+  echo "quota-demo: $*"
+  echo o >/proc/sysrq-trigger
+  # The kernel is gone before this ends.
+  read -r _ </dev/zero
+}
+
+mount -t proc proc /proc
+mountpoint -q /dev || mount -t devtmpfs devtmpfs /dev
+mount -t tmpfs tmpfs /mnt
+mkdir -p /mnt/cluster/nodes
+busybox ip link set lo up || end "the loopback device does not come up"
+echo "quota-demo: $(uname -sr), started as a process; the nodes' disks are on an XFS, mounted with prjquota"
+mount -o prjquota /dev/ubda /mnt/cluster/nodes || end "the disk cannot be mounted"
+TMPDIR=/mnt HOME=/mnt "$DEMO" --dir /mnt/cluster --daemon "$PROGRAM" --quota-image "$IMAGE" \
+  >/mnt/out 2>&1 &
+shown=$!
+# The output goes by a file: the terminal of this kernel is not made for programs that look at it.
+tail -n +1 -f --pid=$shown -s 0.1 /mnt/out
+if wait $shown; then end "done"; else end "it went wrong"; fi

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# demo.sh DEMO PROGRAM: `make quota-demo`. Shows sizes that hold: the embedded cluster with its nodes'
+# disks on an XFS with project quota, in a user-mode Linux kernel, as any user, without a disk and
+# whatever kernel the machine has.
+# Exit: 0 shown, 1 something went wrong, 3 it cannot be done here.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+
+if [ $# != 2 ]; then
+  echo "usage: demo.sh DEMO PROGRAM" >&2
+  exit 2
+fi
+demo=$(realpath "$1")
+program=$(realpath "$2")
+PATH=$PATH:/usr/sbin:/sbin
+
+for tool in linux.uml mkfs.xfs bwrap busybox; do
+  if command -v "$tool" >/dev/null; then continue; fi
+  echo "skipped: quota-demo: there is no $tool; scripts/install-deps.sh demo quota installs it"
+  exit 3
+done
+
+memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
+if [ "${memory:-0}" -gt 1000 ]; then TMPDIR=/dev/shm; fi
+work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
+image=$(TMPDIR=/tmp mktemp -d) # below /dev that kernel sees its own files
+trap 'rm -rf "$work" "$image"' EXIT
+truncate -s 600M "$work/disk"
+mkfs.xfs -q "$work/disk"
+"$here/../../scripts/collect-runtime.sh" "$program" "$image/root"
+
+# As run.sh. What is written is shown at once; the verdict is the last line.
+TMPDIR=$work timeout -k 5 "${LIMIT:-300}" linux.uml mem=1024M umid="lpp-quota-demo-$$" uml_dir="$work/" \
+  root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/demo-init.sh" ubd0s="$work/disk" \
+  con=null con0=null,fd:1 ssl=null quiet \
+  DEMO="$demo" PROGRAM="$program" IMAGE="$image/root" </dev/null 2>&1 |
+  tr -d '\r' | tee "$work/out" |
+  grep -av --line-buffered '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$\|^sysrq\|^reboot\|^quota-demo: done' || true
+
+if grep -aq '^quota-demo: done' "$work/out"; then exit 0; fi
+if ! grep -aq '^quota-demo: ' "$work/out"; then
+  echo "skipped: quota-demo: the user-mode Linux kernel does not start on this machine"
+  exit 3
+fi
+echo "quota-demo: FAILED" >&2
+exit 1
