@@ -57,6 +57,12 @@ for file in test/chart/golden/*.yaml; do
 done
 for folder in examples/*/; do takes "$folder" -k "$folder"; done
 
+# The helper pod with quota: it adds a capability and forbids privilege escalation.
+helper=$("$kubectl" apply --dry-run=client -o json -k examples/hard-quota 2>/dev/null |
+  jq -r '.items[] | select(.kind == "ConfigMap") | .data["helperPod.yaml"]' |
+  sed 's/^    - name: helper-pod$/&\n      image: a/')
+takes 'the helper pod of examples/hard-quota' --namespace default -f - <<<"$helper"
+
 # Pod Security: the daemon's pods keep to the level "restricted", helper pods do not. Asked about
 # the pods themselves: of a Deployment the API server would only warn.
 restricted=lpp-restricted
