@@ -26,6 +26,8 @@ std::string_view to_string(ErrorCode code) {
       return "forbidden";
     case ErrorCode::kInvalid:
       return "invalid";
+    case ErrorCode::kUnfit:
+      return "unfit";
     case ErrorCode::kInternal:
       return "internal";
   }

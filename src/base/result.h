@@ -23,6 +23,7 @@ enum class ErrorCode {
   kUnauthorized,     // 401
   kForbidden,        // 403: RBAC, quota or admission
   kInvalid,          // 400, 422 or bad input: repeating the same call cannot help
+  kUnfit,            // it cannot be done in this place, such as a full disk; in another it may
   kInternal,         // anything else, our own defects included
 };
 
@@ -92,6 +93,10 @@ class [[nodiscard]] Result<void> {
 
 inline Error invalid(std::string message) {
   return Error{.code = ErrorCode::kInvalid, .message = std::move(message)};
+}
+
+inline Error unfit(std::string message) {
+  return Error{.code = ErrorCode::kUnfit, .message = std::move(message)};
 }
 inline Error cancelled() { return Error{.code = ErrorCode::kCancelled, .message = "stopping"}; }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ std::size_t random_below(std::size_t n);
 
 /// `text` cut to at most `limit` bytes without splitting a UTF-8 sequence.
 std::string_view truncate_utf8(std::string_view text, std::size_t limit);
+
+/// "10Gi", "1.5Gi", "512": bytes as Kubernetes writes sizes.
+std::string bytes_text(std::uint64_t bytes);
 
 /// The text up to its first line break, with " ..." when there is more than white space behind it.
 std::string first_line(std::string_view text);

@@ -3,10 +3,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "base/unique_fd.h"
 #include "cli/node_request.h"
 #include "cli/output.h"
@@ -20,6 +20,7 @@ using nlohmann::json;
 
 constexpr std::string_view kName = "node";
 constexpr int kExitNever = 3;  // as the exit code of a resize script
+constexpr int kExitUnfit = 4;  // as the exit code of a setup script
 constexpr std::uint64_t kTellEvery = 1U << 18U;
 
 int fail_node(Context& context, const Error& error) {
@@ -27,21 +28,7 @@ int fail_node(Context& context, const Error& error) {
   return fail(context, kName, error, never ? kExitNever : kExitProblem);
 }
 
-/// "10Gi", "1.5Gi", "512".
-std::string size_text(std::uint64_t bytes) {
-  constexpr std::array kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-  std::size_t unit = 0;
-  double value = static_cast<double>(bytes);
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  std::string text = fmt::format("{:.1f}", value);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text + kUnits[unit];
-}
-
-std::string limit_text(std::uint64_t bytes) { return bytes == 0 ? "-" : size_text(bytes); }
+std::string limit_text(std::uint64_t bytes) { return bytes == 0 ? "-" : bytes_text(bytes); }
 
 json to_json(const node::Volume& volume) {
   return {{"id", volume.id},
@@ -52,17 +39,44 @@ json to_json(const node::Volume& volume) {
           {"state", to_string(volume.state)},
           {"project", volume.project},
           {"bytes", volume.limits.bytes},
-          {"inodes", volume.limits.inodes}};
+          {"inodes", volume.limits.inodes},
+          {"sizeBytes", volume.size}};
 }
 
-/// The daemon reads the last line of a helper pod's message. Nowhere else is there such a file.
-void tell_daemon(const Context& context, std::string_view what) {
-  if (!context.getenv("VOL_DIR")) return;
-  const UniqueFd file(::open("/dev/termination-log", O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (!file.valid()) return;
-  const std::string line = fmt::format("directory: {}\n", what);
-  [[maybe_unused]] const auto written = ::write(file.get(), line.data(), line.size());
-}
+/// The lines that the daemon reads of a helper pod's message; docs/sizes.md describes them.
+/// Nowhere else is there such a file.
+class Told {
+ public:
+  explicit Told(const node::Volumes& volumes) {
+    // Worth no failure: the next helper pod tells it, too.
+    if (const auto space = volumes.space(); space.ok()) {
+      lines_ = fmt::format("space: size={} free={} inodes={} freeInodes={}\n", space->size_bytes,
+                           space->available_bytes, space->inodes, space->free_inodes);
+    }
+  }
+
+  void limits(const node::Limits& limits) {
+    lines_ += limits.bytes == 0
+                  ? "limits: none\n"
+                  : fmt::format("limits: bytes={} inodes={}\n", limits.bytes, limits.inodes);
+  }
+  void checked(const node::Room& room) {
+    if (!room.any()) return;
+    lines_ += fmt::format("checked:{}{}\n", room.reserve ? " reserve" : "",
+                          room.overcommit ? "" : " overcommit");
+  }
+  void directory(std::string_view what) { lines_ += fmt::format("directory: {}\n", what); }
+
+  void send(const Context& context) const {
+    if (!context.getenv("VOL_DIR")) return;
+    const UniqueFd file(::open("/dev/termination-log", O_WRONLY | O_APPEND | O_CLOEXEC));
+    if (!file.valid()) return;
+    [[maybe_unused]] const auto written = ::write(file.get(), lines_.data(), lines_.size());
+  }
+
+ private:
+  std::string lines_{};
+};
 
 int make(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto made = volumes.make({.id = request.id,
@@ -70,9 +84,18 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
                                   .claim = request.claim,
                                   .uid = request.uid,
                                   .access = request.access,
-                                  .limits = request.limited ? request.limits : node::Limits{}});
+                                  .limits = request.limited ? request.limits : node::Limits{},
+                                  .size = request.limits.bytes,
+                                  .room = request.room});
+  if (!made.ok() && made.error().is(ErrorCode::kUnfit)) {
+    return fail(context, kName, made.error(), kExitUnfit);
+  }
   if (!made.ok()) return fail_node(context, made.error());
-  tell_daemon(context, to_string(made->origin));
+  Told told(volumes);
+  told.limits(made->limits);
+  told.checked(request.room);
+  told.directory(to_string(made->origin));
+  told.send(context);
   if (request.json) {
     context.out(to_json_text(to_json(*made)));
   } else {
@@ -96,8 +119,10 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   std::string_view what = "removed";
   if (*removed == node::Removed::kAbsent) what = "absent";
   if (*removed == node::Removed::kKept) what = "kept";
+  Told told(volumes);
   // Of a removal that was asked for, the daemon needs no word that it was done.
-  if (*removed != node::Removed::kRemoved || request.if_empty) tell_daemon(context, what);
+  if (*removed != node::Removed::kRemoved || request.if_empty) told.directory(what);
+  told.send(context);
   context.out(request.json ? to_json_text({{"id", request.id}, {"directory", what}})
                            : fmt::format("{} {}/{}\n", what, request.base,
                                          request.path.empty() ? request.id : request.path));
@@ -105,21 +130,30 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
 }
 
 int resize(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
-  const auto resized = volumes.resize(request.id, request.limits);
-  if (resized.ok()) {
-    context.out(request.json ? to_json_text(to_json(*resized))
-                             : fmt::format("{} has the limit {}\n", resized->id,
-                                           limit_text(resized->limits.bytes)));
-    return kExitOk;
+  auto resized = volumes.resize({.id = request.id,
+                                 .limits = request.limits,
+                                 .size = request.limits.bytes,
+                                 .limited = request.limited,
+                                 .room = request.room});
+  // Volumes of scripts grow in numbers only.
+  const bool unknown = !resized.ok() && resized.error().is(ErrorCode::kNotFound);
+  if (unknown && !request.limited) resized = node::Volume{.id = request.id};
+  if (!resized.ok() && resized.error().is(ErrorCode::kUnfit)) {
+    return fail(context, kName, resized.error(), kExitNever);
   }
-  if (request.limited) return fail_node(context, resized.error());
-  // Volumes of a class without limits, and those of scripts, grow in numbers only.
-  const auto listing = volumes.list();
-  if (!listing.ok()) return fail_node(context, listing.error());
-  for (const node::Volume& volume : listing->volumes) {
-    if (volume.id == request.id && volume.project != 0) return fail_node(context, resized.error());
+  if (!resized.ok()) return fail_node(context, resized.error());
+  Told told(volumes);
+  told.limits(resized->limits);
+  told.checked(request.room);
+  told.send(context);
+  if (request.json) {
+    context.out(to_json_text(to_json(*resized)));
+  } else if (resized->limits.any()) {
+    context.out(
+        fmt::format("{} has the limit {}\n", resized->id, limit_text(resized->limits.bytes)));
+  } else {
+    context.err(fmt::format("{} has no limit: nothing to change\n", request.id));
   }
-  context.err(fmt::format("{} has no limit: nothing to change\n", request.id));
   return kExitOk;
 }
 
@@ -137,25 +171,26 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
       items.push_back(std::move(item));
     }
     context.out(to_json_text({{"base", request.base},
-                              {"filesystem", usage->filesystem},
-                              {"sizeBytes", usage->size_bytes},
-                              {"freeBytes", usage->free_bytes},
-                              {"availableBytes", usage->available_bytes},
-                              {"inodes", usage->inodes},
-                              {"freeInodes", usage->free_inodes},
+                              {"filesystem", usage->space.filesystem},
+                              {"sizeBytes", usage->space.size_bytes},
+                              {"freeBytes", usage->space.free_bytes},
+                              {"availableBytes", usage->space.available_bytes},
+                              {"inodes", usage->space.inodes},
+                              {"freeInodes", usage->space.free_inodes},
                               {"promisedBytes", usage->promised_bytes},
                               {"volumes", std::move(items)}}));
     return kExitOk;
   }
   context.out(fmt::format("{}: {} of {} free, {} promised, {}\n", request.base,
-                          size_text(usage->available_bytes), size_text(usage->size_bytes),
-                          size_text(usage->promised_bytes), usage->filesystem));
+                          bytes_text(usage->space.available_bytes),
+                          bytes_text(usage->space.size_bytes), bytes_text(usage->promised_bytes),
+                          usage->space.filesystem));
   std::vector<std::vector<Cell>> rows;
   for (const auto& [volume, use] : usage->volumes) {
     const std::uint64_t limit = volume.limits.bytes;
     rows.push_back({{volume.id},
                     {limit_text(limit)},
-                    {use ? size_text(use->bytes) : "-"},
+                    {use ? bytes_text(use->bytes) : "-"},
                     {use && limit != 0 ? fmt::format("{}%", use->bytes * 100 / limit) : "-"},
                     {use ? std::to_string(use->inodes) : "-"},
                     {one_line(volume.claim)}});
@@ -204,6 +239,10 @@ int run_node(const Given& given, Context& context) {
   node::Kernel kernel;
   const auto volumes =
       node::Volumes::open(kernel, request->base, {.require_mount = request->require_mount});
+  if (!volumes.ok() && request->action == NodeAction::kMake &&
+      volumes.error().is(ErrorCode::kUnfit)) {
+    return fail(context, kName, volumes.error(), kExitUnfit);
+  }
   if (!volumes.ok()) return fail_node(context, volumes.error());
   switch (request->action) {
     case NodeAction::kMake:
@@ -245,7 +284,8 @@ const Command kNodeCommand{
         "options and variables, and the action from -a.\n"
         "\n"
         "Exit codes: 0 done, 1 it failed and may succeed later, 2 usage, 3 trying again does not "
-        "help.\n"
+        "help,\n"
+        "4 this base folder cannot have the volume, such as a full disk; another may.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner node make --base /mnt/disk --path data --size 10Gi --quota hard\n"

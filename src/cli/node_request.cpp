@@ -32,6 +32,7 @@ constexpr std::array kVolumeFlags = {
     Flag{.name = "claim", .placeholder = "NAMESPACE/NAME", .help = "for people who list volumes"},
     Flag{.name = "uid", .placeholder = "UID", .help = "the claim's, for the record"},
     Flag{.name = "require-mount",
+         .env = "VOL_REQUIRE_MOUNT",
          .fallback = "false",
          .help = "refuse a base folder that is not the root of a mounted file system"},
 };
@@ -52,6 +53,14 @@ constexpr std::array kMakeFlags = {
          .placeholder = "NUMBER",
          .env = "VOL_QUOTA_INODES",
          .help = "how many files it may hold with --quota hard"},
+    Flag{.name = "reserve",
+         .placeholder = "SIZE",
+         .env = "VOL_RESERVE",
+         .help = "what is to stay free beside the volume's size: 10Gi, or 10% of the disk"},
+    Flag{.name = "overcommit",
+         .env = "VOL_OVERCOMMIT",
+         .fallback = "true",
+         .help = "false: the sizes of all volumes must fit into what is not reserved"},
     Flag{.name = "user",
          .placeholder = "USER",
          .env = "VOL_USER",
@@ -164,6 +173,23 @@ void read_limits(FlagReader& flags, NodeRequest& request) {
   if (request.limited && !request.limits.any()) flags.fail("--quota hard needs a --size");
 }
 
+void read_room(FlagReader& flags, node::Room& room) {
+  room.overcommit = flags.boolean("overcommit");
+  const std::string reserve = flags.text("reserve");
+  if (reserve.empty()) return;
+  const std::string expected =
+      fmt::format("--reserve={}: expected a size such as 10Gi, or 10%", log::quoted(reserve));
+  if (reserve.ends_with('%')) {
+    const auto percent = number(reserve.substr(0, reserve.size() - 1), 10, 100);
+    if (!percent) return flags.fail(expected);
+    room.reserve = {.percent = *percent};
+    return;
+  }
+  const auto bytes = k8s::Quantity::parse(reserve);
+  if (!bytes.ok() || bytes->value() < 0) return flags.fail(expected);
+  room.reserve = {.bytes = static_cast<std::uint64_t>(bytes->value())};
+}
+
 /// Where the volume is: below --base, or in the words of a helper pod, which shows the base folder
 /// at VOL_BASE_DIR when there are folders between it and the directory.
 Result<void> read_place(const FlagReader& flags, const GetEnv& getenv, NodeRequest& request) {
@@ -213,6 +239,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   LPP_RETURN_IF_ERROR(read_place(flags, getenv, request), "node");
   read_access(flags, request.access);
   read_limits(flags, request);
+  read_room(flags, request.room);
   request.claim = flags.text("claim");
   request.uid = flags.text("uid");
   request.take_back = flags.boolean("take-back");

@@ -21,8 +21,9 @@ struct NodeRequest {
   std::string claim{};
   std::string uid{};
   node::Access access{};
-  bool limited = false;  // quota: hard
-  node::Limits limits{};
+  bool limited = false;   // quota: hard
+  node::Limits limits{};  // bytes: the volume's size, limited or not
+  node::Room room{};
   bool take_back = false;
   bool if_empty = false;
   bool require_mount = false;

@@ -156,11 +156,13 @@ Error system_error(int error, std::string_view what) {
       break;
     case EPERM:
     case EACCES:
-    case EROFS:
       code = ErrorCode::kForbidden;
       break;
     case ENOSPC:
     case EDQUOT:
+    case EROFS:
+      code = ErrorCode::kUnfit;
+      break;
     case EIO:
     case EBUSY:
     case EINTR:

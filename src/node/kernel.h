@@ -72,8 +72,8 @@ class Kernel {
 };
 
 /// "<what>: No space left on device", with the code that says what a caller can do:
-/// kNotFound, kAlreadyExists, kForbidden (a right is missing, or it is mounted read-only),
-/// kUnavailable (full, busy, broken: again later), kInvalid (it will never work like this).
+/// kNotFound, kAlreadyExists, kForbidden (a right is missing), kUnfit (full, or mounted read-only),
+/// kUnavailable (busy, broken: again later), kInvalid (it will never work like this).
 Error system_error(int error, std::string_view what);
 
 /// What tells a directory from all others, whatever it is called: the inode number of one that is

@@ -44,7 +44,7 @@ Error not_on(const Mount& mount, bool counts) {
   } else {
     message += "this file system has none for directories; XFS and ext4 have";
   }
-  return invalid(std::move(message));
+  return unfit(std::move(message));
 }
 
 Error quota_error(int error, const std::string& what) {
@@ -70,19 +70,37 @@ int ProjectQuota::call(unsigned command, std::uint32_t project, void* argument) 
                         argument);
 }
 
-Result<ProjectQuota> ProjectQuota::open(Kernel& kernel, int folder) {
-  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
-  ProjectQuota quota(kernel, folder, mount.source.starts_with('/') ? mount.source : "");
-  if (mount.type != "xfs" && mount.type != "ext4") return not_on(mount, false);
+Result<bool> ProjectQuota::find_state(const Mount& mount, bool& counts) const {
+  if (mount.type != "xfs" && mount.type != "ext4") return false;
   fs_quota_statv state{};
   state.qs_version = FS_QSTATV_VERSION1;
-  if (quota.call(Q_XGETQSTATV, 0, &state) != 0) {
-    if (errno == ENOSYS || errno == ESRCH || errno == EINVAL) return not_on(mount, false);
+  if (call(Q_XGETQSTATV, 0, &state) != 0) {
+    if (errno == ENOSYS || errno == ESRCH || errno == EINVAL) return false;
     return quota_error(errno, "quota of " + described(mount));
   }
-  const bool counts = (state.qs_flags & FS_QUOTA_PDQ_ACCT) != 0;
-  if (!counts || (state.qs_flags & FS_QUOTA_PDQ_ENFD) == 0) return not_on(mount, counts);
-  return quota;
+  counts = (state.qs_flags & FS_QUOTA_PDQ_ACCT) != 0;
+  return counts && (state.qs_flags & FS_QUOTA_PDQ_ENFD) != 0;
+}
+
+Result<std::variant<ProjectQuota, Error>> ProjectQuota::look(Kernel& kernel, int folder) {
+  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
+  ProjectQuota quota(kernel, folder, mount.source.starts_with('/') ? mount.source : "");
+  bool counts = false;
+  LPP_ASSIGN_OR_RETURN(const bool limits, quota.find_state(mount, counts), "quota");
+  using Found = std::variant<ProjectQuota, Error>;
+  return limits ? Found(std::move(quota)) : Found(not_on(mount, counts));
+}
+
+Result<ProjectQuota> ProjectQuota::open(Kernel& kernel, int folder) {
+  LPP_ASSIGN_OR_RETURN(auto found, look(kernel, folder), "open");
+  if (auto* const off = std::get_if<Error>(&found)) return std::move(*off);
+  return std::get<ProjectQuota>(std::move(found));
+}
+
+Result<std::optional<ProjectQuota>> ProjectQuota::find(Kernel& kernel, int folder) {
+  LPP_ASSIGN_OR_RETURN(auto found, look(kernel, folder), "find");
+  if (std::holds_alternative<Error>(found)) return std::optional<ProjectQuota>();
+  return std::optional(std::get<ProjectQuota>(std::move(found)));
 }
 
 Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "base/result.h"
@@ -27,9 +28,11 @@ struct ProjectUse {
 /// first user namespace, projects of other users' directories CAP_FOWNER: kForbidden.
 class ProjectQuota {
  public:
-  /// kInvalid when it cannot hold limits: the message names mount, file system and device, and the
+  /// kUnfit when it cannot hold limits: the message names mount, file system and device, and the
   /// command that turns the quota on.
   static Result<ProjectQuota> open(Kernel& kernel, int folder);
+  /// nullopt when it cannot, or cannot any more.
+  static Result<std::optional<ProjectQuota>> find(Kernel& kernel, int folder);
 
   /// nullopt: nothing was ever counted or limited.
   Result<std::optional<ProjectUse>> use(std::uint32_t project) const;
@@ -37,7 +40,7 @@ class ProjectQuota {
   Result<std::vector<ProjectUse>> uses() const;
   Result<void> limit(std::uint32_t project, const Limits& limits) const;
   /// A number without files and limits; the same seed tries the same ones first. It is taken by
-  /// tagging a directory with it, until then under RecordFolder::lock_projects().
+  /// tagging a directory with it, until then under RecordFolder::lock_base().
   Result<std::uint32_t> free_project(std::string_view seed) const;
 
   /// One that free_project() may give.
@@ -50,6 +53,9 @@ class ProjectQuota {
  private:
   ProjectQuota(Kernel& kernel, int folder, std::string device)
       : kernel_(&kernel), folder_(folder), device_(std::move(device)) {}
+  /// Or why it holds no limits.
+  static Result<std::variant<ProjectQuota, Error>> look(Kernel& kernel, int folder);
+  Result<bool> find_state(const Mount& mount, bool& counts) const;
   int call(unsigned command, std::uint32_t project, void* argument) const;
 
   Kernel* kernel_;

@@ -115,9 +115,7 @@ Result<RecordFolder::Lock> RecordFolder::lock_volume(const std::string& id) cons
   return lock_range(1 + (hash >> 2U), F_OFD_SETLK);
 }
 
-Result<RecordFolder::Lock> RecordFolder::lock_projects() const {
-  return lock_range(0, F_OFD_SETLKW);
-}
+Result<RecordFolder::Lock> RecordFolder::lock_base() const { return lock_range(0, F_OFD_SETLKW); }
 
 Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {
   const std::string name = record_name(id);

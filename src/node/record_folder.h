@@ -38,8 +38,8 @@ class RecordFolder {
 
   /// kConflict when somebody works at the volume; does not wait.
   Result<Lock> lock_volume(const std::string& id) const;
-  /// Waits for those who look for a free project just now.
-  Result<Lock> lock_projects() const;
+  /// Waits for those who give away a project or room just now.
+  Result<Lock> lock_base() const;
 
   Result<std::optional<Volume>> read(const std::string& id) const;
   /// The bytes are on the disk when this returns; the name is with the next sync() of a folder

@@ -132,6 +132,7 @@ std::string encode_record(const Volume& volume) {
                     {"project", volume.project},
                     {"bytes", volume.limits.bytes},
                     {"inodes", volume.limits.inodes},
+                    {"size", volume.size},
                     {"inode", volume.directory.inode},
                     {"generation", volume.directory.generation},
                     // As text, for it may be before 1970.
@@ -168,6 +169,7 @@ Result<Volume> decode_record(std::string_view text) {
   }
   volume.project = read.number32("project");
   volume.limits = {.bytes = read.number("bytes"), .inodes = read.number("inodes")};
+  volume.size = read.number("size");
   volume.directory.inode = read.number("inode");
   volume.directory.generation = read.number32("generation");
   const std::string born = read.bytes("born");

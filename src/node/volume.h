@@ -39,6 +39,7 @@ struct Volume {
   State state = State::kPresent;
   std::uint32_t project = 0;  // 0 = without limits
   Limits limits{};
+  std::uint64_t size = 0;  // bytes that it was promised, a limit or not; 0 = nobody said
   Identity directory{};
 };
 

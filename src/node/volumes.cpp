@@ -13,12 +13,12 @@ Result<void> check_is_disk(Kernel& kernel, int base, const std::string& shown) {
   if (kernel.status(base, status) != 0) return system_error(errno, "statx " + shown);
   LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, base), shown);
   if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) {
-    return invalid(shown + " is not a mount point: it is a folder of " + mount.source +
-                   ", mounted at " + mount.point + ". Is its disk mounted?");
+    return unfit(shown + " is not a mount point: it is a folder of " + mount.source +
+                 ", mounted at " + mount.point + ". Is its disk mounted?");
   }
   if (mount.root == "/" || (mount.type == "btrfs" && status.stx_ino == kSubvolumeRoot)) return {};
-  return invalid(shown + " is not the root of a file system: it shows the folder " + mount.root +
-                 " of " + mount.source + ". Is its disk mounted?");
+  return unfit(shown + " is not the root of a file system: it shows the folder " + mount.root +
+               " of " + mount.source + ". Is its disk mounted?");
 }
 
 }  // namespace
@@ -29,7 +29,7 @@ Result<Volumes> Volumes::open(Kernel& kernel, const std::string& base, const Opt
   if (!UniqueFd(kernel.open_beneath(fd.get(), ".", O_PATH | O_DIRECTORY)).valid()) {
     Error error = system_error(errno, "openat2 in the base folder " + base);
     if (errno == ENOSYS || errno == EPERM) {
-      error.code = ErrorCode::kInvalid;
+      error.code = ErrorCode::kUnfit;
       error.message += "; Linux 5.6 or newer is needed, and no seccomp profile that hides openat2";
     }
     return error;

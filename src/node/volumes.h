@@ -25,13 +25,37 @@ struct Access {
   std::uint32_t mode = 0777;             // up to 07777
 };
 
+/// What is to be left of the base folder's file system.
+struct Room {
+  struct Reserve {
+    std::uint64_t bytes = 0;
+    unsigned percent = 0;  // of the file system's size, besides
+  };
+  /// A volume's size must fit into what is free, and leave so much.
+  std::optional<Reserve> reserve{};
+  /// false: the sizes of all volumes, and what others use, must fit into what is not reserved.
+  bool overcommit = true;
+
+  bool any() const { return reserve.has_value() || !overcommit; }
+};
+
 struct MakeRequest {
   std::string id{};
   std::string path{};   // from the base folder
   std::string claim{};  // for people
   std::string uid{};
   Access access{};
-  Limits limits{};  // any: the file system must be able to hold them
+  Limits limits{};         // any: the file system must be able to hold them
+  std::uint64_t size = 0;  // bytes that the volume is promised, a limit or not
+  Room room{};             // looked at when a volume is new
+};
+
+struct ResizeRequest {
+  std::string id{};
+  Limits limits{};  // of a volume that has limits; 0 leaves one as it is
+  std::uint64_t size = 0;
+  bool limited = false;  // a volume without limits is refused
+  Room room{};
 };
 
 enum class Removal {
@@ -60,16 +84,26 @@ struct VolumeUsage {
   std::optional<ProjectUse> use{};
 };
 
-struct BaseUsage {
+/// The file system of a base folder.
+struct Space {
   std::string filesystem{};  // "xfs"
   std::uint64_t size_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::uint64_t available_bytes = 0;  // to others than root
   std::uint64_t inodes = 0;
   std::uint64_t free_inodes = 0;
-  std::uint64_t promised_bytes = 0;  // sum of the limits
+};
+
+struct BaseUsage {
+  Space space{};
+  std::uint64_t promised_bytes = 0;  // sum of the sizes
   std::vector<VolumeUsage> volumes{};
 };
+
+/// kUnfit says why the volume, new or one of `usage`, has no room to be of this size. What volumes
+/// without limits use counts once, within what they were promised. Pure.
+Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint64_t size,
+                        const Room& room);
 
 struct Listing {
   std::vector<Volume> volumes{};        // by id
@@ -86,7 +120,8 @@ struct Listing {
 /// volume's user does meanwhile. A volume is worked at by one process at a time (kConflict).
 ///
 /// Thread-safe. Errors: kInvalid (it will never work like this; the message says what to change),
-/// kForbidden (a right is missing), kConflict, kUnavailable (again later), kNotFound.
+/// kUnfit (this base folder is full, or cannot hold limits), kForbidden (a right is missing),
+/// kConflict, kUnavailable (again later), kNotFound.
 class Volumes {
  public:
   struct Options {
@@ -110,9 +145,10 @@ class Volumes {
   /// this thread, at a low I/O priority.
   Result<Removed> remove(const RemoveRequest& request) const;
 
-  /// Changes the limits; 0 leaves one as it is. kInvalid: the volume has none, or holds more.
-  Result<Volume> resize(const std::string& id, const Limits& limits) const;
+  /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.
+  Result<Volume> resize(const ResizeRequest& request) const;
 
+  Result<Space> space() const;
   /// Needs no walk through the volumes.
   Result<BaseUsage> usage() const;
   Result<Listing> list() const;
@@ -143,8 +179,11 @@ class Volumes {
   Result<void> put_in_place(const RecordFolder& records, const Volume& volume) const;
   Result<void> discard_staged(const RecordFolder& records, const std::string& id) const;
   Result<void> set_access(int folder, const Access& access) const;
-  Result<void> limit_new(const RecordFolder& records, int folder, Volume& volume) const;
+  /// Under RecordFolder::lock_base().
+  Result<void> limit_new(int folder, Volume& volume) const;
   Result<void> check_base_project() const;
+  /// Under RecordFolder::lock_base() until the size is on record.
+  Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
 
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;

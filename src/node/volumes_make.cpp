@@ -31,7 +31,8 @@ Volume described(const MakeRequest& request, Origin origin) {
           .claim = request.claim,
           .uid = request.uid,
           .origin = origin,
-          .limits = request.limits};
+          .limits = request.limits,
+          .size = request.size};
 }
 
 }  // namespace
@@ -102,9 +103,14 @@ Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& re
     const UniqueFd folder(
         kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
     if (!folder.valid()) return system_error(errno, "open " + name);
-    if (volume.limits.any()) {
-      LPP_RETURN_IF_ERROR(limit_new(records, folder.get(), volume), "limits");
+    RecordFolder::Lock lock;
+    if (volume.limits.any() || request.room.any()) {
+      LPP_ASSIGN_OR_RETURN(lock, records.lock_base(), "lock");
     }
+    LPP_RETURN_IF_ERROR(check_has_room(volume.id, volume.size, request.room), "room");
+    if (volume.limits.any()) LPP_RETURN_IF_ERROR(limit_new(folder.get(), volume), "limits");
+    // Room is taken by the record, a project by the directory.
+    if (!request.room.any()) lock.reset();
     LPP_RETURN_IF_ERROR(set_access(folder.get(), request.access), "access");
     LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder.get()), name);
     return records.write(volume);
@@ -121,16 +127,15 @@ Result<void> Volumes::check_base_project() const {
   fsxattr attributes{};
   if (kernel_->attributes(base_.get(), attributes) != 0) return {};
   if ((attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) == 0) return {};
-  return invalid(
-      shown_ + " belongs to project " + std::to_string(attributes.fsx_projid) +
-      " itself, so that nothing of another one can be in it; take it out with: chattr -P " +
-      shown_);
+  return unfit(shown_ + " belongs to project " + std::to_string(attributes.fsx_projid) +
+               " itself, so that nothing of another one can be in it; take it out with: "
+               "chattr -P " +
+               shown_);
 }
 
-Result<void> Volumes::limit_new(const RecordFolder& records, int folder, Volume& volume) const {
+Result<void> Volumes::limit_new(int folder, Volume& volume) const {
   LPP_RETURN_IF_ERROR(check_base_project(), "quota");
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
-  LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_projects(), "quota");
   LPP_ASSIGN_OR_RETURN(volume.project, quota.free_project(volume.id), "quota");
   // The directory counts as one inode: with this the project is taken.
   LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), "quota");
@@ -194,6 +199,10 @@ Result<Volume> Volumes::adopt(const RecordFolder& records, const MakeRequest& re
   LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder), request.path);
   std::optional<ProjectQuota> quota;
   RecordFolder::Lock lock;
+  if (volume.limits.any() || request.room.any()) {
+    LPP_ASSIGN_OR_RETURN(lock, records.lock_base(), "lock");
+  }
+  LPP_RETURN_IF_ERROR(check_has_room(volume.id, volume.size, request.room), "room");
   std::uint32_t project_before = 0;
   if (volume.limits.any()) {
     LPP_RETURN_IF_ERROR(check_base_project(), "quota");
@@ -205,7 +214,6 @@ Result<Volume> Volumes::adopt(const RecordFolder& records, const MakeRequest& re
                      " was there before and holds files that no limit counts; move them away, or "
                      "make the volume without a limit");
     }
-    LPP_ASSIGN_OR_RETURN(lock, records.lock_projects(), "quota");
     volume.project = project_before;
     if (project_before == 0) {
       LPP_ASSIGN_OR_RETURN(volume.project, quota->free_project(volume.id), "quota");

@@ -165,10 +165,9 @@ Result<void> Volumes::empty_gone(const RecordFolder& records, const RemoveReques
 }
 
 Result<void> Volumes::lift_limits(std::uint32_t project) const {
-  const auto quota = ProjectQuota::open(*kernel_, base_.get());
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "lift");
   // Off by now: there is nothing to lift, and no reason to keep a directory.
-  if (!quota.ok() && quota.error().is(ErrorCode::kInvalid)) return {};
-  if (!quota.ok()) return quota.error();
+  if (!quota) return {};
   return quota->limit(project, Limits{});
 }
 

@@ -5,29 +5,67 @@
 
 namespace lpp::node {
 
-Result<Volume> Volumes::resize(const std::string& id, const Limits& limits) const {
-  if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
+namespace {
+
+Result<void> check_fits(const ResizeRequest& request, const ProjectUse& use) {
+  const auto too_many = [&](std::uint64_t used, std::uint64_t limit, const char* what) {
+    return invalid(request.id + " holds " + std::to_string(used) + " " + what + ", more than " +
+                   std::to_string(limit));
+  };
+  const Limits& limits = request.limits;
+  if (limits.bytes != 0 && use.bytes > limits.bytes) {
+    return too_many(use.bytes, limits.bytes, "bytes");
+  }
+  if (limits.inodes != 0 && use.inodes > limits.inodes) {
+    return too_many(use.inodes, limits.inodes, "files");
+  }
+  return {};
+}
+
+/// By project, of all projects; none where limits are off, or off by now.
+Result<std::map<std::uint32_t, ProjectUse>> uses_of(const std::vector<Volume>& volumes,
+                                                    Kernel& kernel, int base) {
+  std::map<std::uint32_t, ProjectUse> uses;
+  const bool any = std::any_of(volumes.begin(), volumes.end(),
+                               [](const Volume& volume) { return volume.project != 0; });
+  if (!any) return uses;
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(kernel, base), "projects");
+  if (!quota) return uses;
+  LPP_ASSIGN_OR_RETURN(const auto all, quota->uses(), "projects");
+  for (const ProjectUse& use : all) uses.emplace(use.project, use);
+  return uses;
+}
+
+}  // namespace
+
+Result<Volume> Volumes::resize(const ResizeRequest& request) const {
+  if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
+  const Error absent{ErrorCode::kNotFound, "there is no volume " + request.id + " in " + shown_};
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
-  if (!records) return Error{ErrorCode::kNotFound, "there is no volume " + id + " in " + shown_};
-  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
-  LPP_ASSIGN_OR_RETURN(auto volume, records->read(id), shown_);
-  if (!volume) return Error{ErrorCode::kNotFound, "there is no volume " + id + " in " + shown_};
-  if (volume->project == 0) return invalid(id + " was made without a limit");
-  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
-  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume->project), "resize");
-  if (limits.bytes != 0) volume->limits.bytes = limits.bytes;
-  if (limits.inodes != 0) volume->limits.inodes = limits.inodes;
-  if (use && limits.bytes != 0 && use->bytes > limits.bytes) {
-    return invalid(id + " holds " + std::to_string(use->bytes) + " bytes, more than " +
-                   std::to_string(limits.bytes));
+  if (!records) return absent;
+  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(request.id), request.id);
+  LPP_ASSIGN_OR_RETURN(auto volume, records->read(request.id), shown_);
+  if (!volume) return absent;
+  const bool held = volume->project != 0;
+  if (request.limited && !held) return invalid(request.id + " was made without a limit");
+
+  RecordFolder::Lock room_lock;
+  if (request.room.any()) {
+    LPP_ASSIGN_OR_RETURN(room_lock, records->lock_base(), "lock");
+    LPP_RETURN_IF_ERROR(check_has_room(request.id, request.size, request.room), "room");
   }
-  if (use && limits.inodes != 0 && use->inodes > limits.inodes) {
-    return invalid(id + " holds " + std::to_string(use->inodes) + " files, more than " +
-                   std::to_string(limits.inodes));
+  std::optional<ProjectQuota> quota;
+  if (held) {
+    LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
+    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume->project), "resize");
+    LPP_RETURN_IF_ERROR(check_fits(request, use.value_or(ProjectUse{})), "resize");
+    if (request.limits.bytes != 0) volume->limits.bytes = request.limits.bytes;
+    if (request.limits.inodes != 0) volume->limits.inodes = request.limits.inodes;
   }
+  if (request.size != 0) volume->size = request.size;
   LPP_RETURN_IF_ERROR(records->write(*volume), "record");
   if (kernel_->sync(records->fd()) != 0) return system_error(errno, "fsync of the records");
-  LPP_RETURN_IF_ERROR(quota.limit(volume->project, volume->limits), "resize");
+  if (held) LPP_RETURN_IF_ERROR(quota->limit(volume->project, volume->limits), "resize");
   return *std::move(volume);
 }
 
@@ -52,33 +90,30 @@ Result<Listing> Volumes::list() const {
   return listing;
 }
 
-Result<BaseUsage> Volumes::usage() const {
-  BaseUsage usage;
+Result<Space> Volumes::space() const {
   struct statfs filesystem {};
   if (kernel_->filesystem(base_.get(), filesystem) != 0) {
     return system_error(errno, "statfs " + shown_);
   }
   const auto block = static_cast<std::uint64_t>(filesystem.f_frsize);
-  usage.size_bytes = filesystem.f_blocks * block;
-  usage.free_bytes = filesystem.f_bfree * block;
-  usage.available_bytes = filesystem.f_bavail * block;
-  usage.inodes = filesystem.f_files;
-  usage.free_inodes = filesystem.f_ffree;
-  if (const auto mount = mount_of(*kernel_, base_.get()); mount.ok()) {
-    usage.filesystem = mount->type;
+  Space space{.size_bytes = filesystem.f_blocks * block,
+              .free_bytes = filesystem.f_bfree * block,
+              .available_bytes = filesystem.f_bavail * block,
+              .inodes = filesystem.f_files,
+              .free_inodes = filesystem.f_ffree};
+  if (auto mount = mount_of(*kernel_, base_.get()); mount.ok()) {
+    space.filesystem = std::move(mount->type);
   }
+  return space;
+}
 
+Result<BaseUsage> Volumes::usage() const {
+  BaseUsage usage;
+  LPP_ASSIGN_OR_RETURN(usage.space, space(), "usage");
   LPP_ASSIGN_OR_RETURN(auto listing, list(), "usage");
-  std::map<std::uint32_t, ProjectUse> uses;
-  const bool any = std::any_of(listing.volumes.begin(), listing.volumes.end(),
-                               [](const Volume& volume) { return volume.project != 0; });
-  if (any) {
-    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "usage");
-    LPP_ASSIGN_OR_RETURN(const auto all, quota.uses(), "usage");
-    for (const ProjectUse& use : all) uses.emplace(use.project, use);
-  }
+  LPP_ASSIGN_OR_RETURN(const auto uses, uses_of(listing.volumes, *kernel_, base_.get()), "usage");
   for (Volume& volume : listing.volumes) {
-    usage.promised_bytes += volume.limits.bytes;
+    usage.promised_bytes += std::max(volume.size, volume.limits.bytes);
     VolumeUsage& entry = usage.volumes.emplace_back(VolumeUsage{.volume = std::move(volume)});
     const auto use = uses.find(entry.volume.project);
     if (entry.volume.project != 0 && use != uses.end()) entry.use = use->second;

@@ -108,5 +108,23 @@ TEST_CASE("a claim of the class with quota learns why the node's disk holds no l
   LPP_MUST(own.story.audit.wait_clean());
 }
 
+TEST_CASE("room that is kept free or promised to others is not given away") {
+  OwnProgramStory own;
+  StoryBed& story = own.story;
+  LPP_MUST(story.admin().create(class_object(
+      {.name = "careful", .parameters = {{"reserve", "1%"}, {"overcommit", "false"}}})));
+  const k8s::ObjectKey small{"app", "small"};
+  const k8s::ObjectKey huge{"app", "huge"};
+  LPP_MUST(story.admin().create(claim_object(
+      {.key = small, .storage_class = "careful", .size = "1Mi", .selected_node = "node-1"})));
+  LPP_MUST(story.audit.wait_bound(small));
+  LPP_MUST(story.admin().create(claim_object(
+      {.key = huge, .storage_class = "careful", .size = "1Pi", .selected_node = "node-1"})));
+  wait_for_event(story, huge, "ProvisioningFailed", "no room for 1Pi");
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, huge));
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, small));
+  LPP_MUST(story.audit.wait_clean());
+}
+
 }  // namespace
 }  // namespace lpp::testing

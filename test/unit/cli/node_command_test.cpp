@@ -88,8 +88,13 @@ TEST_CASE(
   };
   CHECK(code({"make", "-p", base.at("file")}) == 3);
   CHECK(code({"resize", "-p", base.at("absent"), "-s", "1Gi", "--quota", "hard"}) == 1);
-  CHECK(code({"list", "--base", base.path(), "--require-mount"}) == 3);
+  CHECK(code({"make", "-p", base.at("a"), "--require-mount"}) == 4);
+  CHECK(code({"list", "--base", base.path(), "--require-mount"}) == 1);
+  CHECK(code({"make", "-p", base.at("a"), "-s", "1Ei", "--reserve", "10%"}) == 4);
+  CHECK(code({"make", "-p", base.at("a"), "-s", "1Ei", "--overcommit=false"}) == 4);
   CHECK(code({"list", "--base", base.at("absent")}) == 1);
+  // A make that was refused leaves its empty folder of records.
+  std::filesystem::remove_all(base.at(BaseFolder::record("")));
   for (const std::vector<std::string>& wrong :
        {std::vector<std::string>{},
         {"list"},
@@ -107,6 +112,10 @@ TEST_CASE(
         {"make", "-p", base.at("a"), "--quota", "hard"},
         {"make", "-p", base.at("a"), "-s", "1Q"},
         {"make", "-p", base.at("a"), "-s", "-1"},
+        {"make", "-p", base.at("a"), "--reserve", "101%"},
+        {"make", "-p", base.at("a"), "--reserve", "-1Gi"},
+        {"make", "-p", base.at("a"), "--reserve", "some"},
+        {"make", "-p", base.at("a"), "--overcommit=maybe"},
         {"make", "-p", base.at("a"), "--quota-inodes", "many"}}) {
     CAPTURE(wrong.size());
     CHECK(code(wrong) == 2);

@@ -82,16 +82,18 @@ TEST_CASE("a limit grows at once, shrinks to what is held at most, and goes with
   const auto made = volumes.make(limited("pvc-1", {.bytes = 4 * kMiB}));
   REQUIRE(made.ok());
   CHECK(is_full(fill(base.at("pvc-1/data"), 64 * kMiB).error));
-  REQUIRE(volumes.resize("pvc-1", {.bytes = 12 * kMiB}).ok());
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.bytes = 12 * kMiB}, .limited = true}).ok());
   CHECK(fill(base.at("pvc-1/data"), 7 * kMiB).error == 0);
   CHECK(is_full(fill(base.at("pvc-1/data"), 64 * kMiB).error));
-  const auto less = volumes.resize("pvc-1", {.bytes = 5 * kMiB});
+  const auto less = volumes.resize({.id = "pvc-1", .limits = {.bytes = 5 * kMiB}, .limited = true});
   REQUIRE_FALSE(less.ok());
   CHECK(less.error().is(ErrorCode::kInvalid));
   CHECK(volumes.list()->volumes[0].limits.bytes == 12 * kMiB);
-  REQUIRE(volumes.resize("pvc-1", {.bytes = 16 * kMiB}).ok());
-  REQUIRE(volumes.resize("pvc-1", {.bytes = 14 * kMiB}).ok());
-  CHECK(volumes.resize("absent", {.bytes = 1}).error().is(ErrorCode::kNotFound));
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.bytes = 16 * kMiB}, .limited = true}).ok());
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.bytes = 14 * kMiB}, .limited = true}).ok());
+  CHECK(volumes.resize({.id = "absent", .limits = {.bytes = 1}, .limited = true})
+            .error()
+            .is(ErrorCode::kNotFound));
 
   REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
   const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
@@ -111,9 +113,11 @@ TEST_CASE("the number of files is limited too") {
   int made = 0;
   while (made < 100 && fill(base.at("pvc-1/" + std::to_string(made)), 0).error == 0) ++made;
   CHECK(made == 9);  // the directory is the tenth
-  REQUIRE(volumes.resize("pvc-1", {.inodes = 20}).ok());
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.inodes = 20}, .limited = true}).ok());
   CHECK(fill(base.at("pvc-1/more"), 0).error == 0);
-  CHECK(volumes.resize("pvc-1", {.inodes = 5}).error().is(ErrorCode::kInvalid));
+  CHECK(volumes.resize({.id = "pvc-1", .limits = {.inodes = 5}, .limited = true})
+            .error()
+            .is(ErrorCode::kInvalid));
 }
 
 TEST_CASE("a directory that was there gets a limit if all that is in it will count") {
@@ -137,6 +141,52 @@ TEST_CASE("a directory that was there gets a limit if all that is in it will cou
   CHECK(again->project == found->project);
 }
 
+TEST_CASE(
+    "volumes that are made at once never get more than there is, if nothing is overcommitted") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto space = volumes.space();
+  REQUIRE(space.ok());
+  // Room for three and a half, whoever comes first.
+  const std::uint64_t size = space->available_bytes / 7 * 2;
+  std::vector<pid_t> children;
+  for (int i = 0; i < 8; ++i) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      Kernel own;
+      MakeRequest request = limited("pvc-" + std::to_string(i), {.bytes = size});
+      request.size = size;
+      request.room.overcommit = false;
+      const auto made = base.volumes(own).make(request);
+      ::_exit(made.ok() ? 0 : made.error().is(ErrorCode::kUnfit) ? 4 : 1);
+    }
+    children.push_back(child);
+  }
+  int made = 0;
+  for (const pid_t child : children) {
+    int status = -1;
+    ::waitpid(child, &status, 0);
+    CHECK((WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 4));
+    if (WEXITSTATUS(status) == 0) ++made;
+  }
+  CHECK(made == 3);
+  CHECK(volumes.list()->volumes.size() == 3);
+  CHECK(volumes.usage()->promised_bytes == 3 * size);
+
+  // Growing takes room, too, and what is held counts once.
+  const std::string first = volumes.list()->volumes[0].id;
+  CHECK(fill(base.at(first + "/data"), 16 * kMiB).error == 0);
+  const auto grow = [&](std::uint64_t to) {
+    return volumes.resize(
+        {.id = first, .limits = {.bytes = to}, .size = to, .room = {.overcommit = false}});
+  };
+  CHECK(grow(size + size / 4).ok());
+  CHECK(grow(2 * size).error().is(ErrorCode::kUnfit));
+  CHECK(volumes.usage()->promised_bytes == 3 * size + size / 4);
+}
+
 TEST_CASE("a base folder that belongs to a project itself is refused for limits") {
   if (!BaseFolder::has_limits()) return;
   const BaseFolder base;
@@ -146,7 +196,7 @@ TEST_CASE("a base folder that belongs to a project itself is refused for limits"
   REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 77).ok());
   const auto made = volumes.make(limited("pvc-1", {.bytes = kMiB}));
   REQUIRE_FALSE(made.ok());
-  CHECK(made.error().is(ErrorCode::kInvalid));
+  CHECK(made.error().is(ErrorCode::kUnfit));
   CHECK(made.error().message.find("project 77") != std::string::npos);
   REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 0).ok());
 }
@@ -219,11 +269,13 @@ TEST_CASE("where limits are off the error names the way to switch them on") {
     REQUIRE_MESSAGE(volumes.ok(), volumes.error().message);
     const auto made = volumes->make(limited("pvc-1", {.bytes = kMiB}));
     REQUIRE_FALSE(made.ok());
-    CHECK(made.error().is(ErrorCode::kInvalid));
+    CHECK(made.error().is(ErrorCode::kUnfit));
     CHECK_MESSAGE(made.error().message.find(words) != std::string::npos, made.error().message);
     CHECK(made.error().message.find(folder) != std::string::npos);
     REQUIRE(volumes->make(limited("pvc-1", {})).ok());
-    CHECK(volumes->resize("pvc-1", {.bytes = kMiB}).error().is(ErrorCode::kInvalid));
+    CHECK(volumes->resize({.id = "pvc-1", .limits = {.bytes = kMiB}, .limited = true})
+              .error()
+              .is(ErrorCode::kInvalid));
     CHECK(volumes->usage()->volumes.size() == 1);
     CHECK(*volumes->remove({.id = "pvc-1"}) == Removed::kRemoved);
   }

@@ -204,7 +204,7 @@ TEST_CASE("a removal writes nothing where nothing is") {
   CHECK(*volumes.remove({.id = "x", .path = "web/data"}) == Removed::kAbsent);
   CHECK_FALSE(base.has(kRecordFolder));
   CHECK(volumes.list()->volumes.empty());
-  CHECK(volumes.usage()->size_bytes > 0);
+  CHECK(volumes.usage()->space.size_bytes > 0);
   CHECK_FALSE(base.has(kRecordFolder));
 }
 
@@ -258,7 +258,7 @@ TEST_CASE("limits are refused where the file system has none, and nothing stays"
   request.limits.bytes = 1 << 20;
   const auto made = volumes.make(request);
   REQUIRE_FALSE(made.ok());
-  CHECK(made.error().is(ErrorCode::kInvalid));
+  CHECK(made.error().is(ErrorCode::kUnfit));
   CHECK(made.error().message.find("no limits on ") != std::string::npos);
   CHECK(made.error().message.find("mounted at ") != std::string::npos);
   CHECK(base.content().empty());
@@ -269,7 +269,7 @@ TEST_CASE("a base folder that is a folder of another disk is refused where a mou
   Kernel kernel;
   const auto opened = Volumes::open(kernel, base.path(), {.require_mount = true});
   REQUIRE_FALSE(opened.ok());
-  CHECK(opened.error().is(ErrorCode::kInvalid));
+  CHECK(opened.error().is(ErrorCode::kUnfit));
   CHECK(opened.error().message.find("Is its disk mounted?") != std::string::npos);
   CHECK(Volumes::open(kernel, "/proc", {.require_mount = true}).ok());
   CHECK(Volumes::open(kernel, base.at("absent"), {}).error().is(ErrorCode::kNotFound));

@@ -1,0 +1,79 @@
+#include <algorithm>
+#include <limits>
+
+#include "base/strings.h"
+#include "node/volumes.h"
+
+namespace lpp::node {
+
+namespace {
+
+// Sizes are what people wrote: neither sums nor differences may wrap around.
+std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
+  return a + std::min(b, std::numeric_limits<std::uint64_t>::max() - a);
+}
+std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
+
+bool is_held(const VolumeUsage& entry) {
+  return entry.use.has_value() && entry.volume.limits.bytes != 0;
+}
+
+/// The sizes of volumes with limits, and of all the rest what is more: what it uses, or what
+/// volumes without limits were promised.
+std::uint64_t spoken_for(const BaseUsage& usage) {
+  std::uint64_t held = 0;
+  std::uint64_t held_use = 0;
+  std::uint64_t promised = 0;
+  for (const VolumeUsage& entry : usage.volumes) {
+    if (is_held(entry)) {
+      held = sum(held, std::max(entry.volume.size, entry.volume.limits.bytes));
+      held_use = sum(held_use, entry.use->bytes);
+    } else {
+      promised = sum(promised, entry.volume.size);
+    }
+  }
+  const std::uint64_t used = less(usage.space.size_bytes, usage.space.free_bytes);
+  return sum(held, std::max(promised, less(used, held_use)));
+}
+
+}  // namespace
+
+Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint64_t size,
+                        const Room& room) {
+  const Space& space = usage.space;
+  const auto own = std::find_if(usage.volumes.begin(), usage.volumes.end(),
+                                [&](const VolumeUsage& entry) { return entry.volume.id == id; });
+  const bool is_new = own == usage.volumes.end();
+  const std::uint64_t promised = is_new ? 0 : own->volume.size;
+  const std::uint64_t used = is_new ? 0 : is_held(*own) ? own->use->bytes : promised;
+  std::uint64_t kept = 0;
+  if (room.reserve) {
+    kept = sum(room.reserve->bytes, space.size_bytes / 100 * room.reserve->percent);
+  }
+  const auto refuse = [&](std::uint64_t need, std::uint64_t left, const std::string& why) {
+    std::string message = "no room for " + bytes_text(need) + ": " + bytes_text(left) + " of " +
+                          bytes_text(space.size_bytes) + " are left; " + why;
+    if (kept != 0) message += ", " + bytes_text(kept) + " are reserved";
+    return unfit(std::move(message));
+  };
+
+  const std::uint64_t free = less(space.available_bytes, kept);
+  if (room.reserve && free < less(size, used)) {
+    return refuse(less(size, used), free, bytes_text(space.available_bytes) + " are free");
+  }
+  if (room.overcommit) return {};
+  const std::uint64_t taken = spoken_for(usage);
+  const std::uint64_t of_root = less(space.free_bytes, space.available_bytes);
+  const std::uint64_t left = less(less(less(space.size_bytes, of_root), kept), taken);
+  if (left >= less(size, promised)) return {};
+  return refuse(less(size, promised), left, bytes_text(taken) + " are promised or used");
+}
+
+Result<void> Volumes::check_has_room(const std::string& id, std::uint64_t size,
+                                     const Room& room) const {
+  if (!room.any()) return {};
+  LPP_ASSIGN_OR_RETURN(const auto all, usage(), shown_);
+  return check_room(all, id, size, room);
+}
+
+}  // namespace lpp::node

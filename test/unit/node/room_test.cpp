@@ -1,0 +1,132 @@
+#include <doctest/doctest.h>
+
+#include <limits>
+
+#include "node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+constexpr std::uint64_t kMost = std::numeric_limits<std::uint64_t>::max();
+
+/// A disk of 1000 bytes.
+BaseUsage disk_with_use(std::uint64_t used) {
+  BaseUsage usage;
+  usage.space = {.size_bytes = 1000, .free_bytes = 1000 - used, .available_bytes = 1000 - used};
+  return usage;
+}
+
+void add_limited(BaseUsage& usage, const std::string& id, std::uint64_t size, std::uint64_t used) {
+  usage.volumes.push_back({.volume = {.id = id, .limits = {.bytes = size}, .size = size},
+                           .use = ProjectUse{.bytes = used}});
+}
+
+void add_plain(BaseUsage& usage, const std::string& id, std::uint64_t size) {
+  usage.volumes.push_back({.volume = {.id = id, .size = size}});
+}
+
+const Room kAll{.overcommit = false};
+
+bool fits(const BaseUsage& usage, std::uint64_t size, const Room& room,
+          const std::string& id = "new") {
+  const auto checked = check_room(usage, id, size, room);
+  if (!checked.ok()) CHECK(checked.error().is(ErrorCode::kUnfit));
+  return checked.ok();
+}
+
+}  // namespace
+
+TEST_CASE("without a word about room everything fits, and nothing is looked at") {
+  CHECK(fits(disk_with_use(1000), kMost, {}));
+  CHECK_FALSE(Room{}.any());
+}
+
+TEST_CASE("a reserve stays free beside the whole new volume") {
+  const Room tenth{.reserve = Room::Reserve{.percent = 10}};
+  const BaseUsage usage = disk_with_use(400);
+  CHECK(fits(usage, 500, tenth));
+  CHECK_FALSE(fits(usage, 501, tenth));
+  CHECK(fits(usage, 350, {.reserve = Room::Reserve{.bytes = 250}}));
+  CHECK_FALSE(fits(usage, 351, {.reserve = Room::Reserve{.bytes = 250}}));
+  CHECK(fits(usage, 600, {.reserve = Room::Reserve{}}));
+  CHECK_FALSE(fits(usage, 601, {.reserve = Room::Reserve{}}));
+  CHECK_FALSE(fits(usage, 1, {.reserve = Room::Reserve{.bytes = kMost}}));
+  const auto refused = check_room(usage, "new", 550, tenth);
+  CHECK(refused.error().message ==
+        "no room for 550: 500 of 1000 are left; 600 are free, 100 are reserved");
+}
+
+TEST_CASE("without overcommitting the sizes of all volumes and what others use fit") {
+  BaseUsage usage = disk_with_use(300);
+  CHECK(fits(usage, 700, kAll));
+  CHECK_FALSE(fits(usage, 701, kAll));
+  // 100 of the 300 are in the volume: 200 are others'.
+  add_limited(usage, "a", 400, 100);
+  CHECK(fits(usage, 400, kAll));
+  CHECK_FALSE(fits(usage, 401, kAll));
+  // What a volume without a limit uses cannot be told from what others use.
+  add_plain(usage, "b", 150);
+  CHECK(fits(usage, 400, kAll));
+  add_plain(usage, "c", 150);
+  CHECK(fits(usage, 300, kAll));
+  CHECK_FALSE(fits(usage, 301, kAll));
+  CHECK_FALSE(fits(usage, 300, {.reserve = Room::Reserve{.bytes = 1}, .overcommit = false}));
+  // What the file system keeps for root is no volume's.
+  usage.space.available_bytes -= 50;
+  CHECK(fits(usage, 250, kAll));
+  CHECK_FALSE(fits(usage, 251, kAll));
+}
+
+TEST_CASE("a volume that grows needs room only for what it does not have") {
+  BaseUsage usage = disk_with_use(300);
+  add_limited(usage, "a", 400, 100);
+  add_plain(usage, "b", 200);
+  CHECK(fits(usage, 800, kAll, "a"));
+  CHECK_FALSE(fits(usage, 801, kAll, "a"));
+  CHECK(fits(usage, 600, kAll, "b"));
+  CHECK_FALSE(fits(usage, 601, kAll, "b"));
+  const Room reserve{.reserve = Room::Reserve{.bytes = 200}};
+  CHECK(fits(usage, 600, reserve, "a"));
+  CHECK_FALSE(fits(usage, 601, reserve, "a"));
+}
+
+TEST_CASE("sizes that no disk has do not wrap around") {
+  BaseUsage usage = disk_with_use(0);
+  add_limited(usage, "a", kMost, 0);
+  add_plain(usage, "b", kMost);
+  CHECK_FALSE(fits(usage, 1, kAll));
+  CHECK(fits(usage, 0, kAll));
+  CHECK(fits(usage, kMost, kAll, "a"));
+}
+
+TEST_CASE("what a volume was promised is on record, with a limit or without, and grows") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "data", .size = 4096}).ok());
+  CHECK(volumes.usage()->promised_bytes == 4096);
+  const auto grown = volumes.resize({.id = "pvc-1", .limits = {.bytes = 8192}, .size = 8192});
+  REQUIRE_MESSAGE(grown.ok(), grown.error().message);
+  CHECK(grown->size == 8192);
+  CHECK_FALSE(grown->limits.any());
+  CHECK(volumes.usage()->promised_bytes == 8192);
+  CHECK(volumes.resize({.id = "pvc-1", .size = 8192, .limited = true})
+            .error()
+            .is(ErrorCode::kInvalid));
+  CHECK(volumes.resize({.id = "pvc-2", .size = 1}).error().is(ErrorCode::kNotFound));
+
+  // A make that has no room leaves nothing behind, and one again is not asked about it.
+  MakeRequest request{.id = "pvc-2", .path = "more", .size = kMost / 2};
+  request.room.overcommit = false;
+  CHECK(volumes.make(request).error().is(ErrorCode::kUnfit));
+  CHECK(volumes.list()->volumes.size() == 1);
+  CHECK_FALSE(base.has("more"));
+  CHECK_FALSE(base.has(BaseFolder::record("new.pvc-2")));
+  request.size = 1;
+  REQUIRE(volumes.make(request).ok());
+  request.size = kMost / 2;
+  CHECK(volumes.make(request).ok());
+}
