@@ -78,6 +78,13 @@ class Told {
   std::string lines_{};
 };
 
+/// For people who wait.
+node::ProgressSink teller(Context& context, std::string_view done) {
+  return [&context, done](std::uint64_t files) {
+    if (files % kTellEvery == 0) context.err(fmt::format("{} {} files so far\n", done, files));
+  };
+}
+
 int make(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto made = volumes.make({.id = request.id,
                                   .path = request.path,
@@ -106,14 +113,26 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   return kExitOk;
 }
 
+int adopt(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  const auto adopted = volumes.adopt({.id = request.id,
+                                      .path = request.path,
+                                      .claim = request.claim,
+                                      .uid = request.uid,
+                                      .limits = request.limits,
+                                      .size = request.limits.bytes,
+                                      .progress = teller(context, "counted")});
+  if (!adopted.ok()) return fail_node(context, adopted.error());
+  context.out(request.json ? to_json_text(to_json(*adopted))
+                           : fmt::format("adopted {}/{}, limit {}\n", request.base, adopted->path,
+                                         limit_text(adopted->limits.bytes)));
+  return kExitOk;
+}
+
 int remove(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   node::RemoveRequest removal{.id = request.id, .path = request.path};
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
-  removal.progress = [&](const node::RemovalProgress& progress) {
-    if (progress.removed % kTellEvery != 0) return;
-    context.err(fmt::format("removed {} files so far\n", progress.removed));
-  };
+  removal.progress = teller(context, "removed");
   const auto removed = volumes.remove(removal);
   if (!removed.ok()) return fail_node(context, removed.error());
   std::string_view what = "removed";
@@ -247,6 +266,8 @@ int run_node(const Given& given, Context& context) {
   switch (request->action) {
     case NodeAction::kMake:
       return make(*volumes, *request, context);
+    case NodeAction::kAdopt:
+      return adopt(*volumes, *request, context);
     case NodeAction::kRemove:
       return remove(*volumes, *request, context);
     case NodeAction::kResize:
@@ -266,13 +287,15 @@ int run_node(const Given& given, Context& context) {
 const Command kNodeCommand{
     .name = "node",
     .summary = "make, limit, measure and remove directories on this machine",
-    .arguments = "make|remove|resize|usage|list|recover",
+    .arguments = "make|adopt|remove|resize|usage|list|recover",
     .text =
         "Make, limit, measure and remove the directories of volumes on this machine's disk. It "
         "needs no\n"
         "cluster. Each base folder has records of its volumes, in .local-path-provisioner.\n"
         "\n"
         "  make     the directory, with owner, mode and limit; once, however often it is called\n"
+        "  adopt    a limit for a directory that is there, with all that is in it; it may be in "
+        "use\n"
         "  remove   the directory with all it holds; goes on where it was stopped\n"
         "  resize   another limit, at once\n"
         "  usage    what each volume with a limit takes up, and the disk; without a walk\n"
@@ -294,7 +317,7 @@ const Command kNodeCommand{
         "  local-path-provisioner node remove -p /mnt/disk/data\n",
     .flags = node_flags(),
     .run = run_node,
-    .words = "make|remove|resize|usage|list|recover",
+    .words = "make|adopt|remove|resize|usage|list|recover",
 };
 
 }  // namespace lpp::cli

@@ -42,7 +42,7 @@ constexpr std::array kMakeFlags = {
          .short_name = 's',
          .placeholder = "SIZE",
          .env = "VOL_SIZE_BYTES",
-         .help = "what the directory may hold with --quota hard, as bytes or like 10Gi"},
+         .help = "what the directory may hold with --quota hard or adopt, as bytes or like 10Gi"},
     Flag{.name = "quota",
          .placeholder = "QUOTA",
          .env = "VOL_QUOTA",
@@ -95,9 +95,10 @@ constexpr std::array kOtherFlags = {
 };
 
 std::optional<NodeAction> action_of(std::string_view word) {
-  constexpr std::array<std::pair<std::string_view, NodeAction>, 8> kWords = {
+  constexpr std::array<std::pair<std::string_view, NodeAction>, 9> kWords = {
       {{"make", NodeAction::kMake},
        {"create", NodeAction::kMake},
+       {"adopt", NodeAction::kAdopt},
        {"remove", NodeAction::kRemove},
        {"delete", NodeAction::kRemove},
        {"resize", NodeAction::kResize},
@@ -233,7 +234,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   const std::string action = given.words.empty() ? flags.choice("action") : given.words.front();
   const auto known = action_of(action);
   if (!known || given.words.size() > 1) {
-    return invalid("say what to do: make, remove, resize, usage, list or recover");
+    return invalid("say what to do: make, adopt, remove, resize, usage, list or recover");
   }
   NodeRequest request{.action = *known};
   LPP_RETURN_IF_ERROR(read_place(flags, getenv, request), "node");
@@ -250,10 +251,12 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   if (request.id.empty() && !request.path.empty()) {
     request.id = node::is_id(request.path) ? request.path : "path-" + short_hash(request.path);
   }
-  const bool one =
-      *known == NodeAction::kMake || *known == NodeAction::kRemove || *known == NodeAction::kResize;
+  const bool makes = *known == NodeAction::kMake || *known == NodeAction::kAdopt;
+  const bool one = makes || *known == NodeAction::kRemove || *known == NodeAction::kResize;
   if (one && request.id.empty()) flags.fail("say which volume: --path DIR or --id NAME");
-  if (*known == NodeAction::kMake && request.path.empty()) flags.fail("say where: --path DIR");
+  if (*known == NodeAction::kAdopt && !request.limits.any())
+    flags.fail("say how much: --size SIZE");
+  if (makes && request.path.empty()) flags.fail("say where: --path DIR");
   if (flags.error()) return *flags.error();
   return request;
 }

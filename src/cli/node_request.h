@@ -10,7 +10,7 @@
 
 namespace lpp::cli {
 
-enum class NodeAction { kMake, kRemove, kResize, kUsage, kList, kRecover };
+enum class NodeAction { kMake, kAdopt, kRemove, kResize, kUsage, kList, kRecover };
 
 /// What `node` was asked for: by a person, or by a helper pod in the words of its scripts.
 struct NodeRequest {

@@ -65,6 +65,20 @@ std::string numbered(std::uint32_t project) { return "project " + std::to_string
 
 }  // namespace
 
+Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use) {
+  const auto too_many = [&](std::uint64_t used, std::uint64_t limit, const char* what) {
+    return invalid(id + " holds " + std::to_string(used) + " " + what + ", more than " +
+                   std::to_string(limit));
+  };
+  if (limits.bytes != 0 && use.bytes > limits.bytes) {
+    return too_many(use.bytes, limits.bytes, "bytes");
+  }
+  if (limits.inodes != 0 && use.inodes > limits.inodes) {
+    return too_many(use.inodes, limits.inodes, "files");
+  }
+  return {};
+}
+
 int ProjectQuota::call(unsigned command, std::uint32_t project, void* argument) const {
   return kernel_->quota(folder_, device_.empty() ? nullptr : device_.c_str(), command, project,
                         argument);
@@ -161,15 +175,21 @@ Result<std::uint32_t> ProjectQuota::project_of(Kernel& kernel, int folder) {
 }
 
 Result<void> ProjectQuota::set_project(Kernel& kernel, int folder, std::uint32_t project) {
+  return set_project_of(kernel, folder, project, project != 0);
+}
+
+Result<void> ProjectQuota::set_project_of_file(Kernel& kernel, int file, std::uint32_t project) {
+  return set_project_of(kernel, file, project, false);
+}
+
+Result<void> ProjectQuota::set_project_of(Kernel& kernel, int fd, std::uint32_t project,
+                                          bool handed_down) {
   fsxattr attributes{};
-  if (kernel.attributes(folder, attributes) != 0) return system_error(errno, "FSGETXATTR");
+  if (kernel.attributes(fd, attributes) != 0) return system_error(errno, "FSGETXATTR");
   attributes.fsx_projid = project;
-  if (project != 0) {
-    attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
-  } else {
-    attributes.fsx_xflags &= ~static_cast<unsigned>(FS_XFLAG_PROJINHERIT);
-  }
-  if (kernel.set_attributes(folder, attributes) == 0) return {};
+  attributes.fsx_xflags &= ~static_cast<unsigned>(FS_XFLAG_PROJINHERIT);
+  if (handed_down) attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
+  if (kernel.set_attributes(fd, attributes) == 0) return {};
   Error failure = system_error(errno, "FSSETXATTR");
   if (errno == EPERM) failure.message += " (it takes CAP_FOWNER)";
   return failure;

@@ -23,6 +23,9 @@ struct ProjectUse {
   bool idle() const { return bytes == 0 && inodes == 0 && !limits.any(); }
 };
 
+/// kInvalid: the volume holds more than these limits. Pure.
+Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use);
+
 /// The project quota of the file system that a folder is on: XFS and ext4, by the same calls.
 /// Thread-safe. Kernel and descriptor must outlive it. Limits and usage need CAP_SYS_ADMIN in the
 /// first user namespace, projects of other users' directories CAP_FOWNER: kForbidden.
@@ -49,6 +52,8 @@ class ProjectQuota {
   /// That of a directory; what is made in it later has it too.
   static Result<std::uint32_t> project_of(Kernel& kernel, int folder);
   static Result<void> set_project(Kernel& kernel, int folder, std::uint32_t project);
+  /// That of a regular file.
+  static Result<void> set_project_of_file(Kernel& kernel, int file, std::uint32_t project);
 
  private:
   ProjectQuota(Kernel& kernel, int folder, std::string device)
@@ -56,6 +61,8 @@ class ProjectQuota {
   /// Or why it holds no limits.
   static Result<std::variant<ProjectQuota, Error>> look(Kernel& kernel, int folder);
   Result<bool> find_state(const Mount& mount, bool& counts) const;
+  static Result<void> set_project_of(Kernel& kernel, int fd, std::uint32_t project,
+                                     bool handed_down);
   int call(unsigned command, std::uint32_t project, void* argument) const;
 
   Kernel* kernel_;

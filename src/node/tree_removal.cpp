@@ -6,9 +6,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstring>
-#include <memory>
 #include <vector>
 
 #include "base/unique_fd.h"
@@ -18,69 +15,15 @@ namespace lpp::node {
 namespace {
 
 constexpr std::size_t kMaxLevels = 32;
-constexpr std::size_t kBatch = std::size_t{256} << 10U;  // bytes of names that are read at once
-constexpr std::uint64_t kTellEvery = 4096;
 constexpr int kMaxFruitless = 5;
 constexpr int kMaxChanging = 1000;
 
-struct Entry {
-  std::uint64_t inode = 0;
-  std::uint32_t name = 0;  // where in the batch
-  unsigned char type = 0;
-};
-
 }  // namespace
-
-/// A folder that is being emptied.
-class TreeRemoval::Level {
- public:
-  Level(UniqueFd fd, std::string name) : name_(std::move(name)), fd_(std::move(fd)) {}
-
-  const std::string& name() const { return name_; }  // in the level above
-  int fd() const { return fd_.get(); }
-  const char* name_of(const Entry& entry) const { return batch_.get() + entry.name; }
-
-  /// nullptr at the end; then errno says whether it is one.
-  const Entry* next(Kernel& kernel) {
-    while (at_ == entries_.size()) {
-      if (batch_ == nullptr) batch_ = std::make_unique_for_overwrite<char[]>(kBatch);
-      const ssize_t size = kernel.read_names(fd_.get(), std::span(batch_.get(), kBatch));
-      if (size == 0) errno = 0;
-      if (size <= 0) return nullptr;
-      take(static_cast<std::size_t>(size));
-    }
-    return &entries_[at_++];
-  }
-
- private:
-  void take(std::size_t size) {
-    entries_.clear();
-    at_ = 0;
-    for (std::size_t at = 0; at < size;) {
-      dirent64 head{};
-      std::memcpy(&head, batch_.get() + at, offsetof(dirent64, d_name));
-      const std::size_t name = at + offsetof(dirent64, d_name);
-      at += head.d_reclen;
-      const std::string_view text(batch_.get() + name);
-      if (text == "." || text == "..") continue;
-      entries_.push_back({head.d_ino, static_cast<std::uint32_t>(name), head.d_type});
-    }
-    // In the order in which they lie on the disk: ext4 names them in that of a hash.
-    std::sort(entries_.begin(), entries_.end(),
-              [](const Entry& a, const Entry& b) { return a.inode < b.inode; });
-  }
-
-  std::string name_;
-  UniqueFd fd_;
-  std::unique_ptr<char[]> batch_{};  // NOLINT: not a std::vector, which would fill it with zeros
-  std::vector<Entry> entries_{};
-  std::size_t at_ = 0;
-};
 
 Result<void> TreeRemoval::empty(int folder) {
   int fruitless = 0;
   for (int changing = 0; changing < kMaxChanging;) {
-    const std::uint64_t removed_before = done_.removed;
+    const std::uint64_t removed_before = removed_;
     const std::uint64_t moved_before = moved_;
     left_ = false;
     complaint_ = {};
@@ -88,7 +31,7 @@ Result<void> TreeRemoval::empty(int folder) {
     if (!left_) return complaint_;
     // Levels that are moved up come to an end; what somebody adds need not.
     if (moved_ == moved_before) ++changing;
-    fruitless = done_.removed == removed_before && moved_ == moved_before ? fruitless + 1 : 0;
+    fruitless = removed_ == removed_before && moved_ == moved_before ? fruitless + 1 : 0;
     if (fruitless == kMaxFruitless) break;
   }
   if (!complaint_.ok()) return complaint_;
@@ -97,15 +40,15 @@ Result<void> TreeRemoval::empty(int folder) {
 }
 
 Result<void> TreeRemoval::pass(int folder) {
-  std::vector<Level> levels;
+  std::vector<OpenFolder> levels;
   UniqueFd top(kernel_.open_beneath(folder, ".", O_RDONLY | O_DIRECTORY));
   if (!top.valid()) return system_error(errno, "open");
   levels.reserve(kMaxLevels);
   levels.emplace_back(std::move(top), "");
   while (!levels.empty()) {
     if (stop_.stop_requested()) return cancelled();
-    Level& level = levels.back();
-    if (const Entry* const entry = level.next(kernel_); entry != nullptr) {
+    OpenFolder& level = levels.back();
+    if (const OpenFolder::Entry* const entry = level.next(kernel_); entry != nullptr) {
       remove_entry(levels, level.name_of(*entry), entry->type);
       continue;
     }
@@ -115,7 +58,8 @@ Result<void> TreeRemoval::pass(int folder) {
   return {};
 }
 
-void TreeRemoval::remove_entry(std::vector<Level>& levels, const char* name, unsigned char type) {
+void TreeRemoval::remove_entry(std::vector<OpenFolder>& levels, const char* name,
+                               unsigned char type) {
   if (type != DT_DIR) {
     if (kernel_.remove_file(levels.back().fd(), name) == 0) return count_removed();
     if (errno == ENOENT) return;
@@ -125,7 +69,7 @@ void TreeRemoval::remove_entry(std::vector<Level>& levels, const char* name, uns
   enter(levels, name);
 }
 
-void TreeRemoval::enter(std::vector<Level>& levels, const char* name) {
+void TreeRemoval::enter(std::vector<OpenFolder>& levels, const char* name) {
   const int folder = levels.back().fd();
   if (levels.size() >= kMaxLevels && move_up(folder, name)) return;
   UniqueFd fd(kernel_.open_beneath(folder, name, O_RDONLY | O_DIRECTORY));
@@ -152,7 +96,7 @@ bool TreeRemoval::move_up(int folder, const char* name) {
   }
 }
 
-void TreeRemoval::leave(std::vector<Level>& levels) {
+void TreeRemoval::leave(std::vector<OpenFolder>& levels) {
   const std::string name = levels.back().name();
   levels.pop_back();
   if (levels.empty()) return;
@@ -165,17 +109,13 @@ void TreeRemoval::leave(std::vector<Level>& levels) {
 }
 
 void TreeRemoval::count_removed() {
-  if (++done_.removed % kTellEvery == 0 && progress_) progress_(done_);
+  if (++removed_ % kProgressEvery == 0 && progress_) progress_(removed_);
 }
 
-void TreeRemoval::complain(const std::vector<Level>& levels, const char* name, int error,
+void TreeRemoval::complain(const std::vector<OpenFolder>& levels, const char* name, int error,
                            const char* call) {
   if (!complaint_.ok()) return;
-  std::string path;
-  for (const Level& level : levels) {
-    if (!level.name().empty()) path.append(level.name()).append("/");
-  }
-  complaint_ = system_error(error, std::string(call) + " " + path + name);
+  complaint_ = system_error(error, std::string(call) + " " + path_of(levels) + name);
 }
 
 LowIoPriority::LowIoPriority()

@@ -8,15 +8,9 @@
 
 #include "base/result.h"
 #include "node/kernel.h"
+#include "node/open_folder.h"
 
 namespace lpp::node {
-
-struct RemovalProgress {
-  std::uint64_t removed = 0;  // files and folders, in this call
-};
-
-/// Called now and then on the thread that removes.
-using ProgressSink = std::function<void(const RemovalProgress&)>;
 
 /// Empties folders, whatever a tenant does in them meanwhile: follows no symbolic link, goes
 /// through no mount, and reaches everything by a descriptor of the folder it is in. Needs memory
@@ -35,22 +29,21 @@ class TreeRemoval {
   Result<void> empty(int folder);
 
  private:
-  class Level;
-
   Result<void> pass(int folder);
-  void remove_entry(std::vector<Level>& levels, const char* name, unsigned char type);
-  void enter(std::vector<Level>& levels, const char* name);
+  void remove_entry(std::vector<OpenFolder>& levels, const char* name, unsigned char type);
+  void enter(std::vector<OpenFolder>& levels, const char* name);
   bool move_up(int folder, const char* name);
-  void leave(std::vector<Level>& levels);
+  void leave(std::vector<OpenFolder>& levels);
   void count_removed();
-  void complain(const std::vector<Level>& levels, const char* name, int error, const char* call);
+  void complain(const std::vector<OpenFolder>& levels, const char* name, int error,
+                const char* call);
 
   Kernel& kernel_;
   const int deep_;
   const ProgressSink& progress_;
   const std::stop_token stop_;
-  RemovalProgress done_{};
-  std::uint64_t moved_ = 0;  // up into deep_
+  std::uint64_t removed_ = 0;  // files and folders
+  std::uint64_t moved_ = 0;    // up into deep_
   std::uint64_t next_place_ = 0;
   bool left_ = false;         // this pass met what another pass has to look at
   Result<void> complaint_{};  // the first, of this pass

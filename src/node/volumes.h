@@ -58,6 +58,18 @@ struct ResizeRequest {
   Room room{};
 };
 
+/// Of a directory that is there, with what is in it.
+struct AdoptRequest {
+  std::string id{};
+  std::string path{};   // from the base folder
+  std::string claim{};  // for people
+  std::string uid{};
+  Limits limits{};          // must be any
+  std::uint64_t size = 0;   // bytes that the volume is promised
+  ProgressSink progress{};  // may be empty
+  std::stop_token stop{};
+};
+
 enum class Removal {
   kReleased,  // the volume is not needed any more: whatever its directory holds goes
   kTakeBack,  // its making is not needed any more: only a directory that was made for it goes
@@ -139,6 +151,12 @@ class Volumes {
   /// kAlreadyExists: the id has another path.
   Result<Volume> make(const MakeRequest& request) const;
 
+  /// Gives limits to a directory that is there and may be in use, with all that is in it; one with
+  /// limits gets these. Slow for large trees: on this thread, at a low I/O priority. Again after a
+  /// crash or a stop it goes on. kInvalid: it holds more than the limits, or its project is that of
+  /// another volume. kNotFound: there is no directory.
+  Result<Volume> adopt(const AdoptRequest& request) const;
+
   /// Removes the directory with all it holds, its limits, its record and the folders around it that
   /// are empty then. What stands in its place and is recorded as another volume's is not touched
   /// (kInvalid). The directory leaves its place first, in one step. Slow for large trees: on
@@ -172,7 +190,8 @@ class Volumes {
   // Under the volume's lock.
   Result<Volume> make_new(const RecordFolder& records, const MakeRequest& request) const;
   Result<Volume> stage(const RecordFolder& records, const MakeRequest& request) const;
-  Result<Volume> adopt(const RecordFolder& records, const MakeRequest& request, int folder) const;
+  Result<Volume> make_found(const RecordFolder& records, const MakeRequest& request,
+                            int folder) const;
   /// nullopt: what is recorded is neither in its place nor on its way there.
   Result<std::optional<Volume>> finish(const RecordFolder& records, const Volume& volume) const;
   Result<bool> is_staged(const RecordFolder& records, const Volume& volume) const;
@@ -182,9 +201,14 @@ class Volumes {
   /// Under RecordFolder::lock_base().
   Result<void> limit_new(int folder, Volume& volume) const;
   Result<void> check_base_project() const;
+  /// The one that it has, unless that is another volume's; else a free one, which it has then.
+  /// Under RecordFolder::lock_base().
+  Result<std::uint32_t> give_project(const std::string& id, int folder) const;
   /// Under RecordFolder::lock_base() until the size is on record.
   Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
 
+  Result<Volume> adopt_locked(const RecordFolder& records, const AdoptRequest& request,
+                              int folder) const;
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
   Result<Removed> remove_if_empty(const RecordFolder& records, const Volume& volume) const;

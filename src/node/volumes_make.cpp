@@ -82,7 +82,7 @@ Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest&
   constexpr int kAttempts = 3;  // somebody else may be making a directory there
   for (int attempt = 0;; ++attempt) {
     LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");
-    if (there) return adopt(records, request, there->get());
+    if (there) return make_found(records, request, there->get());
     LPP_ASSIGN_OR_RETURN(Volume volume, stage(records, request), "make " + request.path);
     auto placed = put_in_place(records, volume);
     if (placed.ok()) return volume;
@@ -193,8 +193,8 @@ Result<void> Volumes::discard_staged(const RecordFolder& records, const std::str
   return {};
 }
 
-Result<Volume> Volumes::adopt(const RecordFolder& records, const MakeRequest& request,
-                              int folder) const {
+Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeRequest& request,
+                                   int folder) const {
   Volume volume = described(request, Origin::kFound);
   LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder), request.path);
   std::optional<ProjectQuota> quota;
@@ -211,8 +211,8 @@ Result<Volume> Volumes::adopt(const RecordFolder& records, const MakeRequest& re
     LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), request.path);
     if (project_before == 0 && !entries.empty()) {
       return invalid(shown_ + "/" + request.path +
-                     " was there before and holds files that no limit counts; move them away, or "
-                     "make the volume without a limit");
+                     " was there before and holds files that no limit counts; move them away, "
+                     "count them with `node adopt`, or make the volume without a limit");
     }
     volume.project = project_before;
     if (project_before == 0) {

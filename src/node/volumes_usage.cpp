@@ -7,21 +7,6 @@ namespace lpp::node {
 
 namespace {
 
-Result<void> check_fits(const ResizeRequest& request, const ProjectUse& use) {
-  const auto too_many = [&](std::uint64_t used, std::uint64_t limit, const char* what) {
-    return invalid(request.id + " holds " + std::to_string(used) + " " + what + ", more than " +
-                   std::to_string(limit));
-  };
-  const Limits& limits = request.limits;
-  if (limits.bytes != 0 && use.bytes > limits.bytes) {
-    return too_many(use.bytes, limits.bytes, "bytes");
-  }
-  if (limits.inodes != 0 && use.inodes > limits.inodes) {
-    return too_many(use.inodes, limits.inodes, "files");
-  }
-  return {};
-}
-
 /// By project, of all projects; none where limits are off, or off by now.
 Result<std::map<std::uint32_t, ProjectUse>> uses_of(const std::vector<Volume>& volumes,
                                                     Kernel& kernel, int base) {
@@ -58,7 +43,8 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   if (held) {
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
     LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume->project), "resize");
-    LPP_RETURN_IF_ERROR(check_fits(request, use.value_or(ProjectUse{})), "resize");
+    LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
+                        "resize");
     if (request.limits.bytes != 0) volume->limits.bytes = request.limits.bytes;
     if (request.limits.inodes != 0) volume->limits.inodes = request.limits.inodes;
   }

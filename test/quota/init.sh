@@ -57,6 +57,8 @@ done
 echo "quota: the commands of the page"
 mkdir /mnt/disk
 mount --bind /mnt/xfs /mnt/disk
+mkdir -p /mnt/disk/old/folder
+dd if=/dev/zero of=/mnt/disk/old/folder/full bs=1M count=60 2>/mnt/out
 grep '^local-path-provisioner node ' "$DOCS" >/mnt/commands
 while read -r _ command; do
   echo "# local-path-provisioner $command"
@@ -70,6 +72,10 @@ while read -r _ command; do
     *" make "*)
       dd if=/dev/zero of=/mnt/disk/data/full bs=1M count=100 2>/mnt/out && end "the limit does not hold"
       [ "$(stat -c %s /mnt/disk/data/full)" = 67108864 ] || end "it does not hold 64Mi"
+      ;;
+    *" adopt "*)
+      dd if=/dev/zero of=/mnt/disk/old/more bs=1M count=100 2>/mnt/out && end "the limit does not hold"
+      [ "$(stat -c %s /mnt/disk/old/more)" -le 4194304 ] || end "what was there does not count"
       ;;
     *" resize "*)
       [ "$(df -B1 --output=size /mnt/disk/data | tail -n 1)" = 134217728 ] || end "it has not grown"

@@ -87,6 +87,7 @@ TEST_CASE(
     return bed.run(arguments).code;
   };
   CHECK(code({"make", "-p", base.at("file")}) == 3);
+  CHECK(code({"adopt", "-p", base.at("absent"), "-s", "1Gi"}) == 1);
   CHECK(code({"resize", "-p", base.at("absent"), "-s", "1Gi", "--quota", "hard"}) == 1);
   CHECK(code({"make", "-p", base.at("a"), "--require-mount"}) == 4);
   CHECK(code({"list", "--base", base.path(), "--require-mount"}) == 1);
@@ -112,6 +113,7 @@ TEST_CASE(
         {"make", "-p", base.at("a"), "--quota", "hard"},
         {"make", "-p", base.at("a"), "-s", "1Q"},
         {"make", "-p", base.at("a"), "-s", "-1"},
+        {"adopt", "-p", base.at("a")},
         {"make", "-p", base.at("a"), "--reserve", "101%"},
         {"make", "-p", base.at("a"), "--reserve", "-1Gi"},
         {"make", "-p", base.at("a"), "--reserve", "some"},

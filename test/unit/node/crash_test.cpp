@@ -163,6 +163,31 @@ TEST_CASE("a make over a directory that was there crashes anywhere, and it is ke
   });
 }
 
+TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the next one ends it") {
+  if (!BaseFolder::has_limits()) return;
+  const auto put = [](const BaseFolder& base) {
+    base.write("web/pvc-1/file");
+    base.write("web/pvc-1/folder/file");
+  };
+  const auto work = [](const Volumes& volumes) {
+    return volumes.adopt({.id = "pvc-1", .path = "web/pvc-1", .limits = BaseFolder::limits()}).ok();
+  };
+  const auto check = [&](const auto& base, const auto& volumes) {
+    CHECK(base.has("web/pvc-1/file"));
+    CHECK(base.has("web/pvc-1/folder/file"));
+    REQUIRE(work(volumes));
+    const auto usage = volumes.usage();
+    REQUIRE(usage.ok());
+    REQUIRE(usage->volumes.size() == 1);
+    CHECK(usage->volumes[0].use->inodes == 4);
+    CHECK(usage->volumes[0].use->limits == BaseFolder::limits());
+    CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+    check_gone(base, volumes);
+  };
+  CHECK(crash_everywhere(put, work, check) > 60);
+  fail_everywhere(put, work, EIO, check);
+}
+
 TEST_CASE("a removal that crashes anywhere is finished by the next one") {
   const int places =
       crash_everywhere(make_and_fill, remove_one, [](const auto& base, const auto& volumes) {

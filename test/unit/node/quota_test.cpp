@@ -1,6 +1,7 @@
 #include "node/quota.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
 #include "base/strings.h"
 #include "node_bed.h"
@@ -185,6 +186,56 @@ TEST_CASE(
   CHECK(grow(size + size / 4).ok());
   CHECK(grow(2 * size).error().is(ErrorCode::kUnfit));
   CHECK(volumes.usage()->promised_bytes == 3 * size + size / 4);
+}
+
+TEST_CASE("a directory that is in use is adopted with all that is in it") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto adopt = [&](Limits limits) {
+    return volumes.adopt(
+        {.id = "pvc-1", .path = "web/pvc-1", .limits = limits, .size = limits.bytes});
+  };
+  CHECK(adopt({.bytes = kMiB}).error().is(ErrorCode::kNotFound));
+  std::filesystem::create_directories(base.at("web/pvc-1/a/b"));
+  REQUIRE(fill(base.at("web/pvc-1/one"), 2 * kMiB).error == 0);
+  REQUIRE(fill(base.at("web/pvc-1/a/b/two"), 2 * kMiB).error == 0);
+  REQUIRE(fill(base.at("web/outside"), 3 * kMiB).error == 0);
+  std::filesystem::create_symlink(base.at("web/outside"), base.at("web/pvc-1/link"));
+  REQUIRE(::mkfifo(base.at("web/pvc-1/pipe").c_str(), 0600) == 0);
+  // A pod has a file open, and goes on to write into it.
+  const UniqueFd open(
+      ::open(base.at("web/pvc-1/a/b/two").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+
+  CHECK(adopt({.bytes = 3 * kMiB}).error().is(ErrorCode::kInvalid));
+  const auto adopted = adopt({.bytes = 6 * kMiB});
+  REQUIRE_MESSAGE(adopted.ok(), adopted.error().message);
+  CHECK(adopted->origin == Origin::kFound);
+  const auto usage = volumes.usage();
+  REQUIRE(usage->volumes[0].use.has_value());
+  CHECK(usage->volumes[0].use->bytes >= 4 * kMiB);
+  CHECK(usage->volumes[0].use->bytes < 5 * kMiB);
+  CHECK(is_full(fill(base.at("web/pvc-1/a/three"), 8 * kMiB).error));
+  const std::string block(kMiB, 'x');
+  CHECK(::write(open.get(), block.data(), block.size()) < static_cast<ssize_t>(block.size()));
+  CHECK(fill(base.at("web/outside"), 3 * kMiB).error == 0);
+
+  // Again it gets another limit; one of another volume's project is refused.
+  CHECK(adopt({.bytes = 8 * kMiB})->limits.bytes == 8 * kMiB);
+  CHECK(volumes.make({.id = "pvc-1", .path = "web/pvc-1"})->limits.bytes == 8 * kMiB);
+  std::filesystem::create_directory(base.at("web/pvc-2"));
+  const UniqueFd second(kernel.open(base.at("web/pvc-2").c_str(), O_RDONLY | O_DIRECTORY));
+  REQUIRE(ProjectQuota::set_project(kernel, second.get(), adopted->project).ok());
+  const auto other = volumes.adopt({.id = "pvc-2", .path = "web/pvc-2", .limits = {.bytes = kMiB}});
+  CHECK(other.error().is(ErrorCode::kInvalid));
+  CHECK(other.error().message.find("pvc-1") != std::string::npos);
+  CHECK(volumes.adopt({.id = "pvc-3", .path = "web/pvc-1", .limits = {.bytes = kMiB}})
+            .error()
+            .is(ErrorCode::kInvalid));
+  // Nobody made it for the volume: a take-back leaves it.
+  CHECK(*volumes.remove({.id = "pvc-1", .removal = Removal::kTakeBack}) == Removed::kKept);
+  CHECK(base.has("web/pvc-1/a/b/two"));
 }
 
 TEST_CASE("a base folder that belongs to a project itself is refused for limits") {

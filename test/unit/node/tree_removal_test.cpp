@@ -83,8 +83,8 @@ TEST_CASE("a removal tells how far it is, stops when asked to, and goes on the n
   std::uint64_t told = 0;
   RemoveRequest removal{.id = "pvc-1"};
   removal.stop = stop.get_token();
-  removal.progress = [&](const RemovalProgress& progress) {
-    told = progress.removed;
+  removal.progress = [&](std::uint64_t done) {
+    told = done;
     stop.request_stop();
   };
   CHECK(volumes.remove(removal).error().is(ErrorCode::kCancelled));

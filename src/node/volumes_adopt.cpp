@@ -1,0 +1,92 @@
+#include <fcntl.h>
+
+#include "node/tree_tagging.h"
+#include "node/volumes.h"
+
+// The order of an adoption: the record tells of it; the directory gets its project, then all that
+// is in it; when all counts and fits, the limit.
+
+namespace lpp::node {
+
+Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
+  if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
+  if (!is_path(request.path)) {
+    return invalid("not a path below the base folder: '" + request.path + "'");
+  }
+  if (!request.limits.any()) return invalid("say how much " + request.id + " may hold");
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(request.path), "adopt");
+  if (!directory) {
+    return Error{ErrorCode::kNotFound, "there is no " + shown_ + "/" + request.path};
+  }
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),
+                       shown_);
+  LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
+  const std::string gone = RecordFolder::gone_name(request.id);
+  if (UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
+    return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
+  }
+  const LowIoPriority behind_others;
+  return adopt_locked(records, request, directory->get());
+}
+
+Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptRequest& request,
+                                     int folder) const {
+  const std::string shown = shown_ + "/" + request.path;
+  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder), shown);
+  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(request.id), shown_);
+  if (recorded && recorded->path != request.path) {
+    return Error{ErrorCode::kAlreadyExists, request.id + " is at " + recorded->path};
+  }
+  Volume volume{.id = request.id,
+                .path = request.path,
+                .claim = request.claim,
+                .uid = request.uid,
+                .origin = Origin::kFound,
+                .directory = identity};
+  if (recorded && recorded->directory == identity) volume = *recorded;
+  volume.state = State::kPresent;
+  LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "adopt");
+  LPP_ASSIGN_OR_RETURN(const std::string mounted, mounted_below(*kernel_, folder), shown);
+  if (!mounted.empty()) return invalid("something is mounted at " + mounted);
+  LPP_RETURN_IF_ERROR(check_base_project(), "quota");
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+  {
+    LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
+    LPP_ASSIGN_OR_RETURN(volume.project, give_project(volume.id, folder), shown);
+  }
+  if (request.size != 0) volume.size = request.size;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+
+  TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
+  LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
+  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
+  LPP_RETURN_IF_ERROR(check_holds(volume.id, request.limits, use.value_or(ProjectUse{})), "adopt");
+  if (request.limits.bytes != 0) volume.limits.bytes = request.limits.bytes;
+  if (request.limits.inodes != 0) volume.limits.inodes = request.limits.inodes;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "limit");
+  return volume;
+}
+
+Result<std::uint32_t> Volumes::give_project(const std::string& id, int folder) const {
+  LPP_ASSIGN_OR_RETURN(const std::uint32_t before, ProjectQuota::project_of(*kernel_, folder),
+                       "project");
+  if (before == 0) {
+    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+    LPP_ASSIGN_OR_RETURN(const std::uint32_t project, quota.free_project(id), "project");
+    LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, project), "project");
+    return project;
+  }
+  LPP_ASSIGN_OR_RETURN(const auto listing, list(), "records");
+  for (const Volume& other : listing.volumes) {
+    if (other.project == before && other.id != id) {
+      return invalid("it belongs to project " + std::to_string(before) + ", which is that of " +
+                     other.id + "; take it out with: chattr -p 0 -P");
+    }
+  }
+  return before;
+}
+
+}  // namespace lpp::node
