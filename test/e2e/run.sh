@@ -15,6 +15,7 @@
 #   LPP_E2E_NO_INSTALL=1     do not install missing packages
 #   LPP_CHAOS_SECONDS=N      random faults for so long, not only for 60 steps
 #   LPP_CHAOS_SEED=N         another schedule of them
+#   LPP_LARGE_OBJECTS=N      so many foreign objects of 1.3 MiB, not only 64
 #   CI=true                  a real node is demanded
 #
 # Exit: 0 passed, 1 failed, 3 cannot be run on this machine (says why).

@@ -53,6 +53,18 @@ Result<DaemonProcess::Ending> DaemonProcess::terminate(std::chrono::milliseconds
                     std::chrono::steady_clock::now() - began)};
 }
 
+int DaemonProcess::peak_mib() const {
+  constexpr int kKibPerMib = 1024;
+  std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != "VmHWM:") continue;
+    int kib = 0;
+    status >> kib;
+    return kib / kKibPerMib;
+  }
+  return 0;
+}
+
 std::string DaemonProcess::log_tail(std::size_t lines) const {
   std::ifstream in(log_file_, std::ios::binary);
   std::ostringstream text;

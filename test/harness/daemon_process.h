@@ -26,6 +26,8 @@ class DaemonProcess {
 
   bool alive() { return child_->alive(); }
   pid_t pid() const { return child_->pid(); }
+  /// The most memory that it ever took (VmHWM); 0 when it is gone.
+  int peak_mib() const;
   int health_port() const { return health_port_; }
   const std::string& log_file() const { return log_file_; }
 

@@ -282,17 +282,6 @@ class LargeServer {
   std::list<std::jthread> threads_;  // one for each
 };
 
-int peak_mib(pid_t pid) {
-  std::ifstream status(fmt::format("/proc/{}/status", pid));
-  for (std::string word; status >> word;) {
-    if (word != "VmHWM:") continue;
-    int kib = 0;
-    status >> kib;
-    return kib / 1024;
-  }
-  return 0;
-}
-
 int events_seen(int port) {
   const auto metrics = http_get(port, "/metrics");
   if (!metrics.ok()) return 0;
@@ -335,7 +324,7 @@ int peak_with(Format format, int objects) {
   // Each kind of which there are many, and the one ConfigMap, all of which changed.
   const int changes = 4 * objects + 1;
   REQUIRE(eventually([&] { return events_seen(daemon->health_port()) >= changes; }));
-  const int peak = peak_mib(daemon->pid());
+  const int peak = daemon->peak_mib();
   LPP_MUST(daemon->terminate(std::chrono::seconds(12)));
   return peak;
 }
