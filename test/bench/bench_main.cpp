@@ -27,6 +27,7 @@ constexpr const char* kUsage = R"(lpp-bench COMMAND --kubeconfig FILE [flags]
              --claims N (100)  --rounds N (1)  --mode direct|pods (direct)  --class NAME
              --nodes N (1)  --node-prefix TEXT (hollow-)  or  --node NAME ...
              --connections N (16)  --limit-s N (300)  --name PREFIX (claim)
+             --beside-others true|false (false)    do not wait until nothing more happens
              --namespace NAME (bench)  --helper-namespace NAME (local-path-storage)
   claims   create the claims and end; flags of load
   failure  one claim whose helper pod fails: when the Event was there; flags of load

@@ -254,7 +254,8 @@ YAML
     kctl annotate pvc --all --namespace bench-loud --overwrite "changed=$RANDOM" >/dev/null 2>&1 || sleep 1
   done &
   changer=$!
-  load --claims 1 --rounds 100 --namespace bench-quiet --name beside | record tenants-beside ours 1
+  load --claims 1 --rounds 100 --namespace bench-quiet --name beside --beside-others true |
+    record tenants-beside ours 1
   kill "$changer"
   wait "$changer" 2>/dev/null || true
   provisioner_stop

@@ -23,7 +23,7 @@ std::set<std::string> load_flags() {
   std::set<std::string> flags = measurement_flags();
   flags.merge(std::set<std::string>{"kubeconfig", "namespace", "helper-namespace", "class", "nodes",
                                     "node-prefix", "node", "mode", "claims", "rounds",
-                                    "connections", "limit-s", "name"});
+                                    "connections", "limit-s", "name", "beside-others"});
   return flags;
 }
 
@@ -42,6 +42,7 @@ Result<LoadOptions> load_options(const Arguments& arguments) {
   const std::string mode = arguments.text("mode", "direct");
   if (mode != "direct" && mode != "pods") return invalid("--mode: direct or pods, not " + mode);
   options.through_pods = mode == "pods";
+  options.beside_others = arguments.text("beside-others", "false") == "true";
   LPP_ASSIGN_OR_RETURN(options.claims, arguments.number("claims", options.claims), "load");
   LPP_ASSIGN_OR_RETURN(options.rounds, arguments.number("rounds", options.rounds), "load");
   LPP_ASSIGN_OR_RETURN(options.connections, arguments.number("connections", options.connections),
@@ -126,8 +127,11 @@ Result<json> Load::phase(Observer& observer, Action action, bool creates) {
     latencies.push_back(seconds(*reached - asked[i]));
   }
   if (!all) last = clock_.now();
-  const bool tidy = observer.wait_no_helper_pods(clock_.now() + std::chrono::seconds(20));
-  measurement.wait_quiet();
+  bool tidy = true;
+  if (!options_.beside_others) {
+    tidy = observer.wait_no_helper_pods(clock_.now() + std::chrono::seconds(20));
+    measurement.wait_quiet();
+  }
 
   const double took = seconds(last - began);
   const auto number = static_cast<double>(options_.claims);

@@ -28,6 +28,7 @@ struct LoadOptions {
   std::size_t rounds = 1;           // the same again, for the figures of single claims
   std::size_t connections = 16;     // writes at once
   std::chrono::seconds limit{300};  // for each phase
+  bool beside_others = false;       // their helper pods and requests never end: wait for none
   MeasuredThings things{};
 };
 
