@@ -15,6 +15,7 @@
 #include "app/wiring.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/memory.h"
 #include "base/strings.h"
 #include "helperpod/runner.h"
 #include "k8s/fenced_transport.h"
@@ -217,6 +218,7 @@ Result<void> App::Impl::start() {
   nodes_.start();
   pods_.start();
   if (wait_for_sync()) log::info("caches have synced");
+  unmap_idle_code();  // much of it only starts the program
   return {};
 }
 
