@@ -56,7 +56,7 @@ Maybe stop_all(const VolumeScene& scene, bool when_quiet) {
 }
 
 /// The binder says so itself, and within this when nothing keeps it waiting.
-constexpr std::chrono::milliseconds kBinderLimit{250};
+constexpr std::chrono::milliseconds kBinderLimit{500};
 
 /// Our part is done, and somebody else's finalizer keeps the object for a while.
 bool was_let_go(const VolumeScene& scene) {

@@ -18,7 +18,7 @@ using std::chrono::seconds;
 using testing::bound_volume;
 using testing::claim;
 
-constexpr milliseconds kBindersTime{250};
+constexpr milliseconds kBindersTime{500};
 
 /// A bound volume whose claim the cache does not show.
 struct Row : testing::VolumeRow {
