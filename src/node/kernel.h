@@ -59,7 +59,9 @@ class Kernel {
   /// F_OFD_SETLK and F_OFD_SETLKW.
   int lock(int fd, int command, struct flock& lock);
   /// Project quota of the file system that `fd` is on. `device` is for kernels before 5.14.
-  int quota(int fd, const char* device, unsigned command, std::uint32_t project, void* argument);
+  /// A test may give other answers.
+  virtual int quota(int fd, const char* device, unsigned command, std::uint32_t project,
+                    void* argument);
 
  protected:
   /// For tests. 0: the call is made; else it is not and fails with this errno.

@@ -37,6 +37,9 @@ class ProjectQuota {
   /// nullopt when it cannot, or cannot any more.
   static Result<std::optional<ProjectQuota>> find(Kernel& kernel, int folder);
 
+  /// For tests: takes for granted that there are limits.
+  static ProjectQuota assumed(Kernel& kernel, int folder) { return {kernel, folder, ""}; }
+
   /// nullopt: nothing was ever counted or limited.
   Result<std::optional<ProjectUse>> use(std::uint32_t project) const;
   /// Of every project of the file system, whoever's it is, by its number.
