@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,6 +32,12 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 
 /// Without line breaks and control characters, which would spoil a table or a terminal.
 std::string one_line(std::string_view text);
+
+/// "10Gi", "1.5Gi", "512": bytes as Kubernetes writes sizes.
+std::string bytes_text(std::uint64_t bytes);
+
+/// "12%"; "-" of nothing.
+std::string share_text(std::uint64_t part, std::uint64_t whole);
 
 /// "1 node", "2 nodes"; names that end in "s" get "es".
 std::string counted(std::size_t number, std::string_view what);

@@ -202,6 +202,8 @@ void take_volume(const ClusterView& view, const k8s::PersistentVolume& volume, V
   row.volume = volume.meta.name;
   row.path = volume.path;
   row.size = volume.capacity;
+  const std::string* const quota = find(volume.meta.annotations, provisioner::kVolumeQuota);
+  row.limited = quota != nullptr && *quota == provisioner::kQuotaHard;
   row.storage_class = volume.storage_class_name;
   row.reclaim_policy = volume.reclaim_policy;
   row.phase = volume.meta.deleting() ? "Terminating" : volume.phase;
@@ -350,6 +352,13 @@ nlohmann::json to_json(const VolumeRow& row) {
   add("next", row.next);
   out["problem"] = row.problem;
   if (row.shared) out["shared"] = true;
+  if (row.limited) out["limited"] = true;
+  if (row.usage) {
+    out["usage"] = {{"usedBytes", row.usage->used_bytes},
+                    {"capacityBytes", row.usage->capacity_bytes},
+                    {"usedInodes", row.usage->used_inodes},
+                    {"inodes", row.usage->inodes}};
+  }
   if (!row.helper_pod.empty()) {
     out["helperPod"] = {
         {"name", row.helper_pod}, {"operation", row.operation}, {"attempt", row.attempt}};

@@ -1,12 +1,23 @@
 #pragma once
 
+#include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/cluster.h"
 
 namespace lpp::cli {
+
+/// What a volume takes up. Bytes and numbers of inodes.
+struct VolumeUsage {
+  std::uint64_t used_bytes = 0;
+  std::uint64_t capacity_bytes = 0;
+  std::uint64_t used_inodes = 0;
+  std::uint64_t inodes = 0;  // 0 = not known
+  bool operator==(const VolumeUsage&) const = default;
+};
 
 /// One volume of ours, or a claim that is to get one.
 struct VolumeRow {
@@ -17,6 +28,8 @@ struct VolumeRow {
   bool shared = false;   // on a filesystem that every node shares
   std::string path{};
   std::string size{};
+  bool limited = false;  // its directory has a limit
+  std::optional<VolumeUsage> usage{};
   std::string phase{};  // as kubectl shows it: Bound, Pending, Released, Terminating …
   std::string created{};
   std::string storage_class{};

@@ -11,6 +11,7 @@
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "cli/volume_rows.h"
+#include "cli/volume_usage.h"
 
 namespace lpp::cli {
 
@@ -54,13 +55,40 @@ Colour colour_of(const VolumeRow& row) {
 
 std::string or_dash(const std::string& text) { return text.empty() ? "-" : one_line(text); }
 
+/// Nearly full, so that somebody should look.
+constexpr double kFull = 0.9;
+
+Colour colour_of(const VolumeUsage& usage) {
+  const bool is_full = static_cast<double>(usage.used_bytes) >=
+                       kFull * static_cast<double>(usage.capacity_bytes);
+  return is_full ? Colour::kRed : Colour::kNone;
+}
+
+void add_usage_cells(const VolumeRow& row, bool wide, std::vector<Cell>& line) {
+  const auto& usage = row.usage;
+  line.push_back({usage ? bytes_text(usage->used_bytes) : "-"});
+  if (usage) {
+    line.push_back({share_text(usage->used_bytes, usage->capacity_bytes), colour_of(*usage)});
+  } else {
+    line.push_back({"-"});
+  }
+  if (wide) {
+    line.push_back({usage && usage->inodes > 0
+                        ? fmt::format("{}/{}", usage->used_inodes, usage->inodes)
+                        : "-"});
+  }
+}
+
 std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
                      bool all_namespaces, bool wide) {
+  const bool any_limited =
+      std::any_of(rows.begin(), rows.end(), [](const VolumeRow& row) { return row.limited; });
   std::vector<std::string> headings;
   if (all_namespaces) headings.emplace_back("NAMESPACE");
-  for (const char* name : {"CLAIM", "NODE", "PATH", "SIZE", "PHASE", "AGE"}) {
-    headings.emplace_back(name);
-  }
+  for (const char* name : {"CLAIM", "NODE", "PATH", "SIZE"}) headings.emplace_back(name);
+  if (any_limited) headings.insert(headings.end(), {"USED", "USE%"});
+  if (any_limited && wide) headings.emplace_back("INODES");
+  for (const char* name : {"PHASE", "AGE"}) headings.emplace_back(name);
   if (wide) {
     for (const char* name : {"VOLUME", "CLASS", "RECLAIM", "HELPER POD"}) {
       headings.emplace_back(name);
@@ -75,6 +103,7 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
     line.push_back({row.shared ? "(any)" : or_dash(row.node)});
     line.push_back({or_dash(row.path)});
     line.push_back({or_dash(row.size)});
+    if (any_limited) add_usage_cells(row, wide, line);
     line.push_back({or_dash(row.phase), colour_of(row)});
     line.push_back({age_of(row.created, context.clock.wall_now())});
     if (wide) {
@@ -101,7 +130,14 @@ std::string details_of(const VolumeRow& row, const ClusterView& view, const Cont
   add("Pending", row.why, row.problem ? Colour::kRed : Colour::kNone);
   add("Next", row.next);
   add("Class", row.storage_class);
-  add("Size", row.size);
+  add("Size", row.size + (row.limited ? ", enforced" : ""));
+  if (row.usage) {
+    add("Used",
+        fmt::format("{} ({}), {} inodes", bytes_text(row.usage->used_bytes),
+                    share_text(row.usage->used_bytes, row.usage->capacity_bytes),
+                    row.usage->used_inodes),
+        colour_of(*row.usage));
+  }
   add("Node", row.shared ? "any: the filesystem is shared" : row.node);
   add("Path", row.path);
   add("Volume", row.volume);
@@ -192,7 +228,6 @@ int run_volumes(const Given& given, Context& context) {
       return fail(context, kName, loaded.error(), kExitProblem);
     }
   }
-  for (const std::string& note : view.notes) context.err("note: " + one_line(note) + "\n");
 
   std::vector<VolumeRow> rows = volume_rows(view);
   std::erase_if(rows, [&](const VolumeRow& row) {
@@ -207,6 +242,12 @@ int run_volumes(const Given& given, Context& context) {
     }
     return fail(context, kName, not_ours(word, everywhere ? "" : ns, view), kExitProblem);
   }
+
+  if (format != "name") {
+    const Progress progress(context, "asking the kubelets");
+    add_usage(**cluster, rows, view.notes);
+  }
+  for (const std::string& note : view.notes) context.err("note: " + one_line(note) + "\n");
 
   if (format == "json" || format == "yaml") {
     nlohmann::json items = nlohmann::json::array();
@@ -241,6 +282,8 @@ const Command kVolumesCommand{
     .text =
         "List the volumes of this provisioner and the claims that wait for one: where each\n"
         "directory is, and what is pending and why. With names: all about these claims.\n"
+        "How full a volume with a limit is (quota: hard) is asked of its node's kubelet, while a\n"
+        "pod has it mounted; that needs the right to get nodes/proxy.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner volumes -A\n"

@@ -299,6 +299,18 @@ Result<std::string> ApiClient::pod_log(const ObjectKey& pod, std::string_view co
   return text;
 }
 
+Result<json> ApiClient::kubelet_summary(std::string_view node) {
+  const ObjectKey key{"", std::string(node)};
+  Request request{.method = "GET",
+                  .target = object_path(kNodes, key, "proxy") + "/stats/summary"};
+  request.accept = "application/json";
+  auto answer = call(std::move(request), options_.call_timeout);
+  if (!answer.ok()) return answer.error();
+  json summary = json::parse(answer->body, nullptr, false);
+  if (!summary.is_object()) return Error{.message = "the kubelet's answer is not a JSON object"};
+  return summary;
+}
+
 Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,
                               const WatchOptions& options,
                               const std::function<bool(std::string_view)>& on_frame,

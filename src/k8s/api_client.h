@@ -107,6 +107,9 @@ class ApiClient {
   Result<std::string> pod_log(const ObjectKey& pod, std::string_view container, int tail_lines,
                               int limit_bytes);
 
+  /// The statistics of a node, from its kubelet through the API server.
+  Result<nlohmann::json> kubelet_summary(std::string_view node);
+
   /// One watch request; `on_frame` receives each frame until it returns false, the server ends the
   /// watch (ok), or an error occurs. The stop token ends it in milliseconds.
   Result<void> watch(const Resource& resource, std::string_view ns, const WatchOptions& options,

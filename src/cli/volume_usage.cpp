@@ -1,0 +1,100 @@
+#include "cli/volume_usage.h"
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <thread>
+
+#include "cli/json_access.h"
+
+namespace lpp::cli {
+
+namespace {
+
+constexpr std::chrono::seconds kPatience{5};  // for each node
+constexpr std::size_t kAtOnce = 8;
+
+std::optional<std::uint64_t> count_of(const nlohmann::json& object, const char* name) {
+  const nlohmann::json& value = member(object, name);
+  if (!value.is_number_unsigned()) return std::nullopt;
+  return value.get<std::uint64_t>();
+}
+
+std::optional<VolumeUsage> usage_of(const nlohmann::json& volume) {
+  const auto used = count_of(volume, "usedBytes");
+  const auto capacity = count_of(volume, "capacityBytes");
+  if (!used || !capacity || *capacity == 0) return std::nullopt;
+  return VolumeUsage{.used_bytes = *used,
+                     .capacity_bytes = *capacity,
+                     .used_inodes = count_of(volume, "inodesUsed").value_or(0),
+                     .inodes = count_of(volume, "inodes").value_or(0)};
+}
+
+bool wants_usage(const VolumeRow& row) {
+  return row.limited && !row.node.empty() && row.phase == "Bound";
+}
+
+}  // namespace
+
+std::map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& summary) {
+  std::map<k8s::ObjectKey, VolumeUsage> all;
+  for (const auto& pod : member(summary, "pods")) {
+    for (const auto& volume : member(pod, "volume")) {
+      const auto& reference = member(volume, "pvcRef");
+      const k8s::ObjectKey claim{text(reference, "namespace"), text(reference, "name")};
+      if (claim.name.empty()) continue;
+      if (const auto usage = usage_of(volume)) all[claim] = *usage;
+    }
+  }
+  return all;
+}
+
+void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::string>& notes) {
+  std::set<std::string> wanted;
+  for (const VolumeRow& row : rows) {
+    if (wants_usage(row)) wanted.insert(row.node);
+  }
+  if (wanted.empty()) return;
+  const std::vector<std::string> nodes(wanted.begin(), wanted.end());
+  using Answer = Result<std::map<k8s::ObjectKey, VolumeUsage>>;
+  std::vector<std::optional<Answer>> answers(nodes.size());
+  k8s::ApiClient client = cluster.api().with({.call_timeout = kPatience});
+  std::atomic<std::size_t> next = 0;
+  const auto ask = [&] {
+    for (std::size_t i = next++; i < nodes.size(); i = next++) {
+      const auto summary = client.kubelet_summary(nodes[i]);
+      answers[i] = summary.ok() ? Answer(usage_in(*summary)) : Answer(summary.error());
+    }
+  };
+  {
+    std::vector<std::jthread> helpers;
+    for (std::size_t i = 1; i < std::min(kAtOnce, nodes.size()); ++i) {
+      helpers.emplace_back(ask);
+    }
+    ask();
+  }
+  bool is_forbidden = false;
+  for (std::size_t i = 0; i < nodes.size(); ++i) {
+    const Answer& answer = *answers[i];
+    if (!answer.ok()) {
+      if (answer.error().is(ErrorCode::kForbidden)) {
+        is_forbidden = true;
+      } else {
+        notes.push_back("how full volumes are is not known of node " + nodes[i] + ": " +
+                        answer.error().message);
+      }
+      continue;
+    }
+    for (VolumeRow& row : rows) {
+      if (!wants_usage(row) || row.node != nodes[i]) continue;
+      const auto found = answer->find(row.claim);
+      if (found != answer->end()) row.usage = found->second;
+    }
+  }
+  if (is_forbidden) {
+    notes.emplace_back(
+        "how full volumes are is not shown: that needs the right to get nodes/proxy");
+  }
+}
+
+}  // namespace lpp::cli
