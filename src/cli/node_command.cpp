@@ -210,7 +210,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
     rows.push_back({{volume.id},
                     {limit_text(limit)},
                     {use ? bytes_text(use->bytes) : "-"},
-                    {use && limit != 0 ? fmt::format("{}%", use->bytes * 100 / limit) : "-"},
+                    {use ? share_text(use->bytes, limit) : "-"},
                     {use ? std::to_string(use->inodes) : "-"},
                     {one_line(volume.claim)}});
   }

@@ -154,19 +154,6 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
-std::string bytes_text(std::uint64_t bytes) {
-  constexpr std::array kUnits = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-  std::size_t unit = 0;
-  auto value = static_cast<double>(bytes);
-  while (value >= 1024 && unit + 1 < kUnits.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  std::string text = fmt::format("{:.1f}", value);
-  if (text.ends_with(".0")) text.resize(text.size() - 2);
-  return text + kUnits.at(unit);
-}
-
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));

@@ -33,9 +33,6 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 /// Without line breaks and control characters, which would spoil a table or a terminal.
 std::string one_line(std::string_view text);
 
-/// "10Gi", "1.5Gi", "512": bytes as Kubernetes writes sizes.
-std::string bytes_text(std::uint64_t bytes);
-
 /// "12%"; "-" of nothing.
 std::string share_text(std::uint64_t part, std::uint64_t whole);
 

@@ -1,6 +1,8 @@
 #include "cli/volume_usage.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <thread>
@@ -32,6 +34,16 @@ std::optional<VolumeUsage> usage_of(const nlohmann::json& volume) {
 
 bool wants_usage(const VolumeRow& row) {
   return row.limited && !row.node.empty() && row.phase == "Bound";
+}
+
+/// A node tells of its own volumes only.
+void fill_in(const std::string& node, const std::map<k8s::ObjectKey, VolumeUsage>& usages,
+             std::vector<VolumeRow>& rows) {
+  for (VolumeRow& row : rows) {
+    if (!wants_usage(row) || row.node != node) continue;
+    const auto found = usages.find(row.claim);
+    if (found != usages.end()) row.usage = found->second;
+  }
 }
 
 }  // namespace
@@ -76,19 +88,13 @@ void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::
   bool is_forbidden = false;
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     const Answer& answer = *answers[i];
-    if (!answer.ok()) {
-      if (answer.error().is(ErrorCode::kForbidden)) {
-        is_forbidden = true;
-      } else {
-        notes.push_back("how full volumes are is not known of node " + nodes[i] + ": " +
-                        answer.error().message);
-      }
-      continue;
-    }
-    for (VolumeRow& row : rows) {
-      if (!wants_usage(row) || row.node != nodes[i]) continue;
-      const auto found = answer->find(row.claim);
-      if (found != answer->end()) row.usage = found->second;
+    if (answer.ok()) {
+      fill_in(nodes[i], *answer, rows);
+    } else if (answer.error().is(ErrorCode::kForbidden)) {
+      is_forbidden = true;
+    } else {
+      notes.push_back("how full volumes on node " + nodes[i] +
+                      " are is not known: " + answer.error().message);
     }
   }
   if (is_forbidden) {

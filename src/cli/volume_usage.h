@@ -19,8 +19,7 @@ std::map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& summary);
 
 /// Asks the kubelets, through the API server, how full the volumes with a limit are, and writes it
 /// into their rows: of each node once, some at a time. Of a volume without a limit a kubelet knows
-/// the whole disk only. A node tells of its own volumes. What could not be asked is said in the
-/// notes.
+/// the whole disk only. What could not be asked is said in the notes.
 void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::string>& notes);
 
 }  // namespace lpp::cli

@@ -59,8 +59,8 @@ std::string or_dash(const std::string& text) { return text.empty() ? "-" : one_l
 constexpr double kFull = 0.9;
 
 Colour colour_of(const VolumeUsage& usage) {
-  const bool is_full = static_cast<double>(usage.used_bytes) >=
-                       kFull * static_cast<double>(usage.capacity_bytes);
+  const bool is_full =
+      static_cast<double>(usage.used_bytes) >= kFull * static_cast<double>(usage.capacity_bytes);
   return is_full ? Colour::kRed : Colour::kNone;
 }
 

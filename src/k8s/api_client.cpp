@@ -4,6 +4,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/json_extent.h"
 #include "base/log.h"
 #include "base/on_behalf_of.h"
 #include "base/strings.h"
@@ -306,7 +307,9 @@ Result<json> ApiClient::kubelet_summary(std::string_view node) {
   request.accept = "application/json";
   auto answer = call(std::move(request), options_.call_timeout);
   if (!answer.ok()) return answer.error();
-  json summary = json::parse(answer->body, nullptr, false);
+  constexpr std::size_t kMaxDepth = 32;
+  const bool deep = first_json_value(answer->body, kMaxDepth).too_deep_at.has_value();
+  json summary = deep ? json() : json::parse(answer->body, nullptr, false);
   if (!summary.is_object()) return Error{.message = "the kubelet's answer is not a JSON object"};
   return summary;
 }

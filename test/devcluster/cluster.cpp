@@ -56,6 +56,9 @@ Result<void> Cluster::start_parts() {
       [this](const std::string& ns, const std::string& pod, const std::string& container) {
         return nodes_->log(ns, pod, container);
       });
+  server_->set_kubelets([this](const std::string& node, const std::string& path) {
+    return path == "stats/summary" ? nodes_->summary(node) : std::optional<std::string>();
+  });
   LPP_RETURN_IF_ERROR(server_->start(), "API server");
   kubeconfig_ = folder_ + "/kubeconfig";
   LPP_RETURN_IF_ERROR(server_->write_kubeconfig(kubeconfig_), "kubeconfig");

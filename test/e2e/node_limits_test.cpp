@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/applied_objects.h"
+#include "harness/command_run.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -116,6 +117,20 @@ TEST_CASE("real node: a claim that no path can serve goes back to the scheduler 
                              {{"spec", {{"resources", {{"requests", {{"storage", "2Gi"}}}}}}}}));
   on.wait_for_event("VolumeResizeSuccessful");
   CHECK(on.claim()["status"]["capacity"]["storage"] == "2Gi");
+
+  // How full it is, from its kubelet.
+  LPP_MUST(wait_until(
+      "volumes shows how full it is",
+      [&]() -> std::string {
+        const auto shown =
+            run_command({.program = required_setting("LPP_E2E_DAEMON"),
+                         .args = {"volumes", "-n", on.applied.key("data").ns, "-o", "json",
+                                  "--kubeconfig", required_setting("LPP_E2E_KUBECONFIG")}},
+                        std::chrono::seconds(60));
+        if (!shown.ok()) return shown.error().message;
+        return shown->text.find("usedBytes") != std::string::npos ? "" : shown->text;
+      },
+      on.story.bed->patience()));
 }
 
 }  // namespace

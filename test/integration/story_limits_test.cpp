@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "harness/command_run.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -94,6 +95,29 @@ TEST_CASE("scripts that know nothing of limits give no volume, and nothing is le
   LPP_MUST(story.audit.wait_clean());
   CHECK(story.audit.directories().empty());
   CHECK(LPP_MUST(story.admin().list(k8s::kPersistentVolumes, "")).empty());
+}
+
+TEST_CASE("volumes shows how full a volume with a limit is, while a pod uses it") {
+  LimitsStory story;
+  story.know_limits();
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(
+      claim_object({.key = claim, .storage_class = "limited", .selected_node = "node-1"})));
+  LPP_MUST(story.admin().create(pod_object(
+      {.key = {"app", "user"}, .claim = "data", .script = "echo x >/data/x; exec sleep 600"})));
+  LPP_MUST(story.audit.wait_bound(claim));
+  LPP_MUST(wait_until(
+      "the kubelet has measured it",
+      [&]() -> std::string {
+        const auto shown =
+            run_command({.program = daemon_program(),
+                         .args = {"volumes", "-n", "app", "-o", "json", "--kubeconfig",
+                                  story.bed->cluster().kubeconfig()}},
+                        std::chrono::seconds(60));
+        if (!shown.ok()) return shown.error().message;
+        return shown->text.find("usedBytes") != std::string::npos ? "" : shown->text;
+      },
+      story.bed->patience()));
 }
 
 }  // namespace

@@ -75,11 +75,6 @@ ApiHandler::ApiHandler(Registry& registry, const ApiServer::Options& options, Fa
       rbac_(rbac),
       sweeper_(sweeper) {}
 
-void ApiHandler::set_log_source(LogSource source) {
-  const MutexLock lock(mutex_);
-  log_source_ = std::move(source);
-}
-
 void ApiHandler::stop_watches() {
   const MutexLock lock(mutex_);
   for (auto* watch : watches_) watch->stop();
@@ -309,6 +304,7 @@ ApiHandler::Answer ApiHandler::run_verb(Call& call) {
   const std::string& sub = call.path.subresource;
   const bool stored = sub.empty() || (sub == "status" && call.path.info->has_status);
   if (call.verb == "create") return sub.empty() ? create(call) : create_subresource(call);
+  if (sub == "proxy" && call.verb == "get") return node_proxy(call);
   if (!stored) return plain(unknown_resource());
   if (call.verb == "get") return read(call);
   if (call.verb == "list") return list(call);

@@ -27,6 +27,7 @@ class ApiHandler {
 
   void handle(const HttpRequest& request, HttpExchange& exchange);
   void set_log_source(LogSource source);
+  void set_kubelets(KubeletSource source);
   /// Ends the watches that run now.
   void stop_watches();
 
@@ -63,6 +64,8 @@ class ApiHandler {
   Answer list(Call& call);
   Answer create(Call& call);
   Answer create_subresource(Call& call);
+  /// What the node's kubelet answers.
+  Answer node_proxy(const Call& call);
   Answer remove(Call& call);
   Answer patch(Call& call);
   void pod_log(Call& call, const std::vector<FaultAction>& later);
@@ -98,6 +101,7 @@ class ApiHandler {
 
   mutable Mutex mutex_;
   LogSource log_source_ LPP_GUARDED_BY(mutex_);
+  KubeletSource kubelets_ LPP_GUARDED_BY(mutex_);
   std::vector<Watch*> watches_ LPP_GUARDED_BY(mutex_);
 };
 

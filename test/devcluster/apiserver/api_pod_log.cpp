@@ -51,6 +51,11 @@ bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds
   return !exchange.gone();
 }
 
+void ApiHandler::set_log_source(LogSource source) {
+  const MutexLock lock(mutex_);
+  log_source_ = std::move(source);
+}
+
 void ApiHandler::pod_log(Call& call, const std::vector<FaultAction>& later) {
   const auto& path = call.path;
   const auto finish = [&](const Answer& answer) {

@@ -74,7 +74,12 @@ ApiPath parse_api_path(const std::string& path) {
     i += 2;
   }
   const auto* info = find_resource(group, version, parts[i]);
-  if (info == nullptr || parts.size() > i + 3) return out;
+  if (info == nullptr) return out;
+  const bool proxied = info->plural == "nodes" && parts.size() > i + 3 && parts[i + 2] == "proxy";
+  if (parts.size() > i + 3 && !proxied) return out;
+  for (std::size_t part = i + 3; part < parts.size(); ++part) {
+    out.proxied += (out.proxied.empty() ? "" : "/") + parts[part];
+  }
   if (inside && !info->namespaced) return out;
   if (parts.size() > i + 1) out.name = parts[i + 1];
   if (parts.size() > i + 2) out.subresource = parts[i + 2];

@@ -18,7 +18,8 @@ struct ApiPath {
   std::string ns{};
   std::string name{};
   std::string subresource{};
-  bool is_api = false;  ///< below /api or /apis, so a 404 is a Status
+  std::string proxied{};  ///< of nodes/proxy: the path on the node
+  bool is_api = false;    ///< below /api or /apis, so a 404 is a Status
 };
 ApiPath parse_api_path(const std::string& path);
 

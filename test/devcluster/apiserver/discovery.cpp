@@ -48,6 +48,9 @@ std::vector<Subresource> subresources(const ResourceInfo& info) {
   for (const auto& name : info.others) {
     if (name == "log") out.push_back({name, info.kind, {"get"}});
     if (name == "binding") out.push_back({name, "Binding", {"create"}});
+    if (name == "proxy") {
+      out.push_back({name, "NodeProxyOptions", {"create", "delete", "get", "patch", "update"}});
+    }
     if (name == "token") {
       out.push_back({name, "TokenRequest", {"create"}, "authentication.k8s.io"});
     }

@@ -29,6 +29,7 @@ std::vector<ResourceInfo> build_table() {
   }
   {
     auto& info = with_status(add(core, "nodes", "node", "Node", {"no"}, false));
+    info.others = {"proxy"};
     info.fields = {"spec.unschedulable"};
   }
   {

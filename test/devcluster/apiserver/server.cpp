@@ -79,6 +79,10 @@ std::string ApiServer::mint_service_account_token(const std::string& ns, const s
   return mint_token("system:serviceaccount:" + ns + ":" + name);
 }
 void ApiServer::revoke_token(const std::string& token) { impl_->tokens_.revoke(token); }
+void ApiServer::set_kubelets(KubeletSource source) {
+  impl_->handler_.set_kubelets(std::move(source));
+}
+
 void ApiServer::set_log_source(LogSource source) {
   impl_->handler_.set_log_source(std::move(source));
 }

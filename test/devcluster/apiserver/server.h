@@ -22,6 +22,11 @@ namespace lpp::devcluster {
 using LogSource = std::function<std::optional<std::string>(
     const std::string& ns, const std::string& pod, const std::string& container)>;
 
+/// What the kubelet of a node answers to GET of a path, such as "stats/summary"; empty for 404.
+/// Called on connection threads.
+using KubeletSource =
+    std::function<std::optional<std::string>(const std::string& node, const std::string& path)>;
+
 class Rbac;
 
 /// Thread-safe. The Registry must outlive it.
@@ -69,6 +74,8 @@ class ApiServer {
 
   /// Where pods/log comes from; without one every log is empty.
   void set_log_source(LogSource source);
+  /// Where nodes/proxy leads to; without one every path is unknown.
+  void set_kubelets(KubeletSource source);
 
   FaultRules& faults();
   RequestLog& requests();

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "devcluster/node/volume_stats.h"
 #include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
@@ -233,6 +234,23 @@ std::optional<std::string> Nodes::log(const std::string& ns, const std::string& 
   }
   if (!fs::exists(path)) return std::nullopt;
   return BoundedLog::read(path);
+}
+
+std::optional<std::string> Nodes::summary(const std::string& node) const {
+  const NodeDisk* disk = nullptr;
+  {
+    MutexLock lock(mutex_);
+    const auto found = nodes_.find(node);
+    if (found == nodes_.end() || found->second->removed || found->second->faults.dead) {
+      return std::nullopt;
+    }
+    disk = found->second->disk.get();  // lives as long as the nodes
+  }
+  const auto resolve = [&](const std::string& path) -> std::optional<std::string> {
+    const auto folder = disk->resolve(path);
+    return folder.ok() ? std::optional(*folder) : std::nullopt;
+  };
+  return stats_summary(registry_, node, resolve).dump();
 }
 
 void Nodes::start() {

@@ -76,6 +76,10 @@ class Nodes {
   std::optional<std::string> log(const std::string& ns, const std::string& pod,
                                  const std::string& container, bool previous = false) const;
 
+  /// The kubelet's statistics (/stats/summary): those of the volumes of pods that run there, of
+  /// type local, for the kubelet knows none of hostPath. Empty for an unknown node.
+  std::optional<std::string> summary(const std::string& node) const;
+
   void start();
   /// Kills all pods' processes and ends all threads. Repeatable.
   void stop();

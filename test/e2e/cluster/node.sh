@@ -122,6 +122,7 @@ maxPods: 250
 # The disk of a developer's machine may be nearly full; the images must stay, they cannot be pulled.
 evictionHard: {memory.available: 50Mi, nodefs.available: 1%, imagefs.available: 1%}
 imageGCHighThresholdPercent: 100
+volumeStatsAggPeriod: 5s
 YAML
 }
 

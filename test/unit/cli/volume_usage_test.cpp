@@ -1,0 +1,111 @@
+#include "cli/volume_usage.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cli_bed.h"
+#include "fakes/builders.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+using nlohmann::json;
+
+json stats(const std::string& ns, const std::string& claim, std::uint64_t used) {
+  return {{"pvcRef", {{"namespace", ns}, {"name", claim}}},
+          {"usedBytes", used},
+          {"capacityBytes", 1U << 30U},
+          {"inodesUsed", 12},
+          {"inodes", 1000}};
+}
+
+json summary_of(std::vector<json> volumes) {
+  return {{"pods", json::array({{{"volume", json::array()}}, {{"volume", std::move(volumes)}}})}};
+}
+
+/// Two volumes with a limit, on two nodes, and one without.
+struct LimitedCluster : CliBed {
+  LimitedCluster() {
+    serve("/storageclasses", {storage_class().json()});
+    serve("/persistentvolumeclaims?", {claim("data").volume("pvc-1").node("n1").json(),
+                                       claim("logs").volume("pvc-2").node("n2").json(),
+                                       claim("free").volume("pvc-3").node("n1").json()});
+    const auto bound = [](const std::string& name, const std::string& claim_name,
+                          const std::string& node_name) {
+      return volume(name)
+          .claim("default", claim_name)
+          .annotation("local.path.provisioner/selected-node", node_name)
+          .node(node_name);
+    };
+    serve("/persistentvolumes?",
+          {bound("pvc-1", "data", "n1").annotation("local.path.provisioner/quota", "hard").json(),
+           bound("pvc-2", "logs", "n2").annotation("local.path.provisioner/quota", "hard").json(),
+           bound("pvc-3", "free", "n1").json()});
+    serve("/nodes?", {node("n1").json(), node("n2").json()});
+  }
+  void answer(const std::string& name, int status, const std::string& body) {
+    transport->on("GET", "/nodes/" + name + "/proxy/stats/summary").always([=](const auto&) {
+      return k8s::Response{.status = status, .body = body, .content_type = "application/json"};
+    });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("volumes with a limit show how full they are, as their own nodes tell") {
+  LimitedCluster cluster;
+  const std::uint64_t used = std::uint64_t{972} << 20U;
+  cluster.answer("n1", 200,
+                 summary_of({stats("default", "data", used), stats("default", "free", 7),
+                             stats("default", "logs", 1)})
+                     .dump());
+  cluster.answer("n2", 200, summary_of({}).dump());
+  cluster.serve_nothing_else();
+  const auto table = cluster.run({"volumes", "-o", "wide"});
+  CHECK(table.code == 0);
+  CHECK(table.err.empty());
+  CHECK(table.out.find("SIZE   USED    USE%   INODES    PHASE") != std::string::npos);
+  CHECK(table.out.find("1Gi    972Mi   95%    12/1000   Bound") != std::string::npos);
+  CHECK(table.out.find("1Gi    -       -      -         Bound") != std::string::npos);
+
+  const auto listed = json::parse(cluster.run({"volumes", "-o", "json"}).out);
+  REQUIRE(listed["items"].size() == 3);
+  CHECK(listed["items"][0]["usage"] == json{{"usedBytes", used},
+                                            {"capacityBytes", 1U << 30U},
+                                            {"usedInodes", 12},
+                                            {"inodes", 1000}});
+  CHECK_FALSE(listed["items"][1].contains("usage"));
+  CHECK_FALSE(listed["items"][2].contains("usage"));
+  const auto one = cluster.run({"volumes", "data"});
+  CHECK(one.out.find("1Gi, enforced") != std::string::npos);
+  CHECK(one.out.find("972Mi (95%), 12 inodes") != std::string::npos);
+}
+
+TEST_CASE("a kubelet that does not answer, or may not be asked, costs a note") {
+  LimitedCluster cluster;
+  cluster.answer("n1", 403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})");
+  cluster.answer("n2", 200, std::string(100, '['));
+  cluster.serve_nothing_else();
+  const auto outcome = cluster.run({"volumes"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("USED") != std::string::npos);
+  CHECK(outcome.err.find("needs the right to get nodes/proxy") != std::string::npos);
+  CHECK(outcome.err.find("node n2") != std::string::npos);
+}
+
+TEST_CASE("a kubelet's answer of any shape is read as far as it makes sense") {
+  for (const char* text : {"{}", R"({"pods":7})", R"({"pods":[7,{"volume":7},{"volume":[7,{}]}]})",
+                           R"({"pods":[{"volume":[{"pvcRef":{"name":"a"},"usedBytes":-1}]}]})",
+                           R"({"pods":[{"volume":[{"pvcRef":{"name":"a"},"usedBytes":1,
+                               "capacityBytes":0}]}]})"}) {
+    CAPTURE(text);
+    CHECK(usage_in(json::parse(text)).empty());
+  }
+  const auto usage = usage_in(summary_of({stats("a", "b", 5)}));
+  REQUIRE(usage.count({"a", "b"}) == 1);
+  CHECK(usage.at({"a", "b"}).used_bytes == 5);
+}
