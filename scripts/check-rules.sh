@@ -28,6 +28,9 @@ mapfile -t text < <(list_files '*' | grep -vE '\.(sum|png|svg)$')
 
 only_in '#include <httplib\.h>' "src/k8s/httplib_transport.cpp src/k8s/wire_stream.h src/app/health_server.cpp" \
   "httplib.h stays behind the transport and the health server" "${source[@]}"
+mapfile -t node < <(list_files 'src/node/*.cpp' 'src/node/*.h')
+only_in '#include "(k8s|config|operation|helperpod|provisioner|cli|app)/' "" \
+  "src/node knows nothing of Kubernetes: base only" "${node[@]}"
 only_in '(system|steady)_clock::now\(|this_thread::sleep|\b(u|nano)?sleep\(' \
   "src/base/clock.cpp" "time comes from the injected Clock" "${source[@]}"
 only_in 'this_thread::sleep|\b(u|nano)?sleep\(' "" "unit tests wait for conditions, not for time" \

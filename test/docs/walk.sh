@@ -253,6 +253,9 @@ other docs/sizes.md 'test/quota/run.sh' <<'C'
 local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
 C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node adopt --base /mnt/disk --path old --size 64Mi
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
 local-path-provisioner node usage --base /mnt/disk
 C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
