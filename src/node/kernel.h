@@ -84,9 +84,13 @@ Error system_error(int error, std::string_view what);
 struct Identity {
   std::uint64_t inode = 0;
   std::int64_t born_ns = 0;      // since 1970; 0 where the file system does not know
-  std::uint32_t generation = 0;  // 0 where the file system does not know
+  std::uint32_t generation = 0;  // 0 where nobody knows: then the others decide
 
-  bool operator==(const Identity&) const = default;
+  bool operator==(const Identity& other) const {
+    const bool unknown = generation == 0 || other.generation == 0;
+    return inode == other.inode && born_ns == other.born_ns &&
+           (unknown || generation == other.generation);
+  }
 };
 /// Not of a descriptor with O_PATH.
 Result<Identity> identity_of(Kernel& kernel, int fd);

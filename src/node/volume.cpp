@@ -68,11 +68,8 @@ class Reader {
     const json* const value = find(name, json::value_t::number_unsigned);
     return value == nullptr ? 0 : value->get<std::uint64_t>();
   }
-  std::uint32_t number32(const char* name) {
-    const std::uint64_t value = number(name);
-    if (value > UINT32_MAX) wrong(name);
-    return static_cast<std::uint32_t>(value);
-  }
+  /// Of a record that an earlier version wrote without it: 0.
+  std::uint64_t later_number(const char* name) { return object_.contains(name) ? number(name) : 0; }
   void wrong(const char* name) {
     if (wrong_.empty()) wrong_ = name;
   }
@@ -167,11 +164,15 @@ Result<Volume> decode_record(std::string_view text) {
   } else if (state != to_string(State::kPresent)) {
     read.wrong("state");
   }
-  volume.project = read.number32("project");
+  const std::uint64_t project = read.number("project");
+  if (project > UINT32_MAX) read.wrong("project");
+  volume.project = static_cast<std::uint32_t>(project);
   volume.limits = {.bytes = read.number("bytes"), .inodes = read.number("inodes")};
-  volume.size = read.number("size");
+  volume.size = read.later_number("size");
   volume.directory.inode = read.number("inode");
-  volume.directory.generation = read.number32("generation");
+  const std::uint64_t generation = read.later_number("generation");
+  if (generation > UINT32_MAX) read.wrong("generation");
+  volume.directory.generation = static_cast<std::uint32_t>(generation);
   const std::string born = read.bytes("born");
   const auto [end, error] =
       std::from_chars(born.data(), born.data() + born.size(), volume.directory.born_ns);

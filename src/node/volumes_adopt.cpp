@@ -64,9 +64,10 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_RETURN_IF_ERROR(check_holds(volume.id, request.limits, use.value_or(ProjectUse{})), "adopt");
   if (request.limits.bytes != 0) volume.limits.bytes = request.limits.bytes;
   if (request.limits.inodes != 0) volume.limits.inodes = request.limits.inodes;
+  // The record never tells of a limit that is not there.
+  LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "limit");
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
-  LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "limit");
   return volume;
 }
 

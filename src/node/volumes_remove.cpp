@@ -78,6 +78,10 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
 /// A removal may come late, or twice: by then another volume may have been made in that place.
 Result<void> Volumes::check_is_free(const Volume& volume, const Identity& directory) const {
   LPP_ASSIGN_OR_RETURN(const auto listing, list(), "records");
+  if (!listing.problems.empty()) {
+    return Error{ErrorCode::kUnavailable, "a record that cannot be read may be that of " + shown_ +
+                                              "/" + volume.path + ": " + listing.problems.front()};
+  }
   for (const Volume& other : listing.volumes) {
     if (other.id == volume.id || !is_at_or_below(other.path, volume.path)) continue;
     Identity there = directory;

@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 using namespace lpp::node;  // NOLINT(google-build-using-namespace): a test file
 
 namespace {
@@ -32,14 +34,28 @@ TEST_CASE("a record comes back as it was written") {
     CHECK(read->state == volume.state);
     CHECK(read->project == volume.project);
     CHECK(read->limits == volume.limits);
+    CHECK(read->size == volume.size);
     CHECK(read->directory == volume.directory);
   };
   same(example());
   Volume odd = example();
+  odd.size = UINT64_MAX;
   odd.path = "\xff\xc3\x28\n\"\\/\xe2\x82\xac";
   odd.state = State::kMaking;
   odd.origin = Origin::kMade;
   same(odd);
+}
+
+TEST_CASE("a record of an earlier version can be read") {
+  auto record = nlohmann::json::parse(encode_record(example()));
+  record.erase("generation");
+  record.erase("size");
+  const auto read = decode_record(record.dump());
+  REQUIRE_MESSAGE(read.ok(), read.error().message);
+  CHECK(read->size == 0);
+  CHECK(read->directory == example().directory);
+  record["generation"] = std::uint64_t{1} << 32U;
+  CHECK_FALSE(decode_record(record.dump()).ok());
 }
 
 TEST_CASE("a record that is cut, of another kind or version is refused with its reason") {

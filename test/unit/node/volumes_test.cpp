@@ -197,6 +197,23 @@ TEST_CASE("a directory that is made again at once is told from the one that has 
   CHECK(seen.size() == kTimes);
 }
 
+TEST_CASE("what an unreadable record may tell of is not removed by its path") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "data")).ok());
+  REQUIRE(volumes.make(make_request("pvc-2", "other")).ok());
+  base.write("data/kept");
+  base.write(BaseFolder::record("volume.pvc-1.json"), "{");
+  const auto removed = volumes.remove({.id = "late", .path = "data"});
+  REQUIRE_FALSE(removed.ok());
+  CHECK(removed.error().is(ErrorCode::kUnavailable));
+  CHECK(removed.error().message.find("pvc-1") != std::string::npos);
+  CHECK(base.has("data/kept"));
+  // One that is on record is nobody else's.
+  CHECK(*volumes.remove({.id = "pvc-2"}) == Removed::kRemoved);
+}
+
 TEST_CASE("a removal writes nothing where nothing is") {
   const BaseFolder base;
   Kernel kernel;
