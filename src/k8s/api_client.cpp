@@ -302,8 +302,7 @@ Result<std::string> ApiClient::pod_log(const ObjectKey& pod, std::string_view co
 
 Result<json> ApiClient::kubelet_summary(std::string_view node) {
   const ObjectKey key{"", std::string(node)};
-  Request request{.method = "GET",
-                  .target = object_path(kNodes, key, "proxy") + "/stats/summary"};
+  Request request{.method = "GET", .target = object_path(kNodes, key, "proxy") + "/stats/summary"};
   request.accept = "application/json";
   auto answer = call(std::move(request), options_.call_timeout);
   if (!answer.ok()) return answer.error();
