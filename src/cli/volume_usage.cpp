@@ -37,7 +37,7 @@ bool wants_usage(const VolumeRow& row) {
 }
 
 /// A node tells of its own volumes only.
-void fill_in(const std::string& node, const std::map<k8s::ObjectKey, VolumeUsage>& usages,
+void fill_in(const std::string& node, const std::unordered_map<k8s::ObjectKey, VolumeUsage>& usages,
              std::vector<VolumeRow>& rows) {
   for (VolumeRow& row : rows) {
     if (!wants_usage(row) || row.node != node) continue;
@@ -48,8 +48,8 @@ void fill_in(const std::string& node, const std::map<k8s::ObjectKey, VolumeUsage
 
 }  // namespace
 
-std::map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& summary) {
-  std::map<k8s::ObjectKey, VolumeUsage> all;
+std::unordered_map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& summary) {
+  std::unordered_map<k8s::ObjectKey, VolumeUsage> all;
   for (const auto& pod : member(summary, "pods")) {
     for (const auto& volume : member(pod, "volume")) {
       const auto& reference = member(volume, "pvcRef");
@@ -68,7 +68,7 @@ void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::
   }
   if (wanted.empty()) return;
   const std::vector<std::string> nodes(wanted.begin(), wanted.end());
-  using Answer = Result<std::map<k8s::ObjectKey, VolumeUsage>>;
+  using Answer = Result<std::unordered_map<k8s::ObjectKey, VolumeUsage>>;
   std::vector<std::optional<Answer>> answers(nodes.size());
   k8s::ApiClient client = cluster.api().with({.call_timeout = kPatience});
   std::atomic<std::size_t> next = 0;

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "cli/cluster.h"
@@ -15,7 +15,7 @@ namespace lpp::cli {
 /// What the claims on a node take up, from the kubelet's summary of its statistics
 /// (/stats/summary). Only volumes that a pod has mounted are in it; what cannot be read is left
 /// out. Pure: the answer may hold anything.
-std::map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& summary);
+std::unordered_map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& summary);
 
 /// Asks the kubelets, through the API server, how full the volumes with a limit are, and writes it
 /// into their rows: of each node once, some at a time. Of a volume without a limit a kubelet knows
