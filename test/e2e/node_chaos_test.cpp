@@ -42,8 +42,9 @@ TEST_CASE("real node: two daemons keep every promise through a random schedule o
   };
   std::filesystem::create_directories(options.folder);
   options.say("begins");
-  const auto summary = LPP_MUST(ChaosRun(*bed, cluster, options).run());
-  LPP_MUST(cluster.error());
+  auto run = ChaosRun(*bed, cluster, options).run();
+  LPP_MUST(cluster.error());  // first: it is why the run failed
+  const auto summary = LPP_MUST(std::move(run));
   for (const auto& [kind, count] : summary.faults) {
     std::printf("chaos: %6zu %s\n", count, kind.c_str());
   }

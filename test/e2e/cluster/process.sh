@@ -12,7 +12,10 @@ alive() { # NAME
   local pid='' start=''
   { read -r pid start <"$RUN/$1.pid"; } 2>/dev/null || return 1
   [ -n "$start" ] && [ "$(proc_start "$pid")" = "$start" ] || return 1
-  ! grep -q '^State:[[:space:]]*[ZX]' "/proc/$pid/status" 2>/dev/null
+  if ! grep -q '^State:[[:space:]]*[ZX]' "/proc/$pid/status" 2>/dev/null; then return 0; fi
+  # A zombie whose threads are still ending (many of them, much memory) has its ports and files yet.
+  local threads=("/proc/$pid/task/"*)
+  [ "${#threads[@]}" -gt 1 ]
 }
 
 port_free() { # [ADDRESS:]PORT
