@@ -201,9 +201,11 @@ class Volumes {
   /// Under RecordFolder::lock_base().
   Result<void> limit_new(int folder, Volume& volume) const;
   Result<void> check_base_project() const;
-  /// The one that it has, unless that is another volume's; else a free one, which it has then.
-  /// Under RecordFolder::lock_base().
-  Result<std::uint32_t> give_project(const std::string& id, int folder) const;
+  /// For a directory that is there: the one that it has, or a free one if that is 0. kInvalid: it
+  /// is another volume's, whose limit it must not change. Under RecordFolder::lock_base() until the
+  /// directory has it.
+  Result<std::uint32_t> choose_project(const ProjectQuota& quota, const std::string& id,
+                                       std::uint32_t before) const;
   /// Under RecordFolder::lock_base() until the size is on record.
   Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
 

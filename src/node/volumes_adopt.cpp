@@ -52,7 +52,11 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
   {
     LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
-    LPP_ASSIGN_OR_RETURN(volume.project, give_project(volume.id, folder), shown);
+    LPP_ASSIGN_OR_RETURN(std::uint32_t before, ProjectQuota::project_of(*kernel_, folder), shown);
+    // Who else has a number that we did not give, nobody knows; all that is in it gets ours.
+    if (!ProjectQuota::is_own(before)) before = 0;
+    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(quota, volume.id, before), shown);
+    LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), shown);
   }
   if (request.size != 0) volume.size = request.size;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
@@ -69,25 +73,6 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
   return volume;
-}
-
-Result<std::uint32_t> Volumes::give_project(const std::string& id, int folder) const {
-  LPP_ASSIGN_OR_RETURN(const std::uint32_t before, ProjectQuota::project_of(*kernel_, folder),
-                       "project");
-  if (before == 0) {
-    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
-    LPP_ASSIGN_OR_RETURN(const std::uint32_t project, quota.free_project(id), "project");
-    LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, project), "project");
-    return project;
-  }
-  LPP_ASSIGN_OR_RETURN(const auto listing, list(), "records");
-  for (const Volume& other : listing.volumes) {
-    if (other.project == before && other.id != id) {
-      return invalid("it belongs to project " + std::to_string(before) + ", which is that of " +
-                     other.id + "; take it out with: chattr -p 0 -P");
-    }
-  }
-  return before;
 }
 
 }  // namespace lpp::node

@@ -193,6 +193,20 @@ Result<void> Volumes::discard_staged(const RecordFolder& records, const std::str
   return {};
 }
 
+/// The owner of a directory can give it any project, that of somebody else's volume too.
+Result<std::uint32_t> Volumes::choose_project(const ProjectQuota& quota, const std::string& id,
+                                              std::uint32_t before) const {
+  if (before == 0) return quota.free_project(id);
+  LPP_ASSIGN_OR_RETURN(const auto listing, list(), "records");
+  for (const Volume& other : listing.volumes) {
+    if (other.project == before && other.id != id) {
+      return invalid("it belongs to project " + std::to_string(before) + ", which is that of " +
+                     other.id + "; take it out with: chattr -p 0 -P");
+    }
+  }
+  return before;
+}
+
 Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeRequest& request,
                                    int folder) const {
   Volume volume = described(request, Origin::kFound);
@@ -214,10 +228,8 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
                      " was there before and holds files that no limit counts; move them away, "
                      "count them with `node adopt`, or make the volume without a limit");
     }
-    volume.project = project_before;
-    if (project_before == 0) {
-      LPP_ASSIGN_OR_RETURN(volume.project, quota->free_project(volume.id), "quota");
-    }
+    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(*quota, volume.id, project_before),
+                         request.path);
   }
   // Twice, for this one is not hidden while it is worked at.
   volume.state = State::kMaking;

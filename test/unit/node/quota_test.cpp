@@ -238,6 +238,51 @@ TEST_CASE("a directory that is in use is adopted with all that is in it") {
   CHECK(base.has("web/pvc-1/a/b/two"));
 }
 
+TEST_CASE("a directory that was there changes no limit of another volume's project") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto victim = volumes.make(limited("pvc-1", {.bytes = 4 * kMiB}));
+  REQUIRE(victim.ok());
+  // Its owner may give a directory any project.
+  std::filesystem::create_directories(base.at("web/pvc-2"));
+  const UniqueFd folder(kernel.open(base.at("web/pvc-2").c_str(), O_RDONLY | O_DIRECTORY));
+  REQUIRE(ProjectQuota::set_project(kernel, folder.get(), victim->project).ok());
+  MakeRequest request{.id = "pvc-2", .path = "web/pvc-2"};
+  request.limits = {.bytes = 64 * kMiB};
+  const auto made = volumes.make(request);
+  REQUIRE_FALSE(made.ok());
+  CHECK(made.error().is(ErrorCode::kInvalid));
+  CHECK(made.error().message.find("pvc-1") != std::string::npos);
+  CHECK(is_full(fill(base.at("pvc-1/data"), 64 * kMiB).error));
+  REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 0).ok());
+  const auto again = volumes.make(request);
+  REQUIRE_MESSAGE(again.ok(), again.error().message);
+  CHECK(again->project != victim->project);
+}
+
+TEST_CASE("an adoption leaves alone a project that is not ours, which others may be in") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  constexpr std::uint32_t kForeign = 77;
+  for (const char* name : {"web/pvc-1", "web/other"}) {
+    std::filesystem::create_directories(base.at(name));
+    const UniqueFd folder(kernel.open(base.at(name).c_str(), O_RDONLY | O_DIRECTORY));
+    REQUIRE(ProjectQuota::set_project(kernel, folder.get(), kForeign).ok());
+  }
+  REQUIRE(fill(base.at("web/pvc-1/data"), kMiB).error == 0);
+  const auto adopted =
+      volumes.adopt({.id = "pvc-1", .path = "web/pvc-1", .limits = {.bytes = 2 * kMiB}});
+  REQUIRE_MESSAGE(adopted.ok(), adopted.error().message);
+  CHECK(ProjectQuota::is_own(adopted->project));
+  CHECK(volumes.usage()->volumes[0].use->bytes >= kMiB);
+  CHECK(is_full(fill(base.at("web/pvc-1/data"), 8 * kMiB).error));
+  CHECK(fill(base.at("web/other/data"), 8 * kMiB).error == 0);
+}
+
 TEST_CASE("a base folder that belongs to a project itself is refused for limits") {
   if (!BaseFolder::has_limits()) return;
   const BaseFolder base;
