@@ -34,9 +34,9 @@ Said said_in(const k8s::Pod& pod) {
   for (const auto& container : pod.containers) {
     if (!container.terminated) continue;
     Said said = read_message(container.terminated_message);
-    if (said.directory != operation::Directory::kUnknown || said.kept.size || said.space) {
-      return said;
-    }
+    const bool says_something = said.directory != operation::Directory::kUnknown ||
+                                said.kept != operation::Kept{} || said.space;
+    if (says_something) return said;
   }
   return {};
 }

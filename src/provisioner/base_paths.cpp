@@ -40,22 +40,27 @@ Refusal nothing_fits(const std::vector<std::string>& paths, const std::string& n
   return refuse_node(fmt::format("no path of node {} can serve the claim: {}", node, why));
 }
 
+/// Only trying tells the space of a path; while one try is under way, no more are sent after it.
+enum class Knowledge { kBeingTried, kKnown, kUntried };
+
 /// More is better; of those that are not known, where less is promised.
 struct Rank {
-  bool unknown = false;
+  Knowledge knowledge = Knowledge::kKnown;
   std::int64_t left = 0;
   bool operator<(const Rank& other) const {
-    return std::tie(unknown, left) < std::tie(other.unknown, other.left);
+    return std::tie(knowledge, left) < std::tie(other.knowledge, other.left);
   }
 };
 
 Rank rank_of(const std::string& path, const std::string& reserve, const BasePaths& known) {
   const auto it = known.room.find(path);
-  if (it == known.room.end()) return {.unknown = true, .left = 0};
-  const auto& [promised, space] = it->second;
-  if (!space) return {.unknown = true, .left = -promised};
+  if (it == known.room.end()) return {.knowledge = Knowledge::kUntried, .left = 0};
+  const auto& [promised, space, tried] = it->second;
+  if (!space) {
+    return {.knowledge = tried ? Knowledge::kBeingTried : Knowledge::kUntried, .left = -promised};
+  }
   const std::int64_t kept = reserved_bytes(reserve, space->size).value_or(0);
-  return {.unknown = false,
+  return {.knowledge = Knowledge::kKnown,
           .left = space->size - kept - std::max(space->size - space->free, promised)};
 }
 

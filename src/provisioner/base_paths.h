@@ -27,7 +27,8 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
 /// none). One that is named by the class's nodePath; else of those that can serve the claim one
 /// chosen by the volume's name, which is random: the same again for the same volume, spread evenly
 /// over volumes; or with pathSelection mostFree the one with most space that is neither used nor
-/// promised. A path of which no space is known comes first, for only trying tells. Pure.
+/// promised. A path of which no space is known comes first, for only trying tells; while it is
+/// tried for another claim it comes last. Pure.
 std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,
                                                     const k8s::StorageClass& storage_class,
                                                     const std::string& node,

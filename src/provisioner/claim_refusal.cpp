@@ -13,6 +13,13 @@ namespace lpp::provisioner {
 
 using operation::Operation;
 
+namespace {
+
+/// Longer than a helper pod takes: a node's paths are not tried in a circle.
+constexpr std::chrono::minutes kUnfitHold{1};
+
+}  // namespace
+
 /// The claim does not wait: another base path of the node may serve, or another node. That none
 /// does is told when there is none left.
 void ClaimReconciler::note_unfit(Pass& pass, const for_claim::Failed& decision) {
@@ -27,7 +34,8 @@ void ClaimReconciler::note_unfit(Pass& pass, const for_claim::Failed& decision) 
                            Unfit{.node = operation.node, .base_path = operation.base_path})
                      : *known;
   ++unfit.retry.number;
-  unfit.retry.hold_until = pass.scene.now + memories_.wait_after(unfit.retry.number);
+  unfit.retry.hold_until =
+      pass.scene.now + std::max<Duration>(kUnfitHold, memories_.wait_after(unfit.retry.number));
   unfit.retry.seen = pass.scene.settings();
   unfit.message = decision.message;
   log::warn("base path {} cannot serve the claim: {}", operation.base_path, decision.message);
@@ -42,9 +50,9 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
       known.unfit.emplace(unfit.base_path, unfit.message);
     }
   }
-  // Only for a choice, for it takes a look at all volumes.
+  // Only for a choice, for it takes a look at all volumes. A path that was unfit is one.
   const bool has_begun = std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
-    return make.progress && make.operation().node == scene.node_name;
+    return make.progress && make.operation().node == scene.node_name && !make.falls_short();
   });
   if (scene.claim == nullptr || scene.storage_class == nullptr || scene.volume != nullptr ||
       has_begun) {
@@ -59,7 +67,8 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
   for (const std::string& path : *on_node) {
     known.room[path] = {.promised = promised_bytes(world_.volumes, world_.nodes, world_.ledger,
                                                    scene.node_name, path),
-                        .space = world_.space.find(scene.node_name, path)};
+                        .space = world_.space.find(scene.node_name, path),
+                        .tried = !world_.ledger.makes_below(scene.node_name, path).empty()};
   }
   return known;
 }

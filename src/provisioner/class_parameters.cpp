@@ -15,6 +15,9 @@ using operation::Limits;
 
 namespace {
 
+/// More than this no file system takes for a limit.
+constexpr std::int64_t kMostInodes = 4'294'967'295;
+
 Refusal refuse(const k8s::StorageClass& storage_class, std::string_view parameter,
                const std::string& value, std::string_view wanted) {
   return {.message =
@@ -33,6 +36,7 @@ std::optional<Number> number_of(std::string_view text) {
 }  // namespace
 
 std::optional<std::int64_t> reserved_bytes(const std::string& reserve, std::int64_t size) {
+  if (reserve.starts_with('-')) return std::nullopt;  // not -0 either, which the node refuses
   if (reserve.ends_with('%')) {
     const auto share = number_of<int>(std::string_view(reserve).substr(0, reserve.size() - 1));
     if (!share || *share < 0 || *share > 99) return std::nullopt;
@@ -54,8 +58,8 @@ std::variant<Limits, Refusal> limits_of(const k8s::StorageClass& storage_class) 
   }
   if (const auto* inodes = find(parameters, kQuotaInodesParameter)) {
     const auto number = number_of<std::int64_t>(*inodes);
-    if (!number || *number <= 0) {
-      return refuse(storage_class, kQuotaInodesParameter, *inodes, "a number from 1 on");
+    if (!number || *number <= 0 || *number > kMostInodes) {
+      return refuse(storage_class, kQuotaInodesParameter, *inodes, "a number from 1 to 4294967295");
     }
     if (!limits.hard) {
       return Refusal{

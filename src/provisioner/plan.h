@@ -58,6 +58,7 @@ struct BasePaths {
   struct Room {
     std::int64_t promised = 0;  // the sizes of the volumes there
     std::optional<operation::Space> space{};
+    bool tried = false;  // a make is on record there: its end may tell the space
   };
   std::map<std::string, Room> room{};  // only looked at with pathSelection mostFree
 };

@@ -67,6 +67,12 @@ TEST_CASE("what became of the directory is the last line that a script left") {
             .progress.directory == Directory::kKept);
 }
 
+TEST_CASE("what a script says of its checks alone is heard") {
+  const Outcome outcome =
+      observe(pod("Succeeded", {ended(0, "Completed", "checked: reserve overcommit")}));
+  CHECK(outcome.progress.kept == operation::Kept{.reserve = true, .overcommit = true});
+}
+
 TEST_CASE("the cause of a failure is counted under one word") {
   k8s::Pod evicted = pod("Failed");
   evicted.reason = "Evicted";

@@ -48,11 +48,13 @@ TEST_CASE("what they cannot say is refused, with the parameter, the class and wh
            {{{"quota", "Hard"}}, "parameter quota of StorageClass \"local-path\""},
            {{{"quota", ""}}, "parameter quota"},
            {{{"quotaInodes", "10"}}, "needs quota: hard beside it"},
-           {{{"quota", "hard"}, {"quotaInodes", "0"}}, "a number from 1 on"},
+           {{{"quota", "hard"}, {"quotaInodes", "0"}}, "a number from 1 to 4294967295"},
+           {{{"quota", "hard"}, {"quotaInodes", "4294967296"}}, "from 1 to 4294967295"},
            {{{"quota", "hard"}, {"quotaInodes", "1k"}}, "parameter quotaInodes"},
            {{{"quota", "hard"}, {"quotaInodes", "99999999999999999999"}}, "quotaInodes"},
            {{{"reserve", "100%"}}, "a share from \"0%\" to \"99%\""},
            {{{"reserve", "-1Gi"}}, "parameter reserve"},
+           {{{"reserve", "-0%"}}, "parameter reserve"},
            {{{"reserve", "%"}}, "parameter reserve"},
            {{{"reserve", "10 %"}}, "parameter reserve"},
            {{{"reserve", ""}}, "parameter reserve"},
@@ -107,6 +109,14 @@ TEST_CASE("mostFree: what is promised and not used yet is taken off") {
   SUBCASE("of paths that nobody has told of, the one with least promised comes first") {
     choice.known.room["/a"] = {.promised = 7, .space = {}};
     choice.known.room["/c"] = {.promised = 5, .space = {}};
+    CHECK(choice.most_free() == "/c");
+  }
+  SUBCASE("one that nobody has told of is tried for one claim, and for others comes last") {
+    choice.known.room["/c"] = {.promised = 99, .space = {}};
+    CHECK(choice.most_free() == "/c");
+    choice.known.room["/c"].tried = true;
+    CHECK(choice.most_free() == "/b");
+    choice.known.unfit["/a"] = choice.known.unfit["/b"] = "no quota";
     CHECK(choice.most_free() == "/c");
   }
   SUBCASE("the class's own path goes before") {
