@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/paths.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/world.h"
@@ -48,7 +49,7 @@ Duration soonest(const ClaimScene& scene) {
     if (make.progress) follow(*make.progress);
   }
   for (const TakingBack& one : scene.taking_back) follow(one.progress);
-  for (const auto& [node, retry] : scene.memory.take_back) at(retry.hold_until);
+  for (const auto& [place, retry] : scene.memory.take_back) at(retry.hold_until);
   at(scene.memory.retry.hold_until);
   return least.value_or(kRecheck);
 }
@@ -121,6 +122,7 @@ bool is_wanted(const ClaimScene& scene, const Make& make) {
   if (scene.volume != nullptr) return !is_ours(scene);  // who knows what it is: nothing is touched
   if (!is_asked_for(scene) || make.operation().node != scene.node_name) return false;
   if (make.falls_short() && is_counted(scene, make)) return false;
+  if (!asks_for_limits(scene.storage_class.get(), make.operation().limits)) return false;
   // What has failed is not tried again for a claim on its way out.
   return !(make.has_failed() && is_counted(scene, make) && scene.claim->meta.deleting());
 }
@@ -172,23 +174,22 @@ int next_attempt(const ClaimScene& scene) {
   return last + 1;
 }
 
-int next_take_back(const ClaimScene& scene, const std::string& node) {
+int next_take_back(const ClaimScene& scene) {
   int last = 0;
-  // They share the numbers of what removes.
+  // They share the numbers of what removes, wherever that is.
   for (const auto& removal : scene.removals) last = std::max(last, removal.operation->attempt);
-  const auto retry = scene.memory.take_back.find(node);
-  if (retry != scene.memory.take_back.end()) last = std::max(last, retry->second.number);
+  for (const auto& [place, retry] : scene.memory.take_back) last = std::max(last, retry.number);
   for (const TakingBack& one : scene.taking_back) last = std::max(last, one.operation->attempt);
   return last + 1;
 }
 
-const Retry* take_back_retry(const ClaimScene& scene, const std::string& node) {
-  const auto it = scene.memory.take_back.find(node);
+const Retry* take_back_retry(const ClaimScene& scene, const Operation& place) {
+  const auto it = scene.memory.take_back.find(place_of(place));
   return it == scene.memory.take_back.end() ? nullptr : &it->second;
 }
 
-bool take_back_is_held(const ClaimScene& scene, const std::string& node) {
-  const Retry* const retry = take_back_retry(scene, node);
+bool take_back_is_held(const ClaimScene& scene, const Operation& place) {
+  const Retry* const retry = take_back_retry(scene, place);
   return retry != nullptr && held(*retry, scene.now, {}).has_value();
 }
 
@@ -205,7 +206,7 @@ bool may_go_on(const ClaimScene& scene, const Operation& take_back) {
 /// What takes a directory back: followed to its end, except where a volume is by now.
 Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
   if (one.progress.over() && has_later(scene, one)) return for_claim::Forget{one.operation};
-  const Retry* const retry = take_back_retry(scene, one.operation->node);
+  const Retry* const retry = take_back_retry(scene, *one.operation);
   const bool counted = retry != nullptr && one.operation->attempt <= retry->number;
   switch (one.progress.state) {
     case State::kWaiting:
@@ -222,16 +223,16 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
     case State::kFailed:
       if (one.in_use) return for_claim::FinishTakeBack{one};
       if (!counted) return for_claim::TakeBackFailed{one};
-      if (take_back_is_held(scene, one.operation->node)) return std::nullopt;
+      if (take_back_is_held(scene, *one.operation)) return std::nullopt;
       if (is_busy_there(scene, *one.operation)) return std::nullopt;
       for (const Make& make : scene.makes) {
         if (same_place(make.operation(), *one.operation)) {
-          return for_claim::TakeBack{make, next_take_back(scene, one.operation->node)};
+          return for_claim::TakeBack{make, next_take_back(scene)};
         }
       }
       // The record of the make is gone: the one of its taking back is all there is.
       return for_claim::TakeBack{{.begun = {.operation = one.operation, .given_up = true}},
-                                 next_take_back(scene, one.operation->node)};
+                                 next_take_back(scene)};
   }
   if (!one.progress.message.empty()) return for_claim::TakeBackStuck{one.operation, one.progress};
   return std::nullopt;
@@ -261,8 +262,8 @@ Maybe retire(const ClaimScene& scene, const Make& make) {
     return for_claim::Forget{make.begun.operation, false, heir->begun.operation};
   }
   if (is_busy_there(scene, make.operation())) return std::nullopt;
-  if (take_back_is_held(scene, make.operation().node)) return std::nullopt;
-  return for_claim::TakeBack{make, next_take_back(scene, make.operation().node)};
+  if (take_back_is_held(scene, make.operation())) return std::nullopt;
+  return for_claim::TakeBack{make, next_take_back(scene)};
 }
 
 /// What was begun and is not wanted, on whichever node. It keeps nothing waiting that is wanted,
@@ -272,7 +273,7 @@ Maybe clear_away(const ClaimScene& scene) {
     if (auto decision = follow_take_back(scene, one)) return decision;
   }
   for (const TakingBack& missed : scene.lost_taking_back) {
-    const Retry* const retry = take_back_retry(scene, missed.operation->node);
+    const Retry* const retry = take_back_retry(scene, *missed.operation);
     const bool counted = retry != nullptr && missed.operation->attempt <= retry->number;
     if (!counted) return for_claim::TakeBackFailed{missed};
   }

@@ -50,6 +50,17 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
       known.unfit.emplace(unfit.base_path, unfit.message);
     }
   }
+  // Nothing can be made beside what has failed to go; its cause may be that of the make.
+  for (const TakingBack& one : scene.taking_back) {
+    if (one.operation->node != scene.node_name) continue;
+    const auto retry = scene.memory.take_back.find(place_of(*one.operation));
+    const bool has_failed = retry != scene.memory.take_back.end() && retry->second.number > 0;
+    if (!has_failed && one.progress.state != operation::Progress::State::kFailed) continue;
+    known.unfit.emplace(one.operation->base_path,
+                        "the directory of an earlier attempt, " + one.operation->path +
+                            ", cannot be taken back" +
+                            (one.progress.message.empty() ? "" : ": " + one.progress.message));
+  }
   // Only for a choice, for it takes a look at all volumes. A path that was unfit is one.
   const bool has_begun = std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
     return make.progress && make.operation().node == scene.node_name && !make.falls_short();

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "provisioner/claim_reconciler.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_rules.h"
 
@@ -34,7 +35,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   // What cannot be taken back now must not keep the claim waiting on another node.
   const auto later = [&](Duration wait) -> Next {
     scene.memory = memories_.get(scene.volume_name);
-    scene.memory.take_back[made.node].hold_until = scene.now + wait;
+    scene.memory.take_back[place_of(made)].hold_until = scene.now + wait;
     remember(pass);
     return std::nullopt;
   };
@@ -101,7 +102,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
   if (*started == Executor::Start::kRecorded) {
-    scene.memory.taking_back[undo.node] = std::make_shared<const Operation>(undo);
+    scene.memory.taking_back[place_of(undo)] = std::make_shared<const Operation>(undo);
     remember(pass);
   }
   world_.operations.progressed(Work::kUndo, undo, Step::kStart);
@@ -136,6 +137,7 @@ Result<ClaimReconciler::Wanted> ClaimReconciler::is_still_wanted(const Make& mad
   if (made.falls_short()) return Wanted::kNo;
   if (made.has_failed() && claim->meta.deleting()) return Wanted::kNo;  // it is not tried again
   const auto storage_class = world_.classes.get({"", claim->class_name()});
+  if (!asks_for_limits(storage_class.get(), make.limits)) return Wanted::kNo;
   const bool asks_here = should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
                          selected_node(*claim) == make.node;
   return asks_here ? Wanted::kYes : Wanted::kNo;
@@ -145,9 +147,9 @@ void ClaimReconciler::note_missed(ClaimScene& scene) const {
   for (const TakingBack& one : scene.taking_back) {
     // One that is on its way out is not missed when it has gone, unless it was known before.
     if (one.progress.state == State::kEnding) continue;
-    scene.memory.taking_back[one.operation->node] = one.operation;
+    scene.memory.taking_back[place_of(*one.operation)] = one.operation;
   }
-  for (const auto& [node, known] : scene.memory.taking_back) {
+  for (const auto& [place, known] : scene.memory.taking_back) {
     const bool is_there = std::any_of(
         scene.taking_back.begin(), scene.taking_back.end(),
         [&, id = known->id()](const TakingBack& one) { return one.operation->id() == id; });
@@ -216,8 +218,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   if (!told.ok()) return reporter_.api_failed(take_back_subject(place), told.error());
   // The make first: as long as anything is on record, it is known what was taken back.
   set_done(pass, place);
-  pass.scene.memory.take_back.erase(place.node);
-  pass.scene.memory.taking_back.erase(place.node);
+  pass.scene.memory.take_back.erase(place_of(place));
+  pass.scene.memory.taking_back.erase(place_of(place));
   remember(pass);
   for (const Make& make : pass.scene.makes) {
     if (!make.progress || !make.progress->over()) continue;
@@ -242,7 +244,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
                                                const for_claim::TakeBackFailed& decision) {
   const Operation& operation = *decision.failed.operation;
   const Progress& progress = decision.failed.progress;
-  Retry& retry = pass.scene.memory.take_back[operation.node];
+  Retry& retry = pass.scene.memory.take_back[place_of(operation)];
   retry = {.number = operation.attempt,
            .hold_until = pass.scene.now + memories_.wait_after(operation.attempt)};
   not_missed(pass, operation.id());

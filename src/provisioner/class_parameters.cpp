@@ -84,6 +84,12 @@ std::variant<Limits, Refusal> limits_of(const k8s::StorageClass& storage_class) 
   return limits;
 }
 
+bool asks_for_limits(const k8s::StorageClass* storage_class, const Limits& limits) {
+  if (storage_class == nullptr) return true;
+  const auto wanted = limits_of(*storage_class);
+  return std::holds_alternative<Limits>(wanted) && std::get<Limits>(wanted) == limits;
+}
+
 std::variant<PathSelection, Refusal> path_selection_of(const k8s::StorageClass& storage_class) {
   const auto* selection = find(storage_class.parameters, kPathSelectionParameter);
   if (selection == nullptr || *selection == "random") return PathSelection::kRandom;

@@ -12,6 +12,10 @@ namespace lpp::provisioner {
 /// The parameters quota, quotaInodes, reserve and overcommit of a StorageClass. Pure.
 std::variant<operation::Limits, Refusal> limits_of(const k8s::StorageClass& storage_class);
 
+/// Whether the class asks for these: what was begun under another class of its name may have
+/// others. True of no class. Pure.
+bool asks_for_limits(const k8s::StorageClass* storage_class, const operation::Limits& limits);
+
 /// Which of a node's base paths a volume gets: the parameter pathSelection.
 enum class PathSelection {
   kRandom,    // by the volume's name

@@ -24,6 +24,10 @@ bool may_be_published(const operation::Operation& make, const Progress& progress
 
 }  // namespace
 
+std::string place_of(const operation::Operation& operation) {
+  return operation.node + ":" + operation.path;
+}
+
 void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory) {
   for (const auto& [operation, progress] : recorded) {
     if (operation->kind != Kind::kMake) continue;

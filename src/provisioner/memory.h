@@ -45,8 +45,8 @@ struct Unfit {
 /// have done is on record with their executor.
 struct Memory {
   Retry retry{};                             // of making, or of removing
-  std::map<std::string, Retry> take_back{};  // by node
-  /// What takes back, by node, that was on record when last seen.
+  std::map<std::string, Retry> take_back{};  // by place_of(): one that is broken holds up no other
+  /// What takes back, by place_of(), that was on record when last seen.
   std::map<std::string, std::shared_ptr<const operation::Operation>> taking_back{};
   std::vector<Begun> begun{};
   std::shared_ptr<const operation::Operation> in_flight{};  // was on record when last seen
@@ -81,6 +81,9 @@ struct Memory {
 
   int troubles = 0;  // API calls in a row that failed with what heals by itself
 };
+
+/// Tells directories apart in a Memory: the node and the path.
+std::string place_of(const operation::Operation& operation);
 
 /// Keeps in mind what may have been made, for the case that its record is taken away. What is over
 /// when it is first seen may have been published by the leader before us; and on a shared

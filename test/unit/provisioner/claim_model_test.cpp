@@ -197,7 +197,7 @@ class Model {
   bool perform(const for_claim::FinishTakeBack& finish) {
     const Operation place = *finish.done.operation;
     each_begun(place, [](Begun& begun) { begun.done = true; });
-    scene_.memory.take_back.erase(place.node);
+    scene_.memory.take_back.erase(place_of(place));
     std::erase_if(records_, [&](const Recorded& one) {
       return one.progress.over() && is_one_directory(*one.operation, place);
     });
@@ -205,8 +205,8 @@ class Model {
   }
   bool perform(const for_claim::TakeBackFailed& failed) {
     const Operation& operation = *failed.failed.operation;
-    scene_.memory.take_back[operation.node] = {.number = operation.attempt,
-                                               .hold_until = scene_.now + seconds(2)};
+    scene_.memory.take_back[place_of(operation)] = {.number = operation.attempt,
+                                                    .hold_until = scene_.now + seconds(2)};
     return false;
   }
   bool perform(const for_claim::TakeBackStuck& stuck) {

@@ -37,10 +37,17 @@ bool has_uid_in_its_name(const Operation& make) {
   return make.path.find("uid-a") != std::string::npos;
 }
 
-/// Its base path cannot serve the claim, or a limit that was asked for is not known to hold.
-bool is_of_no_use(const Make& make) {
-  if (!make.progress) return false;
+/// Its base path cannot serve the claim, or a limit that is asked for is not known to hold.
+bool is_of_no_use(const ClaimScene& scene, const Make& make) {
   const operation::Limits& limits = make.operation().limits;
+  if (scene.storage_class != nullptr) {
+    const auto& parameters = scene.storage_class->parameters;
+    const std::string* const quota = k8s::find(parameters, "quota");
+    const std::string* const overcommit = k8s::find(parameters, "overcommit");
+    if ((quota != nullptr && *quota == "hard") != limits.hard) return true;
+    if ((overcommit == nullptr || *overcommit == "true") != limits.overcommit) return true;
+  }
+  if (!make.progress) return false;
   if (make.progress->state == State::kFailed) return make.progress->unfit && limits.any();
   const operation::Kept& kept = make.progress->kept;
   return make.progress->state == State::kSucceeded &&
@@ -147,7 +154,7 @@ const std::vector<For> kWhatIsNew{
        const auto* const publish = std::get_if<for_claim::Publish>(&decision);
        if (publish == nullptr) return true;
        const Make* const make = find_make(scene, publish->make.operation());
-       return !is_of_no_use(*make);
+       return !is_of_no_use(scene, *make);
      }},
     {"a volume is told to be another's only when it is",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -245,7 +252,7 @@ const std::vector<For> kWhatIsTakenBack{
        if (back == nullptr || back->make.begun.given_up) return true;
        const bool is_not_tried_again =
            back->make.has_failed() && scene.claim != nullptr && scene.claim->meta.deleting();
-       return is_not_tried_again || is_of_no_use(back->make) ||
+       return is_not_tried_again || is_of_no_use(scene, back->make) ||
               !waits_for(scene, back->make.operation());
      }},
     {"nothing is taken back where a make may still act",
@@ -329,7 +336,8 @@ const std::vector<For> kWhatIsOnRecord{
        const bool is_not_tried_again = make->progress->state == State::kLate &&
                                        scene.claim != nullptr && scene.claim->meta.deleting();
        return (make->progress->state == State::kWaiting || make->progress->state == State::kLate) &&
-              (make->begun.given_up || is_not_tried_again || !waits_for(scene, make->operation()));
+              (make->begun.given_up || is_not_tried_again || is_of_no_use(scene, *make) ||
+               !waits_for(scene, make->operation()));
      }},
     {"only what cannot act is forgotten, and is done, shown, or of a directory that another "
      "record is of",
@@ -356,7 +364,7 @@ const std::vector<For> kWhatIsOnRecord{
        }
        const auto* const failed = std::get_if<for_claim::TakeBackFailed>(&decision);
        if (failed == nullptr) return true;
-       const auto retry = scene.memory.take_back.find(failed->failed.operation->node);
+       const auto retry = scene.memory.take_back.find(place_of(*failed->failed.operation));
        return retry == scene.memory.take_back.end() ||
               failed->failed.operation->attempt > retry->second.number;
      }},

@@ -104,7 +104,8 @@ struct ClaimRow : provisioner::ClaimScene {
     memory.begun_on = "n1";
   }
   void take_back_has_failed(int number, Duration held_for) {
-    memory.take_back["n1"] = {.number = number, .hold_until = now + held_for};
+    memory.take_back["n1:" + std::string(kClaimPath)] = {.number = number,
+                                                         .hold_until = now + held_for};
   }
 
   provisioner::ClaimDecision next() const { return decide(*this); }

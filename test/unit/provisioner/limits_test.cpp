@@ -146,6 +146,51 @@ TEST_CASE("a path that cannot serve the claim gives way to the node's other path
   }
 }
 
+TEST_CASE("a path where an earlier attempt cannot be taken back does not hold the claim up") {
+  Bed bed;
+  (void)bed.step();
+  // The first path has become read-only; the other is full for a while, and works.
+  const std::string broken = bed.executor.started[0].base_path;
+  for (int round = 0; round < 200; ++round) {
+    for (auto& [operation, progress] : bed.executor.records) {
+      if (progress.over()) continue;
+      if (operation.kind == Kind::kMake) {
+        progress = {.state = State::kFailed, .message = "no room", .reason = "x", .unfit = true};
+      } else if (operation.base_path == broken) {
+        progress = {.state = State::kFailed, .message = "read-only", .reason = "x"};
+      } else {
+        progress = {.state = State::kSucceeded, .directory = Directory::kAbsent};
+      }
+    }
+    (void)bed.step();
+    bed.clock.advance(seconds(10));
+  }
+  const auto& started = bed.executor.started;
+  const auto makes = std::count_if(started.begin(), started.end(), [&](const auto& operation) {
+    return operation.kind == Kind::kMake && operation.base_path != broken;
+  });
+  CHECK(makes > 3);
+  CHECK(bed.is_sent_back());
+  CHECK(bed.has_event("cannot be taken back: read-only"));
+}
+
+TEST_CASE("what was begun under a class with other limits is taken back, not shown or repeated") {
+  ClaimRow row;
+  row.storage_class = testing::storage_class().parameter("quota", "hard").shared();
+  auto& make = row.make(State::kSucceeded);
+  SUBCASE("it has succeeded") {}
+  SUBCASE("it has failed") {
+    make.progress->state = State::kFailed;
+    row.make_has_failed(1, {});
+  }
+  CHECK(row.next_is<for_claim::TakeBack>().make.operation().attempt == 1);
+  SUBCASE("a volume shows it: it is that volume's") {
+    make.shown = true;
+    row.volume_is_there();
+    (void)row.next_is<for_claim::Forget>();
+  }
+}
+
 TEST_CASE("mostFree goes where most is left, with what was promised meanwhile") {
   Bed bed;
   bed.put(testing::storage_class().parameter("pathSelection", "mostFree"));
@@ -179,6 +224,7 @@ TEST_CASE("mostFree goes where most is left, with what was promised meanwhile") 
 
 TEST_CASE("a make that falls short is not wanted once it is told, whatever came in between") {
   ClaimRow row;
+  row.storage_class = testing::storage_class().parameter("reserve", "1Gi").shared();
   auto& make = row.make(State::kSucceeded);
   testing::change(make.begun.operation, [](auto& operation) { operation.limits.reserve = "1Gi"; });
   CHECK(row.next_is<for_claim::Failed>().reason == "LimitsMissing");

@@ -59,6 +59,8 @@ class ClaimScenes {
         pattern("{{ .PVC.namespace }}/{{ .PVC.name }}"),
         pattern("{{ .PVC.namespace }}/{{ .PVC.name }}/inner"),
         storage_class().parameter("quota", "hard").parameter("overcommit", "false").shared(),
+        storage_class().parameter("quota", "hard").shared(),
+        storage_class().parameter("overcommit", "false").shared(),
         storage_class().provisioner("example.com/other").shared(),
         nullptr};
     nodes_ = {node("n1").shared(), node("n2").shared()};
@@ -241,9 +243,10 @@ class ClaimScenes {
                       .hold_until = dice.around_now(),
                       .seen = dice.one_in(2) ? scene.settings() : scene.seen()};
     }
-    for (const char* on : {"n1", "n2"}) {
+    for (const Place& place : places_) {
       if (!dice.one_in(3)) continue;
-      memory.take_back[on] = {.number = dice.number(), .hold_until = dice.around_now()};
+      memory.take_back[place.node + ":" + place.path] = {.number = dice.number(),
+                                                         .hold_until = dice.around_now()};
     }
     if (dice.one_in(6)) memory.in_flight = dice.of(makes_);
     if (dice.one_in(4)) {
@@ -310,7 +313,7 @@ inline std::string describe(const ClaimScene& scene) {
   if (held(scene.memory.retry, scene.now, scene.settings())) said += ", held";
   if (scene.memory.published) said += ", published";
   for (const auto& [on, retry] : scene.memory.take_back) {
-    said += "\ntaking back on " + on + ": last failure " + std::to_string(retry.number) +
+    said += "\ntaking back " + on + ": last failure " + std::to_string(retry.number) +
             (retry.hold_until > scene.now ? ", held" : "");
   }
   return said;

@@ -177,7 +177,8 @@ TEST_CASE("a taking back that has failed is tried again with the make that it is
   row.make(State::kSucceeded, 2);
   row.take_back(State::kFailed, 5);
   row.take_back_has_failed(5, Duration::zero());
-  row.memory.take_back["n2"] = {.number = 1, .hold_until = row.now + seconds(9)};
+  row.memory.take_back["n2:" + std::string(testing::kClaimPath)] = {
+      .number = 1, .hold_until = row.now + seconds(9)};
   const auto again = row.next_is<for_claim::TakeBack>();
   CHECK(again.attempt == 6);
   CHECK(again.make.operation().id() == row.makes[1].operation().id());
