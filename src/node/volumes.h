@@ -47,7 +47,7 @@ struct MakeRequest {
   Access access{};
   Limits limits{};         // any: the file system must be able to hold them
   std::uint64_t size = 0;  // bytes that the volume is promised, a limit or not
-  Room room{};             // looked at when a volume is new
+  Room room{};             // looked at for what is promised anew
 };
 
 struct ResizeRequest {
@@ -146,9 +146,11 @@ class Volumes {
   static Result<Volumes> open(Kernel& kernel, const std::string& base, const Options& options);
 
   /// Makes the directory, with the folders around it (0755). A volume that is recorded and in its
-  /// place is told as it is, without a change. One that was there before is given owner, mode and
-  /// limits; limits only if it is empty or has a project already (kInvalid).
-  /// kAlreadyExists: the id has another path.
+  /// place keeps owner and mode and gets the limits and the size of the request, see resize(). Its
+  /// origin is told as kFound but to the claim that it was made for (by the request's uid): where
+  /// an id comes from a path, an earlier claim's data may be in it. A directory that was there
+  /// without a record is given owner, mode and limits; limits only if it is empty or has a project
+  /// already (kInvalid). kAlreadyExists: the id has another path.
   Result<Volume> make(const MakeRequest& request) const;
 
   /// Gives limits to a directory that is there and may be in use, with all that is in it; one with
@@ -189,6 +191,11 @@ class Volumes {
 
   // Under the volume's lock.
   Result<Volume> make_new(const RecordFolder& records, const MakeRequest& request) const;
+  /// What is there may have been made for an earlier request, of another size.
+  Result<Volume> renew(const RecordFolder& records, const MakeRequest& request,
+                       Volume volume) const;
+  Result<Volume> resize_locked(const RecordFolder& records, Volume volume,
+                               const ResizeRequest& request) const;
   Result<Volume> stage(const RecordFolder& records, const MakeRequest& request) const;
   Result<Volume> make_found(const RecordFolder& records, const MakeRequest& request,
                             int folder) const;

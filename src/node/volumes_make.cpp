@@ -52,7 +52,12 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
       return Error{ErrorCode::kAlreadyExists, request.id + " is at " + recorded->path};
     }
     LPP_ASSIGN_OR_RETURN(auto finished, finish(records, *recorded), request.id);
-    if (finished) return *std::move(finished);
+    if (finished) {
+      auto renewed = renew(records, request, *std::move(finished));
+      const bool is_theirs = request.uid.empty() || request.uid != recorded->uid;
+      if (renewed.ok() && is_theirs) renewed->origin = Origin::kFound;
+      return renewed;
+    }
   }
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), request.id);
   return make_new(records, request);
@@ -76,6 +81,20 @@ Result<std::optional<Volume>> Volumes::finish(const RecordFolder& records,
   if (placed.ok()) return std::optional(volume);
   if (placed.error().is(ErrorCode::kAlreadyExists)) return std::optional<Volume>();
   return placed.error();
+}
+
+Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& request,
+                              Volume volume) const {
+  const bool has_limits = !request.limits.any() || request.limits == volume.limits;
+  if (has_limits && request.size <= volume.size) return volume;
+  if (volume.project == 0 && request.limits.any()) {
+    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");
+    if (!there) return Error{ErrorCode::kConflict, request.path + " has gone meanwhile"};
+    return make_found(records, request, there->get());
+  }
+  return resize_locked(
+      records, std::move(volume),
+      {.id = request.id, .limits = request.limits, .size = request.size, .room = request.room});
 }
 
 Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest& request) const {

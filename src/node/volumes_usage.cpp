@@ -31,28 +31,33 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(request.id), request.id);
   LPP_ASSIGN_OR_RETURN(auto volume, records->read(request.id), shown_);
   if (!volume) return absent;
-  const bool held = volume->project != 0;
+  return resize_locked(*records, *std::move(volume), request);
+}
+
+Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume,
+                                      const ResizeRequest& request) const {
+  const bool held = volume.project != 0;
   if (request.limited && !held) return invalid(request.id + " was made without a limit");
 
   RecordFolder::Lock room_lock;
   if (request.room.any()) {
-    LPP_ASSIGN_OR_RETURN(room_lock, records->lock_base(), "lock");
+    LPP_ASSIGN_OR_RETURN(room_lock, records.lock_base(), "lock");
     LPP_RETURN_IF_ERROR(check_has_room(request.id, request.size, request.room), "room");
   }
   std::optional<ProjectQuota> quota;
   if (held) {
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
-    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume->project), "resize");
+    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "resize");
     LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
                         "resize");
-    if (request.limits.bytes != 0) volume->limits.bytes = request.limits.bytes;
-    if (request.limits.inodes != 0) volume->limits.inodes = request.limits.inodes;
+    if (request.limits.bytes != 0) volume.limits.bytes = request.limits.bytes;
+    if (request.limits.inodes != 0) volume.limits.inodes = request.limits.inodes;
   }
-  if (request.size != 0) volume->size = request.size;
-  LPP_RETURN_IF_ERROR(records->write(*volume), "record");
-  if (kernel_->sync(records->fd()) != 0) return system_error(errno, "fsync of the records");
-  if (held) LPP_RETURN_IF_ERROR(quota->limit(volume->project, volume->limits), "resize");
-  return *std::move(volume);
+  if (request.size != 0) volume.size = request.size;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  if (held) LPP_RETURN_IF_ERROR(quota->limit(volume.project, volume.limits), "resize");
+  return volume;
 }
 
 Result<Listing> Volumes::list() const {

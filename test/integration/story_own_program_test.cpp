@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "harness/command_run.h"
@@ -124,6 +126,45 @@ TEST_CASE("room that is kept free or promised to others is not given away") {
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, huge));
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, small));
   LPP_MUST(story.audit.wait_clean());
+}
+
+/// The node's record of the directory is older than the claim, and says that it was made.
+TEST_CASE("what a retained volume holds is not taken back with the next claim of its name") {
+  OwnProgramStory own;
+  StoryBed& story = own.story;
+  const k8s::ObjectKey claim{"app", "data"};
+  const auto make_class = [&](std::map<std::string, std::string> parameters) {
+    parameters["pathPattern"] = "{{.PVC.Namespace}}/{{.PVC.Name}}";
+    LPP_MUST(story.admin().create(class_object(
+        {.name = "named", .reclaim_policy = "Retain", .parameters = std::move(parameters)})));
+  };
+  const auto make_claim = [&] {
+    LPP_MUST(story.admin().create(
+        claim_object({.key = claim, .storage_class = "named", .selected_node = "node-1"})));
+  };
+  make_class({});
+  make_claim();
+  const auto no_pod_is_left = [&] {
+    wait_for(story, "no helper pod is left", [&]() -> std::string {
+      const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
+      if (!pods.ok()) return pods.error().message;
+      return pods->empty() ? "" : json(*pods).dump();
+    });
+  };
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  std::ofstream(volume.disk + "/kept") << "of the first claim";
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}));
+  no_pod_is_left();
+
+  // No volume comes of it: the disk has no limits.
+  LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", "named"}));
+  make_class({{"quota", "hard"}});
+  make_claim();
+  wait_for_event(story, claim, "ProvisioningFailed");
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  no_pod_is_left();
+  CHECK(text_of(volume.disk + "/kept") == "of the first claim");
 }
 
 }  // namespace

@@ -262,6 +262,28 @@ TEST_CASE("a directory that was there changes no limit of another volume's proje
   CHECK(again->project != victim->project);
 }
 
+TEST_CASE("a make again gives what is there the size that is asked for now, or says why not") {
+  if (!BaseFolder::has_limits()) return;
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto made = volumes.make(limited("pvc-1", {.bytes = 4 * kMiB}));
+  REQUIRE(made.ok());
+  REQUIRE(volumes.make(limited("pvc-1", {.bytes = 8 * kMiB})).ok());
+  CHECK(fill(base.at("pvc-1/data"), 6 * kMiB).error == 0);
+  CHECK(is_full(fill(base.at("pvc-1/data"), 64 * kMiB).error));
+  CHECK(volumes.make(limited("pvc-1", {.bytes = 4 * kMiB})).error().is(ErrorCode::kInvalid));
+  CHECK(volumes.list()->volumes[0].limits.bytes == 8 * kMiB);
+  CHECK(volumes.make(limited("pvc-1", {}))->limits.bytes == 8 * kMiB);
+
+  REQUIRE(volumes.make(limited("pvc-2", {})).ok());
+  REQUIRE(volumes.make(limited("pvc-2", {.bytes = 4 * kMiB})).ok());
+  CHECK(is_full(fill(base.at("pvc-2/data"), 64 * kMiB).error));
+  REQUIRE(volumes.make(limited("pvc-3", {})).ok());
+  CHECK(fill(base.at("pvc-3/data"), kMiB).error == 0);
+  CHECK(volumes.make(limited("pvc-3", {.bytes = 4 * kMiB})).error().is(ErrorCode::kInvalid));
+}
+
 TEST_CASE("an adoption leaves alone a project that is not ours, which others may be in") {
   if (!BaseFolder::has_limits()) return;
   const BaseFolder base;

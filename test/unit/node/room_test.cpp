@@ -118,7 +118,7 @@ TEST_CASE("what a volume was promised is on record, with a limit or without, and
             .is(ErrorCode::kInvalid));
   CHECK(volumes.resize({.id = "pvc-2", .size = 1}).error().is(ErrorCode::kNotFound));
 
-  // A make that has no room leaves nothing behind, and one again is not asked about it.
+  // A make that has no room leaves nothing behind; one again is asked about what it wants more.
   MakeRequest request{.id = "pvc-2", .path = "more", .size = kMost / 2};
   request.room.overcommit = false;
   CHECK(volumes.make(request).error().is(ErrorCode::kUnfit));
@@ -127,6 +127,10 @@ TEST_CASE("what a volume was promised is on record, with a limit or without, and
   CHECK_FALSE(base.has(BaseFolder::record("new.pvc-2")));
   request.size = 1;
   REQUIRE(volumes.make(request).ok());
+  CHECK(volumes.make(request)->size == 1);
   request.size = kMost / 2;
-  CHECK(volumes.make(request).ok());
+  CHECK(volumes.make(request).error().is(ErrorCode::kUnfit));
+  CHECK(volumes.list()->volumes[1].size == 1);
+  request.size = 2;
+  CHECK(volumes.make(request)->size == 2);
 }

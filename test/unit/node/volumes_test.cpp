@@ -42,6 +42,12 @@ TEST_CASE("a volume is made once with its mode, listed, and removed with all it 
   REQUIRE(again.ok());
   CHECK(again->origin == Origin::kMade);
   CHECK(base.has("web/data/pvc-1/kept"));
+  // Where ids come from paths the record may be of an earlier claim.
+  auto of_another = make_request("pvc-1", "web/data/pvc-1");
+  for (const char* uid : {"", "another-uid"}) {
+    of_another.uid = uid;
+    CHECK(volumes.make(of_another)->origin == Origin::kFound);
+  }
   CHECK(volumes.make(make_request("pvc-1", "other")).error().is(ErrorCode::kAlreadyExists));
 
   const auto listing = volumes.list();
