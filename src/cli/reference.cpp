@@ -53,7 +53,7 @@ constexpr std::array kParameters = {
             "hard: the directory is limited to its size, or the claim goes to another node; needs "
             "local-path-node as setupCommand, see sizes.md"},
     Setting{provisioner::kQuotaInodesParameter, "",
-            "with quota hard: so many files and directories at most"},
+            "with quota hard: so many files and directories at most (up to 4294967295)"},
     Setting{
         provisioner::kReserveParameter, "",
         "a size or a share of each path, such as 10Gi or 10%, that no volume is promised; needs "
