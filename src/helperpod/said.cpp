@@ -57,8 +57,10 @@ bool read_line(std::string_view line, Said& said) {
   if (about == "limits") {
     if (words.front() == "none") {
       said.kept.size = false;
-    } else if (number_of(words, "bytes").value_or(0) > 0) {
+    } else if (const auto bytes = number_of(words, "bytes"); bytes && *bytes > 0) {
       said.kept.size = true;
+      said.kept.bytes = *bytes;
+      said.kept.inodes = number_of(words, "inodes").value_or(0);
     }
     return said.kept.size.has_value();
   }

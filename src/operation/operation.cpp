@@ -18,7 +18,8 @@ std::string_view to_string(Kind kind) {
   return "resize";
 }
 
-std::string what_is_missing(const Limits& limits, const Kept& kept) {
+std::string what_is_missing(const Operation& operation, const Kept& kept) {
+  const Limits& limits = operation.limits;
   const auto missing = [](std::string_view parameter, std::string_view what) {
     return fmt::format(
         "parameter {} of the StorageClass: what works on the node does not say that {}; "
@@ -26,6 +27,15 @@ std::string what_is_missing(const Limits& limits, const Kept& kept) {
         parameter, what);
   };
   if (limits.hard && kept.size != true) return missing("quota", "the directory has its limit");
+  if (limits.hard && kept.bytes != 0) {
+    if (kept.bytes < operation.size_bytes) {
+      return fmt::format("the directory was given a limit of {} bytes, and {} were asked for",
+                         kept.bytes, operation.size_bytes);
+    }
+    if (limits.inodes != 0 && (kept.inodes == 0 || kept.inodes > limits.inodes)) {
+      return missing("quotaInodes", "the number of its files has this limit");
+    }
+  }
   if (!limits.reserve.empty() && !kept.reserve) return missing("reserve", "it is kept free");
   if (!limits.overcommit && !kept.overcommit) {
     return missing("overcommit", "the sizes promised fit");

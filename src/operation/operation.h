@@ -49,14 +49,12 @@ struct Limits {
 /// Which of an operation's limits hold, as the work on the node tells.
 struct Kept {
   std::optional<bool> size{};  // the directory has a limit of its size; nothing: not told
+  std::int64_t bytes = 0;      // that limit; 0 = not told
+  std::int64_t inodes = 0;     // and that of its inodes; 0 = none
   bool reserve = false;
   bool overcommit = false;
   bool operator==(const Kept&) const = default;
 };
-
-/// Why what has succeeded is not what was asked for: a limit that nobody on the node has set or
-/// looked at. Empty when nothing is missing.
-std::string what_is_missing(const Limits& limits, const Kept& kept);
 
 /// Tells operations apart. Attempts are counted over everything that is recorded for a volume, on
 /// whichever node, so that none has the number of another.
@@ -86,7 +84,7 @@ struct Operation {
   std::string path{};       // the volume's directory: absolute and lexically clean
 
   // What.
-  std::int64_t size_bytes = 0;  // kResize: what it is to have
+  std::int64_t size_bytes = 0;  // kMake, kResize: what it is to have
   std::string volume_mode = "Filesystem";
   std::string user{};
   std::string group{};
@@ -100,6 +98,10 @@ struct Operation {
 
   Id id() const { return {kind, volume_name, owner_uid, attempt}; }
 };
+
+/// Why what has succeeded is not what was asked for: a limit that nobody on the node has set or
+/// looked at, or one of another size. Empty when nothing is missing.
+std::string what_is_missing(const Operation& operation, const Kept& kept);
 
 /// Whether both are about one directory of one node.
 bool same_place(const Operation& a, const Operation& b);

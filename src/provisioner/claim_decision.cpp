@@ -347,7 +347,7 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
     case State::kSucceeded:
       if (make.falls_short()) {
         return for_claim::Failed{make.begun.operation,
-                                 what_is_missing(make.operation().limits, make.progress->kept),
+                                 what_is_missing(make.operation(), make.progress->kept),
                                  "LimitsMissing"};
       }
       return for_claim::Publish{make};
@@ -436,7 +436,7 @@ bool Make::has_failed() const {
 bool Make::falls_short() const {
   if (!progress || !progress->over() || !operation().limits.any()) return false;
   if (progress->state == State::kFailed) return progress->unfit;
-  return !what_is_missing(operation().limits, progress->kept).empty();
+  return !what_is_missing(operation(), progress->kept).empty();
 }
 
 std::string ClaimScene::settings() const {

@@ -59,7 +59,7 @@ bool acts(const Recorded& resize) {
 /// It has succeeded, and nobody on the node says that the limits hold.
 bool falls_short(const Recorded& resize) {
   return resize.progress.state == State::kSucceeded &&
-         !what_is_missing(resize.operation->limits, resize.progress.kept).empty();
+         !what_is_missing(*resize.operation, resize.progress.kept).empty();
 }
 
 /// That of the volume itself stays, whatever becomes of its class.
@@ -222,7 +222,7 @@ Maybe work(const ResizeScene& scene, const Size& goal) {
     Progress progress = resize->progress;
     if (falls_short(*resize)) {
       progress.reason = "LimitsMissing";
-      progress.message = what_is_missing(resize->operation->limits, progress.kept);
+      progress.message = what_is_missing(*resize->operation, progress.kept);
     }
     return for_resize::Failed{resize->operation, std::move(progress), goal};
   }

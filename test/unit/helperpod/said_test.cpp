@@ -17,7 +17,7 @@ using operation::Space;
 constexpr const char* kAll =
     "a word for people\n"
     "space: size=1000 free=400 inodes=50 freeInodes=20 promised=700 volumes=3\n"
-    "limits: bytes=64 inodes=0\n"
+    "limits: bytes=64 inodes=5\n"
     "checked: reserve overcommit\n"
     "another word\n"
     "directory: made\n";
@@ -25,7 +25,8 @@ constexpr const char* kAll =
 TEST_CASE("every line that is for us is read, the others are for people") {
   const Said said = read_message(kAll);
   CHECK(said.directory == Directory::kMade);
-  CHECK(said.kept == Kept{.size = true, .reserve = true, .overcommit = true});
+  CHECK(said.kept ==
+        Kept{.size = true, .bytes = 64, .inodes = 5, .reserve = true, .overcommit = true});
   CHECK(said.space == Space{.size = 1000, .free = 400, .inodes = 50, .free_inodes = 20});
   CHECK(said.rest == "a word for people\nanother word");
 }

@@ -34,18 +34,41 @@ TEST_CASE("the board does not grow beyond its bound") {
   CHECK(board.find("0", "/data")->size == 1);
 }
 
+Operation of(const Limits& limits) {
+  Operation operation;
+  operation.size_bytes = 64;
+  operation.limits = limits;
+  return operation;
+}
+
 TEST_CASE("each limit that was asked for must be told to hold") {
   const Kept all{.size = true, .reserve = true, .overcommit = true};
   CHECK(what_is_missing({}, {}).empty());
   for (const Limits& limits :
        {Limits{.hard = true}, Limits{.reserve = "1Gi"}, Limits{.overcommit = false}}) {
     CHECK(limits.any());
-    CHECK_FALSE(what_is_missing(limits, {}).empty());
-    CHECK(what_is_missing(limits, all).empty());
+    CHECK_FALSE(what_is_missing(of(limits), {}).empty());
+    CHECK(what_is_missing(of(limits), all).empty());
   }
-  CHECK_FALSE(what_is_missing({.hard = true}, {.size = false}).empty());
+  CHECK_FALSE(what_is_missing(of({.hard = true}), {.size = false}).empty());
   CHECK_FALSE(
-      what_is_missing({.hard = true, .reserve = "1%"}, {.size = true, .overcommit = true}).empty());
+      what_is_missing(of({.hard = true, .reserve = "1%"}), {.size = true, .overcommit = true})
+          .empty());
+}
+
+TEST_CASE(
+    "a limit that is told with its size is not smaller than the volume, and not without inodes") {
+  const auto missing = [](const Limits& limits, std::int64_t bytes, std::int64_t inodes) {
+    return what_is_missing(of(limits), {.size = true, .bytes = bytes, .inodes = inodes});
+  };
+  CHECK(missing({.hard = true}, 64, 0).empty());
+  CHECK(missing({.hard = true}, 4096, 9).empty());  // rounded up to what the file system knows
+  CHECK(missing({.hard = true}, 63, 0) ==
+        "the directory was given a limit of 63 bytes, and 64 were asked for");
+  CHECK(missing({.hard = true, .inodes = 9}, 64, 9).empty());
+  CHECK(missing({.hard = true, .inodes = 9}, 64, 5).empty());
+  CHECK(missing({.hard = true, .inodes = 9}, 64, 0).find("quotaInodes") != std::string::npos);
+  CHECK(missing({.hard = true, .inodes = 9}, 64, 10).find("quotaInodes") != std::string::npos);
 }
 
 }  // namespace
