@@ -149,14 +149,14 @@ class Volumes {
   /// place keeps owner and mode and gets the limits and the size of the request, see resize(). Its
   /// origin is told as kFound but to the claim that it was made for (by the request's uid): where
   /// an id comes from a path, an earlier claim's data may be in it. A directory that was there
-  /// without a record is given owner, mode and limits; limits only if it is empty or has a project
-  /// already (kInvalid). kAlreadyExists: the id has another path.
+  /// without a record is given owner, mode and limits; limits only if it is empty, else see adopt()
+  /// (kInvalid). kAlreadyExists: the id has another path.
   Result<Volume> make(const MakeRequest& request) const;
 
   /// Gives limits to a directory that is there and may be in use, with all that is in it; one with
   /// limits gets these. Slow for large trees: on this thread, at a low I/O priority. Again after a
-  /// crash or a stop it goes on. kInvalid: it holds more than the limits, or its project is that of
-  /// another volume. kNotFound: there is no directory.
+  /// crash or a stop it goes on. kInvalid: it holds more than the limits. kNotFound: there is no
+  /// directory.
   Result<Volume> adopt(const AdoptRequest& request) const;
 
   /// Removes the directory with all it holds, its limits, its record and the folders around it that
@@ -208,11 +208,11 @@ class Volumes {
   /// Under RecordFolder::lock_base().
   Result<void> limit_new(int folder, Volume& volume) const;
   Result<void> check_base_project() const;
-  /// For a directory that is there: the one that it has, or a free one if that is 0. kInvalid: it
-  /// is another volume's, whose limit it must not change. Under RecordFolder::lock_base() until the
-  /// directory has it.
-  Result<std::uint32_t> choose_project(const ProjectQuota& quota, const std::string& id,
-                                       std::uint32_t before) const;
+  /// For a directory that is there: the one that it was given, if that is on record, else a free
+  /// one. Its owner can give it any, also one of somebody else's, whose limit must not change.
+  /// Under RecordFolder::lock_base() until the directory has it.
+  Result<std::uint32_t> choose_project(const RecordFolder& records, const ProjectQuota& quota,
+                                       const std::string& id, int folder) const;
   /// Under RecordFolder::lock_base() until the size is on record.
   Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
 

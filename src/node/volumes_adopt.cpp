@@ -52,10 +52,7 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
   {
     LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
-    LPP_ASSIGN_OR_RETURN(std::uint32_t before, ProjectQuota::project_of(*kernel_, folder), shown);
-    // Who else has a number that we did not give, nobody knows; all that is in it gets ours.
-    if (!ProjectQuota::is_own(before)) before = 0;
-    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(quota, volume.id, before), shown);
+    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, quota, volume.id, folder), shown);
     LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), shown);
   }
   if (request.size != 0) volume.size = request.size;

@@ -212,18 +212,16 @@ Result<void> Volumes::discard_staged(const RecordFolder& records, const std::str
   return {};
 }
 
-/// The owner of a directory can give it any project, that of somebody else's volume too.
-Result<std::uint32_t> Volumes::choose_project(const ProjectQuota& quota, const std::string& id,
-                                              std::uint32_t before) const {
-  if (before == 0) return quota.free_project(id);
-  LPP_ASSIGN_OR_RETURN(const auto listing, list(), "records");
-  for (const Volume& other : listing.volumes) {
-    if (other.project == before && other.id != id) {
-      return invalid("it belongs to project " + std::to_string(before) + ", which is that of " +
-                     other.id + "; take it out with: chattr -p 0 -P");
-    }
-  }
-  return before;
+Result<std::uint32_t> Volumes::choose_project(const RecordFolder& records,
+                                              const ProjectQuota& quota, const std::string& id,
+                                              int folder) const {
+  LPP_ASSIGN_OR_RETURN(const std::uint32_t before, ProjectQuota::project_of(*kernel_, folder),
+                       "project");
+  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(id), "record");
+  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder), "look");
+  const bool is_given =
+      before != 0 && recorded && recorded->directory == identity && recorded->project == before;
+  return is_given ? Result<std::uint32_t>(before) : quota.free_project(id);
 }
 
 Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeRequest& request,
@@ -241,14 +239,14 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
     LPP_RETURN_IF_ERROR(check_base_project(), "quota");
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
     LPP_ASSIGN_OR_RETURN(project_before, ProjectQuota::project_of(*kernel_, folder), request.path);
+    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, *quota, volume.id, folder),
+                         request.path);
     LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), request.path);
-    if (project_before == 0 && !entries.empty()) {
+    if (volume.project != project_before && !entries.empty()) {
       return invalid(shown_ + "/" + request.path +
                      " was there before and holds files that no limit counts; move them away, "
                      "count them with `node adopt`, or make the volume without a limit");
     }
-    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(*quota, volume.id, project_before),
-                         request.path);
   }
   // Twice, for this one is not hidden while it is worked at.
   volume.state = State::kMaking;
