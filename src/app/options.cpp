@@ -12,7 +12,7 @@
 #include "base/strings.h"
 #include "cli/flag_reader.h"
 #include "cli/flag_values.h"
-#include "cli/node_command.h"
+#include "helperpod/manifest.h"
 #include "provisioner/names.h"
 
 namespace lpp::app {
@@ -275,7 +275,8 @@ Invocation parse_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   const std::string_view called = argc > 0 ? argv[0] : "";
   // Commands of helper pods are a program and no more.
-  if (called.substr(called.rfind('/') + 1) == cli::kNodeProgram) arguments.emplace_back("node");
+  if (called.substr(called.rfind('/') + 1) == helperpod::kNodeProgram)
+    arguments.emplace_back("node");
   for (int i = 1; i < argc; ++i) arguments.emplace_back(argv[i]);
   return parse_command_line(arguments, process_environment(),
                             program_name(argc > 0 ? argv[0] : ""));

@@ -11,6 +11,7 @@
 #include "cli/node_request.h"
 #include "cli/output.h"
 #include "cli/text.h"
+#include "helperpod/manifest.h"
 
 namespace lpp::cli {
 
@@ -19,13 +20,16 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kName = "node";
-constexpr int kExitNever = 3;  // as the exit code of a resize script
-constexpr int kExitUnfit = 4;  // as the exit code of a setup script
 constexpr std::uint64_t kTellEvery = 1U << 18U;
 
-int fail_node(Context& context, const Error& error) {
-  const bool never = error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists);
-  return fail(context, kName, error, never ? kExitNever : kExitProblem);
+/// The exit codes are those that the daemon reads of the scripts of helper pods.
+int fail_node(Context& context, const Error& error, int unfit = kExitProblem) {
+  int code = kExitProblem;
+  if (error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists)) {
+    code = helperpod::kInfeasibleExitCode;
+  }
+  if (error.is(ErrorCode::kUnfit)) code = unfit;
+  return fail(context, kName, error, code);
 }
 
 std::string limit_text(std::uint64_t bytes) { return bytes == 0 ? "-" : bytes_text(bytes); }
@@ -94,10 +98,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
                                   .limits = request.limited ? request.limits : node::Limits{},
                                   .size = request.limits.bytes,
                                   .room = request.room});
-  if (!made.ok() && made.error().is(ErrorCode::kUnfit)) {
-    return fail(context, kName, made.error(), kExitUnfit);
-  }
-  if (!made.ok()) return fail_node(context, made.error());
+  if (!made.ok()) return fail_node(context, made.error(), helperpod::kUnfitExitCode);
   Told told(volumes);
   told.limits(made->limits);
   told.checked(request.room);
@@ -157,10 +158,8 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   // Volumes of scripts grow in numbers only.
   const bool unknown = !resized.ok() && resized.error().is(ErrorCode::kNotFound);
   if (unknown && !request.limited) resized = node::Volume{.id = request.id};
-  if (!resized.ok() && resized.error().is(ErrorCode::kUnfit)) {
-    return fail(context, kName, resized.error(), kExitNever);
-  }
-  if (!resized.ok()) return fail_node(context, resized.error());
+  // No other place will do for it.
+  if (!resized.ok()) return fail_node(context, resized.error(), helperpod::kInfeasibleExitCode);
   Told told(volumes);
   told.limits(resized->limits);
   told.checked(request.room);
@@ -258,11 +257,10 @@ int run_node(const Given& given, Context& context) {
   node::Kernel kernel;
   const auto volumes =
       node::Volumes::open(kernel, request->base, {.require_mount = request->require_mount});
-  if (!volumes.ok() && request->action == NodeAction::kMake &&
-      volumes.error().is(ErrorCode::kUnfit)) {
-    return fail(context, kName, volumes.error(), kExitUnfit);
+  if (!volumes.ok()) {
+    const bool makes = request->action == NodeAction::kMake;
+    return fail_node(context, volumes.error(), makes ? helperpod::kUnfitExitCode : kExitProblem);
   }
-  if (!volumes.ok()) return fail_node(context, volumes.error());
   switch (request->action) {
     case NodeAction::kMake:
       return make(*volumes, *request, context);

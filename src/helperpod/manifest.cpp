@@ -25,8 +25,6 @@ constexpr const char* kScriptVolume = "script";
 constexpr std::string_view kScriptDir = "/script";
 /// Where the data volume is mounted when its own path is taken by the scripts.
 constexpr std::string_view kDataDir = "/local-path-data";
-/// The second name of our own program, under which it does the work of helper pods.
-constexpr std::string_view kNodeProgram = "local-path-node";
 /// Where the base folder is shown once more, and the name of that volume.
 constexpr std::string_view kBaseDir = "/local-path-base";
 constexpr const char* kBaseVolume = "local-path-base";

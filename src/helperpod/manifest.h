@@ -36,6 +36,10 @@ struct ManifestSettings {
 /// "local.path.provisioner/provisioner=<hash>": selects the helper pods of this provisioner.
 std::string label_selector(std::string_view provisioner_name);
 
+/// The second name of our own program, under which it does the work of helper pods: setupCommand,
+/// teardownCommand and resizeCommand have no room for the word `node`.
+inline constexpr std::string_view kNodeProgram = "local-path-node";
+
 /// The script for a resize, by its key in the ConfigMap. It is there only if somebody wrote one.
 inline constexpr std::string_view kResizeScript = "resize";
 /// With this exit code it says that the directory cannot have the size.
