@@ -83,7 +83,7 @@ void describe_operation(const HelperPod& helper, const EventNote* event, VolumeR
   const auto& operation = helper.operation;
   const bool making = operation.kind == Kind::kMake;
   row.helper_pod = helper.pod.meta.key().to_string();
-  row.operation = std::string(helperpod::script_action(operation.kind));
+  row.operation = std::string(operation::script_action(operation.kind));
   row.attempt = operation.attempt;
   if (row.node.empty()) row.node = operation.node;
   if (row.path.empty()) row.path = operation.path;

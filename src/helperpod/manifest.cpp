@@ -6,8 +6,8 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
-#include "helperpod/record.h"
 #include "k8s/names.h"
+#include "operation/record.h"
 
 namespace lpp::helperpod {
 
@@ -253,7 +253,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   }
   container["args"] =
       json::array({"-p", literal(directory), "-s", size, "-m", literal(operation.volume_mode), "-a",
-                   std::string(script_action(operation.kind))});
+                   std::string(operation::script_action(operation.kind))});
   if (by_own_program) container["args"].push_back("--if-empty");
   json& env = list(container, "env");
   set_env(env, "VOL_DIR", directory);
@@ -271,7 +271,8 @@ std::string provisioner_label(std::string_view provisioner_name) {
 
 Result<json> metadata(const json& from_template, const Operation& operation,
                       const ManifestSettings& settings) {
-  LPP_ASSIGN_OR_RETURN(const std::string record, encode_operation(operation), "helper pod");
+  LPP_ASSIGN_OR_RETURN(const std::string record, operation::encode_operation(operation),
+                       "helper pod");
   json meta = from_template.is_object() ? from_template : json::object();
   meta["name"] =
       pod_name(meta.value("name", ""), operation.kind, operation.volume_name, operation.attempt);
@@ -279,7 +280,7 @@ Result<json> metadata(const json& from_template, const Operation& operation,
   json& labels = map(meta, "labels");
   labels[std::string(kManagedByLabel)] = "local-path-provisioner";
   labels[std::string(kProvisionerLabel)] = provisioner_label(settings.provisioner_name);
-  labels[std::string(kActionLabel)] = script_action(operation.kind);
+  labels[std::string(kActionLabel)] = operation::script_action(operation.kind);
   json& annotations = map(meta, "annotations");
   annotations[kOperationAnnotation] = record;
   annotations[kVolumeAnnotation] = operation.volume_name;  // this one and the next are for people
@@ -334,23 +335,11 @@ std::string label_selector(std::string_view provisioner_name) {
   return std::string(kProvisionerLabel) + "=" + provisioner_label(provisioner_name);
 }
 
-std::string_view script_action(operation::Kind kind) {
-  switch (kind) {
-    case operation::Kind::kMake:
-      return "create";
-    case operation::Kind::kResize:
-      return "resize";
-    case operation::Kind::kTakeBack:
-    case operation::Kind::kRemove:
-      break;
-  }
-  return "delete";
-}
-
 std::string pod_name(std::string_view template_name, operation::Kind kind,
                      std::string_view volume_name, int attempt) {
   const std::string start(template_name.empty() ? "helper-pod" : template_name);
-  const std::string end = "-" + std::string(script_action(kind)) + "-" + std::string(volume_name);
+  const std::string end =
+      "-" + std::string(operation::script_action(kind)) + "-" + std::string(volume_name);
   std::string full = start + end;
   if (attempt == 1 && full.size() <= kMaxPodName && k8s::is_dns_subdomain(full)) return full;
   if (attempt != 1) full += "/" + std::to_string(attempt);
@@ -384,7 +373,7 @@ Result<Operation> operation_of(const k8s::Pod& pod) {
     return invalid("pod " + pod.meta.key().to_string() + " has no annotation " +
                    kOperationAnnotation);
   }
-  LPP_ASSIGN_OR_RETURN(Operation operation, decode_operation(it->second),
+  LPP_ASSIGN_OR_RETURN(Operation operation, operation::decode_operation(it->second),
                        "pod " + pod.meta.key().to_string());
   return operation;
 }

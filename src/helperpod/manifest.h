@@ -47,9 +47,6 @@ inline constexpr int kInfeasibleExitCode = 3;
 /// Of a setup script for a volume with limits: this base path of this node cannot serve it.
 inline constexpr int kUnfitExitCode = 4;
 
-/// "create", "delete" or "resize": as in pod names, labels and the scripts' -a option.
-std::string_view script_action(operation::Kind kind);
-
 /// Name of the helper pod for an operation on a volume: the same after a restart, valid for any
 /// template and volume name, different for different volumes, actions and attempts.
 std::string pod_name(std::string_view template_name, operation::Kind kind,

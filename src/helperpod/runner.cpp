@@ -210,7 +210,8 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
                  .message = "helper pod " + key.to_string() +
                             " was left by another program and is being removed first"};
   }
-  if (!theirs.ok() || script_action(theirs->kind) != script_action(operation.kind) ||
+  if (!theirs.ok() ||
+      operation::script_action(theirs->kind) != operation::script_action(operation.kind) ||
       theirs->volume_name != operation.volume_name) {
     return Error{.code = ErrorCode::kConflict,
                  .message = "pod " + key.to_string() +

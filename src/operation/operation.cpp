@@ -18,6 +18,19 @@ std::string_view to_string(Kind kind) {
   return "resize";
 }
 
+std::string_view script_action(Kind kind) {
+  switch (kind) {
+    case Kind::kMake:
+      return "create";
+    case Kind::kResize:
+      return "resize";
+    case Kind::kTakeBack:
+    case Kind::kRemove:
+      break;
+  }
+  return "delete";
+}
+
 std::string what_is_missing(const Operation& operation, const Kept& kept) {
   const Limits& limits = operation.limits;
   const auto missing = [](std::string_view parameter, std::string_view what) {

@@ -22,6 +22,9 @@ enum class Kind {
 /// "make", "take back", "remove" or "resize".
 std::string_view to_string(Kind kind);
 
+/// "create", "delete" or "resize": as in records, pod names, labels and the scripts' -a option.
+std::string_view script_action(Kind kind);
+
 /// How the volume in the directory is to look. Fixed with the directory, because configuration and
 /// class may change before there is a volume.
 struct Shape {

@@ -215,7 +215,7 @@ Result<json> Floor::pod_object(operation::Kind action, const std::string& volume
   return json{{"apiVersion", "v1"},
               {"kind", "Pod"},
               {"metadata",
-               {{"name", "floor-" + std::string(helperpod::script_action(action)) + "-" + volume}}},
+               {{"name", "floor-" + std::string(operation::script_action(action)) + "-" + volume}}},
               {"spec",
                {{"restartPolicy", "Never"},
                 {"nodeName", node},
@@ -228,7 +228,7 @@ Result<json> Floor::pod_object(operation::Kind action, const std::string& volume
 Result<void> Floor::create_pod(operation::Kind action, const std::string& volume,
                                const std::string& node) {
   LPP_ASSIGN_OR_RETURN(json pod, pod_object(action, volume, node), "pod");
-  pod["metadata"]["labels"][kLabel] = helperpod::script_action(action);
+  pod["metadata"]["labels"][kLabel] = operation::script_action(action);
   pod["metadata"]["annotations"][kVolume] = volume;
   const auto made = client_.create(k8s::kPods, options_.helper_ns, pod);
   if (!made.ok()) return made.error().wrap("pod");

@@ -11,7 +11,7 @@
 #include "base/strings.h"
 #include "harness/directory_work.h"
 #include "harness/file_text.h"
-#include "helperpod/record.h"
+#include "operation/record.h"
 
 namespace lpp::testing {
 
@@ -120,7 +120,7 @@ void DirectoryExecutor::load() {
     if (file.path().extension() != ".json" || entries_.contains(name)) continue;
     const json record = json::parse(text_of(file.path()), nullptr, false);
     const bool usable = record.is_object() && record.contains("operation");
-    auto operation = helperpod::decode_operation(usable ? record["operation"].dump() : "");
+    auto operation = operation::decode_operation(usable ? record["operation"].dump() : "");
     if (!operation.ok()) {
       log::warn("record {} is not usable: {}", name, operation.error().message);
       continue;
@@ -138,7 +138,7 @@ void DirectoryExecutor::load() {
 
 Result<void> DirectoryExecutor::save(const Entries::value_type& item) const {
   const auto& [name, entry] = item;
-  LPP_ASSIGN_OR_RETURN(const std::string operation, helperpod::encode_operation(*entry.operation),
+  LPP_ASSIGN_OR_RETURN(const std::string operation, operation::encode_operation(*entry.operation),
                        "record");
   return write_durably(file_of(name), json{{"operation", json::parse(operation)},
                                            {"stage", entry.stage},

@@ -7,8 +7,8 @@
 
 #include "base/paths.h"
 #include "helperpod/manifest.h"
-#include "helperpod/record.h"
 #include "k8s/objects.h"
+#include "operation/record.h"
 #include "property.h"
 
 namespace {
@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto recorded = lpp::helperpod::operation_of(*decoded);
   require(recorded.ok() && recorded->id() == operation.id(),
           "the pod records which operation it is");
-  require(lpp::helperpod::encode_operation(*recorded).value() ==
-              lpp::helperpod::encode_operation(operation).value(),
+  require(lpp::operation::encode_operation(*recorded).value() ==
+              lpp::operation::encode_operation(operation).value(),
           "the pod records all of its operation");
   return 0;
 }

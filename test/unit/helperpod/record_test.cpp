@@ -1,6 +1,6 @@
 // Operations as helper pods record them.
 
-#include "helperpod/record.h"
+#include "operation/record.h"
 
 #include <doctest/doctest.h>
 
@@ -13,6 +13,8 @@ namespace lpp::helperpod {
 namespace {
 
 using nlohmann::json;
+using operation::decode_operation;
+using operation::encode_operation;
 using operation::Kind;
 using operation::Operation;
 using operation::Shape;

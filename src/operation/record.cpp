@@ -1,77 +1,18 @@
-#include "helperpod/record.h"
+#include "operation/record.h"
 
 #include <nlohmann/json.hpp>
 
+#include "base/json_members.h"
 #include "base/strings.h"
-#include "helperpod/manifest.h"
 
-namespace lpp::helperpod {
+namespace lpp::operation {
 
 namespace {
 
 using nlohmann::json;
-using operation::Limits;
-using operation::Operation;
-using operation::Shape;
 
 /// Longer than any record we write; bounds what a hand-made annotation can cost.
 constexpr std::size_t kMaxRecord = 64UL * 1024;
-
-/// Reads members of one object; remembers the first thing that is wrong.
-class Reader {
- public:
-  explicit Reader(const json& object) : object_(object) {}
-
-  void text(const char* member, std::string& out, bool required = false) {
-    const auto it = object_.find(member);
-    if (it == object_.end()) {
-      if (required) complain(member, "is missing");
-      return;
-    }
-    if (!it->is_string()) return complain(member, "must be a string");
-    out = it->get<std::string>();
-    if (required && out.empty()) complain(member, "must not be empty");
-  }
-
-  template <typename Int>
-  void number(const char* member, Int& out, Int least) {
-    const auto it = object_.find(member);
-    if (it == object_.end()) return;
-    if (!it->is_number_integer()) return complain(member, "must be an integer");
-    const auto value = it->get<std::int64_t>();
-    const bool wrapped = it->is_number_unsigned() && value < 0;
-    if (wrapped || value < least || value > std::numeric_limits<Int>::max()) {
-      return complain(member, "is out of range");
-    }
-    out = static_cast<Int>(value);
-  }
-
-  void texts(const char* member, std::vector<std::string>& out) {
-    const auto it = object_.find(member);
-    if (it == object_.end()) return;
-    if (!it->is_array()) return complain(member, "must be an array of strings");
-    for (const json& item : *it) {
-      if (!item.is_string()) return complain(member, "must be an array of strings");
-      out.push_back(item.get<std::string>());
-    }
-  }
-
-  void flag(const char* member, bool& out) {
-    const auto it = object_.find(member);
-    if (it == object_.end()) return;
-    if (!it->is_boolean()) return complain(member, "must be true or false");
-    out = it->get<bool>();
-  }
-
-  void complain(std::string_view member, std::string_view what) {
-    if (problem_.empty()) problem_ = std::string(member) + " " + std::string(what);
-  }
-  const std::string& problem() const { return problem_; }
-
- private:
-  const json& object_;
-  std::string problem_;
-};
 
 bool is_clean_absolute(std::string_view path) {
   if (path.size() < 2 || path.front() != '/' || path.find('\0') != std::string_view::npos) {
@@ -103,7 +44,7 @@ json encode_shape(const Shape& shape) {
 Result<Shape> decode_shape(const json& record) {
   if (!record.is_object()) return invalid("shape must be a JSON object");
   Shape shape;
-  Reader reader(record);
+  JsonMembers reader(record);
   std::string type;
   reader.text("volumeType", type, true);
   if (type == kLocal) {
@@ -132,7 +73,7 @@ json encode_limits(const Limits& limits) {
 Result<Limits> decode_limits(const json& record) {
   if (!record.is_object()) return invalid("limits must be a JSON object");
   Limits limits;
-  Reader reader(record);
+  JsonMembers reader(record);
   reader.flag("hard", limits.hard);
   reader.number<std::int64_t>("inodes", limits.inodes, 0);
   reader.text("reserve", limits.reserve);
@@ -143,7 +84,7 @@ Result<Limits> decode_limits(const json& record) {
 
 /// Of a record whose action is to delete. Older versions did not write it down: only for a claim
 /// there was a volume to come, and then its name holds the owner's UID.
-operation::Kind kind_of_removal(Reader& reader, const json& record, const Operation& operation) {
+Kind kind_of_removal(JsonMembers& reader, const json& record, const Operation& operation) {
   bool take_back = operation.volume_name == "pvc-" + operation.owner_uid;
   if (record.contains("kind")) {
     std::string kind;
@@ -151,7 +92,7 @@ operation::Kind kind_of_removal(Reader& reader, const json& record, const Operat
     take_back = kind == kTakeBack;
     if (!take_back && kind != kRemove) reader.complain("kind", "must be takeBack or remove");
   }
-  return take_back ? operation::Kind::kTakeBack : operation::Kind::kRemove;
+  return take_back ? Kind::kTakeBack : Kind::kRemove;
 }
 
 }  // namespace
@@ -159,8 +100,8 @@ operation::Kind kind_of_removal(Reader& reader, const json& record, const Operat
 Result<std::string> encode_operation(const Operation& operation) {
   json record;
   record["action"] = script_action(operation.kind);
-  if (operation.kind == operation::Kind::kTakeBack) record["kind"] = kTakeBack;
-  if (operation.kind == operation::Kind::kRemove) record["kind"] = kRemove;
+  if (operation.kind == Kind::kTakeBack) record["kind"] = kTakeBack;
+  if (operation.kind == Kind::kRemove) record["kind"] = kRemove;
   record["volume"] = operation.volume_name;
   record["claimNamespace"] = operation.claim.ns;
   record["claimName"] = operation.claim.name;
@@ -192,14 +133,14 @@ Result<Operation> decode_operation(std::string_view text) {
   if (!record.is_object()) return invalid("operation record is not a JSON object");
 
   Operation operation;
-  Reader reader(record);
+  JsonMembers reader(record);
   std::string action;
   reader.text("action", action, true);
-  if (action == script_action(operation::Kind::kRemove)) {
-    operation.kind = operation::Kind::kRemove;
-  } else if (action == script_action(operation::Kind::kResize)) {
-    operation.kind = operation::Kind::kResize;
-  } else if (action != script_action(operation::Kind::kMake)) {
+  if (action == script_action(Kind::kRemove)) {
+    operation.kind = Kind::kRemove;
+  } else if (action == script_action(Kind::kResize)) {
+    operation.kind = Kind::kResize;
+  } else if (action != script_action(Kind::kMake)) {
     reader.complain("action", "must be create, delete or resize");
   }
   reader.text("volume", operation.volume_name, true);
@@ -218,7 +159,7 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.text("perm", operation.perm);
   reader.number<int>("attempt", operation.attempt, 1);
   reader.flag("onlyIfEmpty", operation.only_if_empty);
-  if (operation.kind == operation::Kind::kRemove) {
+  if (operation.kind == Kind::kRemove) {
     operation.kind = kind_of_removal(reader, record, operation);
   }
   if (const auto shape = record.find("shape"); shape != record.end()) {
@@ -234,4 +175,4 @@ Result<Operation> decode_operation(std::string_view text) {
   return operation;
 }
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::operation
