@@ -1,0 +1,375 @@
+#include "agent/protocol.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/json_members.h"
+#include "operation/record.h"
+
+namespace lpp::agent {
+
+namespace {
+
+using nlohmann::json;
+using operation::Directory;
+using operation::Kind;
+using operation::Progress;
+
+template <typename Value>
+using Words = std::array<std::pair<std::string_view, Value>, 6>;
+
+constexpr Words<Progress::State> kStates = {{{"waiting", Progress::State::kWaiting},
+                                             {"running", Progress::State::kRunning},
+                                             {"succeeded", Progress::State::kSucceeded},
+                                             {"failed", Progress::State::kFailed},
+                                             {"late", Progress::State::kLate},
+                                             {"ending", Progress::State::kEnding}}};
+constexpr Words<Directory> kDirectories = {{{"unknown", Directory::kUnknown},
+                                            {"made", Directory::kMade},
+                                            {"found", Directory::kFound},
+                                            {"removed", Directory::kRemoved},
+                                            {"kept", Directory::kKept},
+                                            {"absent", Directory::kAbsent}}};
+constexpr std::array<std::pair<std::string_view, Kind>, 4> kKinds = {{{"make", Kind::kMake},
+                                                                      {"takeBack", Kind::kTakeBack},
+                                                                      {"remove", Kind::kRemove},
+                                                                      {"resize", Kind::kResize}}};
+constexpr std::array<std::pair<std::string_view, Order::What>, 4> kOrders = {
+    {{"start", Order::What::kStart},
+     {"cancel", Order::What::kCancel},
+     {"forget", Order::What::kForget},
+     {"bases", Order::What::kBases}}};
+
+template <typename Table, typename Value>
+std::string_view word_of(const Table& table, Value value) {
+  for (const auto& [word, meant] : table) {
+    if (meant == value) return word;
+  }
+  return table.front().first;
+}
+
+template <typename Table, typename Value>
+void read_word(JsonMembers& members, const char* name, const Table& table, Value& to) {
+  std::string text;
+  members.text(name, text);
+  if (text.empty()) return;
+  for (const auto& [word, meant] : table) {
+    if (word == text) {
+      to = meant;
+      return;
+    }
+  }
+  members.complain(name, "is not known");
+}
+
+/// Texts may come from file systems, in any bytes.
+std::string dump(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+Result<json> parse(std::string_view text) {
+  if (text.size() > kMaxMessage) return invalid("a message is too long");
+  json value = json::parse(text, nullptr, false);
+  if (!value.is_object()) return invalid("a message is not a JSON object");
+  return value;
+}
+
+/// The member's items; none if it is absent.
+Result<std::vector<json>> items_of(json& object, const char* name, std::size_t most) {
+  const auto it = object.find(name);
+  if (it == object.end()) return std::vector<json>{};
+  if (!it->is_array()) return invalid(std::string(name) + " must be an array");
+  if (it->size() > most) return invalid(std::string(name) + " are too many");
+  return std::move(it->get_ref<json::array_t&>());
+}
+
+Result<void> whole(const JsonMembers& members, std::string_view of) {
+  if (members.problem().empty()) return {};
+  return invalid(std::string(of) + ": " + members.problem());
+}
+
+json to_json(const operation::Space& space) {
+  return {{"size", space.size},
+          {"free", space.free},
+          {"inodes", space.inodes},
+          {"freeInodes", space.free_inodes}};
+}
+
+Result<std::optional<operation::Space>> read_space(const json& object) {
+  const auto it = object.find("space");
+  if (it == object.end()) return std::optional<operation::Space>{};
+  if (!it->is_object()) return invalid("space must be a JSON object");
+  operation::Space space;
+  JsonMembers members(*it);
+  members.number<std::int64_t>("size", space.size, 0);
+  members.number<std::int64_t>("free", space.free, 0);
+  members.number<std::int64_t>("inodes", space.inodes, 0);
+  members.number<std::int64_t>("freeInodes", space.free_inodes, 0);
+  LPP_RETURN_IF_ERROR(whole(members, "space"), "message");
+  return std::optional(space);
+}
+
+json to_json(const operation::Id& id) {
+  return {{"kind", word_of(kKinds, id.kind)},
+          {"volume", id.volume_name},
+          {"ownerUid", id.owner_uid},
+          {"attempt", id.attempt}};
+}
+
+Result<operation::Id> read_id(const json& object) {
+  if (!object.is_object()) return invalid("an id must be a JSON object");
+  operation::Id id;
+  JsonMembers members(object);
+  std::string kind;
+  members.text("kind", kind, true);
+  read_word(members, "kind", kKinds, id.kind);
+  members.text("volume", id.volume_name, true);
+  members.text("ownerUid", id.owner_uid);
+  members.number<int>("attempt", id.attempt, 1);
+  LPP_RETURN_IF_ERROR(whole(members, "id"), "message");
+  return id;
+}
+
+json to_json(const Progress& progress) {
+  json object{{"state", word_of(kStates, progress.state)},
+              {"directory", word_of(kDirectories, progress.directory)}};
+  if (!progress.message.empty()) object["message"] = progress.message.substr(0, kMaxWords);
+  if (!progress.reason.empty()) object["reason"] = progress.reason;
+  if (progress.infeasible) object["infeasible"] = true;
+  if (progress.unfit) object["unfit"] = true;
+  if (progress.acts_no_more) object["actsNoMore"] = true;
+  const auto& kept = progress.kept;
+  if (kept.size) object["limited"] = *kept.size;
+  if (kept.bytes > 0) object["limitBytes"] = kept.bytes;
+  if (kept.inodes > 0) object["limitInodes"] = kept.inodes;
+  if (kept.reserve) object["reserve"] = true;
+  if (kept.overcommit) object["overcommit"] = true;
+  if (progress.space) object["space"] = to_json(*progress.space);
+  return object;
+}
+
+Result<Progress> read_progress(const json& object) {
+  if (!object.is_object()) return invalid("progress must be a JSON object");
+  Progress progress;
+  JsonMembers members(object);
+  read_word(members, "state", kStates, progress.state);
+  read_word(members, "directory", kDirectories, progress.directory);
+  members.text("message", progress.message);
+  members.text("reason", progress.reason);
+  members.flag("infeasible", progress.infeasible);
+  members.flag("unfit", progress.unfit);
+  members.flag("actsNoMore", progress.acts_no_more);
+  auto& kept = progress.kept;
+  if (object.contains("limited")) members.flag("limited", kept.size.emplace());
+  members.number<std::int64_t>("limitBytes", kept.bytes, 0);
+  members.number<std::int64_t>("limitInodes", kept.inodes, 0);
+  members.flag("reserve", kept.reserve);
+  members.flag("overcommit", kept.overcommit);
+  LPP_RETURN_IF_ERROR(whole(members, "progress"), "message");
+  LPP_ASSIGN_OR_RETURN(progress.space, read_space(object), "progress");
+  progress.message.resize(std::min(progress.message.size(), kMaxWords));
+  progress.reason.resize(std::min<std::size_t>(progress.reason.size(), 64));
+  return progress;
+}
+
+/// An operation that cannot be written (a text that is not UTF-8) is left out by whoever made it.
+json to_json(const operation::Operation& operation) {
+  const auto text = operation::encode_operation(operation);
+  return text.ok() ? json::parse(*text, nullptr, false) : json();
+}
+
+Result<operation::Operation> read_operation(const json& object) {
+  const auto it = object.find("operation");
+  if (it == object.end()) return invalid("operation is missing");
+  return operation::decode_operation(dump(*it));
+}
+
+json to_json(const Work& work) {
+  return {{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
+}
+
+Result<Work> read_work(const json& object) {
+  if (!object.is_object()) return invalid("a work must be a JSON object");
+  Work work;
+  LPP_ASSIGN_OR_RETURN(work.operation, read_operation(object), "work");
+  const auto progress = object.find("progress");
+  if (progress == object.end()) return invalid("work: progress is missing");
+  LPP_ASSIGN_OR_RETURN(work.progress, read_progress(*progress), "work");
+  return work;
+}
+
+json to_json(const Base& base) {
+  json object{{"path", base.path}, {"promised", base.promised_bytes}, {"volumes", base.volumes}};
+  if (!base.problem.empty()) object["problem"] = base.problem.substr(0, kMaxWords);
+  if (!base.identity.empty()) object["identity"] = base.identity;
+  if (base.space) object["space"] = to_json(*base.space);
+  return object;
+}
+
+Result<Base> read_base(const json& object) {
+  if (!object.is_object()) return invalid("a base must be a JSON object");
+  Base base;
+  JsonMembers members(object);
+  members.text("path", base.path, true);
+  members.text("problem", base.problem);
+  members.text("identity", base.identity);
+  members.number<std::int64_t>("promised", base.promised_bytes, 0);
+  members.number<std::int64_t>("volumes", base.volumes, 0);
+  LPP_RETURN_IF_ERROR(whole(members, "base"), "message");
+  LPP_ASSIGN_OR_RETURN(base.space, read_space(object), "base");
+  base.problem.resize(std::min(base.problem.size(), kMaxWords));
+  base.identity.resize(std::min<std::size_t>(base.identity.size(), 64));
+  return base;
+}
+
+json to_json(const Order& order) {
+  json object{{"number", order.number}, {"do", word_of(kOrders, order.what)}};
+  switch (order.what) {
+    case Order::What::kStart:
+      if (order.operation) object["operation"] = to_json(*order.operation);
+      break;
+    case Order::What::kCancel:
+    case Order::What::kForget:
+      object["id"] = to_json(order.id);
+      break;
+    case Order::What::kBases:
+      object["basePaths"] = order.base_paths;
+      break;
+  }
+  return object;
+}
+
+Result<Order> read_order(const json& object) {
+  if (!object.is_object()) return invalid("an order must be a JSON object");
+  Order order;
+  JsonMembers members(object);
+  std::string what;
+  members.text("do", what, true);
+  read_word(members, "do", kOrders, order.what);
+  members.number<std::int64_t>("number", order.number, 1);
+  members.texts("basePaths", order.base_paths);
+  LPP_RETURN_IF_ERROR(whole(members, "order"), "message");
+  if (order.what == Order::What::kStart) {
+    LPP_ASSIGN_OR_RETURN(order.operation, read_operation(object), "order");
+  } else if (order.what != Order::What::kBases) {
+    LPP_ASSIGN_OR_RETURN(order.id, read_id(object.value("id", json())), "order");
+  }
+  return order;
+}
+
+/// Reads each item of the member.
+template <typename Item>
+Result<std::vector<Item>> read_all(json& object, const char* name, std::size_t most,
+                                   Result<Item> (*read)(const json&)) {
+  LPP_ASSIGN_OR_RETURN(const auto items, items_of(object, name, most), "message");
+  std::vector<Item> all;
+  all.reserve(items.size());
+  for (const json& item : items) {
+    LPP_ASSIGN_OR_RETURN(Item one, read(item), name);
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+template <typename Item>
+json list_of(const std::vector<Item>& items) {
+  json list = json::array();
+  for (const auto& item : items) list.push_back(to_json(item));
+  return list;
+}
+
+}  // namespace
+
+std::string encode(const Hello& hello) {
+  return dump({{"protocol", hello.protocol}, {"program", hello.program}});
+}
+
+std::string encode(const Welcome& welcome) {
+  return dump({{"protocol", welcome.protocol},
+               {"program", welcome.program},
+               {"session", welcome.session},
+               {"basePaths", welcome.base_paths}});
+}
+
+std::string encode(const Tell& tell) {
+  json object{{"session", tell.session}};
+  if (tell.everything) object["everything"] = true;
+  if (!tell.last) object["last"] = false;
+  if (tell.bases) object["bases"] = list_of(*tell.bases);
+  if (!tell.works.empty()) object["works"] = list_of(tell.works);
+  if (!tell.ended.empty()) object["ended"] = list_of(tell.ended);
+  return dump(object);
+}
+
+std::string encode(const Poll& poll) {
+  return dump({{"session", poll.session}, {"taken", poll.taken}});
+}
+
+std::string encode(const Orders& orders) { return dump({{"orders", list_of(orders.orders)}}); }
+
+std::string encode(const Work& work) { return dump(to_json(work)); }
+
+Result<Hello> decode_hello(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(const json object, parse(text), "hello");
+  Hello hello;
+  JsonMembers members(object);
+  members.number<int>("protocol", hello.protocol, 1);
+  members.text("program", hello.program);
+  LPP_RETURN_IF_ERROR(whole(members, "hello"), "message");
+  hello.program.resize(std::min<std::size_t>(hello.program.size(), 64));
+  return hello;
+}
+
+Result<Welcome> decode_welcome(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(const json object, parse(text), "welcome");
+  Welcome welcome;
+  JsonMembers members(object);
+  members.number<int>("protocol", welcome.protocol, 1);
+  members.text("program", welcome.program);
+  members.text("session", welcome.session, true);
+  members.texts("basePaths", welcome.base_paths);
+  LPP_RETURN_IF_ERROR(whole(members, "welcome"), "message");
+  return welcome;
+}
+
+Result<Tell> decode_tell(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(json object, parse(text), "tell");
+  Tell tell;
+  JsonMembers members(object);
+  members.text("session", tell.session, true);
+  members.flag("everything", tell.everything);
+  members.flag("last", tell.last);
+  LPP_RETURN_IF_ERROR(whole(members, "tell"), "message");
+  if (object.contains("bases")) {
+    LPP_ASSIGN_OR_RETURN(tell.bases, read_all<Base>(object, "bases", kMaxBases, read_base), "tell");
+  }
+  LPP_ASSIGN_OR_RETURN(tell.works, read_all<Work>(object, "works", kMaxWorks, read_work), "tell");
+  LPP_ASSIGN_OR_RETURN(tell.ended, read_all<operation::Id>(object, "ended", kMaxWorks, read_id),
+                       "tell");
+  return tell;
+}
+
+Result<Poll> decode_poll(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(const json object, parse(text), "poll");
+  Poll poll;
+  JsonMembers members(object);
+  members.text("session", poll.session, true);
+  members.number<std::int64_t>("taken", poll.taken, 0);
+  LPP_RETURN_IF_ERROR(whole(members, "poll"), "message");
+  return poll;
+}
+
+Result<Orders> decode_orders(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(json object, parse(text), "orders");
+  Orders orders;
+  LPP_ASSIGN_OR_RETURN(orders.orders, read_all<Order>(object, "orders", kMaxOrders, read_order),
+                       "orders");
+  return orders;
+}
+
+Result<Work> decode_work(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(const json object, parse(text), "work");
+  return read_work(object);
+}
+
+}  // namespace lpp::agent

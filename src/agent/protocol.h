@@ -1,0 +1,127 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "operation/executor.h"
+#include "operation/operation.h"
+#include "operation/space.h"
+
+/// What the controller and the agents on the nodes say to each other: one JSON object for each
+/// request and answer, in POSTs over HTTPS. The agent asks, the controller answers; nobody connects
+/// to an agent.
+///
+///     hello   an agent begins a session, and hears which base paths are its node's
+///     tell    what the agent sees of its base paths, what it has on record, how that stands
+///     poll    held open until there are orders; says up to which number orders have been taken
+///
+/// An agent begins with hello and one tell of everything, then keeps one poll open and tells what
+/// changes. Orders are numbered within a session and repeated until a poll says that they were
+/// taken. An answer of 410 ends the session (begin anew with hello), 503 comes from a replica that
+/// does not lead (ask another one), 401 and 403 refuse the token, 400 names what is wrong.
+///
+/// Unknown members are ignored and absent ones have defaults, so that controller and agent may be
+/// of different versions; `protocol` rises only when that is not enough. All functions are pure and
+/// take whatever arrives: kInvalid names the member.
+namespace lpp::agent {
+
+inline constexpr int kProtocol = 1;
+/// Of the tokens with which agents show who they are.
+inline constexpr std::string_view kAudience = "local-path-provisioner-agent";
+
+inline constexpr std::string_view kHelloTarget = "/agent/v1/hello";
+inline constexpr std::string_view kTellTarget = "/agent/v1/tell";
+inline constexpr std::string_view kPollTarget = "/agent/v1/poll";
+
+/// Bounds of what is accepted from the other side.
+inline constexpr std::size_t kMaxMessage = 4UL << 20U;  // bytes; agents tell in parts
+inline constexpr std::size_t kMaxWorks = 500;           // in one tell
+inline constexpr std::size_t kMaxBases = 200;
+inline constexpr std::size_t kMaxOrders = 200;  // in one answer
+inline constexpr std::size_t kMaxWords = 4096;  // bytes of one message for people
+
+struct Hello {
+  int protocol = kProtocol;
+  std::string program{};  // version of the agent, for people
+};
+
+struct Welcome {
+  int protocol = kProtocol;
+  std::string program{};  // version of the controller, for people
+  std::string session{};
+  std::vector<std::string> base_paths{};
+};
+
+/// A base path as the agent sees it.
+struct Base {
+  std::string path{};
+  std::string problem{};  // why the agent cannot work there; "" = it can
+  /// Of its record folder: tells a disk from another one under the same path; "" = it has none yet.
+  std::string identity{};
+  std::optional<operation::Space> space{};
+  std::int64_t promised_bytes = 0;  // sum of the sizes on record
+  std::int64_t volumes = 0;         // on record
+  bool operator==(const Base&) const = default;
+};
+
+/// An operation that an agent has on record.
+struct Work {
+  operation::Operation operation{};
+  operation::Progress progress{};  // kWaiting: not begun; without changes_at
+};
+
+struct Tell {
+  std::string session{};
+  /// The first one of a session, and what belongs to it: what is not told is not on record.
+  bool everything = false;
+  bool last = true;                          // of those
+  std::optional<std::vector<Base>> bases{};  // all of them, if any has changed
+  std::vector<Work> works{};                 // those that have changed
+  std::vector<operation::Id> ended{};        // on record no more, and acting no more
+};
+
+struct Order {
+  enum class What {
+    kStart,   // record the operation and do it; the same for one that is on record: go on with it
+    kCancel,  // act no more, then tell that it has ended
+    kForget,  // what is over needs no record any more
+    kBases,   // these are the node's base paths from now on
+  };
+  std::int64_t number = 0;  // 1, 2, … in a session
+  What what = What::kStart;
+  std::optional<operation::Operation> operation{};  // kStart
+  operation::Id id{};                               // kCancel, kForget
+  std::vector<std::string> base_paths{};            // kBases
+};
+
+struct Poll {
+  std::string session{};
+  std::int64_t taken = 0;  // all orders up to this number have been taken
+};
+
+struct Orders {
+  std::vector<Order> orders{};  // by number; none: nothing for now, poll again
+};
+
+std::string encode(const Hello& hello);
+std::string encode(const Welcome& welcome);
+std::string encode(const Tell& tell);
+std::string encode(const Poll& poll);
+std::string encode(const Orders& orders);
+
+Result<Hello> decode_hello(std::string_view text);
+Result<Welcome> decode_welcome(std::string_view text);
+Result<Tell> decode_tell(std::string_view text);
+Result<Poll> decode_poll(std::string_view text);
+Result<Orders> decode_orders(std::string_view text);
+
+/// One work by itself: also what an agent writes down on the disk.
+std::string encode(const Work& work);
+Result<Work> decode_work(std::string_view text);
+
+}  // namespace lpp::agent

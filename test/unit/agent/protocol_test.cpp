@@ -1,0 +1,171 @@
+#include "agent/protocol.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "operation/record.h"
+
+namespace lpp::agent {
+namespace {
+
+using nlohmann::json;
+using operation::Directory;
+using operation::Kind;
+using operation::Operation;
+using State = operation::Progress::State;
+
+Operation make_operation() {
+  Operation operation;
+  operation.volume_name = "pvc-1";
+  operation.claim = {"web", "data"};
+  operation.owner_uid = "u-1";
+  operation.attempt = 3;
+  operation.node = "node-1";
+  operation.base_path = "/opt/local-path-provisioner";
+  operation.path = "/opt/local-path-provisioner/pvc-1";
+  operation.size_bytes = 1024;
+  operation.limits = {.hard = true, .inodes = 7, .reserve = "10%", .overcommit = false};
+  return operation;
+}
+
+Work whole_work() {
+  Work work{.operation = make_operation()};
+  work.progress.state = State::kFailed;
+  work.progress.message = "the disk is full";
+  work.progress.reason = "Full";
+  work.progress.directory = Directory::kMade;
+  work.progress.infeasible = true;
+  work.progress.unfit = true;
+  work.progress.acts_no_more = true;
+  work.progress.kept = {
+      .size = true, .bytes = 1024, .inodes = 7, .reserve = true, .overcommit = true};
+  work.progress.space = operation::Space{.size = 10, .free = 5, .inodes = 3, .free_inodes = 1};
+  return work;
+}
+
+void check_same(const Work& a, const Work& b) {
+  CHECK(operation::encode_operation(a.operation).value() ==
+        operation::encode_operation(b.operation).value());
+  CHECK(a.progress == b.progress);
+}
+
+TEST_CASE("every message comes back as it was sent") {
+  const auto hello = decode_hello(encode(Hello{.protocol = 2, .program = "1.2.3"})).value();
+  CHECK(hello.protocol == 2);
+  CHECK(hello.program == "1.2.3");
+
+  const auto welcome =
+      decode_welcome(encode(Welcome{.program = "1", .session = "s", .base_paths = {"/a", "/b"}}))
+          .value();
+  CHECK(welcome.session == "s");
+  CHECK(welcome.base_paths == std::vector<std::string>{"/a", "/b"});
+
+  const Base base{.path = "/a",
+                  .problem = "it is not mounted",
+                  .identity = "x",
+                  .space = operation::Space{.size = 1},
+                  .promised_bytes = 9,
+                  .volumes = 2};
+  const operation::Id id{
+      .kind = Kind::kTakeBack, .volume_name = "v", .owner_uid = "u", .attempt = 2};
+  const auto tell = decode_tell(encode(Tell{.session = "s",
+                                            .everything = true,
+                                            .last = false,
+                                            .bases = std::vector{base},
+                                            .works = {whole_work()},
+                                            .ended = {id}}))
+                        .value();
+  CHECK(tell.session == "s");
+  CHECK(tell.everything);
+  CHECK_FALSE(tell.last);
+  CHECK(tell.bases == std::vector{base});
+  REQUIRE(tell.works.size() == 1);
+  check_same(tell.works[0], whole_work());
+  CHECK(tell.ended == std::vector{id});
+
+  const auto poll = decode_poll(encode(Poll{.session = "s", .taken = 5})).value();
+  CHECK(poll.taken == 5);
+
+  const Orders sent{.orders = {{.number = 1, .operation = make_operation()},
+                               {.number = 2, .what = Order::What::kCancel, .id = id},
+                               {.number = 3, .what = Order::What::kForget, .id = id},
+                               {.number = 4, .what = Order::What::kBases, .base_paths = {"/c"}}}};
+  const auto orders = decode_orders(encode(sent)).value().orders;
+  REQUIRE(orders.size() == 4);
+  for (std::size_t i = 0; i < 4; ++i) {
+    CHECK(orders[i].number == sent.orders[i].number);
+    CHECK(orders[i].what == sent.orders[i].what);
+    CHECK(orders[i].base_paths == sent.orders[i].base_paths);
+  }
+  CHECK(operation::encode_operation(*orders[0].operation).value() ==
+        operation::encode_operation(make_operation()).value());
+  CHECK(orders[1].id == id);
+  CHECK(orders[2].id == id);
+
+  check_same(decode_work(encode(whole_work())).value(), whole_work());
+}
+
+TEST_CASE("a peer of another version is understood as far as it goes") {
+  json later = json::parse(encode(whole_work()));
+  later["progress"]["mood"] = "good";
+  later["more"] = json::array({1, 2});
+  check_same(decode_work(later.dump()).value(), whole_work());
+
+  const auto tell = decode_tell(R"({"session":"s"})").value();
+  CHECK(tell.last);
+  CHECK_FALSE(tell.everything);
+  CHECK_FALSE(tell.bases);
+  CHECK(decode_orders("{}").value().orders.empty());
+  CHECK(decode_hello("{}").value().protocol == kProtocol);
+}
+
+TEST_CASE("what is wrong is named") {
+  const auto refused = [](const auto& result) {
+    REQUIRE_FALSE(result.ok());
+    CHECK(result.error().is(ErrorCode::kInvalid));
+    return result.error().message;
+  };
+  const auto contains = [](const std::string& text, const char* part) {
+    CAPTURE(text);
+    return text.find(part) != std::string::npos;
+  };
+  for (const char* text : {"", "[]", "null", "{", "\xff"}) {
+    CHECK(contains(refused(decode_tell(text)), "JSON object"));
+    CHECK(contains(refused(decode_work(text)), "JSON object"));
+  }
+  CHECK(contains(refused(decode_hello(R"({"protocol":"1"})")), "protocol"));
+  CHECK(contains(refused(decode_welcome("{}")), "session"));
+  CHECK(contains(refused(decode_poll(R"({"session":"s","taken":-1})")), "taken"));
+  CHECK(contains(refused(decode_tell(R"({"session":"s","works":{}})")), "works"));
+  CHECK(contains(refused(decode_tell(R"({"session":"s","works":[{}]})")), "operation"));
+  CHECK(contains(refused(decode_tell(R"({"session":"s","ended":[null]})")), "id"));
+  CHECK(contains(refused(decode_tell(R"({"session":"s","bases":[{"path":"/a","space":1}]})")),
+                 "space"));
+  CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"dance"}]})")), "do"));
+  CHECK(contains(refused(decode_orders(R"({"orders":[{"number":0,"do":"bases"}]})")), "number"));
+  CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"cancel"}]})")), "id"));
+}
+
+TEST_CASE("what is too much is refused or cut") {
+  CHECK_FALSE(decode_tell(std::string(kMaxMessage + 1, ' ')).ok());
+  json tell{{"session", "s"}, {"ended", json::array()}};
+  const json id{{"kind", "make"}, {"volume", "v"}};
+  for (std::size_t i = 0; i < kMaxWorks; ++i) tell["ended"].push_back(id);
+  CHECK(decode_tell(tell.dump()).ok());
+  tell["ended"].push_back(id);
+  CHECK_FALSE(decode_tell(tell.dump()).ok());
+
+  Work work = whole_work();
+  work.progress.message = std::string(kMaxWords * 2, 'x');
+  CHECK(decode_work(encode(work)).value().progress.message.size() == kMaxWords);
+}
+
+TEST_CASE("words that are not UTF-8 do not keep a message back") {
+  Work work = whole_work();
+  work.progress.message = "file \xff\xfe";
+  CHECK(decode_work(encode(work)).value().progress.message.starts_with("file "));
+}
+
+}  // namespace
+}  // namespace lpp::agent
