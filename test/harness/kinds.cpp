@@ -24,9 +24,12 @@ constexpr k8s::Resource kPriorityLevels{kFlowControl, "v1", "prioritylevelconfig
 constexpr std::array kKnown = {
     &kNamespaces,
     &kServiceAccounts,
+    &kSecrets,
+    &kTokenReviews,
     &kServices,
     &kStatefulSets,
     &kDeployments,
+    &kDaemonSets,
     &kRoles,
     &kRoleBindings,
     &kClusterRoles,

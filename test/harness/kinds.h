@@ -11,9 +11,13 @@ namespace lpp::testing {
 inline constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 inline constexpr k8s::Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount",
                                                 true};
+inline constexpr k8s::Resource kSecrets{"", "v1", "secrets", "Secret", true};
+inline constexpr k8s::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews",
+                                             "TokenReview", false};
 inline constexpr k8s::Resource kServices{"", "v1", "services", "Service", true};
 inline constexpr k8s::Resource kStatefulSets{"apps", "v1", "statefulsets", "StatefulSet", true};
 inline constexpr k8s::Resource kDeployments{"apps", "v1", "deployments", "Deployment", true};
+inline constexpr k8s::Resource kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet", true};
 
 /// The resource an object belongs to by its apiVersion and kind; kInvalid for kinds that tests
 /// never apply.

@@ -367,15 +367,7 @@ ApiHandler::Answer ApiHandler::create_subresource(Call& call) {
     return answer;
   }
   if (path.info->plural == "serviceaccounts" && path.subresource == "token") {
-    const Reply account = registry_.get({"serviceaccounts", path.ns, path.name});
-    if (!account.ok()) return plain(account);
-    Json review = call.body;
-    review["kind"] = "TokenRequest";
-    review["apiVersion"] = "authentication.k8s.io/v1";
-    review["status"] = {
-        {"token", tokens_.mint("system:serviceaccount:" + path.ns + ":" + path.name)},
-        {"expirationTimestamp", "2099-01-01T00:00:00Z"}};
-    return Answer{.code = 201, .body = dump(review)};
+    return request_token(call);
   }
   return plain(unknown_resource());
 }
@@ -434,9 +426,11 @@ std::optional<ApiHandler::Answer> ApiHandler::answer_review(const HttpRequest& r
   } else if (plural == "selfsubjectreviews") {
     review["status"] = {{"userInfo", {{"username", user}}}};
   } else if (plural == "tokenreviews") {
-    const auto owner = tokens_.user_of(text_at(review, {"spec", "token"}));
-    review["status"] = {{"authenticated", owner.has_value()}};
-    if (owner) review["status"]["user"] = {{"username", *owner}};
+    if (!rbac_.check(user,
+                     {.verb = "create", .group = "authentication.k8s.io", .resource = plural})) {
+      return plain(make_status(403, "Forbidden", "User \"" + user + "\" cannot create " + plural));
+    }
+    review["status"] = review_token(child(review, "spec"));
   } else {
     return std::nullopt;
   }

@@ -73,6 +73,9 @@ class ApiHandler {
   void follow_log(Call& call, const LogSource& source, const std::string& container,
                   std::string_view start, std::size_t sent);
   std::optional<Answer> answer_review(const HttpRequest& request, const std::string& user);
+  /// What a TokenRequest for an account is answered with, and the status of a TokenReview.
+  Answer request_token(const Call& call);
+  Json review_token(const Json& spec) const;
   /// The answer to a (Self)SubjectAccessReview.
   bool is_allowed(const Json& review, const std::string& user) const;
 
