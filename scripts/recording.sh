@@ -36,7 +36,7 @@ draw() {
     }
     END {
       height = 56 + 20 * count
-      printf "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", height, height
+      printf "<svg xml:space=\"preserve\" xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 960 %d\" width=\"960\" height=\"%d\" ", height, height
       printf "role=\"img\" aria-label=\"A terminal in which make demo shows a volume from claim to removal\">\n"
       printf "<style>\n"
       printf "text { font: 13px ui-monospace, Menlo, Consolas, monospace; white-space: pre; fill: #c9d1d9;\n"
