@@ -49,8 +49,8 @@ func commentsOf(text string) (map[string]string, []string) {
 	return comments, order
 }
 
-// valuesTable is a line for each value of the schema: its name, default and comment in values.yaml. A
-// value without a comment has that of what it is in, once.
+// valuesTable is a line for each value of the schema: its name, default and comment in values.yaml. The
+// first value of a group has the comment of the group too.
 func valuesTable(t *testing.T) string {
 	t.Helper()
 	text := readFile(t, chartDir+"/values.yaml")
@@ -96,11 +96,9 @@ func valuesTable(t *testing.T) string {
 			value = at(value, step)
 		}
 		what := comments[path]
-		for above, _ := cutLast(path); what == "" && above != "" && !said[above]; above, _ = cutLast(above) {
-			if comments[above] != "" {
-				what = comments[above]
-				said[above] = true
-			}
+		for above, _ := cutLast(path); above != "" && !said[above]; above, _ = cutLast(above) {
+			said[above] = true
+			what = strings.TrimSpace(comments[above] + " " + what)
 		}
 		shown := ""
 		if value != nil && value != "" {
