@@ -99,8 +99,10 @@ ln -s "$program" "$work/build/release/src/local-path-provisioner"
 export PATH=$work/bin:$PATH KUBECONFIG=$ADMIN_KUBECONFIG
 cp -r "$root/deploy" "$root/examples" "$work/"
 cd "$work"
-# "Set the folders of your nodes": not those of this machine.
-sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path-storage.yaml
+# "Set the directories of your nodes": not those of this machine.
+sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path-storage.yaml \
+  deploy/admission-policy.yaml
+sed -i "s|worker-2|$LPP_E2E_NODE|" examples/move-volume.yaml
 for folder in overlay clusters/prod; do cp -r deploy "$folder/"; done
 
 # ---- the image and the program ---------------------------------------------------------------------
@@ -151,6 +153,14 @@ reach_api
 doc docs/install.md <<'C'
 kubectl -n local-path-storage rollout status deployment local-path-provisioner
 C
+# In force for all helper pods that follow.
+doc docs/install.md <<'C'
+kubectl apply -f deploy/admission-policy.yaml -f deploy/network-policy.yaml
+C
+outside='{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "outside"}, "spec": {"containers":
+  [{"name": "a", "image": "b"}], "volumes": [{"name": "v", "hostPath": {"path": "/etc"}}]}}'
+wait_until 20 'the admission policy to be in force' kube-apiserver bash -c \
+  "! kubectl -n local-path-storage create --dry-run=server -f - <<<'$outside' 2>/dev/null"
 doc docs/install.md <<'C'
 local-path-provisioner check
 C
@@ -276,6 +286,41 @@ C
   says 'readyz check passed'
   stop forward
 fi
+
+# ---- back up, and move by hand -----------------------------------------------------------------------
+kubectl -n web wait --for=condition=Ready pod/writer --timeout=60s >/dev/null
+kubectl -n web exec writer -- sh -c 'mkdir -m 2750 /data/deep && echo kept >/data/deep/file && ln -s deep/file /data/link'
+doc docs/backup.md <<'C'
+kubectl -n web exec writer -- tar -C /data -czf - . >data.tar.gz
+C
+kubectl -n web exec writer -- rm -rf /data/deep /data/link
+doc docs/backup.md <<'C'
+kubectl -n web exec -i writer -- tar -C /data -xzpf - <data.tar.gz
+C
+check_copy() { # POD
+  [ "$(kubectl -n web exec "$1" -- sh -c 'cat /data/link; stat -c %a /data/deep')" = $'kept\n2750' ] || {
+    failed=$((failed + 1))
+    echo "FAILED: the copy in $1 is not the same" >&2
+  }
+}
+check_copy writer
+doc docs/nodes.md <<'C'
+kubectl -n web apply -f examples/move-volume.yaml
+C
+doc docs/nodes.md <<'C'
+kubectl -n web wait --for=condition=Ready pod/move-from pod/move-to --timeout=2m
+C
+doc docs/nodes.md <<'C'
+kubectl -n web exec move-from -- tar -C /data -cf - . | kubectl -n web exec -i move-to -- tar -C /data -xpf -
+C
+doc docs/nodes.md <<'C'
+kubectl -n web exec move-from -- sh -c 'cd /data && find . -type f -exec md5sum {} + | sort' >before
+C
+doc docs/nodes.md <<'C'
+kubectl -n web exec move-to -- sh -c 'cd /data && find . -type f -exec md5sum {} + | sort' | diff before -
+C
+check_copy move-to
+gone -n web pod/move-from pod/move-to pvc/data-new
 
 # ---- migrating -------------------------------------------------------------------------------------
 doc docs/migrating.md <<'C'
@@ -415,6 +460,57 @@ kind create cluster
 C
 other docs/install.md 'needs kind' <<'C'
 make load TO=kind
+C
+other docs/nodes.md 'needs a machine with SELinux' <<'C'
+semanage fcontext -a -t container_file_t '/opt/local-path-provisioner(/.*)?'
+C
+other docs/nodes.md 'needs a machine with SELinux' <<'C'
+restorecon -R /opt/local-path-provisioner
+C
+other docs/backup.md 'needs Velero and an object store' <<'C'
+velero install --use-node-agent --provider aws --plugins velero/velero-plugin-for-aws:VERSION --bucket BUCKET --secret-file CREDENTIALS --use-volume-snapshots=false
+C
+other docs/backup.md 'needs Velero and an object store' <<'C'
+velero backup create web --include-namespaces web --default-volumes-to-fs-backup
+C
+other docs/backup.md 'needs Velero and an object store' <<'C'
+velero restore create --from-backup web
+C
+other docs/install.md 'needs k3d' <<'C'
+k3d cluster create --k3s-arg '--disable=local-storage@server:*'
+C
+other docs/install.md 'needs k3d' <<'C'
+make load TO=k3d
+C
+other docs/install.md 'needs helm and K3s; rendered by test/chart/run.sh' <<'C'
+helm -n local-path-storage install disks deploy/chart/local-path-provisioner --set storageClass.name=disks --set 'nodePathMap[0].node=DEFAULT_PATH_FOR_NON_LISTED_NODES' --set 'nodePathMap[0].paths={/mnt/disks}'
+C
+other docs/install.md 'needs OpenShift; test/chart/dry-run.sh asks a real API server' <<'C'
+oc apply -k examples/openshift
+C
+other docs/install.md 'test/image/run.sh' <<'C'
+make image
+C
+other docs/install.md 'needs docker and a registry' <<'C'
+docker pull rancher/library-busybox:1.32.1
+C
+other docs/install.md 'needs docker and a registry' <<'C'
+docker save -o images.tar local-path-provisioner:v0.1.0 rancher/library-busybox:1.32.1
+C
+other docs/install.md 'as above, with names of its own' <<'C'
+buildah push local-path-provisioner:v0.1.0 docker-archive:image.tar:docker.io/library/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'needs a registry' <<'C'
+buildah pull docker.io/rancher/library-busybox:1.32.1
+C
+other docs/install.md 'needs a registry' <<'C'
+buildah push docker.io/rancher/library-busybox:1.32.1 docker-archive:busybox.tar:docker.io/rancher/library-busybox:1.32.1
+C
+other docs/install.md 'needs a registry' <<'C'
+buildah manifest push --all registry.example.com/storage/local-path-provisioner:v0.1.0 docker://registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'needs the emulator of another architecture' <<'C'
+make image PLATFORM=linux/amd64,linux/arm64 IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
 C
 other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
 test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up

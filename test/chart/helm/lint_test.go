@@ -58,8 +58,9 @@ func TestEveryObjectIsWhatItsTypeOfKubernetesKnows(t *testing.T) {
 	known := 0
 	for name, objects := range files(t) {
 		for _, o := range objects {
-			if group, _, _ := strings.Cut(o["apiVersion"].(string), "/"); group == "monitoring.coreos.com" {
-				continue // of the Prometheus Operator
+			switch group, _, _ := strings.Cut(o["apiVersion"].(string), "/"); group {
+			case "monitoring.coreos.com", "security.openshift.io":
+				continue // of the Prometheus Operator and of OpenShift
 			}
 			text, err := yaml.Marshal(o)
 			if err != nil {
@@ -78,7 +79,8 @@ func TestEveryObjectIsWhatItsTypeOfKubernetesKnows(t *testing.T) {
 
 func TestEveryObjectOfAnInstallationIsLabelled(t *testing.T) {
 	for name, objects := range files(t) {
-		if strings.Contains(name, "examples") && !strings.Contains(name, "separate-namespace") {
+		if strings.Contains(name, "examples") && !strings.Contains(name, "separate-namespace") &&
+			!strings.Contains(name, "openshift") {
 			continue // objects of users
 		}
 		for _, o := range objects {
