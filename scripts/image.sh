@@ -7,6 +7,7 @@
 #   PLATFORM=linux/arm64   another architecture, if this machine can run its programs (binfmt); several
 #                       with commas between them become a manifest list of that name (buildah)
 #   BUILDER=docker|buildah   this one, instead of docker where its daemon answers
+#   SOURCE=https://...  where this repository is hosted, for the labels of the image
 #   NO_CACHE=1          build every step again, whatever earlier builds left
 #
 # The same sources, base image and packages give the same image: times are those of the last commit.
@@ -34,6 +35,9 @@ arguments=("${name[@]}" --build-arg "VERSION=$version" --build-arg "REVISION=$re
   --build-arg "SOURCE_DATE_EPOCH=$SOURCE_DATE_EPOCH")
 if [ -n "${PLATFORM:-}" ]; then arguments+=(--platform "$PLATFORM"); fi
 
+if [ -n "${SOURCE:-}" ]; then
+  arguments+=(--label "org.opencontainers.image.source=$SOURCE" --label "org.opencontainers.image.url=$SOURCE")
+fi
 if [ "${NO_CACHE:-}" = 1 ]; then arguments+=(--no-cache); fi
 
 if [ -z "$builder" ]; then

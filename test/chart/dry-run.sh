@@ -44,7 +44,8 @@ takes() { # WHAT OPTION...
 }
 
 takes deploy -k deploy
-for file in deploy/local-path-storage.yaml deploy/network-policy.yaml deploy/admission-policy.yaml examples/*.yaml; do
+for file in deploy/local-path-storage.yaml deploy/network-policy.yaml deploy/admission-policy.yaml \
+  deploy/monitoring/kube-prometheus.yaml examples/*.yaml; do
   takes "$file" -f "$file"
 done
 # Without what is of kinds that this API server does not know: of the Prometheus Operator, of OpenShift.
