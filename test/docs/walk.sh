@@ -45,6 +45,7 @@ filled_in() {
   text=${text//-n NAMESPACE CLAIM/-n web data}
   text=${text//local-path-provisioner:NEW/local-path-provisioner:$version}
   text=${text//worker-2/$LPP_E2E_NODE}
+  text=${text//\/mnt\/disks/$LPP_E2E_STATE/volumes}
   text=${text//\/usr\/local\/bin/$work/bin}
   printf '%s\n' "$text"
 }
@@ -422,6 +423,19 @@ C
 doc docs/migrating.md <<'C'
 helm -n local-path-storage upgrade RELEASE deploy/chart/local-path-provisioner -f values.yaml
 C
+# Beside another one, which K3s has in a namespace of its own.
+if command -v helm >/dev/null; then helm -n local-path-storage uninstall local-path-provisioner --wait >/dev/null; fi
+doc docs/install.md <<'C'
+helm -n local-path-storage install disks deploy/chart/local-path-provisioner --set storageClass.name=disks --set 'nodePathMap[0].node=DEFAULT_PATH_FOR_NON_LISTED_NODES' --set 'nodePathMap[0].paths={/mnt/disks}'
+C
+if command -v helm >/dev/null; then
+  kubectl -n local-path-storage set env deployment/disks-local-path-provisioner \
+    KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
+  kubectl -n local-path-storage rollout status deployment disks-local-path-provisioner --timeout=60s >/dev/null
+  sed 's/storageClassName: .*/storageClassName: disks/' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null
+  wait_bound default local-path-claim
+  local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+fi
 other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
 kubectl create namespace local-path-storage
 C
@@ -483,9 +497,6 @@ k3d cluster create --k3s-arg '--disable=local-storage@server:*'
 C
 other docs/install.md 'needs k3d' <<'C'
 make load TO=k3d
-C
-other docs/install.md 'needs helm and K3s; rendered by test/chart/run.sh' <<'C'
-helm -n local-path-storage install disks deploy/chart/local-path-provisioner --set storageClass.name=disks --set 'nodePathMap[0].node=DEFAULT_PATH_FOR_NON_LISTED_NODES' --set 'nodePathMap[0].paths={/mnt/disks}'
 C
 other docs/install.md 'needs OpenShift; test/chart/dry-run.sh asks a real API server' <<'C'
 oc apply -k examples/openshift
