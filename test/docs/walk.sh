@@ -2,7 +2,7 @@
 # walk.sh    Run the commands of the docs as they stand there, on a real control plane and node.
 #
 # The daemon runs as the docs install it: as the Deployment's pod, from an image. `doc FILE` runs the
-# command that follows; `other FILE REASON` says how one is covered that is not run here. A unit test
+# command that follows; `other FILE REASON` in elsewhere.sh says how one is covered that is not run here. A unit test
 # (../unit/app/docs_commands_test.cpp) compares all of them with the code blocks of README.md and
 # docs/, so that none is forgotten and none is kept that the docs do not have any more.
 #
@@ -108,15 +108,6 @@ sed -i "s|worker-2|$LPP_E2E_NODE|" examples/move-volume.yaml
 for folder in overlay clusters/prod; do cp -r deploy "$folder/"; done
 
 # ---- the image and the program ---------------------------------------------------------------------
-other README.md 'needs kind' <<'C'
-make load TO=kind
-C
-other docs/install.md 'test/image/run.sh' <<'C'
-make image IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
-C
-other docs/install.md 'no registry here; into an archive instead, below' <<'C'
-buildah push registry.example.com/storage/local-path-provisioner:v0.1.0
-C
 # The same files as `make image` puts together, built in seconds.
 "$root/scripts/collect-runtime.sh" "$program" "$work/rootfs"
 container=$(buildah from scratch)
@@ -261,27 +252,6 @@ C
 if port_free 8080; then
   start forward kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
   wait_until 20 'the forwarded port' forward curl -s localhost:8080/readyz
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node adopt --base /mnt/disk --path old --size 64Mi
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node usage --base /mnt/disk
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node resize --base /mnt/disk --path data --size 128Mi --quota hard
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node list --base /mnt/disk --json
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node remove --base /mnt/disk --path data
-C
-other docs/runbook.md 'in the background, the line above' <<'C'
-kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
-C
 doc docs/runbook.md <<'C'
 curl 'localhost:8080/readyz?verbose'
 C
@@ -371,10 +341,47 @@ kubectl get pv -o jsonpath='{range .items[?(@.metadata.annotations.pv\.kubernete
 C
 gone -n web pod/writer pvc/data
 kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+# As kind leaves it: another provisioner under this name in this namespace, with the class standard.
+kubectl delete -f deploy/local-path-storage.yaml --wait >/dev/null
+kubectl apply -f - >/dev/null <<'YAML'
+apiVersion: v1
+kind: Namespace
+metadata: {name: local-path-storage}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: local-path-config, namespace: local-path-storage}
+data:
+  config.json: '{"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/var/local-path-provisioner"]}]}'
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: local-path-provisioner, namespace: local-path-storage}
+spec:
+  selector: {matchLabels: {app: local-path-provisioner}}
+  template:
+    metadata: {labels: {app: local-path-provisioner}}
+    spec:
+      nodeSelector: {kubernetes.io/os: linux}
+      containers: [{name: local-path-provisioner, image: "registry.example.com/former:1"}]
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: rancher.io/local-path
+volumeBindingMode: WaitForFirstConsumer
+YAML
 doc docs/install.md <<'C'
 kubectl -n local-path-storage delete deployment local-path-provisioner
 C
 kubectl apply -f deploy/local-path-storage.yaml >/dev/null
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+sed '/storageClassName/d' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null # the default class
+wait_bound default local-path-claim
+kubectl delete -f examples/pod-with-volume.yaml --wait >/dev/null
+kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+kubectl delete storageclass standard >/dev/null
 doc docs/install.md <<'C'
 kubectl delete -f deploy/local-path-storage.yaml
 C
@@ -394,6 +401,16 @@ reach_api
 kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
 gone -k .
 cd "$work"
+# The overlay for K3s; its directory is not used on this machine.
+mkdir k3s
+cp -r deploy k3s/
+awk '/^## K3s/ { on = 1 } on && yaml && /^ *```$/ { exit } yaml { print } on && /^ *```yaml/ { yaml = 1 }' \
+  "$root/docs/migrating.md" | sed 's/^   //' >k3s/kustomization.yaml
+kubectl apply -k k3s >/dev/null
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+gone -k k3s
 doc docs/sizes.md <<'C'
 kubectl apply -k examples/hard-quota
 C
@@ -436,107 +453,8 @@ if command -v helm >/dev/null; then
   wait_bound default local-path-claim
   local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 fi
-other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
-kubectl create namespace local-path-storage
-C
-other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
-kubectl label namespace local-path-storage pod-security.kubernetes.io/enforce=privileged
-C
-other deploy/chart/local-path-provisioner/README.md 'as in docs/install.md, with another image' <<'C'
-helm -n local-path-storage install local-path-provisioner deploy/chart/local-path-provisioner --set image.repository=registry.example.com/local-path-provisioner
-C
 
-# ---- not here --------------------------------------------------------------------------------------
-other README.md 'by hand on a fresh Debian 12, before a release' <<'C'
-make demo
-C
-other README.md '.ci/run' <<'C'
-make test
-C
-other CONTRIBUTING.md '.ci/run' <<'C'
-make test
-C
-other CONTRIBUTING.md '.ci/run' <<'C'
-make lint
-C
-other CONTRIBUTING.md '.ci/run' <<'C'
-make e2e
-C
-other docs/performance.md 'by hand: its results are the page' <<'C'
-make bench
-C
-other docs/performance.md 'by hand: its results are the page' <<'C'
-PEER_BIN=/path/to/other make bench BENCH_FLAGS="--full --repeat 5"
-C
-other docs/performance.md 'by hand: its result is on the page' <<'C'
-test/bench/plot.py build/bench/runs.jsonl docs/performance.svg
-C
-other docs/install.md 'needs kind and docker' <<'C'
-kind create cluster
-C
-other docs/install.md 'needs kind' <<'C'
-make load TO=kind
-C
-other docs/nodes.md 'needs a machine with SELinux' <<'C'
-semanage fcontext -a -t container_file_t '/opt/local-path-provisioner(/.*)?'
-C
-other docs/nodes.md 'needs a machine with SELinux' <<'C'
-restorecon -R /opt/local-path-provisioner
-C
-other docs/backup.md 'needs Velero and an object store' <<'C'
-velero install --use-node-agent --provider aws --plugins velero/velero-plugin-for-aws:VERSION --bucket BUCKET --secret-file CREDENTIALS --use-volume-snapshots=false
-C
-other docs/backup.md 'needs Velero and an object store' <<'C'
-velero backup create web --include-namespaces web --default-volumes-to-fs-backup
-C
-other docs/backup.md 'needs Velero and an object store' <<'C'
-velero restore create --from-backup web
-C
-other docs/install.md 'needs k3d' <<'C'
-k3d cluster create --k3s-arg '--disable=local-storage@server:*'
-C
-other docs/install.md 'needs k3d' <<'C'
-make load TO=k3d
-C
-other docs/install.md 'needs OpenShift; test/chart/dry-run.sh asks a real API server' <<'C'
-oc apply -k examples/openshift
-C
-other docs/install.md 'test/image/run.sh' <<'C'
-make image
-C
-other docs/install.md 'needs docker and a registry' <<'C'
-docker pull rancher/library-busybox:1.32.1
-C
-other docs/install.md 'needs docker and a registry' <<'C'
-docker save -o images.tar local-path-provisioner:v0.1.0 rancher/library-busybox:1.32.1
-C
-other docs/install.md 'as above, with names of its own' <<'C'
-buildah push local-path-provisioner:v0.1.0 docker-archive:image.tar:docker.io/library/local-path-provisioner:v0.1.0
-C
-other docs/install.md 'needs a registry' <<'C'
-buildah pull docker.io/rancher/library-busybox:1.32.1
-C
-other docs/install.md 'needs a registry' <<'C'
-buildah push docker.io/rancher/library-busybox:1.32.1 docker-archive:busybox.tar:docker.io/rancher/library-busybox:1.32.1
-C
-other docs/install.md 'needs a registry' <<'C'
-buildah manifest push --all registry.example.com/storage/local-path-provisioner:v0.1.0 docker://registry.example.com/storage/local-path-provisioner:v0.1.0
-C
-other docs/install.md 'needs the emulator of another architecture' <<'C'
-make image PLATFORM=linux/amd64,linux/arm64 IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-export KUBECONFIG=/tmp/lpp-e2e/admin.kubeconfig
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-/tmp/lpp-e2e/bin/kubectl get nodes
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-test/e2e/cluster/down.sh --wipe
-C
+. "$root/test/docs/elsewhere.sh"
 
 echo "docs: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" != 0 ] || result=0
