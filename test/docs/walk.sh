@@ -452,6 +452,30 @@ if command -v helm >/dev/null; then
   sed 's/storageClassName: .*/storageClassName: disks/' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null
   wait_bound default local-path-claim
   local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+  kubectl delete -f examples/pod-with-volume.yaml --wait >/dev/null
+  kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+  helm -n local-path-storage uninstall disks --wait >/dev/null
+  kubectl delete -f deploy/admission-policy.yaml >/dev/null
+  gone namespace local-path-storage
+fi
+# In two namespaces, with the policy of the release.
+doc docs/install.md <<'C'
+helm -n local-path-provisioner install local-path-provisioner deploy/chart/local-path-provisioner --create-namespace --set helperNamespace.name=local-path-storage --set helperNamespace.create=true --set admissionPolicy.enabled=true --set image.repository=registry.example.com/storage/local-path-provisioner
+C
+if ! command -v helm >/dev/null; then kubectl create namespace local-path-provisioner >/dev/null; fi
+doc docs/install.md <<'C'
+kubectl label namespace local-path-provisioner pod-security.kubernetes.io/enforce=restricted
+C
+if command -v helm >/dev/null; then
+  helm -n local-path-provisioner upgrade local-path-provisioner deploy/chart/local-path-provisioner --reuse-values \
+    --set 'nodePathMap[0].node=DEFAULT_PATH_FOR_NON_LISTED_NODES' \
+    --set "nodePathMap[0].paths={$LPP_E2E_STATE/volumes}" >/dev/null
+  kubectl -n local-path-provisioner set env deployment/local-path-provisioner \
+    KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
+  kubectl -n local-path-provisioner rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+  kubectl apply -f examples/pod-with-volume.yaml >/dev/null
+  wait_bound default local-path-claim
+  local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 fi
 
 . "$root/test/docs/elsewhere.sh"
