@@ -95,13 +95,13 @@ lint: ## Check form, rules, shell scripts, clang-tidy and clang's thread-safety 
 	@scripts/lint.sh
 
 image: ## Build the container image with docker or buildah (IMAGE=name:tag, BASE=local without a registry)
-	@IMAGE="$(IMAGE)" BASE="$(BASE)" PLATFORM="$(PLATFORM)" scripts/image.sh
+	@IMAGE="$(IMAGE)" BASE="$(BASE)" PLATFORM="$(PLATFORM)" SOURCE="$(SOURCE)" scripts/image.sh
 
 load: image ## Build the image and put it into a cluster of this machine (TO=kind, k3d or k3s; CLUSTER=name)
 	@IMAGE="$(IMAGE)" scripts/load-image.sh "$(TO)" "$(CLUSTER)"
 
 chart: ## Pack the Helm chart: build/local-path-provisioner-<version>.tgz
-	@scripts/chart.sh
+	@SOURCE="$(SOURCE)" scripts/chart.sh
 
 asan: ## Run the tests under the address, leak and undefined-behaviour sanitizers
 	@$(DEPS) build demo

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # chart.sh: packs the Helm chart into build/local-path-provisioner-<version>.tgz, the same bytes for the
-# same commit. `helm package` would make an archive with the same files.
+# same commit. `helm package` would make an archive with the same files. SOURCE=https://..., where this
+# repository is hosted, becomes home and sources of the chart.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,13 @@ fi
 epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || echo 0)}
 archive=build/local-path-provisioner-$version.tgz
 mkdir -p build
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cp -r "$chart" "$work/"
+if [ -n "${SOURCE:-}" ]; then
+  printf 'home: %s\nsources: [%s]\n' "$SOURCE" "$SOURCE" >>"$work/local-path-provisioner/Chart.yaml"
+fi
 tar --sort=name --owner=0 --group=0 --numeric-owner --mode=u=rwX,go=rX --mtime="@$epoch" \
-  --exclude='*.swp' --exclude='*.tmp' --exclude='*~' -C deploy/chart -cf - local-path-provisioner |
+  --exclude='*.swp' --exclude='*.tmp' --exclude='*~' -C "$work" -cf - local-path-provisioner |
   gzip -9n >"$archive"
 echo "packed: $archive"

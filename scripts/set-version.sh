@@ -24,9 +24,10 @@ old=${before//./\\.}
 sed -i -E "/^project\(/s/ VERSION $old / VERSION $version /" CMakeLists.txt
 sed -i -E "s/^(version: |appVersion: v)$old$/\1$version/" deploy/chart/local-path-provisioner/Chart.yaml
 sed -i -E "s/(local-path-provisioner:v|newTag: v|app\.kubernetes\.io\/version: v|helm\.sh\/chart: local-path-provisioner-)$old\b/\1$version/g" \
-  deploy/*.yaml docs/install.md test/docs/walk.sh test/chart/golden/*.yaml
+  deploy/*.yaml deploy/quota/*.yaml README.md docs/install.md test/docs/*.sh test/chart/golden/*.yaml \
+  test/chart/kustomize/*.yaml test/chart/helm/kustomize_test.go
 sed -i "s/^## Unreleased$/## $version ($date)/" CHANGELOG.md
-left=$(grep -nF "v$before" deploy -r docs test/docs test/chart/golden README.md || true)
+left=$(grep -nF "v$before" -r deploy docs test/docs test/chart --exclude=go.sum --exclude=go.mod README.md || true)
 if [ -n "$left" ]; then
   printf 'set-version: still there:\n%s\n' "$left" >&2
   exit 1

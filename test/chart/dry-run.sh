@@ -44,18 +44,23 @@ takes() { # WHAT OPTION...
 }
 
 takes deploy -k deploy
-for file in deploy/local-path-storage.yaml deploy/network-policy.yaml examples/*.yaml; do
+for file in deploy/local-path-storage.yaml deploy/network-policy.yaml deploy/admission-policy.yaml \
+  deploy/monitoring/kube-prometheus.yaml examples/*.yaml; do
   takes "$file" -f "$file"
 done
-# What is for the Prometheus Operator is of kinds that this API server does not know.
-for file in test/chart/golden/*.yaml; do
-  takes "$file" -f - < <(awk '
-    function flush() { if (text !~ /\napiVersion: monitoring\.coreos\.com\//) printf "%s", text; text = "" }
+# Without what is of kinds that this API server does not know: of the Prometheus Operator, of OpenShift.
+known() {
+  awk '
+    function flush() {
+      if (text !~ /\napiVersion: (monitoring\.coreos\.com|security\.openshift\.io)\//) printf "%s", text
+      text = ""
+    }
     /^---/ { flush() }
     { text = text (text == "" ? "\n" : "") $0 "\n" }
-    END { flush() }' "$file")
-done
-for folder in examples/*/; do takes "$folder" -k "$folder"; done
+    END { flush() }'
+}
+for file in test/chart/golden/*.yaml; do takes "$file" -f - < <(known <"$file"); done
+for folder in examples/*/; do takes "$folder" -f - < <("$kubectl" kustomize "$folder" | known); done
 
 # The helper pod with quota: it adds a capability and forbids privilege escalation.
 helper=$("$kubectl" apply --dry-run=client -o json -k examples/hard-quota 2>/dev/null |
@@ -107,5 +112,76 @@ if output=$(try_restricted "$helper") || [[ $output != *'violates PodSecurity "r
 else
   passed=$((passed + 1))
 fi
+# The admission policy lets through the helper pods that the daemon makes, and nothing that could leave
+# the base path. The pods are those of the golden files, below the base path of the policy.
+policy=lpp-admission
+"$kubectl" create namespace "$policy" >/dev/null
+made+=("$policy")
+policy_objects() { # PATTERNS
+  sed "s|kubernetes.io/metadata.name: local-path-storage|kubernetes.io/metadata.name: $policy|
+    s|expression: \"false\"|expression: \"$1\"|; s|name: local-path-provisioner-helper-pods|name: $policy|
+    s|policyName: .*|policyName: $policy|" deploy/admission-policy.yaml
+}
+trap 'policy_objects false | "$kubectl" delete --ignore-not-found -f - >/dev/null || true; clean_up' EXIT
+helper_pod() { # FILE JQ-FILTER
+  jq -c --arg namespace "$policy" '.metadata = {name: "asked", namespace: $namespace}
+      | del(.spec.serviceAccountName, .spec.priorityClassName, .spec.nodeName)
+      | (.spec.volumes[]? | .hostPath? // empty | .path) |= sub("^/opt/lp"; "/opt/local-path-provisioner")
+      | '"${2:-.}" "test/data/golden/pod/$1.json"
+}
+asked() { # FILE JQ-FILTER
+  helper_pod "$@" | "$kubectl" create --dry-run=server -f - 2>&1
+}
+allows() {
+  local output
+  if output=$(asked "$@"); then
+    passed=$((passed + 1))
+  else
+    printf 'dry-run: the admission policy refuses %s\n%s\n' "$*" "$output" >&2
+    failed=$((failed + 1))
+  fi
+}
+forbids() { # SAYS FILE JQ-FILTER
+  local says=$1 output
+  shift
+  if output=$(asked "$@") || [[ $output != *ValidatingAdmissionPolicy*"$says"* ]]; then
+    printf 'dry-run: the admission policy does not refuse with "%s": %s\n%s\n' "$says" "$*" "$output" >&2
+    failed=$((failed + 1))
+  else
+    passed=$((passed + 1))
+  fi
+}
+root_path='.spec.volumes |= map(if .hostPath then .hostPath.path = "/" else . end)'
+policy_objects false | "$kubectl" apply -f - >/dev/null
+for _ in $(seq 100); do # until the API server has it
+  if ! asked create "$root_path" >/dev/null; then break; fi
+  sleep 0.1
+done
+allows create
+allows delete
+allows create 'del(.spec.volumes, .spec.containers[].volumeMounts)'
+allows create '.spec.containers[0].securityContext.capabilities.add = ["SYS_ADMIN", "CHOWN"]'
+forbids 'host path / is not' create "$root_path"
+for path in /opt /opt/local-path-provisioner-2 /opt/local-path-provisioner/a; do
+  forbids "host path $path/ is not" create "(.spec.volumes[] | .hostPath? // empty | .path) |= \"$path\""
+done
+forbids 'host path' create-nested
+forbids 'host path' create '.spec.volumes += [{name: "more", hostPath: {path: "/etc"}}]'
+forbids 'may use the network' create '.spec.hostNetwork = true'
+forbids 'may use the network' create '.spec.hostPID = true'
+forbids 'may use the network' create '.spec.hostIPC = true'
+forbids 'may be privileged' create '.spec.containers[0].securityContext = {privileged: true}'
+forbids 'may be privileged' create \
+  '.spec.initContainers = [{name: "first", image: "a", securityContext: {privileged: true}}]'
+forbids 'may be privileged' create '.spec.containers[0].securityContext.capabilities.add = ["SYS_PTRACE"]'
+policy_objects true | "$kubectl" apply -f - >/dev/null
+for _ in $(seq 100); do
+  if asked create-nested >/dev/null; then break; fi
+  sleep 0.1
+done
+allows create
+allows create-nested
+forbids 'host path /opt/ is not' create '(.spec.volumes[] | .hostPath? // empty | .path) |= "/opt"'
+forbids 'host path' create '(.spec.volumes[] | .hostPath? // empty | .path) |= "/opt/local-path-provisioner-2/a"'
 echo "dry-run: $passed passed, $failed failed"
 [ $failed = 0 ]

@@ -207,7 +207,7 @@ Result<void> Demo::start_daemon() {
   if (!daemon.ok()) return std::move(daemon).error();
   daemon_ = *std::move(daemon);
   LPP_RETURN_IF_ERROR(daemon_->wait_ready(kPatience), "daemon");
-  say("local-path-provisioner is ready, with the rights of its ServiceAccount");
+  say("local-path-provisioner is ready, with the permissions of its ServiceAccount");
   return {};
 }
 

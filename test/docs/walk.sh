@@ -2,7 +2,7 @@
 # walk.sh    Run the commands of the docs as they stand there, on a real control plane and node.
 #
 # The daemon runs as the docs install it: as the Deployment's pod, from an image. `doc FILE` runs the
-# command that follows; `other FILE REASON` says how one is covered that is not run here. A unit test
+# command that follows; `other FILE REASON` in elsewhere.sh says how one is covered that is not run here. A unit test
 # (../unit/app/docs_commands_test.cpp) compares all of them with the code blocks of README.md and
 # docs/, so that none is forgotten and none is kept that the docs do not have any more.
 #
@@ -45,6 +45,7 @@ filled_in() {
   text=${text//-n NAMESPACE CLAIM/-n web data}
   text=${text//local-path-provisioner:NEW/local-path-provisioner:$version}
   text=${text//worker-2/$LPP_E2E_NODE}
+  text=${text//\/mnt\/disks/$LPP_E2E_STATE/volumes}
   text=${text//\/usr\/local\/bin/$work/bin}
   printf '%s\n' "$text"
 }
@@ -53,7 +54,8 @@ doc() { # FILE, and the command on standard input
   local command code=0
   command=$(filled_in)
   case $command in
-    helm\ *) command -v helm >/dev/null || { skipped=$((skipped + 1)); echo "skipped, no helm: $command"; return; } ;;
+    helm\ * | *app.kubernetes.io/instance=*) # what a release has made
+      command -v helm >/dev/null || { skipped=$((skipped + 1)); echo "skipped, no helm: $command"; return; } ;;
   esac
   (set -o pipefail; eval "$command") >"$work/output" 2>&1 </dev/null || code=$?
   if [ "$code" = "$expected" ]; then
@@ -99,20 +101,13 @@ ln -s "$program" "$work/build/release/src/local-path-provisioner"
 export PATH=$work/bin:$PATH KUBECONFIG=$ADMIN_KUBECONFIG
 cp -r "$root/deploy" "$root/examples" "$work/"
 cd "$work"
-# "Set the folders of your nodes": not those of this machine.
-sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path-storage.yaml
+# "Set the directories of your nodes": not those of this machine.
+sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path-storage.yaml \
+  deploy/admission-policy.yaml
+sed -i "s|worker-2|$LPP_E2E_NODE|" examples/move-volume.yaml
 for folder in overlay clusters/prod; do cp -r deploy "$folder/"; done
 
 # ---- the image and the program ---------------------------------------------------------------------
-other README.md 'needs kind' <<'C'
-make load TO=kind
-C
-other docs/install.md 'test/image/run.sh' <<'C'
-make image IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
-C
-other docs/install.md 'no registry here; into an archive instead, below' <<'C'
-buildah push registry.example.com/storage/local-path-provisioner:v0.1.0
-C
 # The same files as `make image` puts together, built in seconds.
 "$root/scripts/collect-runtime.sh" "$program" "$work/rootfs"
 container=$(buildah from scratch)
@@ -151,6 +146,14 @@ reach_api
 doc docs/install.md <<'C'
 kubectl -n local-path-storage rollout status deployment local-path-provisioner
 C
+# In force for all helper pods that follow.
+doc docs/install.md <<'C'
+kubectl apply -f deploy/admission-policy.yaml -f deploy/network-policy.yaml
+C
+outside='{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "outside"}, "spec": {"containers":
+  [{"name": "a", "image": "b"}], "volumes": [{"name": "v", "hostPath": {"path": "/etc"}}]}}'
+wait_until 20 'the admission policy to be in force' kube-apiserver bash -c \
+  "! kubectl -n local-path-storage create --dry-run=server -f - <<<'$outside' 2>/dev/null"
 doc docs/install.md <<'C'
 local-path-provisioner check
 C
@@ -249,33 +252,48 @@ C
 if port_free 8080; then
   start forward kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
   wait_until 20 'the forwarded port' forward curl -s localhost:8080/readyz
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node adopt --base /mnt/disk --path old --size 64Mi
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node usage --base /mnt/disk
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node resize --base /mnt/disk --path data --size 128Mi --quota hard
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node list --base /mnt/disk --json
-C
-other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node remove --base /mnt/disk --path data
-C
-other docs/runbook.md 'in the background, the line above' <<'C'
-kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
-C
 doc docs/runbook.md <<'C'
 curl 'localhost:8080/readyz?verbose'
 C
   says 'readyz check passed'
   stop forward
 fi
+
+# ---- back up, and move by hand -----------------------------------------------------------------------
+kubectl -n web wait --for=condition=Ready pod/writer --timeout=60s >/dev/null
+kubectl -n web exec writer -- sh -c 'mkdir -m 2750 /data/deep && echo kept >/data/deep/file && ln -s deep/file /data/link'
+doc docs/backup.md <<'C'
+kubectl -n web exec writer -- tar -C /data -czf - . >data.tar.gz
+C
+kubectl -n web exec writer -- rm -rf /data/deep /data/link
+doc docs/backup.md <<'C'
+kubectl -n web exec -i writer -- tar -C /data -xzpf - <data.tar.gz
+C
+check_copy() { # POD
+  [ "$(kubectl -n web exec "$1" -- sh -c 'cat /data/link; stat -c %a /data/deep')" = $'kept\n2750' ] || {
+    failed=$((failed + 1))
+    echo "FAILED: the copy in $1 is not the same" >&2
+  }
+}
+check_copy writer
+doc docs/nodes.md <<'C'
+kubectl -n web apply -f examples/move-volume.yaml
+C
+doc docs/nodes.md <<'C'
+kubectl -n web wait --for=condition=Ready pod/move-from pod/move-to --timeout=2m
+C
+doc docs/nodes.md <<'C'
+kubectl -n web exec move-from -- tar -C /data -cf - . | kubectl -n web exec -i move-to -- tar -C /data -xpf -
+C
+doc docs/nodes.md <<'C'
+kubectl -n web exec move-from -- sh -c 'cd /data && find . -type f -exec md5sum {} + | sort' >before
+C
+doc docs/nodes.md <<'C'
+kubectl -n web exec move-to -- sh -c 'cd /data && find . -type f -exec md5sum {} + | sort' | diff before -
+C
+check_copy move-to
+gone -n web pod/move-from pod/move-to pvc/data-new
+wait_until 60 'the volume of data-new to be gone' kubelet sh -c '! kubectl get pv | grep -q data-new'
 
 # ---- migrating -------------------------------------------------------------------------------------
 doc docs/migrating.md <<'C'
@@ -323,10 +341,47 @@ kubectl get pv -o jsonpath='{range .items[?(@.metadata.annotations.pv\.kubernete
 C
 gone -n web pod/writer pvc/data
 kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+# As kind leaves it: another provisioner under this name in this namespace, with the class standard.
+kubectl delete -f deploy/local-path-storage.yaml --wait >/dev/null
+kubectl apply -f - >/dev/null <<'YAML'
+apiVersion: v1
+kind: Namespace
+metadata: {name: local-path-storage}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: local-path-config, namespace: local-path-storage}
+data:
+  config.json: '{"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/var/local-path-provisioner"]}]}'
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: local-path-provisioner, namespace: local-path-storage}
+spec:
+  selector: {matchLabels: {app: local-path-provisioner}}
+  template:
+    metadata: {labels: {app: local-path-provisioner}}
+    spec:
+      nodeSelector: {kubernetes.io/os: linux}
+      containers: [{name: local-path-provisioner, image: "registry.example.com/former:1"}]
+---
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: standard, annotations: {storageclass.kubernetes.io/is-default-class: "true"}}
+provisioner: rancher.io/local-path
+volumeBindingMode: WaitForFirstConsumer
+YAML
 doc docs/install.md <<'C'
 kubectl -n local-path-storage delete deployment local-path-provisioner
 C
 kubectl apply -f deploy/local-path-storage.yaml >/dev/null
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+sed '/storageClassName/d' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null # the default class
+wait_bound default local-path-claim
+kubectl delete -f examples/pod-with-volume.yaml --wait >/dev/null
+kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+kubectl delete storageclass standard >/dev/null
 doc docs/install.md <<'C'
 kubectl delete -f deploy/local-path-storage.yaml
 C
@@ -346,6 +401,16 @@ reach_api
 kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
 gone -k .
 cd "$work"
+# The overlay for K3s; its directory is not used on this machine.
+mkdir k3s
+cp -r deploy k3s/
+awk '/^## K3s/ { on = 1 } on && yaml && /^ *```$/ { exit } yaml { print } on && /^ *```yaml/ { yaml = 1 }' \
+  "$root/docs/migrating.md" | sed 's/^   //' >k3s/kustomization.yaml
+kubectl apply -k k3s >/dev/null
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+gone -k k3s
 doc docs/sizes.md <<'C'
 kubectl apply -k examples/hard-quota
 C
@@ -375,59 +440,45 @@ C
 doc docs/migrating.md <<'C'
 helm -n local-path-storage upgrade RELEASE deploy/chart/local-path-provisioner -f values.yaml
 C
-other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
-kubectl create namespace local-path-storage
+# Beside another one, which K3s has in a namespace of its own.
+if command -v helm >/dev/null; then helm -n local-path-storage uninstall local-path-provisioner --wait >/dev/null; fi
+doc docs/install.md <<'C'
+helm -n local-path-storage install disks deploy/chart/local-path-provisioner --set storageClass.name=disks --set 'nodePathMap[0].node=DEFAULT_PATH_FOR_NON_LISTED_NODES' --set 'nodePathMap[0].paths={/mnt/disks}'
 C
-other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
-kubectl label namespace local-path-storage pod-security.kubernetes.io/enforce=privileged
+if command -v helm >/dev/null; then
+  kubectl -n local-path-storage set env deployment/disks-local-path-provisioner \
+    KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
+  kubectl -n local-path-storage rollout status deployment disks-local-path-provisioner --timeout=60s >/dev/null
+  sed 's/storageClassName: .*/storageClassName: disks/' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null
+  wait_bound default local-path-claim
+  local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+  kubectl delete -f examples/pod-with-volume.yaml --wait >/dev/null
+  kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+  helm -n local-path-storage uninstall disks --wait >/dev/null
+  kubectl delete -f deploy/admission-policy.yaml >/dev/null
+  gone namespace local-path-storage
+fi
+# In two namespaces, with the policy of the release.
+doc docs/install.md <<'C'
+helm -n local-path-provisioner install local-path-provisioner deploy/chart/local-path-provisioner --create-namespace --set helperNamespace.name=local-path-storage --set helperNamespace.create=true --set admissionPolicy.enabled=true --set image.repository=registry.example.com/storage/local-path-provisioner
 C
-other deploy/chart/local-path-provisioner/README.md 'as in docs/install.md, with another image' <<'C'
-helm -n local-path-storage install local-path-provisioner deploy/chart/local-path-provisioner --set image.repository=registry.example.com/local-path-provisioner
+if ! command -v helm >/dev/null; then kubectl create namespace local-path-provisioner >/dev/null; fi
+doc docs/install.md <<'C'
+kubectl label namespace local-path-provisioner pod-security.kubernetes.io/enforce=restricted
 C
+if command -v helm >/dev/null; then
+  helm -n local-path-provisioner upgrade local-path-provisioner deploy/chart/local-path-provisioner --reuse-values \
+    --set 'nodePathMap[0].node=DEFAULT_PATH_FOR_NON_LISTED_NODES' \
+    --set "nodePathMap[0].paths={$LPP_E2E_STATE/volumes}" >/dev/null
+  kubectl -n local-path-provisioner set env deployment/local-path-provisioner \
+    KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
+  kubectl -n local-path-provisioner rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+  kubectl apply -f examples/pod-with-volume.yaml >/dev/null
+  wait_bound default local-path-claim
+  local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+fi
 
-# ---- not here --------------------------------------------------------------------------------------
-other README.md 'by hand on a fresh Debian 12, before a release' <<'C'
-make demo
-C
-other README.md '.ci/run' <<'C'
-make test
-C
-other CONTRIBUTING.md '.ci/run' <<'C'
-make test
-C
-other CONTRIBUTING.md '.ci/run' <<'C'
-make lint
-C
-other CONTRIBUTING.md '.ci/run' <<'C'
-make e2e
-C
-other docs/performance.md 'by hand: its results are the page' <<'C'
-make bench
-C
-other docs/performance.md 'by hand: its results are the page' <<'C'
-PEER_BIN=/path/to/other make bench BENCH_FLAGS="--full --repeat 5"
-C
-other docs/performance.md 'by hand: its result is on the page' <<'C'
-test/bench/plot.py build/bench/runs.jsonl docs/performance.svg
-C
-other docs/install.md 'needs kind and docker' <<'C'
-kind create cluster
-C
-other docs/install.md 'needs kind' <<'C'
-make load TO=kind
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-export KUBECONFIG=/tmp/lpp-e2e/admin.kubeconfig
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-/tmp/lpp-e2e/bin/kubectl get nodes
-C
-other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
-test/e2e/cluster/down.sh --wipe
-C
+. "$root/test/docs/elsewhere.sh"
 
 echo "docs: $passed passed, $failed failed, $skipped skipped"
 [ "$failed" != 0 ] || result=0

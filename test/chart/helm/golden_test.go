@@ -29,17 +29,21 @@ func TestTheScriptsOfTheChartAreThoseOfTheManifest(t *testing.T) {
 	}
 }
 
-func TestTheAlertsAndTheDashboardOfTheChartAreThoseOfMonitoring(t *testing.T) {
-	for _, name := range []string{"prometheusrule.yaml", "dashboard.json"} {
+func TestTheFilesOfTheChartAreThoseOfDeploy(t *testing.T) {
+	for _, name := range []string{"prometheusrule.yaml", "dashboard.json", "admission-policy.yaml"} {
 		path := filepath.Join(chartDir, "files", name)
-		want := readFile(t, filepath.Join(monitoringDir, name))
+		from := monitoringDir
+		if name == "admission-policy.yaml" {
+			from = filepath.Dir(rawManifest)
+		}
+		want := readFile(t, filepath.Join(from, name))
 		if *update {
 			if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 				t.Fatal(err)
 			}
 		}
 		if got := readFile(t, path); got != want {
-			t.Errorf("%s is not that of %s; run.sh --update copies it:\n%s", path, monitoringDir,
+			t.Errorf("%s is not that of %s; run.sh --update copies it:\n%s", path, from,
 				firstDifference(got, want))
 		}
 	}

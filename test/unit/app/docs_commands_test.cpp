@@ -1,4 +1,5 @@
-// Every command in the docs is run by test/docs/walk.sh, or stands there with the reason why not.
+// Every command in the docs is run by test/docs/walk.sh, or stands in elsewhere.sh beside it with
+// the reason why not.
 
 #include <doctest/doctest.h>
 
@@ -77,11 +78,10 @@ Commands in_docs() {
 }
 
 /// "doc PAGE <<'C'" or "other PAGE 'why' <<'C'", and the command on the next line.
-Commands in_walk() {
-  std::ifstream in(root() / "test/docs/walk.sh");
-  REQUIRE(in.good());
+void add_from_walk(const std::string& script, Commands& out) {
+  std::ifstream in(root() / script);
+  REQUIRE_MESSAGE(in.good(), script);
   const std::regex begin("^ *(doc|other) ([^ ]+) ('[^']+' )?<<'C'$");
-  Commands out;
   for (std::string line; std::getline(in, line);) {
     std::smatch match;
     if (!std::regex_match(line, match, begin)) continue;
@@ -90,6 +90,12 @@ Commands in_walk() {
     REQUIRE(std::getline(in, command));
     out.insert(match[2].str() + ": " + command);
   }
+}
+
+Commands in_walk() {
+  Commands out;
+  add_from_walk("test/docs/walk.sh", out);
+  add_from_walk("test/docs/elsewhere.sh", out);
   return out;
 }
 

@@ -23,6 +23,7 @@ fs::path root() {
 struct Page {
   std::string text{};
   std::set<std::string> anchors{};
+  std::set<std::string> code{};  // in the line, between backticks
 };
 
 /// As GitHub makes them: lower case, punctuation away, blanks to hyphens.
@@ -57,6 +58,9 @@ Page read_page(std::istream& in) {
       const auto anchor = anchor_of(std::regex_replace(match[1].str(), link, "$1"));
       const int times = seen[anchor]++;
       page.anchors.insert(times == 0 ? anchor : anchor + "-" + std::to_string(times));
+    }
+    for (std::sregex_iterator it(line.begin(), line.end(), code), end; it != end; ++it) {
+      page.code.insert(it->str().substr(1, it->str().size() - 2));
     }
     // A link whose text is code is a link; code that holds "](" is none.
     page.text += std::regex_replace(line, code, "code") + "\n";
@@ -146,6 +150,20 @@ TEST_CASE("every link in the docs leads to a file and a heading that exist") {
   CHECK(fault(all, "docs/install.md", "nowhere.md") != "");
   CHECK(fault(all, "docs/install.md", "operate.md#nowhere") != "");
   CHECK(fault(all, "docs/install.md", "../../x") != "");
+}
+
+TEST_CASE("every file of the project that a page names is there") {
+  const std::regex path("(deploy|docs|examples|scripts|src|test)/[A-Za-z0-9_./-]*");
+  std::size_t count = 0;
+  for (const auto& [name, page] : pages()) {
+    if (name == "CHANGELOG.md") continue;  // tells of what was
+    for (const std::string& code : page.code) {
+      if (!std::regex_match(code, path)) continue;
+      ++count;
+      CHECK_MESSAGE(fs::exists(root() / code), name, ": ", code);
+    }
+  }
+  CHECK(count > 50);
 }
 
 TEST_CASE("every page of docs/ is one click away from docs/README.md, and that from the README") {

@@ -125,6 +125,20 @@ relabelings:
 {{- toJson $paths -}}
 {{- end -}}
 
+{{/* JSON list of all base paths, each once and without a slash at its end. */}}
+{{- define "local-path-provisioner.basePaths" -}}
+{{- $paths := list -}}
+{{- range append (values (.Values.storageClassConfigs | default dict)) .Values -}}
+{{- range .nodePathMap }}{{ $paths = concat $paths (.paths | default list) }}{{ end -}}
+{{- with .sharedFileSystemPath }}{{ $paths = append $paths . }}{{ end -}}
+{{- end -}}
+{{- $clean := list -}}
+{{- range concat $paths (.Values.admissionPolicy.extraPaths | default list) -}}
+{{- $clean = append $clean (regexReplaceAll "/+$" . "") -}}
+{{- end -}}
+{{- toJson ($clean | uniq | sortAlpha) -}}
+{{- end -}}
+
 {{/* config.json as the provisioner reads it. */}}
 {{- define "local-path-provisioner.config" -}}
 {{- $config := include "local-path-provisioner.paths" .Values | fromJson -}}

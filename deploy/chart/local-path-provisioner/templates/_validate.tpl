@@ -50,6 +50,9 @@
 {{- range $name, $config := include "local-path-provisioner.classes" . | fromJson -}}
 {{- $class := $config.storageClass -}}
 {{- $paths := include "local-path-provisioner.paths" $config | fromJson | default $top -}}
+{{- if and $class.mountOptions (ne (default "hostPath" $class.defaultVolumeType | lower) "local") -}}
+{{- fail (printf "StorageClass %s: mountOptions need defaultVolumeType local; hostPath volumes have none, and the claims would be refused" $name) -}}
+{{- end -}}
 {{- if not $paths.sharedFileSystemPath -}}
 {{- if eq (default "" $class.volumeBindingMode) "Immediate" -}}
 {{- fail (printf "StorageClass %s: volumeBindingMode Immediate works with sharedFileSystemPath only; paths of nodes need WaitForFirstConsumer" $name) -}}

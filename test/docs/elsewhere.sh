@@ -1,0 +1,151 @@
+# shellcheck shell=bash
+# Sourced by walk.sh: the commands of the docs that it does not run, each with how it is covered.
+
+# ---- README.md
+other README.md 'needs kind' <<'C'
+make load TO=kind
+C
+other README.md 'by hand on a fresh Debian 12, before a release' <<'C'
+make demo
+C
+other README.md '.ci/run' <<'C'
+make test
+C
+
+# ---- docs/install.md
+other docs/install.md 'test/image/run.sh' <<'C'
+make image IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'no registry here; into an archive instead, below' <<'C'
+buildah push registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'needs kind and docker' <<'C'
+kind create cluster
+C
+other docs/install.md 'needs kind' <<'C'
+make load TO=kind
+C
+other docs/install.md 'needs k3d' <<'C'
+k3d cluster create --k3s-arg '--disable=local-storage@server:*'
+C
+other docs/install.md 'needs k3d' <<'C'
+make load TO=k3d
+C
+other docs/install.md 'needs OpenShift; test/chart/dry-run.sh asks a real API server' <<'C'
+oc apply -k examples/openshift
+C
+other docs/install.md 'test/image/run.sh' <<'C'
+make image
+C
+other docs/install.md 'needs docker and a registry' <<'C'
+docker pull rancher/library-busybox:1.32.1
+C
+other docs/install.md 'needs docker and a registry' <<'C'
+docker save -o images.tar local-path-provisioner:v0.1.0 rancher/library-busybox:1.32.1
+C
+other docs/install.md 'as above, with names of its own' <<'C'
+buildah push local-path-provisioner:v0.1.0 docker-archive:image.tar:docker.io/library/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'needs a registry' <<'C'
+buildah pull docker.io/rancher/library-busybox:1.32.1
+C
+other docs/install.md 'needs a registry' <<'C'
+buildah push docker.io/rancher/library-busybox:1.32.1 docker-archive:busybox.tar:docker.io/rancher/library-busybox:1.32.1
+C
+other docs/install.md 'needs a registry' <<'C'
+buildah manifest push --all registry.example.com/storage/local-path-provisioner:v0.1.0 docker://registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+other docs/install.md 'needs the emulator of another architecture' <<'C'
+make image PLATFORM=linux/amd64,linux/arm64 IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
+C
+
+# ---- docs/sizes.md
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node adopt --base /mnt/disk --path old --size 64Mi
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node usage --base /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node resize --base /mnt/disk --path data --size 128Mi --quota hard
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node list --base /mnt/disk --json
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node remove --base /mnt/disk --path data
+C
+
+# ---- docs/runbook.md
+other docs/runbook.md 'in the background, the line above' <<'C'
+kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
+C
+
+# ---- deploy/chart/local-path-provisioner/README.md
+other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
+kubectl create namespace local-path-storage
+C
+other deploy/chart/local-path-provisioner/README.md 'the same as in docs/install.md' <<'C'
+kubectl label namespace local-path-storage pod-security.kubernetes.io/enforce=privileged
+C
+other deploy/chart/local-path-provisioner/README.md 'as in docs/install.md, with another image' <<'C'
+helm -n local-path-storage install local-path-provisioner deploy/chart/local-path-provisioner --set image.repository=registry.example.com/local-path-provisioner
+C
+
+# ---- CONTRIBUTING.md
+other CONTRIBUTING.md '.ci/run' <<'C'
+make test
+C
+other CONTRIBUTING.md '.ci/run' <<'C'
+make lint
+C
+other CONTRIBUTING.md '.ci/run' <<'C'
+make e2e
+C
+
+# ---- docs/performance.md
+other docs/performance.md 'by hand: its results are the page' <<'C'
+make bench
+C
+other docs/performance.md 'by hand: its results are the page' <<'C'
+PEER_BIN=/path/to/other make bench BENCH_FLAGS="--full --repeat 5"
+C
+other docs/performance.md 'by hand: its result is on the page' <<'C'
+test/bench/plot.py build/bench/runs.jsonl docs/performance.svg
+C
+
+# ---- docs/nodes.md
+other docs/nodes.md 'needs a machine with SELinux' <<'C'
+semanage fcontext -a -t container_file_t '/opt/local-path-provisioner(/.*)?'
+C
+other docs/nodes.md 'needs a machine with SELinux' <<'C'
+restorecon -R /opt/local-path-provisioner
+C
+
+# ---- docs/backup.md
+other docs/backup.md 'needs Velero and an object store' <<'C'
+velero install --use-node-agent --provider aws --plugins velero/velero-plugin-for-aws:VERSION --bucket BUCKET --secret-file CREDENTIALS --use-volume-snapshots=false
+C
+other docs/backup.md 'needs Velero and an object store' <<'C'
+velero backup create web --include-namespaces web --default-volumes-to-fs-backup
+C
+other docs/backup.md 'needs Velero and an object store' <<'C'
+velero restore create --from-backup web
+C
+
+# ---- test/e2e/cluster/README.md
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+export KUBECONFIG=/tmp/lpp-e2e/admin.kubeconfig
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+/tmp/lpp-e2e/bin/kubectl get nodes
+C
+other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
+test/e2e/cluster/down.sh --wipe
+C
