@@ -182,6 +182,8 @@ void TokenReviewer::remember(std::string digest, const Result<AgentIdentity>& an
     entries_.erase(it->second);
     index_.erase(it);
   }
+  // Whoever sends one bad token after the other does not push out what is known of agents.
+  if (is_refused && index_.size() >= kRemembered / 2) return;
   if (index_.size() >= kRemembered) {
     index_.erase(entries_.back().digest);
     entries_.pop_back();

@@ -24,7 +24,7 @@ class TokenReviewer {
     std::string ns{};               // of the agents
     std::string service_account{};  // of the agents
   };
-  static constexpr std::size_t kRemembered = 2000;
+  static constexpr std::size_t kRemembered = 2000;  // half of them refusals at most
 
   TokenReviewer(k8s::ApiClient& client, Clock& clock, Settings settings)
       : client_(client), clock_(clock), settings_(std::move(settings)) {}

@@ -13,6 +13,9 @@ import (
 const (
 	quotaOverlay = "../../../examples/hard-quota"
 	quotaGolden  = "../kustomize/hard-quota.yaml"
+
+	agentsOverlay = "../../../examples/node-agents"
+	agentsGolden  = "../kustomize/node-agents.yaml"
 )
 
 // kustomized is what `kubectl kustomize FOLDER` prints.
@@ -34,23 +37,98 @@ func kustomizedObjects(t *testing.T, folder string) []object {
 	return documents(t, map[string]string{"all": kustomized(t, folder)})
 }
 
-// Other tests install it from here.
-func TestTheQuotaOverlayIsItsGoldenFile(t *testing.T) {
-	got := "# Rendered from examples/hard-quota; run.sh --update writes it anew.\n" + kustomized(t, quotaOverlay)
-	if *update {
-		if err := os.WriteFile(quotaGolden, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
+// Other tests install them from here.
+func TestOverlaysAreTheirGoldenFiles(t *testing.T) {
+	for overlay, golden := range map[string]string{quotaOverlay: quotaGolden, agentsOverlay: agentsGolden} {
+		got := "# Rendered from examples/" + filepath.Base(overlay) + "; run.sh --update writes it anew.\n" +
+			kustomized(t, overlay)
+		if *update {
+			if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
 		}
-	}
-	if want := readFile(t, quotaGolden); got != want {
-		t.Errorf("%s differs; look at it after run.sh --update:\n%s", quotaGolden, firstDifference(got, want))
+		if want := readFile(t, golden); got != want {
+			t.Errorf("%s differs; look at it after run.sh --update:\n%s", golden, firstDifference(got, want))
+		}
 	}
 }
 
-// Wherever the image was set, below the overlay or in it as docs/sizes.md says.
-func TestHelperPodsHaveTheImageThatTheBaseHasSet(t *testing.T) {
+// But for names, which begin with that of the release.
+func TestWithAgentsTheChartMakesTheObjectsOfTheOverlay(t *testing.T) {
+	values := set(t, valueFiles(t)["raw-manifest"], "agents.enabled", true)
+	got := documents(t, render(t, values))
+	want := kustomizedObjects(t, agentsOverlay)
+	if len(got) != len(want) {
+		t.Errorf("the chart makes %d objects, the overlay %d", len(got), len(want))
+	}
+	ours, theirs := named(t, got, "DaemonSet"), named(t, want, "DaemonSet")
+	pod, other := at(ours, "spec", "template", "spec").(object), at(theirs, "spec", "template", "spec").(object)
+	for _, key := range []string{"securityContext", "priorityClassName", "tolerations", "nodeSelector",
+		"automountServiceAccountToken", "terminationGracePeriodSeconds", "enableServiceLinks"} {
+		same(t, key, pod[key], other[key])
+	}
+	container, its := at(pod, "containers", 0).(object), at(other, "containers", 0).(object)
+	for _, key := range []string{"securityContext", "resources"} {
+		same(t, key, container[key], its[key])
+	}
+	mounts := func(container object) map[any]any {
+		out := map[any]any{}
+		for _, mount := range container["volumeMounts"].([]any) {
+			out[at(mount, "mountPath")] = at(mount, "mountPropagation")
+		}
+		return out
+	}
+	same(t, "mounts", mounts(container), mounts(its))
+	token := func(pod object) any {
+		for _, volume := range pod["volumes"].([]any) {
+			if at(volume, "name") == "token" {
+				return at(volume, "projected")
+			}
+		}
+		return nil
+	}
+	same(t, "token", token(pod), token(other))
+	for _, kind := range []string{"Role", "ClusterRole"} {
+		rules := func(objects []object) (out []any) {
+			for _, o := range objects {
+				if o["kind"] == kind {
+					out = append(out, o["rules"].([]any)...)
+				}
+			}
+			return out
+		}
+		// The release is called after the manifest.
+		same(t, kind, len(rules(got)), len(rules(want)))
+	}
+	for _, objects := range [][]object{got, want} {
+		deployment := named(t, objects, "Deployment")
+		service := named(t, objects, "Service")
+		labels := at(deployment, "spec", "template", "metadata", "labels").(object)
+		for key, value := range at(service, "spec", "selector").(object) {
+			same(t, "selector "+key, labels[key], value)
+		}
+		has := false
+		for _, port := range at(deployment, "spec", "template", "spec", "containers", 0, "ports").([]any) {
+			has = has || at(port, "name") == at(service, "spec", "ports", 0, "targetPort")
+		}
+		if !has {
+			t.Errorf("the Deployment has no port of the name that its Service asks for")
+		}
+	}
+}
+
+// The agents too: they are the same program.
+func TestAgentsHaveTheImageThatTheBaseHasSet(t *testing.T) {
+	objects := kustomizedObjects(t, overlayOfAnotherImage(t, "examples/node-agents"))
+	image := at(named(t, objects, "DaemonSet"), "spec", "template", "spec", "containers", 0, "image")
+	same(t, "image", image, "registry.example.com/a:v2")
+}
+
+// overlayOfAnotherImage is a copy of the overlay, on a base whose image is registry.example.com/a:v2.
+func overlayOfAnotherImage(t *testing.T, overlay string) string {
+	t.Helper()
 	root := t.TempDir()
-	for _, part := range []string{"deploy", "examples/hard-quota"} {
+	for _, part := range []string{"deploy", overlay} {
 		if err := os.CopyFS(filepath.Join(root, part), os.DirFS("../../../"+part)); err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +138,12 @@ func TestHelperPodsHaveTheImageThatTheBaseHasSet(t *testing.T) {
 	if err := os.WriteFile(base, []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	container := at(named(t, kustomizedObjects(t, filepath.Join(root, "examples/hard-quota")), "Deployment"),
+	return filepath.Join(root, overlay)
+}
+
+// Wherever the image was set, below the overlay or in it as docs/sizes.md says.
+func TestHelperPodsHaveTheImageThatTheBaseHasSet(t *testing.T) {
+	container := at(named(t, kustomizedObjects(t, overlayOfAnotherImage(t, "examples/hard-quota")), "Deployment"),
 		"spec", "template", "spec", "containers", 0)
 	same(t, "image", at(container, "image"), "registry.example.com/a:v2")
 	same(t, "HELPER_IMAGE", environmentOf(container)["HELPER_IMAGE"], "registry.example.com/a:v2")

@@ -31,7 +31,8 @@ func scrapes(t *testing.T, what string, objects []object, monitor object) {
 	target, port := at(pod, "metadata", "labels"), any("")
 	if monitor["kind"] == "ServiceMonitor" {
 		endpoints = "endpoints"
-		service := named(t, objects, "Service")
+		// There is another one for agents.
+		service := named(t, objects, "Service", at(monitor, "metadata", "name").(string))
 		if !selects(at(service, "spec", "selector"), target) {
 			t.Errorf("%s: the Service selects %v, the pods have %v", what,
 				at(service, "spec", "selector"), target)

@@ -40,6 +40,7 @@
 {{- with .Values.logFormat }}{{ $args = concat $args (list "--log-format" .) }}{{ end -}}
 {{- /* a template that adds capabilities is refused otherwise */ -}}
 {{- if or .Values.allowUnsafeHelperPodTemplate .Values.quota.enabled }}{{ $args = append $args "--allow-unsafe-helper-pod-template" }}{{ end -}}
+{{- if .Values.agents.enabled }}{{ $args = concat $args (list "--agents" "--agents-port" (.Values.agents.port | int64 | toString) "--agents-service" (include "local-path-provisioner.agentsService" .) "--agents-service-account" (printf "%s-agent" (include "local-path-provisioner.fullname" .))) }}{{ end -}}
 {{- range .Values.extraArgs }}{{ $args = append $args (toString .) }}{{ end -}}
 {{- toYaml $args -}}
 {{- end -}}

@@ -125,18 +125,29 @@ relabelings:
 {{- toJson $paths -}}
 {{- end -}}
 
-{{/* JSON list of all base paths, each once and without a slash at its end. */}}
-{{- define "local-path-provisioner.basePaths" -}}
+{{/* JSON list of the base paths of nodes, each once and without a slash at its end. */}}
+{{- define "local-path-provisioner.nodePaths" -}}
 {{- $paths := list -}}
 {{- range append (values (.Values.storageClassConfigs | default dict)) .Values -}}
-{{- range .nodePathMap }}{{ $paths = concat $paths (.paths | default list) }}{{ end -}}
-{{- with .sharedFileSystemPath }}{{ $paths = append $paths . }}{{ end -}}
+{{- range .nodePathMap }}{{ range .paths }}{{ $paths = append $paths (regexReplaceAll "/+$" . "") }}{{ end }}{{ end -}}
 {{- end -}}
-{{- $clean := list -}}
-{{- range concat $paths (.Values.admissionPolicy.extraPaths | default list) -}}
-{{- $clean = append $clean (regexReplaceAll "/+$" . "") -}}
+{{- toJson ($paths | uniq | sortAlpha) -}}
 {{- end -}}
-{{- toJson ($clean | uniq | sortAlpha) -}}
+
+{{/* The same with shared filesystems and admissionPolicy.extraPaths. */}}
+{{- define "local-path-provisioner.basePaths" -}}
+{{- $paths := include "local-path-provisioner.nodePaths" . | fromJsonArray -}}
+{{- $others := .Values.admissionPolicy.extraPaths | default list -}}
+{{- range append (values (.Values.storageClassConfigs | default dict)) .Values -}}
+{{- with .sharedFileSystemPath }}{{ $others = append $others . }}{{ end -}}
+{{- end -}}
+{{- range $others }}{{ $paths = append $paths (regexReplaceAll "/+$" . "") }}{{ end -}}
+{{- toJson ($paths | uniq | sortAlpha) -}}
+{{- end -}}
+
+{{/* Where agents find the provisioner; Secret and ConfigMap with its certificates begin with it. */}}
+{{- define "local-path-provisioner.agentsService" -}}
+{{- printf "%s-agents" (include "local-path-provisioner.fullname" .) -}}
 {{- end -}}
 
 {{/* config.json as the provisioner reads it. */}}

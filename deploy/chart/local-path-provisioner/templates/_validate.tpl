@@ -33,6 +33,9 @@
 {{- fail "configmap.helperPod.spec: the container is changed with configmap.helperPod.container" -}}
 {{- end -}}
 
+{{- if and .Values.agents.enabled .Values.helperNamespace.name -}}
+{{- fail "agents.enabled: agents and their provisioner are in one namespace; leave helperNamespace.name empty" -}}
+{{- end -}}
 {{- include "local-path-provisioner.validateQuota" . -}}
 {{- include "local-path-provisioner.validatePaths" (dict "where" "" "config" .Values) -}}
 {{- $top := include "local-path-provisioner.paths" .Values | fromJson -}}
