@@ -44,7 +44,8 @@ json to_json(const node::Volume& volume) {
           {"project", volume.project},
           {"bytes", volume.limits.bytes},
           {"inodes", volume.limits.inodes},
-          {"sizeBytes", volume.size}};
+          {"sizeBytes", volume.size},
+          {"published", volume.published}};
 }
 
 /// The lines that the daemon reads of a helper pod's message; docs/sizes.md describes them.

@@ -249,7 +249,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   request.json = flags.boolean("json");
   request.id = flags.text("id");
   if (request.id.empty() && !request.path.empty()) {
-    request.id = node::is_id(request.path) ? request.path : "path-" + short_hash(request.path);
+    request.id = node::id_of_path(request.path);
   }
   const bool makes = *known == NodeAction::kMake || *known == NodeAction::kAdopt;
   const bool one = makes || *known == NodeAction::kRemove || *known == NodeAction::kResize;
