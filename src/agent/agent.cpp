@@ -27,7 +27,8 @@ void Agent::changed(Entry& entry) {
 
 void Agent::enqueue(const EntryPtr& entry) {
   entry->active = true;
-  const bool slow = removes(entry->operation.kind) && !entry->forgotten;
+  // What only goes from the record does not wait for the removal of others.
+  const bool slow = removes(entry->operation.kind) && !entry->forgotten && !entry->cancelling;
   (slow ? slow_ : quick_).push_back(entry);
   to_work_.notify_all();
 }
@@ -83,14 +84,12 @@ void Agent::cancel(const Id& id) {
   const EntryPtr entry = it->second;
   entry->cancelling = true;
   entry->stop.request_stop();
-  const auto waits_in = [&](Queue& queue) { return std::erase(queue, entry) > 0; };
-  if (!entry->begun && (!entry->active || waits_in(quick_) || waits_in(slow_))) {
-    ended_.push_back(id);
-    entries_.erase(it);
-    to_tell_.notify_all();
-  } else if (!entry->active) {
-    enqueue(entry);
-  }
+  if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
+  if (entry->active) return;  // who works at it sees it
+  if (entry->begun) return enqueue(entry);
+  ended_.push_back(id);
+  entries_.erase(it);
+  to_tell_.notify_all();
 }
 
 void Agent::forget(const Id& id) {

@@ -38,6 +38,7 @@ class Agent {
   Agent(const Agent&) = delete;
   Agent& operator=(const Agent&) = delete;
 
+  /// Like stop(), on the thread that owns it.
   void start();
   /// Makes and resizes that run end, a removal stops where it is, nothing else is begun. Returns
   /// when no thread works any more. Repeatable.
@@ -91,7 +92,7 @@ class Agent {
   void changed(Entry& entry) LPP_REQUIRES(mutex_);
   bool has_to_tell() const LPP_REQUIRES(mutex_);
 
-  void work_off(Queue& queue);
+  void work_off(Queue Agent::*queue);
   void serve(const EntryPtr& entry);
   /// nullopt: stopped.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);

@@ -35,12 +35,12 @@ void Agent::start() {
   for (int i = 0; i < kQuickThreads; ++i) {
     threads_.emplace_back([this] {
       set_thread_name("quick");
-      work_off(quick_);
+      work_off(&Agent::quick_);
     });
   }
   threads_.emplace_back([this] {
     set_thread_name("removals");
-    work_off(slow_);
+    work_off(&Agent::slow_);
   });
   threads_.emplace_back([this](const std::stop_token& stop) {
     set_thread_name("bases");
@@ -61,15 +61,16 @@ void Agent::stop() {
   threads_.clear();
 }
 
-void Agent::work_off(Queue& queue) {
+void Agent::work_off(Queue Agent::*queue) {
   while (true) {
     EntryPtr entry;
     {
       MutexLock lock(mutex_);
-      while (!stopping_ && queue.empty()) to_work_.wait(mutex_);
+      Queue& mine = this->*queue;
+      while (!stopping_ && mine.empty()) to_work_.wait(mutex_);
       if (stopping_) return;
-      entry = std::move(queue.front());
-      queue.pop_front();
+      entry = std::move(mine.front());
+      mine.pop_front();
       if (!entry->cancelling && !entry->forgotten) {
         entry->begun = true;
         entry->progress = {.state = State::kRunning};
