@@ -302,7 +302,7 @@ TEST_CASE("a command's flags may stand before it; without the command its place 
   CHECK(options({"--config", "x.json", "start"}).config == "x.json");
   CHECK(options({"--config", "start", "start"}).config == "start");
   CHECK(options({"--config=x.json", "start", "--config", "y.json"}).config == "y.json");
-  check_refused({"--health-port", "1"}, {}, "local-path-provisioner start --health-port");
+  check_refused({"--worker-threads", "1"}, {}, "local-path-provisioner start --worker-threads");
   check_refused({"--kubeconfig", "x"}, {}, "COMMAND --kubeconfig");
 }
 
