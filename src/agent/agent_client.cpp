@@ -194,6 +194,7 @@ AgentClient::Ended AgentClient::hold_session(const Way& way, const std::stop_tok
   log::info("connected to the controller at {}", way.name);
   told_trouble_.clear();
   connected_ = true;
+  if (options_.at_rest) options_.at_rest();
   Ended ended{.why = session.hold(), .was_connected = true};
   connected_ = false;
   return ended;

@@ -51,7 +51,8 @@ int run_agent_until_signal(const AgentOptions& options) {
   agent::AgentClient client(
       agent, clock,
       {.find = [&](const std::stop_token& stop) { return (*controllers)->find(stop); },
-       .program = std::string(version())});
+       .program = std::string(version()),
+       .at_rest = unmap_idle_code});  // much of it only begins a session
   std::unique_ptr<HealthServer> health;
   if (options.health_port != 0) {
     auto started = HealthServer::start(options.health_port, endpoints(client), clock);
@@ -63,7 +64,6 @@ int run_agent_until_signal(const AgentOptions& options) {
     }
   }
   agent.start();
-  unmap_idle_code();  // much of it only starts the program
   std::jthread session([&client](const std::stop_token& stop) {
     set_thread_name("session");
     client.run(stop);
