@@ -60,8 +60,10 @@ Result<std::shared_ptr<const k8s::Store<k8s::Node>>> ask_for_nodes(k8s::ApiClien
       const auto key = node.meta.key();
       nodes->put(key, std::make_shared<const k8s::Node>(std::move(node)));
     }
-    const json& meta = page->contains("metadata") ? (*page)["metadata"] : json::object();
-    options.continue_token = meta.value("continue", "");
+    const auto meta = page->find("metadata");
+    const bool more = meta != page->end() && meta->is_object() && meta->contains("continue") &&
+                      (*meta)["continue"].is_string();
+    options.continue_token = more ? (*meta)["continue"].get<std::string>() : std::string();
   } while (!options.continue_token.empty());
   return std::shared_ptr<const k8s::Store<k8s::Node>>(std::move(nodes));
 }

@@ -95,6 +95,23 @@ struct Bed : testing::Scene {
 
 }  // namespace
 
+TEST_CASE("a volume is on none of the nodes only if neither a label nor a name leads to one") {
+  k8s::StoreWriter<k8s::Node> nodes;
+  const auto add = [&](const testing::NodeBuilder& b) {
+    nodes.put({"", b.build().meta.name}, b.shared());
+  };
+  const auto volume = Bed::volume().build();
+  CHECK_FALSE(is_on_none_of(volume, nodes));  // no nodes at all: that is no answer
+  add(testing::node("n1"));
+  CHECK(is_on_none_of(volume, nodes));
+  CHECK_FALSE(is_on_none_of(testing::volume("v").host_path("/data/v").build(), nodes));  // any
+  SUBCASE("its label") { add(testing::node("x").label("kubernetes.io/hostname", "n3")); }
+  SUBCASE("its name, whatever its label says") {
+    add(testing::node("n3").label("kubernetes.io/hostname", "other"));
+  }
+  CHECK_FALSE(is_on_none_of(volume, nodes));
+}
+
 TEST_CASE("what is going to happen is told on claim and volume, and nothing is written yet") {
   Bed bed;
   CHECK(bed.step() == Action::await_change(minutes(5)));
