@@ -249,6 +249,15 @@ C
 if port_free 8080; then
   start forward kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
   wait_until 20 'the forwarded port' forward curl -s localhost:8080/readyz
+other docs/node-lost.md 'story_node_lost_test.cpp: the only node of this cluster stays' <<'C'
+local-path-provisioner release --node worker-2 --dry-run
+C
+other docs/node-lost.md 'story_node_lost_test.cpp: the only node of this cluster stays' <<'C'
+local-path-provisioner release --node worker-2 --yes
+C
+doc docs/node-lost.md <<'C'
+kubectl apply -f deploy/node-lost.yaml
+C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
 local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
 C
