@@ -114,10 +114,23 @@ class VolumeScenes {
     scene.binds = !dice.one_in(4);
     if (dice.one_in(2)) scene.memory.abandoned = dice.around_now();
     if (dice.one_in(4)) scene.memory.claim_asked_at = dice.around_now();
+    if (dice.one_in(8)) lose_node(scene, dice);
     return scene;
   }
 
  private:
+  /// Most of what a claim that is let go needs, which chance alone rarely brings together.
+  void lose_node(VolumeScene& scene, Dice& dice) const {
+    scene.volume = dice.of(bound_);
+    scene.is_wanted = false;
+    scene.overlapping = nullptr;
+    if (!dice.one_in(4)) scene.removals.clear();
+    scene.claim = dice.of(claims_);
+    scene.node = dice.one_in(2) ? nodes_[3] : dice.of(nodes_);
+    scene.lets_go_after = std::chrono::seconds(1 + dice.below(8));
+    if (dice.one_in(2)) scene.memory.node_lost = dice.around_now();
+  }
+
   void add_volumes() {
     const auto released = [] {
       return testing::volume("v")
@@ -144,7 +157,9 @@ class VolumeScenes {
     for (const char* uid : {"uid-a", "uid-of-an-earlier-claim"}) {
       add(released().annotation(mark, uid));
       add(released().phase("Bound").annotation(mark, uid));
+      bound_.push_back(volumes_.back());
     }
+    bound_.push_back(released().phase("Bound").shared());
     add(released().reclaim_policy("Retain"));
     add(released().annotation(std::string(kProvisionedBy), "example.com/other"));
   }
@@ -173,6 +188,7 @@ class VolumeScenes {
   }
 
   std::vector<std::shared_ptr<const k8s::PersistentVolume>> volumes_{};
+  std::vector<std::shared_ptr<const k8s::PersistentVolume>> bound_{};
   std::shared_ptr<const k8s::PersistentVolume> other_ = testing::volume("w").shared();
   std::shared_ptr<const config::Config> config_{};
   k8s::StoreWriter<k8s::PersistentVolumeClaim> no_claims_{};
