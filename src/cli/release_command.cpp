@@ -110,7 +110,8 @@ std::vector<Row> rows_of(const ClusterView& view, const std::string& name,
 /// On claim and volume, as the daemon tells it. That it was told is not what is asked for.
 void tell(k8s::EventRecorder& events, const Row& row, const std::string& node) {
   const std::string why = "node " + node + " was deleted from the cluster: ";
-  const auto store = [&](std::string_view kind, const k8s::ObjectMeta& meta, std::string text) {
+  const auto store = [&](std::string_view kind, const k8s::ObjectMeta& meta,
+                         const std::string& text) {
     (void)events.store({.kind = std::string(kind),
                         .api_version = "v1",
                         .ns = meta.ns,
