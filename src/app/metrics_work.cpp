@@ -76,6 +76,12 @@ void add_operations(Families& out, const Operations& operations) {
                                 "forbidden, failed).")
                     .add_all<Counter, 1>({"result"}, totals.bindings)
                     .build());
+  out.push_back(Family::counter("local_path_provisioner_claims_released_total",
+                                "Claims whose node was deleted, of classes with onNodeLost: "
+                                "release: deleted (released), kept since the node came back after "
+                                "all (node_back), or not deleted and why (forbidden, failed).")
+                    .add_all<Counter, 2>({"class", "result"}, totals.claims_released)
+                    .build());
   auto count = Family::gauge("local_path_provisioner_operations",
                              "Operations that are begun and not done, failed ones that wait for "
                              "their next attempt included.");

@@ -7,6 +7,7 @@
 #include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/volume_rows.h"
+#include "provisioner/names.h"
 
 namespace lpp::cli {
 
@@ -80,6 +81,19 @@ void check_rights(Cluster& cluster, const Installation& installation, Findings& 
     if (!otherwise.empty()) finding.message += fmt::format("; {}", otherwise);
     findings.all.push_back(std::move(finding));
   }
+}
+
+/// A right that only these classes need.
+void check_release_right(Cluster& cluster, const Installation& installation,
+                         const std::string& classes, Findings& findings) {
+  const auto allowed = has_right(cluster, installation, {"", "persistentvolumeclaims", "delete"});
+  if (!allowed.ok() || *allowed) return;  // check_rights() has told why it is not known
+  findings.warning(
+      fmt::format("ServiceAccount {}/{}", installation.daemon_ns, installation.service_account),
+      fmt::format("may not delete persistentvolumeclaims; StorageClass {} has onNodeLost: release, "
+                  "and claims of deleted nodes stay without it",
+                  classes),
+      "kubectl apply -f deploy/node-lost.yaml");
 }
 
 /// `all_known`: `found` is every Deployment that there is.
@@ -217,6 +231,7 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
   const config::Config* const known = config ? &*config : nullptr;
 
   std::vector<std::string> classes;
+  std::string letting_go;
   if (const auto all = cluster.list(k8s::kStorageClasses); all.ok()) {
     for (const json& one : *all) {
       if (text(one, "provisioner") != installation.provisioner_name) continue;
@@ -224,6 +239,12 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
       json object = one;
       object["kind"] = "StorageClass";
       check_class(object, kind_and_name(object), known, findings);
+      if (text(member(one, "parameters"), provisioner::kOnNodeLostParameter.data()) == "release") {
+        letting_go += (letting_go.empty() ? "" : ", ") + classes.back();
+      }
+    }
+    if (!letting_go.empty()) {
+      check_release_right(cluster, installation, letting_go, findings);
     }
     findings.checked.push_back(counted(classes.size(), "StorageClass"));
     if (classes.empty()) {

@@ -119,6 +119,8 @@ class ClassCheck {
   void limits() {
     const auto selection = provisioner::path_selection_of(class_);
     if (const auto* refusal = std::get_if<Refusal>(&selection)) problem("", refusal->message);
+    const auto on_node_lost = provisioner::on_node_lost_of(class_);
+    if (const auto* refusal = std::get_if<Refusal>(&on_node_lost)) problem("", refusal->message);
     const auto limits = provisioner::limits_of(class_);
     if (const auto* refusal = std::get_if<Refusal>(&limits)) return problem("", refusal->message);
     limits_ = std::get<operation::Limits>(limits);

@@ -5,6 +5,7 @@
 #include "cli/history.h"
 #include "cli/node_command.h"
 #include "cli/reference.h"
+#include "cli/release_command.h"
 #include "cli/version_command.h"
 #include "cli/volumes_command.h"
 
@@ -12,9 +13,9 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array all = {kVolumesCommand,    kHistoryCommand,  kExplainPathCommand,
-                                 kCheckCommand,      kNodeCommand,     kVersionCommand,
-                                 kCompletionCommand, kReferenceCommand};
+  static const std::array all = {kVolumesCommand, kHistoryCommand,    kExplainPathCommand,
+                                 kCheckCommand,   kReleaseCommand,    kNodeCommand,
+                                 kVersionCommand, kCompletionCommand, kReferenceCommand};
   return all;
 }
 

@@ -61,6 +61,12 @@ constexpr std::array kParameters = {
     Setting{provisioner::kOvercommitParameter, "true",
             "false: the sizes promised in a path never exceed what it holds; needs "
             "local-path-node"},
+    Setting{provisioner::kOnNodeLostParameter, "keep",
+            "release: the claims of a node that was deleted from the cluster are deleted, so that "
+            "StatefulSets get new ones; needs a right of its own, see node-lost.md"},
+    Setting{provisioner::kOnNodeLostAfterParameter, "5m",
+            "so long after the node was seen to be gone; a node that is registered again in time "
+            "stops it"},
     Setting{provisioner::kNodeAffinityKeyParameter, "kubernetes.io/hostname",
             "the node's label that binds a volume to its node"},
     Setting{provisioner::kPathPattern, "<volume>_<namespace>_<claim>",

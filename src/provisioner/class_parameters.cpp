@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <chrono>
 
 #include "base/log.h"
 #include "k8s/quantity.h"
@@ -31,6 +32,30 @@ std::optional<Number> number_of(std::string_view text) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return number;
+}
+
+/// A whole number of seconds, minutes or hours, up to a week.
+std::optional<Duration> wait_of(std::string_view text) {
+  using std::chrono::hours;
+  constexpr hours kMost{7 * 24};
+  if (text.empty()) return std::nullopt;
+  Duration unit{};
+  switch (text.back()) {
+    case 's':
+      unit = std::chrono::seconds(1);
+      break;
+    case 'm':
+      unit = std::chrono::minutes(1);
+      break;
+    case 'h':
+      unit = hours(1);
+      break;
+    default:
+      return std::nullopt;
+  }
+  const auto number = number_of<int>(text.substr(0, text.size() - 1));
+  if (!number || *number <= 0 || *number > kMost / unit) return std::nullopt;
+  return *number * unit;
 }
 
 }  // namespace
@@ -88,6 +113,32 @@ bool asks_for_limits(const k8s::StorageClass* storage_class, const Limits& limit
   if (storage_class == nullptr) return true;
   const auto wanted = limits_of(*storage_class);
   return std::holds_alternative<Limits>(wanted) && std::get<Limits>(wanted) == limits;
+}
+
+std::variant<OnNodeLost, Refusal> on_node_lost_of(const k8s::StorageClass& storage_class) {
+  OnNodeLost wanted;
+  const auto& parameters = storage_class.parameters;
+  if (const auto* what = find(parameters, kOnNodeLostParameter)) {
+    if (*what != "release" && *what != "keep") {
+      return refuse(storage_class, kOnNodeLostParameter, *what, "\"keep\" or \"release\"");
+    }
+    wanted.release = *what == "release";
+  }
+  if (const auto* after = find(parameters, kOnNodeLostAfterParameter)) {
+    const auto wait = wait_of(*after);
+    if (!wait) {
+      return refuse(storage_class, kOnNodeLostAfterParameter, *after,
+                    "a whole number of seconds, minutes or hours, such as \"90s\", \"10m\" or "
+                    "\"2h\", up to \"168h\"");
+    }
+    if (!wanted.release) {
+      return Refusal{.message = fmt::format(
+                         "parameter {} of StorageClass \"{}\" needs {}: release beside it",
+                         kOnNodeLostAfterParameter, storage_class.meta.name, kOnNodeLostParameter)};
+    }
+    wanted.after = *wait;
+  }
+  return wanted;
 }
 
 std::variant<PathSelection, Refusal> path_selection_of(const k8s::StorageClass& storage_class) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <chrono>
 #include <optional>
 #include <variant>
 
+#include "base/clock.h"
 #include "k8s/objects.h"
 #include "operation/operation.h"
 #include "provisioner/plan.h"
@@ -15,6 +17,15 @@ std::variant<operation::Limits, Refusal> limits_of(const k8s::StorageClass& stor
 /// Whether the class asks for these: what was begun under another class of its name may have
 /// others. True of no class. Pure.
 bool asks_for_limits(const k8s::StorageClass* storage_class, const operation::Limits& limits);
+
+/// What becomes of a claim whose volume's node was deleted from the cluster.
+struct OnNodeLost {
+  bool release = false;                      // it is let go
+  Duration after = std::chrono::minutes(5);  // that the node was seen to be gone
+  bool operator==(const OnNodeLost&) const = default;
+};
+/// The parameters onNodeLost and onNodeLostAfter. Pure.
+std::variant<OnNodeLost, Refusal> on_node_lost_of(const k8s::StorageClass& storage_class);
 
 /// Which of a node's base paths a volume gets: the parameter pathSelection.
 enum class PathSelection {

@@ -8,8 +8,10 @@
 #include "base/strings.h"
 #include "k8s/work_queue.h"
 #include "provisioner/claim_reconciler.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/crew.h"
 #include "provisioner/names.h"
+#include "provisioner/node_lost.h"
 #include "provisioner/resize_reconciler.h"
 #include "provisioner/volume_reconciler.h"
 #include "provisioner/volume_rules.h"
@@ -248,6 +250,16 @@ bool Controller::may_want_more(const k8s::PersistentVolumeClaim& claim) const {
   return volume != nullptr && is_ours(*volume, world_.provisioner_name);
 }
 
+bool Controller::may_be_lost(const k8s::PersistentVolume& volume) const {
+  if (volume.phase != "Bound" || !is_ours(volume, world_.provisioner_name)) return false;
+  if (has_node_lost_mark(volume)) return true;
+  const auto storage_class = world_.classes.get({"", volume.storage_class_name});
+  if (storage_class == nullptr) return false;
+  const auto wanted = on_node_lost_of(*storage_class);
+  const auto* const on_node_lost = std::get_if<OnNodeLost>(&wanted);
+  return on_node_lost != nullptr && on_node_lost->release;
+}
+
 std::optional<k8s::WorkQueueState> Controller::claim_queue() const {
   const auto term = this->term();
   if (!term) return std::nullopt;
@@ -315,6 +327,11 @@ void Controller::on_class(const k8s::Change<k8s::StorageClass>& change) {
       term->claims.add(key_of(*claim));
     }
   }
+  for (const auto& volume : world_.volumes.list()) {
+    if (volume->storage_class_name == change.object().meta.name && may_be_lost(*volume)) {
+      term->volumes.add(key_of(*volume));
+    }
+  }
 }
 
 void Controller::on_node(const k8s::Change<k8s::Node>& change) {
@@ -333,7 +350,11 @@ void Controller::on_node(const k8s::Change<k8s::Node>& change) {
     }
   }
   for (const auto& volume : world_.volumes.list()) {
-    if (volume->phase == "Released") term->volumes.add(key_of(*volume));
+    const bool is_named = (change.before && concerns(*change.before, *volume)) ||
+                          (change.after && concerns(*change.after, *volume));
+    if (volume->phase == "Released" || (is_named && may_be_lost(*volume))) {
+      term->volumes.add(key_of(*volume));
+    }
   }
   world_.executor.node_changed(name);
 }

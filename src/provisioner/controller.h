@@ -63,6 +63,8 @@ class Controller {
   /// Whether the claim has no volume and may want one of ours, or wants more of one of ours.
   bool may_want_volume(const k8s::PersistentVolumeClaim& claim) const;
   bool may_want_more(const k8s::PersistentVolumeClaim& claim) const;
+  /// Whether it is bound, and its claim is let go when its node is lost.
+  bool may_be_lost(const k8s::PersistentVolume& volume) const;
 
   World& world_;
   const Informers informers_;

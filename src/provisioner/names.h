@@ -17,6 +17,9 @@ inline constexpr std::string_view kVolumeSelectedNode = "local.path.provisioner/
 /// On a volume whose directory has a limit of its size: kQuotaHard.
 inline constexpr std::string_view kVolumeQuota = "local.path.provisioner/quota";
 inline constexpr std::string_view kQuotaHard = "hard";
+/// On a volume whose claim is let go because its node was deleted: that claim's UID. From then on
+/// nothing removes its directory, should the node come back.
+inline constexpr std::string_view kVolumeNodeLost = "local.path.provisioner/node-lost";
 inline constexpr std::string_view kFinalizer =
     "external-provisioner.volume.kubernetes.io/finalizer";
 inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
@@ -36,6 +39,8 @@ inline constexpr std::string_view kQuotaParameter = "quota";
 inline constexpr std::string_view kQuotaInodesParameter = "quotaInodes";
 inline constexpr std::string_view kReserveParameter = "reserve";
 inline constexpr std::string_view kOvercommitParameter = "overcommit";
+inline constexpr std::string_view kOnNodeLostParameter = "onNodeLost";
+inline constexpr std::string_view kOnNodeLostAfterParameter = "onNodeLostAfter";
 inline constexpr std::string_view kPathPattern = "pathPattern";
 inline constexpr std::string_view kAllowUnsafePathPattern = "allowUnsafePathPattern";
 inline constexpr std::string_view kUserPattern = "userPattern";
@@ -61,6 +66,9 @@ inline constexpr std::string_view kDirectoryKept = "DirectoryKept";
 inline constexpr std::string_view kDirectoryMissing = "DirectoryMissing";
 inline constexpr std::string_view kVolumeFailedDelete = "VolumeFailedDelete";
 inline constexpr std::string_view kVolumeNodeGone = "VolumeNodeGone";
+inline constexpr std::string_view kNodeLost = "NodeLost";
+inline constexpr std::string_view kClaimReleased = "ClaimReleased";
+inline constexpr std::string_view kClaimReleaseFailed = "ClaimReleaseFailed";
 inline constexpr std::string_view kResizing = "Resizing";
 inline constexpr std::string_view kVolumeResizeFailed = "VolumeResizeFailed";
 inline constexpr std::string_view kVolumeResizeSuccessful = "VolumeResizeSuccessful";

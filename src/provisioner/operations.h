@@ -89,6 +89,7 @@ class Operations {
     ByLabels<Histogram, 2> steps{20, kStepBounds};                   // work, step
     ByLabels<Counter, 2> failures{100};                              // work, reason
     ByLabels<Counter, 1> bindings{10};                               // result
+    ByLabels<Counter, 2> claims_released{100};                       // class, result
   };
 
   explicit Operations(Clock& clock) : clock_(clock) {}
@@ -104,6 +105,10 @@ class Operations {
   void failed(Failure failure);
   /// A claim has been bound by us, or left to the control plane: a word of binding.h.
   void bound(std::string_view result) { ++totals_.bindings.at({std::string(result)}); }
+  /// A claim whose node was deleted has been let go, or could not be: a word of node_lost.h.
+  void claim_released(const std::string& storage_class, std::string_view result) {
+    ++totals_.claims_released.at({storage_class, std::string(result)});
+  }
   /// Nothing more is to be done for this volume.
   void forget(Work work, std::string_view volume);
   /// Nothing more is done by this process: it does not lead any more.

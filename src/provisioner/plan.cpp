@@ -127,6 +127,13 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
                   "\" has quota, reserve or overcommit, which need paths of the nodes' own: this "
                   "one has a sharedFileSystemPath");
   }
+  const auto on_node_lost = on_node_lost_of(storage_class);
+  if (const auto* refusal = std::get_if<Refusal>(&on_node_lost)) return *refusal;
+  if (paths->shared() && std::get<OnNodeLost>(on_node_lost).release) {
+    return refuse("StorageClass \"" + class_name +
+                  "\" has onNodeLost: release, which needs paths of the nodes' own: this one has a "
+                  "sharedFileSystemPath");
+  }
   const auto source = volume_source(claim, storage_class, std::get<operation::Limits>(limits));
   if (const auto* refusal = std::get_if<Refusal>(&source)) return *refusal;
 

@@ -20,8 +20,6 @@ namespace {
 
 /// More decisions in one step would mean that two of them undo each other.
 constexpr int kMostDecisions = 16;
-/// The cache shows soon what has been written, or what stood in the way.
-constexpr std::chrono::seconds kSoon{1};
 
 /// Only one of these at a time is true of a claim (behaviour rule D2.4).
 constexpr std::array<std::string_view, 4> kResizeConditions{

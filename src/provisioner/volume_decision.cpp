@@ -7,6 +7,7 @@
 #include "base/paths.h"
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
+#include "provisioner/node_lost.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
@@ -93,6 +94,7 @@ VolumeDecision keep(const VolumeScene& scene) {
     return for_volume::AddFinalizer{};
   }
   if (!wanted && present) return for_volume::RemoveFinalizer{};
+  if (auto decision = decide_node_lost(scene)) return *std::move(decision);
   if (wanted && !present && volume.meta.deleting()) {
     if (held(scene.memory.retry, scene.now, scene.seen())) return for_volume::Wait{};
     return for_volume::Refuse{
@@ -207,7 +209,23 @@ VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
   return for_volume::Remove{std::move(operation)};
 }
 
+/// Its claim was let go since its node was lost: whoever has the node now, nothing is removed
+/// there.
+VolumeDecision leave(const VolumeScene& scene) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  if (auto decision = stop_all(scene, false)) return *std::move(decision);
+  if (scene.now < scene.memory.released) return wait(scene);
+  if (auto decision = clear_away(scene, scene.makes)) return *std::move(decision);
+  return for_volume::LetGo{
+      .why = "its claim was let go since its node was deleted from the cluster: its directory " +
+             volume.path + (scene.node.name.empty() ? "" : " on node " + scene.node.name) +
+             " stays, the volume is let go",
+      .node = {},
+      .stays = true};
+}
+
 VolumeDecision remove(const VolumeScene& scene) {
+  if (is_node_lost(*scene.volume)) return leave(scene);
   // Another volume has come to keep the directory: somebody took it back in time, perhaps.
   const bool is_kept = scene.overlapping != nullptr && !scene.overlapping_goes_too;
   for (const Recorded& one : scene.removals) {

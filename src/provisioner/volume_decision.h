@@ -23,7 +23,11 @@ struct VolumeScene {
   std::shared_ptr<const k8s::PersistentVolume> volume{};  // nullptr: gone
   bool is_wanted = false;  // to be removed: released, policy Delete, ours
   bool binds = false;      // that it is released is for us to write
-  VolumeNode node{};       // where its directory is
+  /// Where its directory is. Of a volume that is not to be removed: only if its class lets claims
+  /// of lost nodes go, or one was let go.
+  VolumeNode node{};
+  std::shared_ptr<const k8s::PersistentVolumeClaim> claim{};  // that is bound to it, of those
+  std::optional<Duration> lets_go_after{};  // the class lets go, so long after its node was lost
   std::shared_ptr<const config::Config> config{};
   std::vector<operation::Recorded> removals{};
   std::vector<operation::Recorded> makes{};
@@ -83,7 +87,18 @@ struct Release {
 struct LetGo {
   std::string why{};
   std::string node{};  // to ask the API server for first; "" = none
+  bool stays = false;  // its directory does, whether its node has come back or not
 };
+/// Its node seems to be gone: asks the API server, and tells what is going to happen.
+struct NodeLost {
+  std::string node{};
+};
+/// Deletes its claim, if the API server itself says that the node is still gone.
+struct LetClaimGo {
+  std::string node{};
+};
+/// Takes the mark off of which nothing has come: the node is back, or the claim is another one.
+struct KeepClaim {};
 struct PathTaken {};
 struct Refuse {
   std::string message{};
@@ -95,9 +110,14 @@ using VolumeDecision =
     std::variant<for_volume::Wait, for_volume::AddFinalizer, for_volume::RemoveFinalizer,
                  for_volume::Cancel, for_volume::Forget, for_volume::Remove, for_volume::Follow,
                  for_volume::Failed, for_volume::Release, for_volume::LetGo, for_volume::PathTaken,
-                 for_volume::Refuse, for_volume::MarkReleased>;
+                 for_volume::Refuse, for_volume::MarkReleased, for_volume::NodeLost,
+                 for_volume::LetClaimGo, for_volume::KeepClaim>;
 
 /// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety.
 VolumeDecision decide(const VolumeScene& scene);
+
+/// Of them, what is to be done for the claim of a volume whose node may have been lost; nothing
+/// when it has what it needs, or is not to be let go. Pure.
+std::optional<VolumeDecision> decide_node_lost(const VolumeScene& scene);
 
 }  // namespace lpp::provisioner

@@ -279,4 +279,11 @@ bool may_be_on(const k8s::PersistentVolume& volume, const std::string& node,
   return there == nullptr || !contradicts(volume.node_affinity, *there);
 }
 
+bool concerns(const k8s::Node& node, const k8s::PersistentVolume& volume) {
+  const std::string* const annotation = find(volume.meta.annotations, kVolumeSelectedNode);
+  if (annotation != nullptr && *annotation == node.meta.name) return true;
+  return std::any_of(kWays.begin(), kWays.end(),
+                     [&](Way way) { return matches(volume.node_affinity, node, way); });
+}
+
 }  // namespace lpp::provisioner

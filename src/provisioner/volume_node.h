@@ -42,4 +42,8 @@ VolumeNode removal_node_of(const k8s::PersistentVolume& volume, const k8s::Store
 bool may_be_on(const k8s::PersistentVolume& volume, const std::string& node,
                const k8s::Store<k8s::Node>& nodes);
 
+/// Whether the node may be the volume's: something of the volume names it. Cheap, for all volumes
+/// when a node comes, goes or changes.
+bool concerns(const k8s::Node& node, const k8s::PersistentVolume& volume);
+
 }  // namespace lpp::provisioner

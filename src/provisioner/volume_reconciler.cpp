@@ -18,8 +18,6 @@ namespace {
 
 /// More decisions in one step would mean that two of them undo each other.
 constexpr int kMostDecisions = 16;
-/// The cache shows soon what stood in the way.
-constexpr std::chrono::seconds kSoon{1};
 
 k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
   return {.kind = "PersistentVolume",
@@ -98,6 +96,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   scene.is_wanted = is_wanted(*scene.volume, scene.memory);
   if (!scene.is_wanted) {
     note_claim(scene);
+    note_node(scene);
     return scene;
   }
   scene.node = removal_node_of(*scene.volume, world_.nodes, *scene.config);
@@ -326,6 +325,11 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::LetGo& decision) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
+  if (decision.stays) {
+    const auto told = tell(pass, kDirectoryKept, decision.why);
+    if (!told.ok()) return reporter_.api_failed(subject(pass), told.error());
+    return let_object_go(pass, Guard::kVersion);
+  }
   if (!decision.node.empty()) {
     const auto gone = node_is_gone(world_, decision.node);
     if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());

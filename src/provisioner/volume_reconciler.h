@@ -6,6 +6,7 @@
 
 #include "provisioner/action.h"
 #include "provisioner/memory.h"
+#include "provisioner/node_lost.h"
 #include "provisioner/reporter.h"
 #include "provisioner/volume_decision.h"
 #include "provisioner/world.h"
@@ -35,6 +36,7 @@ class VolumeReconciler {
 
   VolumeScene look(const std::string& name);
   void note_claim(VolumeScene& scene);
+  void note_node(VolumeScene& scene);
   /// Whether its directory is to be removed now.
   bool is_wanted(const k8s::PersistentVolume& volume, const Memory& memory) const;
 
@@ -51,6 +53,9 @@ class VolumeReconciler {
   Next perform(Pass& pass, const for_volume::PathTaken& decision);
   Next perform(Pass& pass, const for_volume::Refuse& decision);
   Next perform(Pass& pass, const for_volume::MarkReleased& decision);
+  Next perform(Pass& pass, const for_volume::NodeLost& decision);
+  Next perform(Pass& pass, const for_volume::LetClaimGo& decision);
+  Next perform(Pass& pass, const for_volume::KeepClaim& decision);
 
   /// Whether the volume is still to be removed by the API server's word, and nobody can bind it any
   /// more. False: the cache will show what has changed.
@@ -63,6 +68,11 @@ class VolumeReconciler {
                                          k8s::Answer answer = k8s::Answer::kIdentity,
                                          Guard guard = Guard::kUid);
   Action let_object_go(Pass& pass, Guard guard);
+  /// Nothing: another thread is asking.
+  Result<std::optional<bool>> is_lost(const k8s::PersistentVolume& volume, TimePoint not_before);
+  void tell_lost(const Pass& pass, std::string_view reason, const std::string& of_claim,
+                 const std::string& of_volume);
+  Action not_let_go(const Pass& pass, const Error& error);
   void not_missed(Pass& pass, const operation::Operation& operation);
   void remember(const Pass& pass) { memories_.set(pass.scene.name, pass.scene.memory); }
   Subject subject(const Pass& pass) const;
@@ -71,6 +81,7 @@ class VolumeReconciler {
   World& world_;
   Memories& memories_;
   Reporter reporter_;
+  NodeCensus census_;
 };
 
 }  // namespace lpp::provisioner

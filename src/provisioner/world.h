@@ -40,6 +40,8 @@ struct World {
 
 /// A step in progress outside is looked at again after this, even if no change is seen.
 inline constexpr std::chrono::seconds kRecheck{15};
+/// The cache shows within this what stood in the way.
+inline constexpr std::chrono::seconds kSoon{1};
 
 /// The word by which failures of an API call are counted.
 std::string reason_of(const Error& error);

@@ -136,6 +136,28 @@ other docs/backup.md 'needs Velero and an object store' <<'C'
 velero restore create --from-backup web
 C
 
+# ---- docs/node-lost.md
+other docs/node-lost.md 'story_node_lost_test.cpp: the only node of this cluster stays' <<'C'
+local-path-provisioner release --node worker-2 --dry-run
+C
+other docs/node-lost.md 'story_node_lost_test.cpp: the only node of this cluster stays' <<'C'
+local-path-provisioner release --node worker-2 --yes
+C
+other docs/node-lost.md 'test/rights/run.sh applies it' <<'C'
+kubectl apply -f deploy/node-lost.yaml
+C
+
+# ---- docs/agents.md
+other docs/agents.md 'test/chart renders it, story_agents_test.cpp plays it' <<'C'
+kubectl apply -k examples/node-agents
+C
+other docs/agents.md 'needs agents' <<'C'
+kubectl -n local-path-storage get pods -l app=local-path-provisioner-agent
+C
+other docs/agents.md 'docs/runbook.md has it, too' <<'C'
+kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
+C
+
 # ---- test/e2e/cluster/README.md
 other test/e2e/cluster/README.md 'test/e2e/run.sh does the same' <<'C'
 test/e2e/cluster/install-deps.sh && test/e2e/cluster/up.sh && test/e2e/cluster/node.sh up

@@ -127,6 +127,10 @@ void Controllers::on_pod(const json& pod, bool deleted) {
     }
     if (deleted) storage_.add(with(kClaim, claim));  // its protection may end
   }
+  look_at_set_of(pod);
+}
+
+void Controllers::look_at_set_of(const json& pod) {
   for (const json& owner : array_at(pod, {"metadata", "ownerReferences"})) {
     if (text_at(owner, {"kind"}) == "StatefulSet") {
       other_.add(
@@ -142,7 +146,12 @@ void Controllers::on_claim(const json& claim) {
     storage_.add(with(kVolume, volume));
   }
   if (const auto users = pods_of_claim_.find(key); users != pods_of_claim_.end()) {
-    for (const std::string& pod : users->second) other_.add(with(kSchedule, pod));
+    for (const std::string& pod : users->second) {
+      other_.add(with(kSchedule, pod));
+      const SplitKey name = split_key(pod);
+      const ObjectPtr found = registry_.find("pods", name.ns, name.name);
+      if (found != nullptr) look_at_set_of(*found);  // it may miss the claim
+    }
   }
 }
 

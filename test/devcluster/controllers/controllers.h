@@ -34,6 +34,8 @@ class Controllers {
  private:
   void on_event(const WatchEvent& event);
   void on_pod(const nlohmann::json& pod, bool deleted);
+  /// The StatefulSet that owns the pod, if one does.
+  void look_at_set_of(const nlohmann::json& pod);
   void on_claim(const nlohmann::json& claim);
   void on_volume(const nlohmann::json& volume, bool deleted);
   void look_at_waiting_pods();

@@ -76,6 +76,8 @@ void StatefulSets::sync(const std::string& ns, const std::string& name) {
       create_pod(*set, ordinal);
     } else if (has_ended(*pod->second) && !is_deleting(*pod->second)) {
       remove(*pod->second);
+    } else if (text_at(*pod->second, {"status", "phase"}) == "Pending") {
+      create_claims(*set, std::to_string(i));  // it may have lost them, as of Kubernetes 1.27
     }
     const bool is_up = pod != pods.end() && is_pod_ready(*pod->second);
     if (!parallel && !is_up) return;  // its change brings the next step

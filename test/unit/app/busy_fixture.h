@@ -22,6 +22,7 @@ struct BusyFixture : SubjectsFixture {
     clock.advance(std::chrono::milliseconds(300));
     operations.succeeded(provisioner::Work::kProvision, "pvc-1", "local-path");
     operations.bound(provisioner::kBound);
+    operations.claim_released("local-path", "released");
     operations.progressed(provisioner::Work::kDelete, operation("pvc-0"),
                           provisioner::Step::kQueued);
     operations.succeeded(provisioner::Work::kDelete, "pvc-0", "local-path");

@@ -48,6 +48,7 @@ TEST_CASE("metrics say what has happened, with the names that dashboards know") 
           R"(local_path_provisioner_failures_total{operation="provision",reason="ScriptFailed"} 1)",
           R"(local_path_provisioner_failures_total{operation="delete",reason="Other"} 1)",
           R"(local_path_provisioner_bindings_total{result="bound"} 1)",
+          R"(local_path_provisioner_claims_released_total{class="local-path",result="released"} 1)",
           R"(local_path_provisioner_operations{operation="provision"} 1)",
           R"(local_path_provisioner_operations_waiting{operation="provision"} 1)",
           R"(local_path_provisioner_helper_pods{phase="Running",node="n1"} 1)",

@@ -160,6 +160,26 @@ TEST_CASE("who may not read Deployments and the namespace is told so, and rights
   CHECK(outcome.out.find("30 rights") != std::string::npos);
 }
 
+TEST_CASE("a class that lets claims of lost nodes go needs a right that is asked for only then") {
+  bool may = false;
+  SUBCASE("missing") {}
+  SUBCASE("there") { may = true; }
+  Cluster cluster;
+  cluster.transport->on("POST", "subjectaccessreviews").always([&](const Request& request) {
+    const json what = json::parse(request.body)["spec"]["resourceAttributes"];
+    const bool is_it = what["resource"] == "persistentvolumeclaims" && what["verb"] == "delete";
+    return ok({{"status", {{"allowed", may || !is_it}}}}, 201);
+  });
+  cluster.serve("/storageclasses", {storage_class().parameter("onNodeLost", "release").json()});
+  cluster.be_good();
+  const auto outcome = cluster.run({"check"});
+  CHECK(outcome.code == 0);
+  CAPTURE(outcome.out);
+  CHECK((outcome.out.find("kubectl apply -f deploy/node-lost.yaml") == std::string::npos) == may);
+  CHECK((outcome.out.find("may not delete persistentvolumeclaims; StorageClass local-path has") ==
+         std::string::npos) == may);
+}
+
 TEST_CASE("two provisioners of one name, and one that is not ready, are problems") {
   Cluster cluster;
   cluster.serve("/deployments",

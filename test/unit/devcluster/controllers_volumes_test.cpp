@@ -435,6 +435,13 @@ TEST_CASE("a StatefulSet makes claims and pods by ordinal") {
     CHECK(bed.gone("pods", "default", "web-1"));
     CHECK(bed.registry.find(kClaims, "default", "data-web-1") != nullptr);
   }
+  SUBCASE("and a claim again for a pod that has lost it before it ran") {
+    bed.create("statefulsets", "default", set);
+    REQUIRE(bed.claim_is(has_node, "data-web-0"));
+    const std::string first(uid_of(*bed.registry.find(kClaims, "default", "data-web-0")));
+    REQUIRE(bed.registry.remove({kClaims, "default", "data-web-0"}).ok());
+    CHECK(bed.claim_is([&](const json& c) { return uid_of(c) != first; }, "data-web-0"));
+  }
   SUBCASE("one after the other") {
     bed.create("statefulsets", "default", set);
     REQUIRE(exists("pods", "web-0"));

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,47 @@ TEST_CASE("what the parameters say") {
   CHECK(limits({{"reserve", "10%"}, {"overcommit", "false"}}) ==
         Limits{.reserve = "10%", .overcommit = false});
   CHECK(limits({{"reserve", "1.5Gi"}}) == Limits{.reserve = "1.5Gi"});
+}
+
+TEST_CASE("claims of lost nodes are kept unless the class says otherwise, and after five minutes") {
+  const auto read = [](const Parameters& parameters) {
+    const auto wanted = on_node_lost_of(class_with(parameters));
+    REQUIRE(std::holds_alternative<OnNodeLost>(wanted));
+    return std::get<OnNodeLost>(wanted);
+  };
+  CHECK(read({}) == OnNodeLost{.release = false});
+  CHECK(read({{"onNodeLost", "keep"}}) == OnNodeLost{.release = false});
+  CHECK(read({{"onNodeLost", "release"}}) ==
+        OnNodeLost{.release = true, .after = std::chrono::minutes(5)});
+  for (const auto& [text, after] :
+       std::vector<std::pair<std::string, Duration>>{{"1s", std::chrono::seconds(1)},
+                                                     {"90s", std::chrono::seconds(90)},
+                                                     {"10m", std::chrono::minutes(10)},
+                                                     {"168h", std::chrono::hours(168)},
+                                                     {"604800s", std::chrono::hours(168)}}) {
+    CHECK(read({{"onNodeLost", "release"}, {"onNodeLostAfter", text}}).after == after);
+  }
+}
+
+TEST_CASE("what onNodeLost cannot say is refused, with what would do") {
+  for (const auto& [parameters, part] : std::vector<std::pair<Parameters, std::string>>{
+           {{{"onNodeLost", "Release"}}, "Release cannot be used, it must be \"keep\" or"},
+           {{{"onNodeLost", ""}}, "parameter onNodeLost"},
+           {{{"onNodeLostAfter", "5m"}}, "needs onNodeLost: release beside it"},
+           {{{"onNodeLost", "keep"}, {"onNodeLostAfter", "5m"}}, "needs onNodeLost: release"}}) {
+    const auto read = on_node_lost_of(class_with(parameters));
+    REQUIRE(std::holds_alternative<Refusal>(read));
+    CHECK_MESSAGE(std::get<Refusal>(read).message.find(part) != std::string::npos,
+                  std::get<Refusal>(read).message);
+  }
+  for (const char* text : {"", "5", "m", "0s", "-5m", "1.5h", "5d", "169h", "604801s", "1h30m",
+                           " 5m", "5 m", "99999999999999999999h"}) {
+    CAPTURE(text);
+    const auto read =
+        on_node_lost_of(class_with({{"onNodeLost", "release"}, {"onNodeLostAfter", text}}));
+    REQUIRE(std::holds_alternative<Refusal>(read));
+    CHECK(std::get<Refusal>(read).message.find("parameter onNodeLostAfter") != std::string::npos);
+  }
 }
 
 TEST_CASE("what they cannot say is refused, with the parameter, the class and what would do") {

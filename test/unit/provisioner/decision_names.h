@@ -25,9 +25,9 @@ inline std::string_view name_of(const provisioner::ClaimDecision& decision) {
 
 inline std::string_view name_of(const provisioner::VolumeDecision& decision) {
   static constexpr std::array<std::string_view, std::variant_size_v<provisioner::VolumeDecision>>
-      kNames{"Wait",      "AddFinalizer", "RemoveFinalizer", "Cancel",  "Forget",
-             "Remove",    "Follow",       "Failed",          "Release", "LetGo",
-             "PathTaken", "Refuse",       "MarkReleased"};
+      kNames{"Wait",         "AddFinalizer", "RemoveFinalizer", "Cancel",   "Forget",    "Remove",
+             "Follow",       "Failed",       "Release",         "LetGo",    "PathTaken", "Refuse",
+             "MarkReleased", "NodeLost",     "LetClaimGo",      "KeepClaim"};
   return kNames.at(decision.index());
 }
 

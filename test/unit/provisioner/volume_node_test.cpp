@@ -226,3 +226,25 @@ TEST_CASE("a volume whose annotation is a former name of its node shares that no
   nodes.erase({"", "named"});
   CHECK(shares_directory(old, operation, nodes));
 }
+
+TEST_CASE("a node concerns the volumes that name it: by annotation, label or name") {
+  struct Row {
+    const char* what;
+    VolumeBuilder made;
+    bool concerned;
+  };
+  const auto named = node("named").label(kHostname, "host").label(kZone, "z1").build();
+  const std::vector<Row> rows{
+      {"its label", at("host"), true},
+      {"its name", at("named"), true},
+      {"its name as a field", with({field("named")}), true},
+      {"the annotation alone", annotated(at("n1"), "named"), true},
+      {"its zone", with({all_of({in(kZone, {"z1"})})}), true},
+      {"one of two terms", with({all_of({in(kHostname, {"n1"})}), field("named")}), true},
+      {"another node", annotated(at("n1"), "n1"), false},
+      {"any node", volume("v").host_path(kPath), false},
+  };
+  for (const Row& row : rows) {
+    CHECK_MESSAGE(concerns(named, row.made.build()) == row.concerned, row.what);
+  }
+}

@@ -11,6 +11,7 @@
 #include "fakes/builders.h"
 #include "k8s/store.h"
 #include "provisioner/names.h"
+#include "provisioner/node_lost.h"
 #include "provisioner/volume_decision.h"
 #include "unit/provisioner/random_scenes.h"
 
@@ -91,6 +92,11 @@ class VolumeScenes {
       scene.makes.push_back({operation(dice, makes_, attempts[i]), dice.progress()});
     }
     if (dice.one_in(8)) scene.last_take_back = dice.number();
+    const bool lets_go = dice.one_in(2);
+    if (lets_go) scene.lets_go_after = std::chrono::seconds(1 + dice.below(8));
+    if (dice.one_in(2)) scene.claim = dice.of(claims_);
+    if (dice.one_in(2)) scene.memory.node_lost = dice.around_now();
+    if (!scene.is_wanted && lets_go) scene.node = dice.of(nodes_);
     if (scene.is_wanted) {
       scene.node = dice.of(nodes_);
       if (dice.one_in(6)) {
@@ -108,10 +114,23 @@ class VolumeScenes {
     scene.binds = !dice.one_in(4);
     if (dice.one_in(2)) scene.memory.abandoned = dice.around_now();
     if (dice.one_in(4)) scene.memory.claim_asked_at = dice.around_now();
+    if (dice.one_in(8)) lose_node(scene, dice);
     return scene;
   }
 
  private:
+  /// Most of what a claim that is let go needs, which chance alone rarely brings together.
+  void lose_node(VolumeScene& scene, Dice& dice) const {
+    scene.volume = dice.of(bound_);
+    scene.is_wanted = false;
+    scene.overlapping = nullptr;
+    if (!dice.one_in(4)) scene.removals.clear();
+    scene.claim = dice.of(claims_);
+    scene.node = dice.one_in(2) ? nodes_[3] : dice.of(nodes_);
+    scene.lets_go_after = std::chrono::seconds(1 + dice.below(8));
+    if (dice.one_in(2)) scene.memory.node_lost = dice.around_now();
+  }
+
   void add_volumes() {
     const auto released = [] {
       return testing::volume("v")
@@ -134,6 +153,13 @@ class VolumeScenes {
       add(released().phase("Bound").reclaim_policy(policy).deleting());
       add(released().phase("Bound").reclaim_policy(policy).unset("/metadata", "finalizers"));
     }
+    const std::string mark(kVolumeNodeLost);
+    for (const char* uid : {"uid-a", "uid-of-an-earlier-claim"}) {
+      add(released().annotation(mark, uid));
+      add(released().phase("Bound").annotation(mark, uid));
+      bound_.push_back(volumes_.back());
+    }
+    bound_.push_back(released().phase("Bound").shared());
     add(released().reclaim_policy("Retain"));
     add(released().annotation(std::string(kProvisionedBy), "example.com/other"));
   }
@@ -162,9 +188,13 @@ class VolumeScenes {
   }
 
   std::vector<std::shared_ptr<const k8s::PersistentVolume>> volumes_{};
+  std::vector<std::shared_ptr<const k8s::PersistentVolume>> bound_{};
   std::shared_ptr<const k8s::PersistentVolume> other_ = testing::volume("w").shared();
   std::shared_ptr<const config::Config> config_{};
   k8s::StoreWriter<k8s::PersistentVolumeClaim> no_claims_{};
+  std::vector<std::shared_ptr<const k8s::PersistentVolumeClaim>> claims_{
+      testing::claim("a").volume("v").shared(),
+      testing::claim("a").volume("v").deleting().shared()};
   std::vector<Item> removals_{};  // by place, then attempt
   std::vector<Item> makes_{};     // likewise
   std::vector<VolumeNode> nodes_{{VolumeNode::Kind::kNode, "n1", ""},
@@ -256,6 +286,7 @@ const std::vector<For> kWhatGoes{
        const auto* const let_go = std::get_if<for_volume::LetGo>(&decision);
        if (let_go == nullptr) return true;
        if (!scene.is_wanted || !is_free_of_removals(scene, nullptr)) return false;
+       if (let_go->stays) return is_node_lost(*scene.volume);
        if (scene.node.kind == VolumeNode::Kind::kGone) {
          return !let_go->node.empty() && let_go->node == scene.node.name;
        }
@@ -269,6 +300,48 @@ const std::vector<For> kWhatGoes{
        }
        return !std::holds_alternative<for_volume::RemoveFinalizer>(decision) ||
               (!scene.is_wanted && scene.volume->reclaim_policy != "Delete");
+     }},
+};
+
+bool speaks_of_a_lost_node(const VolumeDecision& decision) {
+  return std::holds_alternative<for_volume::NodeLost>(decision) ||
+         std::holds_alternative<for_volume::LetClaimGo>(decision);
+}
+
+const std::vector<For> kWhatIsLost{
+    {"nothing removes the directory of a claim that was let go",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       if (scene.volume == nullptr || !is_node_lost(*scene.volume)) return true;
+       if (const auto* const let_go = std::get_if<for_volume::LetGo>(&decision)) {
+         return let_go->stays;
+       }
+       return !std::holds_alternative<for_volume::Remove>(decision) &&
+              !std::holds_alternative<for_volume::Release>(decision) &&
+              !std::holds_alternative<for_volume::Failed>(decision);
+     }},
+    {"only the claim of a volume of ours is let go that is bound to it, on a node that is gone, if "
+     "its class says so",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       if (!speaks_of_a_lost_node(decision)) return true;
+       return !scene.is_wanted && is_ours(*scene.volume, scene.provisioner_name) &&
+              scene.volume->phase == "Bound" && !scene.volume->meta.deleting() &&
+              scene.claim != nullptr && !scene.claim->meta.deleting() && scene.lets_go_after &&
+              scene.node.kind == VolumeNode::Kind::kGone && !scene.node.name.empty() &&
+              scene.removals.empty();
+     }},
+    {"and only when its node has been gone for as long as the class says",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       if (!std::holds_alternative<for_volume::LetClaimGo>(decision)) return true;
+       return scene.memory.node_lost && scene.now >= *scene.memory.node_lost + *scene.lets_go_after;
+     }},
+    {"what says that a claim is let go is taken back only while the claim is there and its node "
+     "too, "
+     "or when it is about another claim",
+     [](const VolumeScene& scene, const VolumeDecision& decision) {
+       if (!std::holds_alternative<for_volume::KeepClaim>(decision)) return true;
+       if (!is_node_lost(*scene.volume)) return has_node_lost_mark(*scene.volume);
+       return scene.volume->phase == "Bound" && scene.claim != nullptr &&
+              !scene.claim->meta.deleting() && scene.node.kind == VolumeNode::Kind::kNode;
      }},
 };
 
@@ -322,7 +395,7 @@ const std::vector<For> kWhatIsOnRecord{
            });
        const bool is_kept = scene.overlapping != nullptr && !scene.overlapping_goes_too;
        return removal->progress.state == State::kLate || !scene.is_wanted || !is_the_latest ||
-              is_kept || !is_of_this_volume(scene, operation);
+              is_kept || !is_of_this_volume(scene, operation) || is_node_lost(*scene.volume);
      }},
     {"no removal goes on where another volume keeps the directory",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
@@ -339,7 +412,8 @@ const std::vector<For> kWhatIsOnRecord{
        const Recorded* const one =
            find_in(is_make ? scene.makes : scene.removals, *forget->operation);
        return one != nullptr && one->progress.over() &&
-              (!is_make || (scene.is_wanted && scene.overlapping == nullptr));
+              (!is_make ||
+               (scene.is_wanted && (scene.overlapping == nullptr || is_node_lost(*scene.volume))));
      }},
     {"each failed removal is counted once",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
@@ -360,6 +434,7 @@ const std::vector<For> kWhatIsOnRecord{
 TEST_CASE("every decision for a volume keeps what must hold, in whatever scene") {
   const VolumeScenes scenes;
   std::vector<For> all = kWhatGoes;
+  all.insert(all.end(), kWhatIsLost.begin(), kWhatIsLost.end());
   all.insert(all.end(), kWhatIsReleased.begin(), kWhatIsReleased.end());
   all.insert(all.end(), kWhatIsOnRecord.begin(), kWhatIsOnRecord.end());
   testing::check_properties<VolumeScene, VolumeDecision>(

@@ -1,0 +1,318 @@
+// What is asked and written when the claim of a lost node is let go.
+
+#include "provisioner/node_lost.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "provisioner/volume_reconciler.h"
+#include "unit/provisioner/decision_scene.h"
+#include "unit/provisioner/scene.h"
+
+namespace lpp::provisioner::node_lost {
+namespace {
+
+using nlohmann::json;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::bound_volume;
+using testing::claim;
+
+constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
+
+/// Volume v of claim a on node n3, which the cache does not show, and of a class that lets it go.
+struct Bed : testing::Scene {
+  Bed() {
+    put(testing::storage_class().parameter("onNodeLost", "release"));
+    put(claim("a").volume("v").resource_version("3"));
+    put(volume());
+    transport.on("GET", "/api/v1/nodes").always([this](const auto& request) {
+      const bool second = request.target.find("continue=more") != std::string::npos;
+      return k8s::Response{.status = second ? second_page_status : 200,
+                           .body = nodes_page(second),
+                           .content_type = kJson};
+    });
+  }
+  static testing::VolumeBuilder volume() {
+    return bound_volume().phase("Bound").node("n3").resource_version("7");
+  }
+  static testing::VolumeBuilder marked() {
+    return volume().annotation(std::string(kVolumeNodeLost), "uid-a").resource_version("8");
+  }
+  std::string nodes_page(bool second) const {
+    json page{{"items", json::array()}, {"metadata", json::object()}};
+    const auto& all = second ? second_page : api_nodes;
+    for (const auto& one : all) page["items"].push_back(one.json());
+    if (!second && !second_page.empty()) page["metadata"]["continue"] = "more";
+    return page.dump();
+  }
+  Action step() { return reconciler.step("v"); }
+  /// Until the grace period is over.
+  Action later() {
+    (void)step();
+    clock.advance(minutes(5));
+    return step();
+  }
+  std::vector<std::string> written() const {
+    std::vector<std::string> lines;
+    for (const auto& request : transport.requests()) {
+      if (request.method != "GET") lines.push_back(request.method + " " + request.target);
+    }
+    return lines;
+  }
+  std::size_t lists() const {
+    const auto all = transport.requests();
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& request) {
+      return request.target.find("/nodes") != std::string::npos;
+    }));
+  }
+  bool is_told(const std::string& part) const {
+    return std::any_of(events.lines.begin(), events.lines.end(), [&](const std::string& line) {
+      return line.find(part) != std::string::npos;
+    });
+  }
+  std::uint64_t counted(const std::string& result) const {
+    std::uint64_t count = 0;
+    for (const auto* entry : operations.totals().claims_released.entries()) {
+      if (entry->first[0] == "local-path" && entry->first[1] == result)
+        count = entry->second.load();
+    }
+    return count;
+  }
+
+  std::vector<testing::NodeBuilder> api_nodes{testing::node("n1"), testing::node("n2")};
+  std::vector<testing::NodeBuilder> second_page{};
+  int second_page_status = 200;
+  testing::FakeTransport::Script& patch = transport.on("PATCH", "/persistentvolumes/v");
+  testing::FakeTransport::Script& remove = transport.on("DELETE", "/persistentvolumeclaims/a");
+  VolumeReconciler reconciler{world, memories};
+};
+
+}  // namespace
+
+TEST_CASE("a volume is on none of the nodes only if neither a label nor a name leads to one") {
+  k8s::StoreWriter<k8s::Node> nodes;
+  const auto add = [&](const testing::NodeBuilder& b) {
+    nodes.put({"", b.build().meta.name}, b.shared());
+  };
+  const auto volume = Bed::volume().build();
+  CHECK_FALSE(is_on_none_of(volume, nodes));  // no nodes at all: that is no answer
+  add(testing::node("n1"));
+  CHECK(is_on_none_of(volume, nodes));
+  CHECK_FALSE(is_on_none_of(testing::volume("v").host_path("/data/v").build(), nodes));  // any
+  SUBCASE("its label") { add(testing::node("x").label("kubernetes.io/hostname", "n3")); }
+  SUBCASE("its name, whatever its label says") {
+    add(testing::node("n3").label("kubernetes.io/hostname", "other"));
+  }
+  CHECK_FALSE(is_on_none_of(volume, nodes));
+}
+
+TEST_CASE("what is going to happen is told on claim and volume, and nothing is written yet") {
+  Bed bed;
+  CHECK(bed.step() == Action::await_change(minutes(5)));
+  CHECK(bed.written().empty());
+  CHECK(bed.lists() == 1);
+  CHECK(bed.is_told("PersistentVolumeClaim/a Warning NodeLost: node n3 was deleted"));
+  CHECK(bed.is_told("PersistentVolume/v Warning NodeLost: node n3 was deleted"));
+  (void)bed.step();
+  CHECK(bed.lists() == 1);
+  CHECK(bed.events.lines.size() == 2);
+}
+
+TEST_CASE(
+    "after the grace period the volume is marked and then the claim deleted, as both were seen") {
+  Bed bed;
+  bed.patch.reply(200);
+  bed.remove.reply(200);
+  (void)bed.later();
+  CHECK(bed.written() ==
+        std::vector<std::string>{"PATCH /api/v1/persistentvolumes/v",
+                                 "DELETE /api/v1/namespaces/default/persistentvolumeclaims/a"});
+  CHECK(bed.lists() == 2);  // once more, after the grace period
+  const auto all = bed.transport.requests();
+  const json mark = json::parse(all[all.size() - 2].body);
+  CHECK(mark["metadata"]["annotations"]["local.path.provisioner/node-lost"] == "uid-a");
+  CHECK(mark["metadata"]["resourceVersion"] == "7");
+  CHECK(mark["metadata"]["uid"] == "uid-v");
+  const json preconditions = json::parse(all.back().body)["preconditions"];
+  CHECK(preconditions["uid"] == "uid-a");
+  CHECK(preconditions["resourceVersion"] == "3");
+  CHECK(bed.is_told("PersistentVolumeClaim/a Warning ClaimReleased: node n3 was deleted"));
+  CHECK(bed.is_told("PersistentVolume/v Warning ClaimReleased: node n3 was deleted"));
+  CHECK(bed.counted("released") == 1);
+}
+
+TEST_CASE("a volume that was marked before a crash is not marked again") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.remove.reply(200);
+  (void)bed.later();
+  CHECK(bed.written() ==
+        std::vector<std::string>{"DELETE /api/v1/namespaces/default/persistentvolumeclaims/a"});
+}
+
+TEST_CASE("the API server's nodes count, whatever the cache shows") {
+  Bed bed;
+  SUBCASE("the node is there by its name") { bed.api_nodes.push_back(testing::node("n3")); }
+  SUBCASE("it has another name, and its label is the volume's") {
+    bed.api_nodes.push_back(testing::node("renamed").label("kubernetes.io/hostname", "n3"));
+  }
+  SUBCASE("it stands on a later page") { bed.second_page = {testing::node("n3")}; }
+  SUBCASE("there is no node at all") { bed.api_nodes.clear(); }
+  CHECK(bed.step() == Action::await_change(seconds(1)));
+  CHECK(bed.events.lines.empty());
+  CHECK(bed.written().empty());
+}
+
+TEST_CASE("a node that only the API server knows to be back after the grace period stops it") {
+  Bed bed;
+  (void)bed.step();
+  bed.clock.advance(minutes(5));
+  bed.api_nodes.push_back(testing::node("n3"));
+  (void)bed.step();
+  CHECK(bed.written().empty());
+}
+
+TEST_CASE("a list of nodes that ends early says nothing") {
+  Bed bed;
+  bed.second_page = {testing::node("n4")};
+  bed.second_page_status = 500;
+  CHECK(bed.step() == Action::retry());
+  CHECK(bed.written().empty());
+  CHECK_FALSE(bed.is_told("NodeLost"));
+}
+
+TEST_CASE("a node that comes back in the cache begins the grace period anew") {
+  Bed bed;
+  (void)bed.step();
+  bed.clock.advance(minutes(4));
+  bed.put(testing::node("n3"));
+  CHECK(bed.step() == Action::done());
+  bed.nodes.erase({"", "n3"});
+  CHECK(bed.step() == Action::await_change(minutes(5)));
+  CHECK(bed.written().empty());
+}
+
+TEST_CASE("a claim that is not the one that was seen is left alone") {
+  Bed bed;
+  SUBCASE("it was made again") { bed.api_shows(claim("a").uid("another").volume("v")); }
+  SUBCASE("it is bound elsewhere") { bed.api_shows(claim("a").volume("w")); }
+  SUBCASE("it is on its way out") { bed.api_shows(claim("a").volume("v").deleting()); }
+  SUBCASE("it is gone") { bed.api_shows_no_claim(); }
+  (void)bed.later();
+  CHECK(bed.written().empty());
+}
+
+TEST_CASE("what somebody has changed meanwhile is looked at again") {
+  Bed bed;
+  SUBCASE("the volume") { bed.patch.reply(409, kConflict); }
+  SUBCASE("the claim") {
+    bed.patch.reply(200);
+    bed.remove.reply(409, kConflict);
+  }
+  CHECK(bed.later() == Action::await_change(seconds(1)));
+  CHECK_FALSE(bed.is_told("ClaimReleased"));
+  CHECK_FALSE(bed.is_told("ClaimReleaseFailed"));
+  CHECK(bed.counted("released") == 0);
+}
+
+TEST_CASE("a right that is missing is told with what gives it") {
+  Bed bed;
+  bed.patch.reply(200);
+  bed.remove.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
+  CHECK(bed.later() == Action::retry());
+  CHECK(bed.is_told("PersistentVolumeClaim/a Warning ClaimReleaseFailed"));
+  CHECK(bed.is_told("PersistentVolume/v Warning ClaimReleaseFailed"));
+  CHECK(bed.is_told("deploy/node-lost.yaml"));
+  CHECK(bed.counted("forbidden") == 1);
+}
+
+TEST_CASE("what heals by itself is tried again without an Event") {
+  Bed bed;
+  SUBCASE("the list") {
+    (void)bed.step();
+    bed.clock.advance(minutes(5));
+    bed.claim_reads.reply(503);
+    CHECK(bed.step() == Action::retry());
+  }
+  SUBCASE("the mark") {
+    bed.patch.reply(500);
+    CHECK(bed.later() == Action::retry());
+  }
+  SUBCASE("the deletion") {
+    bed.patch.reply(200);
+    bed.remove.reply(500);
+    CHECK(bed.later() == Action::retry());
+  }
+  CHECK(bed.counted("failed") == 1);
+  CHECK_FALSE(bed.is_told("ClaimReleaseFailed"));
+}
+
+TEST_CASE("the mark comes off, as it was seen, when the node is back before the claim went") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.put(testing::node("n3"));
+  bed.patch.reply(200);
+  (void)bed.step();
+  const json patch = json::parse(bed.transport.requests().back().body);
+  CHECK(patch["metadata"]["annotations"]["local.path.provisioner/node-lost"].is_null());
+  CHECK(patch["metadata"]["resourceVersion"] == "8");
+  CHECK(bed.counted("node_back") == 1);
+}
+
+TEST_CASE("a volume that was let go keeps its directory though its node is back, and goes") {
+  Bed bed;
+  bed.put(testing::node("n3"));
+  bed.claims.erase({"default", "a"});
+  bed.put(Bed::marked().released());
+  (void)bed.step();
+  CHECK(bed.executor.started.empty());
+  CHECK(bed.is_told("PersistentVolume/v Warning DirectoryKept: its claim was let go"));
+  REQUIRE_FALSE(bed.written().empty());
+  CHECK(bed.written().front() == "DELETE /api/v1/persistentvolumes/v");
+}
+
+TEST_CASE("volumes of one node that are due together share a list of the nodes") {
+  Bed bed;
+  bed.put(claim("b").volume("w").resource_version("4"));
+  bed.put(testing::volume("w")
+              .claim("default", "b")
+              .phase("Bound")
+              .node("n3")
+              .finalizer(std::string(kFinalizer)));
+  auto& patches = bed.transport.on("PATCH", "/persistentvolumes/w");
+  auto& removes = bed.transport.on("DELETE", "/persistentvolumeclaims/b");
+  patches.reply(200);
+  removes.reply(200);
+  bed.patch.reply(200);
+  bed.remove.reply(200);
+  (void)bed.step();
+  (void)bed.reconciler.step("w");
+  CHECK(bed.lists() == 1);
+  bed.clock.advance(minutes(5));
+  (void)bed.step();
+  (void)bed.reconciler.step("w");
+  CHECK(bed.lists() == 2);
+  CHECK(bed.counted("released") == 2);
+}
+
+TEST_CASE("a list from before the grace period ended does not count") {
+  Bed bed;
+  NodeCensus census;
+  const auto first = census.ask(bed.client, bed.clock, {});
+  REQUIRE(first.ok());
+  bed.clock.advance(seconds(1));
+  const auto again = census.ask(bed.client, bed.clock, bed.clock.now() - seconds(1));
+  CHECK(*again == *first);
+  const auto later = census.ask(bed.client, bed.clock, bed.clock.now());
+  CHECK(*later != *first);
+  bed.clock.advance(seconds(3));
+  CHECK(*census.ask(bed.client, bed.clock, {}) != *later);
+}
+
+}  // namespace lpp::provisioner::node_lost
