@@ -42,9 +42,9 @@ struct CapacityStory : StoryBed {
   }
   void set_free(const std::string& node, int mebibytes) {
     for (const auto& base : bed->base_paths()) {
-      const std::filesystem::path folder = bed->on_disk(node, base);
-      std::filesystem::create_directories(folder);
-      std::ofstream(folder / ".free") << mebibytes << "\n";
+      const std::filesystem::path disk = bed->on_disk(node, base);
+      std::filesystem::create_directories(disk);
+      std::ofstream(disk / ".free") << mebibytes << "\n";
     }
   }
   void forget_free(const std::string& node) {
