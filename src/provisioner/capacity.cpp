@@ -1,6 +1,7 @@
 #include "provisioner/capacity.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
@@ -44,6 +45,17 @@ json labels_of(std::string_view provisioner) {
   json labels = json::object();
   labels[std::string(kCapacityLabel)] = provisioner;
   return labels;
+}
+
+/// "5Mi", as the API server gives it back, and people read it; other numbers as they are.
+std::string size_text(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 7> kSuffixes{"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  std::size_t at = 0;
+  while (bytes != 0 && bytes % 1024 == 0 && at + 1 < kSuffixes.size()) {
+    bytes /= 1024;
+    ++at;
+  }
+  return std::to_string(bytes) + std::string(kSuffixes[at]);
 }
 
 }  // namespace
@@ -100,7 +112,7 @@ bool is_worth_writing(std::int64_t published, std::int64_t wanted) {
 }
 
 json capacity_patch(std::int64_t bytes) {
-  const std::string text = std::to_string(std::max<std::int64_t>(bytes, 0));
+  const std::string text = size_text(std::max<std::int64_t>(bytes, 0));
   return {{"capacity", text}, {"maximumVolumeSize", text}};
 }
 

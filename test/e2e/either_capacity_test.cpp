@@ -26,7 +26,8 @@ class HollowNode {
             {.program = required_setting("LPP_E2E_HOLLOW"),
              .args = {"--kubeconfig", required_setting("LPP_E2E_KUBECONFIG"), "--prefix", prefix,
                       "--delay-ms", "100", "--message",
-                      "space: size=104857600 free=" + std::to_string(mebibytes * 1048576L)},
+                      "checked: overcommit\nspace: size=104857600 free=" +
+                          std::to_string(mebibytes * 1048576L)},
              .log_file = required_setting("LPP_E2E_LOGS") + "/" + prefix + "kubelet.log"}))) {}
   ~HollowNode() {
     program_->signal(SIGTERM);

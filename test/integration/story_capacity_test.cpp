@@ -18,6 +18,7 @@ constexpr const char* kName = "local-path-capacity";
 
 /// In front of the manifest's script: a file beside the volumes says how many Mi of 100 are free.
 constexpr const char* kTellsSpace = R"sh(#!/bin/sh
+echo "checked: overcommit" >>/dev/termination-log
 if [ -e "${VOL_DIR%/*}/.free" ]; then
   read -r mebibytes <"${VOL_DIR%/*}/.free"
   echo "space: size=104857600 free=$((mebibytes * 1048576))" >>/dev/termination-log

@@ -169,6 +169,10 @@ TEST_CASE("the objects are those that the scheduler looks for") {
   CHECK(object["nodeTopology"]["matchLabels"]["kubernetes.io/hostname"] == "n1");
   CHECK(object["capacity"] == "600");
   CHECK(object["maximumVolumeSize"] == "600");
+  CHECK(capacity_patch(kUnknownRoom)["capacity"] == "1Ei");
+  CHECK(capacity_patch(5 << 20)["maximumVolumeSize"] == "5Mi");
+  CHECK(capacity_patch(0)["capacity"] == "0");
+  CHECK(capacity_patch(1536)["capacity"] == "1536");
   // Every node, which a selector that is missing would not be.
   const auto anywhere = capacity_object({.storage_class = "fast"}, kTold, "storage");
   CHECK(anywhere["nodeTopology"] == nlohmann::json::object());
