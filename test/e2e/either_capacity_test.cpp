@@ -104,7 +104,7 @@ class CapacityNodes {
         if (labels["kubernetes.io/hostname"] == node && now == size) return "";
         all += labels.dump() + "=" + now + " ";
       }
-      return all;
+      return "there is " + all;
     });
   }
   std::size_t published() {
@@ -140,7 +140,7 @@ TEST_CASE("the scheduler sends claims where there is room, and says so when ther
       if (event.find("2 node(s) did not have enough free storage") != std::string::npos) return "";
       all += event + "\n";
     }
-    return all;
+    return "there is " + all;
   });
   const json claim = LPP_MUST(
       nodes.story.admin().get(k8s::kPersistentVolumeClaims, nodes.applied.key("too-large")));

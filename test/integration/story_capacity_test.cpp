@@ -121,7 +121,7 @@ TEST_CASE("claims of the second name go where there is room, and wait where ther
       if (event.find("did not have enough free storage") != std::string::npos) return "";
       all += event + "\n";
     }
-    return all;
+    return "there is " + all;
   });
   const json claim = LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, too_large));
   CHECK_FALSE(claim["metadata"]
