@@ -48,7 +48,11 @@ class CapacityNodes {
     for (const json& object : LPP_MUST(read_yaml_objects(kComponent + "rbac.yaml"))) {
       LPP_MUST(story.admin().apply(object));
     }
-    LPP_MUST(applied.apply_file(kComponent + "storageclass.yaml"));
+    // Of one path: a second one would be worth a try until somebody tells of it, too.
+    for (json object : LPP_MUST(read_yaml_objects(kComponent + "storageclass.yaml"))) {
+      object["parameters"]["nodePath"] = story.bed->base_paths().front();
+      LPP_MUST(applied.apply(object));
+    }
     for (const char* node : {"full-0", "roomy-0"}) {
       wait(std::string("node ") + node, [&]() -> std::string {
         const auto found = story.admin().find(k8s::kNodes, {"", node});
