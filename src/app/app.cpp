@@ -23,6 +23,7 @@
 #include "k8s/leader_elector.h"
 #include "k8s/metered_transport.h"
 #include "k8s/rate_limiter.h"
+#include "provisioner/capacity_publisher.h"
 #include "provisioner/controller.h"
 #include "provisioner/places.h"
 
@@ -74,11 +75,11 @@ class App::Impl {
                      .ns = options.namespace_name,
                      .field_selector = "metadata.name=" + options.configmap_name}),
         claims_("pvc", client_, clock_, {.resource = k8s::kPersistentVolumeClaims},
-                trim_claims(options.provisioner_name)),
+                trim_claims(options.served_names())),
         volumes_("pv", client_, clock_, {.resource = k8s::kPersistentVolumes},
-                 trim_volumes(options.provisioner_name)),
+                 trim_volumes(options.served_names())),
         classes_("sc", client_, clock_, {.resource = k8s::kStorageClasses},
-                 trim_classes(options.provisioner_name)),
+                 trim_classes(options.served_names())),
         nodes_("node", client_, clock_, {.resource = k8s::kNodes, .metadata_only = true},
                trim_node),
         pods_("pod", client_, clock_,
@@ -90,7 +91,7 @@ class App::Impl {
                  .allow_unsafe_template = options.allow_unsafe_helper_pod_template},
                 config_source(options, config_map_, clock_, stop_),
                 template_source(options, config_map_, clock_, stop_), client_, events_, clock_),
-        places_(volumes_.store(), nodes_.store(), options.provisioner_name),
+        places_(volumes_.store(), nodes_.store(), options.served_names()),
         ledger_(places_),
         runner_(leader_client_, clock_, pods_.store(), ledger_,
                 {.provisioner_name = options.provisioner_name,
@@ -105,7 +106,7 @@ class App::Impl {
         operations_(clock_),
         binding_(clock_, options.bind_claims ? provisioner::Binding::By::kUs
                                              : provisioner::Binding::By::kControlPlane),
-        world_{options.provisioner_name,
+        world_{options.served_names(),
                leader_client_,
                clock_,
                events_,
@@ -123,6 +124,7 @@ class App::Impl {
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
                      .deletion_retry_count = options.deletion_retry_count}),
+        capacities_(world_, options.namespace_name),
         elector_(std::make_unique<k8s::LeaderElector>(
             client_, clock_, elector_options(),
             k8s::LeaderElector::Callbacks{
@@ -186,6 +188,7 @@ class App::Impl {
   operation::SpaceBoard space_;
   provisioner::World world_;
   provisioner::Controller controller_;
+  provisioner::CapacityPublisher capacities_;
   std::unique_ptr<k8s::LeaderElector> elector_;
   std::jthread term_;  // begins the work, and ends with that
   const Subjects subjects_;
@@ -230,6 +233,7 @@ void App::Impl::work() {
   }
   // Nobody led before: what the caches were filled with at the start is good enough.
   controller_.start_working();
+  capacities_.start();
   clock_.sleep_until(TimePoint::max(), stop_);
   stop_working();
 }
@@ -272,6 +276,7 @@ void App::Impl::begin_term() {
     if (!catch_up(since, ended)) return;
     log::info("leading identity={}", identity_);
     controller_.start_working();
+    capacities_.start();
   });
 }
 
@@ -312,6 +317,7 @@ void App::Impl::stop_working() {
       abort_.request_stop();
     }
   });
+  capacities_.stop();
   controller_.stop_working();
   log::info("workers have stopped");
 }
@@ -349,6 +355,7 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
                     .volumes = volumes_.store(),
                     .nodes = nodes_.store(),
                     .space = space_,
+                    .capacities = capacities_.stats(),
                     .runner = runner_,
                     .config = config_,
                     .elector = options_.leader_election.enabled ? elector_.get() : nullptr,

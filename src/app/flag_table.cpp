@@ -40,6 +40,12 @@ constexpr std::array kIdentity = {
          .env = "PROVISIONER_NAME",
          .fallback = "rancher.io/local-path",
          .help = "serve the StorageClasses that name this provisioner"},
+    Flag{.name = "capacity-provisioner-name",
+         .placeholder = "NAME",
+         .env = "CAPACITY_PROVISIONER_NAME",
+         .fallback_note = "none",
+         .help = "serve the StorageClasses that name this one, too, and tell the scheduler the "
+                 "free space of their nodes; a name without a slash, of at most 63 characters"},
     Flag{.name = "namespace",
          .placeholder = "NAME",
          .env = "POD_NAMESPACE",

@@ -42,7 +42,7 @@ std::map<Group, Sum> groups_of(const Subjects& subjects) {
   std::map<Group, Sum> groups;
   const auto config = subjects.config.config().current();
   for (const auto& volume : subjects.volumes.list()) {
-    if (!provisioner::is_ours(*volume, subjects.options.provisioner_name)) continue;
+    if (!provisioner::is_ours(*volume, subjects.options.served_names())) continue;
     Group group{
         .place = {.node = provisioner::node_of(*volume, subjects.nodes).name,
                   .base_path = config ? provisioner::base_path_of(volume->path, *config) : ""},
@@ -60,6 +60,23 @@ std::map<Group, Sum> groups_of(const Subjects& subjects) {
 
 Family::Labels labels_of(const Place& place) {
   return {{"node", place.node}, {"path", place.base_path}};
+}
+
+void add_capacities(const provisioner::CapacityPublisher::Stats& stats,
+                    std::vector<prometheus::MetricFamily>& out) {
+  out.push_back(Family::gauge("local_path_provisioner_capacity_objects",
+                              "CSIStorageCapacity objects by which this process tells the "
+                              "scheduler the free space of nodes; 0 while it does not lead.")
+                    .add({}, static_cast<double>(stats.objects.load()))
+                    .build());
+  out.push_back(Family::counter("local_path_provisioner_capacity_writes_total",
+                                "Creations, changes and removals of them.")
+                    .add({}, static_cast<double>(stats.writes.load()))
+                    .build());
+  out.push_back(Family::counter("local_path_provisioner_capacity_failures_total",
+                                "API calls for them that failed.")
+                    .add({}, static_cast<double>(stats.failures.load()))
+                    .build());
 }
 
 std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
@@ -90,8 +107,11 @@ std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
     inodes.add(labels, static_cast<double>(entry.space.inodes));
     free_inodes.add(labels, static_cast<double>(entry.space.free_inodes));
   }
-  return {volumes.build(), requested.build(), size.build(),
-          free.build(),    inodes.build(),    free_inodes.build()};
+  std::vector<prometheus::MetricFamily> all{volumes.build(), requested.build(),
+                                            size.build(),    free.build(),
+                                            inodes.build(),  free_inodes.build()};
+  if (!subjects.options.capacity_provisioner_name.empty()) add_capacities(subjects.capacities, all);
+  return all;
 }
 
 }  // namespace

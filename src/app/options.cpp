@@ -110,6 +110,22 @@ log::Level log_level(std::string_view name) {
   return log::Level::kInfo;
 }
 
+/// The scheduler looks for a CSIDriver of the provisioner's name, so that it must be one that an
+/// object can have; and it is a label's value of what is published for it.
+std::string read_capacity_provisioner_name(FlagReader& values, const Options& options) {
+  if (values.text("capacity-provisioner-name").empty()) return {};
+  auto name = values.checked_text(
+      "capacity-provisioner-name", cli::is_driver_name,
+      "a name without a slash, of 1 to 63 lower-case letters, digits, '-' and '.', with a letter "
+      "or digit at its ends, like local-path.example.org");
+  if (name == options.provisioner_name) {
+    values.fail(
+        "--capacity-provisioner-name is served besides --provisioner-name and must be another "
+        "name");
+  }
+  return name;
+}
+
 Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   constexpr int kMax = std::numeric_limits<int>::max();
   constexpr int kMaxWorkers = 1000;
@@ -124,6 +140,7 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.provisioner_name = values.checked_text(
       "provisioner-name", cli::is_provisioner_name,
       "a provisioner's name as a StorageClass accepts it, like rancher.io/local-path");
+  out.capacity_provisioner_name = read_capacity_provisioner_name(values, out);
   out.namespace_name = values.checked_text("namespace", cli::is_dns_label, kLabelRule);
   out.helper_image = values.checked_text("helper-image", is_image_name, "the name of an image");
   out.kubeconfig = values.text("kubeconfig");

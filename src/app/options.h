@@ -9,6 +9,7 @@
 
 #include "base/log.h"
 #include "cli/command.h"
+#include "provisioner/served_names.h"
 
 namespace lpp::app {
 
@@ -38,6 +39,8 @@ struct Options {
   log::Format log_format = log::Format::kText;
   std::string config{};  // file if it ends in .json, else JSON text; "" = the ConfigMap's key
   std::string provisioner_name{};
+  /// Whose classes' free space the scheduler is told; "" = nobody's.
+  std::string capacity_provisioner_name{};
   std::string namespace_name{};
   std::string helper_image{};
   std::string kubeconfig{};
@@ -57,6 +60,10 @@ struct Options {
   bool statusz = true;                              // /statusz on that port
   LeaderElection leader_election{};
   std::vector<std::string> warnings{};  // accepted, but worth a log line
+
+  provisioner::ServedNames served_names() const {
+    return {provisioner_name, capacity_provisioner_name};
+  }
 };
 
 /// Everything `agent` was told by flags and environment, checked. A plain value.

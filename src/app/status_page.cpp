@@ -55,7 +55,7 @@ std::string role(const Subjects& subjects) {
 void add_process(HtmlPage& page, const Subjects& subjects,
                  std::chrono::system_clock::time_point now) {
   page.facts({{"Version", std::string(version())},
-              {"Provisioner", subjects.options.provisioner_name},
+              {"Provisioner", to_string(subjects.options.served_names())},
               {"Role", role(subjects)},
               {"Identity", subjects.identity},
               {"Namespace", subjects.options.namespace_name},

@@ -13,6 +13,7 @@
 #include "k8s/leader_elector.h"
 #include "k8s/metered_transport.h"
 #include "k8s/reflector.h"
+#include "provisioner/capacity_publisher.h"
 #include "provisioner/controller.h"
 #include "provisioner/operations.h"
 
@@ -42,6 +43,7 @@ struct Subjects {
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::Node>& nodes;
   const operation::SpaceBoard& space;
+  const provisioner::CapacityPublisher::Stats& capacities;
   const helperpod::HelperPodRunner& runner;
   const ConfigLoader& config;
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work

@@ -37,9 +37,9 @@ std::string make_identity() {
   return std::string(host.data()) + "_" + random_uuid();
 }
 
-k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name) {
-  return [name = std::move(provisioner_name)](k8s::PersistentVolume& volume) {
-    if (!provisioner::is_ours(volume, name)) {
+k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(provisioner::ServedNames names) {
+  return [names = std::move(names)](k8s::PersistentVolume& volume) {
+    if (!provisioner::is_ours(volume, names)) {
       if (!provisioner::made_by_hand(volume)) return false;
       volume = provisioner::place_of(volume);
       return true;
@@ -52,10 +52,10 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_
   };
 }
 
-k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name) {
-  return [name = std::move(provisioner_name)](k8s::PersistentVolumeClaim& claim) {
+k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(provisioner::ServedNames names) {
+  return [names = std::move(names)](k8s::PersistentVolumeClaim& claim) {
     const bool bound = !claim.volume_name.empty();
-    const bool ours = provisioner::may_ask_for(claim, name);
+    const bool ours = provisioner::may_ask_for(claim, names);
     if (claim.volume_name.size() > kMaxName) claim.volume_name.resize(kMaxName);
     if (ours && !bound) return true;  // patterns may ask for any of its metadata
     // Only what ties it to its volume is still of interest, and what it asks for if it grows: it
@@ -100,9 +100,9 @@ bool trim_pod(k8s::Pod& pod) {
   return true;
 }
 
-k8s::Informer<k8s::StorageClass>::Trim trim_classes(std::string provisioner_name) {
-  return [name = std::move(provisioner_name)](k8s::StorageClass& storage_class) {
-    if (storage_class.provisioner == name) return true;
+k8s::Informer<k8s::StorageClass>::Trim trim_classes(provisioner::ServedNames names) {
+  return [names = std::move(names)](k8s::StorageClass& storage_class) {
+    if (names.has(storage_class.provisioner)) return true;
     k8s::StorageClass kept;
     kept.meta.name = std::move(storage_class.meta.name);
     kept.meta.uid = std::move(storage_class.meta.uid);

@@ -18,11 +18,11 @@ std::string make_identity();
 /// objects: volumes of other provisioners are not kept at all, of those made by hand only where
 /// their directory is, of claims that are bound or not ours only what ties them to a volume, and of
 /// other provisioners' classes only whose they are.
-k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(std::string provisioner_name);
-k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(std::string provisioner_name);
+k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(provisioner::ServedNames names);
+k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(provisioner::ServedNames names);
 bool trim_node(k8s::Node& node);
 bool trim_pod(k8s::Pod& pod);
-k8s::Informer<k8s::StorageClass>::Trim trim_classes(std::string provisioner_name);
+k8s::Informer<k8s::StorageClass>::Trim trim_classes(provisioner::ServedNames names);
 
 /// Where config.json comes from: --config as a file or as text, else the ConfigMap. `stop` ends the
 /// wait for the first answer of the API server.

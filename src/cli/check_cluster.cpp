@@ -234,7 +234,7 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
   std::string letting_go;
   if (const auto all = cluster.list(k8s::kStorageClasses); all.ok()) {
     for (const json& one : *all) {
-      if (text(one, "provisioner") != installation.provisioner_name) continue;
+      if (!installation.names().has(text(one, "provisioner"))) continue;
       classes.push_back(text(member(one, "metadata"), "name"));
       json object = one;
       object["kind"] = "StorageClass";
@@ -250,7 +250,7 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
     if (classes.empty()) {
       findings.warning(
           "cluster",
-          fmt::format("no StorageClass names provisioner {}", installation.provisioner_name),
+          fmt::format("no StorageClass names provisioner {}", to_string(installation.names())),
           "apply one, as in deploy/local-path-storage.yaml");
     }
   } else {

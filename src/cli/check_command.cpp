@@ -132,7 +132,7 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
   }
   if (flags.given("provisioner-name") && !objects.empty() &&
       std::none_of(objects.begin(), objects.end(), [&](const ManifestObject& one) {
-        return text(one.object, "provisioner") == installation.provisioner_name;
+        return installation.names().has(text(one.object, "provisioner"));
       })) {
     findings.warning("--provisioner-name",
                      fmt::format("no StorageClass in the files names {}",
@@ -148,7 +148,7 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
       findings.checked.push_back(kind_and_name(one.object));
       check_namespace(one.object, place_of(one), findings);
     } else if (kind == "StorageClass" &&
-               text(one.object, "provisioner") == installation.provisioner_name) {
+               installation.names().has(text(one.object, "provisioner"))) {
       findings.checked.push_back(kind_and_name(one.object));
       classes.push_back(name);
       check_class(one.object, place_of(one), out.config ? &*out.config : nullptr, findings);

@@ -35,7 +35,7 @@ void add_volume(const json& object, ClusterView& view) {
   if (!decoded.ok()) return;
   const auto volume = std::make_shared<const k8s::PersistentVolume>(*std::move(decoded));
   const auto key = volume->meta.key();
-  if (provisioner::is_ours(*volume, view.provisioner_name)) {
+  if (provisioner::is_ours(*volume, view.names)) {
     view.volumes.put(key, volume);
     view.directories.put(key, volume);
   } else if (provisioner::made_by_hand(*volume)) {
@@ -166,7 +166,7 @@ void add_object(const json& object, ClusterView& view) {
 
 Result<void> load(Cluster& cluster, const Installation& installation, const LoadOptions& options,
                   ClusterView& view) {
-  view.provisioner_name = installation.provisioner_name;
+  view.names = installation.names();
   view.provisioner_namespace = installation.ns;
   LPP_ASSIGN_OR_RETURN(const auto classes, cluster.list(k8s::kStorageClasses), "read the cluster");
   for (const json& object : classes) put(object, view, view.classes);

@@ -15,6 +15,7 @@
 #include "k8s/objects.h"
 #include "k8s/store.h"
 #include "operation/operation.h"
+#include "provisioner/served_names.h"
 
 namespace lpp::cli {
 
@@ -25,8 +26,9 @@ std::span<const Flag> installation_flags();
 /// How the daemon is installed: from its Deployment, the flags, or the defaults.
 struct Installation {
   std::string provisioner_name{};
-  std::string ns{};         // of the ConfigMap and the helper pods
-  std::string daemon_ns{};  // of the daemon's own pods
+  std::string capacity_provisioner_name{};  // served besides; "" = none
+  std::string ns{};                         // of the ConfigMap and the helper pods
+  std::string daemon_ns{};                  // of the daemon's own pods
   std::string config_map{};
   std::string service_account{};  // the daemon runs as
   k8s::ObjectKey lease{};
@@ -36,6 +38,8 @@ struct Installation {
   std::string image{};
   int replicas = 0;
   int ready = 0;
+
+  provisioner::ServedNames names() const { return {provisioner_name, capacity_provisioner_name}; }
 };
 
 /// An open connection, and lists over it. One thread.
@@ -101,7 +105,7 @@ struct HelperPod {
 
 /// What commands know of a cluster. Filled by load() or from manifests; read by pure functions.
 struct ClusterView {
-  std::string provisioner_name{};
+  provisioner::ServedNames names{};
   std::string provisioner_namespace{};
   k8s::StoreWriter<k8s::PersistentVolumeClaim> claims{};
   k8s::StoreWriter<k8s::PersistentVolume> volumes{};      // of this provisioner

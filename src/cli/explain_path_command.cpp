@@ -66,7 +66,7 @@ Result<void> set_config(std::string_view text, const std::string& name, ClusterV
 }
 
 Result<void> load_files(Context& context, const FlagReader& flags, ClusterView& view) {
-  view.provisioner_name = flags.text("provisioner-name");
+  view.names = flags.text("provisioner-name");
   for (const std::string& file : flags.texts("manifest")) {
     LPP_ASSIGN_OR_RETURN(const auto text_of_file, context.read_file(file), "read the manifest");
     LPP_ASSIGN_OR_RETURN(auto objects, read_manifest(text_of_file, file), "manifest");
@@ -118,10 +118,10 @@ Result<Question> question_of(const k8s::ObjectKey& key, const std::string& wante
         ErrorCode::kNotFound,
         fmt::format("StorageClass \"{}\" of the claim does not exist", claim->class_name())};
   }
-  if (out.storage_class->provisioner != view.provisioner_name) {
+  if (!view.names.has(out.storage_class->provisioner)) {
     return invalid(fmt::format("StorageClass {} belongs to provisioner {}, not to {}",
                                out.storage_class->meta.name, out.storage_class->provisioner,
-                               view.provisioner_name));
+                               to_string(view.names)));
   }
   if (!view.config) return invalid("the configuration is not known");
   const auto* const paths = view.config->paths_for_class(claim->class_name());

@@ -175,4 +175,6 @@ bool is_provisioner_name(std::string_view text) {
   return true;
 }
 
+bool is_driver_name(std::string_view text) { return text.size() <= 63 && is_dns_subdomain(text); }
+
 }  // namespace lpp::cli

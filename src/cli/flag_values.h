@@ -28,5 +28,7 @@ bool is_dns_subdomain(std::string_view text);
 
 /// What a StorageClass accepts as provisioner: "name" or "prefix/name".
 bool is_provisioner_name(std::string_view text);
+/// A provisioner's name that a CSIDriver object can have, too.
+bool is_driver_name(std::string_view text);
 
 }  // namespace lpp::cli

@@ -141,7 +141,7 @@ int run_history(const Given& given, Context& context) {
     if (!volumes.ok()) return fail(context, kName, volumes.error(), kExitProblem);
     for (const json& object : *volumes) {
       auto volume = k8s::decode<k8s::PersistentVolume>(object);
-      if (volume.ok() && provisioner::is_ours(*volume, installation.provisioner_name)) {
+      if (volume.ok() && provisioner::is_ours(*volume, installation.names())) {
         sources.volumes.push_back(*std::move(volume));
       }
     }

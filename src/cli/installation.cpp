@@ -68,6 +68,7 @@ std::optional<Installation> installation(const json& deployment, const json& con
   FlagReader flags(given.ok() ? *given : nothing, getenv, groups);
   Installation out;
   out.provisioner_name = flags.text("provisioner-name");
+  out.capacity_provisioner_name = flags.text("capacity-provisioner-name");
   out.ns = flags.text("namespace");
   out.config_map = flags.text("configmap-name");
   out.config_flag = flags.text("config");
@@ -144,8 +145,7 @@ std::string daemon_container(const json& pod_spec) {
 
 Installation choose_installation(const std::vector<Installation>& found, const FlagReader& flags) {
   const auto fits = [&](const Installation& one) {
-    return (!flags.given("provisioner-name") ||
-            one.provisioner_name == flags.text("provisioner-name")) &&
+    return (!flags.given("provisioner-name") || one.names().has(flags.text("provisioner-name"))) &&
            (!flags.given("provisioner-namespace") || one.ns == flags.text("provisioner-namespace"));
   };
   const auto it = std::find_if(found.begin(), found.end(), fits);
@@ -153,7 +153,9 @@ Installation choose_installation(const std::vector<Installation>& found, const F
   const auto fill = [&](std::string& value, std::string_view flag) {
     if (value.empty() || flags.given(flag)) value = flags.text(flag);
   };
-  fill(out.provisioner_name, "provisioner-name");
+  if (!out.names().has(flags.text("provisioner-name"))) {
+    fill(out.provisioner_name, "provisioner-name");
+  }
   fill(out.ns, "provisioner-namespace");
   fill(out.config_map, "configmap-name");
   if (out.daemon_ns.empty()) out.daemon_ns = out.ns;

@@ -68,6 +68,8 @@ class Told {
     lines_ += fmt::format("checked:{}{}\n", room.reserve ? " reserve" : "",
                           room.overcommit ? "" : " overcommit");
   }
+  /// What stands here takes the place of the log.
+  void failed(const Error& error) { lines_ += one_line(error.message) + "\n"; }
   void directory(std::string_view what) { lines_ += fmt::format("directory: {}\n", what); }
 
   void send(const Context& context) const {
@@ -97,8 +99,15 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
                                   .limits = request.limited ? request.limits : node::Limits{},
                                   .size = request.limits.bytes,
                                   .room = request.room});
-  if (!made.ok()) return fail_node(context, made.error(), helperpod::kUnfitExitCode);
   Told told(volumes);
+  if (!made.ok()) {
+    // How much room there is when there is too little.
+    if (made.error().is(ErrorCode::kUnfit)) {
+      told.failed(made.error());
+      told.send(context);
+    }
+    return fail_node(context, made.error(), helperpod::kUnfitExitCode);
+  }
   told.limits(made->limits);
   told.checked(request.room);
   told.directory(to_string(made->origin));

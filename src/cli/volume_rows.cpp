@@ -157,7 +157,7 @@ void describe_pending_claim(const ClusterView& view, const k8s::PersistentVolume
     row.next = "create it, or name another class in a new claim";
     return;
   }
-  if (!provisioner::should_provision(claim, storage_class.get(), view.provisioner_name)) {
+  if (!provisioner::should_provision(claim, storage_class.get(), view.names)) {
     if (storage_class->waits_for_first_consumer() && row.node.empty()) {
       return describe_waiting_for_pod(view, event, row);
     }
@@ -301,9 +301,9 @@ bool is_our_claim(const ClusterView& view, const k8s::PersistentVolumeClaim& cla
     if (claim.phase != "Lost") return false;
   }
   // Its class may be gone, and one that was served early has no annotation.
-  if (provisioner::asks_for(claim, view.provisioner_name)) return true;
+  if (provisioner::asks_for(claim, view.names)) return true;
   const auto storage_class = view.classes.get({"", claim.class_name()});
-  return storage_class != nullptr && storage_class->provisioner == view.provisioner_name;
+  return storage_class != nullptr && view.names.has(storage_class->provisioner);
 }
 
 std::vector<VolumeRow> volume_rows(const ClusterView& view) {

@@ -195,10 +195,10 @@ Error not_ours(const std::string& word, const std::string& ns, const ClusterView
                         claim->volume_name);
     }
     return Error{ErrorCode::kNotFound, fmt::format("claim {} is not served by provisioner {}: {}",
-                                                   key.to_string(), view.provisioner_name, why)};
+                                                   key.to_string(), to_string(view.names), why)};
   }
   return Error{ErrorCode::kNotFound, fmt::format("no claim or volume {} of provisioner {}{}",
-                                                 log::quoted(word), view.provisioner_name, where)};
+                                                 log::quoted(word), to_string(view.names), where)};
 }
 
 int run_volumes(const Given& given, Context& context) {
@@ -252,15 +252,15 @@ int run_volumes(const Given& given, Context& context) {
   if (format == "json" || format == "yaml") {
     nlohmann::json items = nlohmann::json::array();
     for (const VolumeRow& row : rows) items.push_back(to_json(row));
-    context.out(machine_text({{"provisioner", view.provisioner_name}, {"items", items}}, format));
+    context.out(machine_text({{"provisioner", view.names.own()}, {"items", items}}, format));
   } else if (format == "name") {
     context.out(names_of(rows));
   } else if (rows.empty()) {
     context.err(everywhere
-                    ? fmt::format("No volumes of provisioner {}.\n", view.provisioner_name)
+                    ? fmt::format("No volumes of provisioner {}.\n", to_string(view.names))
                     : fmt::format("No volumes of provisioner {} in namespace {}; -A shows all "
                                   "namespaces.\n",
-                                  view.provisioner_name, ns));
+                                  to_string(view.names), ns));
   } else if (named && format.empty()) {
     std::string out;
     for (const VolumeRow& row : rows) {

@@ -76,7 +76,9 @@ Outcome failure(const k8s::Pod& pod) {
     const std::string& reason = container->terminated_reason;
     if (!reason.empty() && reason != "Error") how += " (" + reason + ")";
     append(text, how);
-    const std::string message = read_message(container->terminated_message).rest;
+    const Said said = read_message(container->terminated_message);
+    const std::string& message = said.rest;
+    outcome.progress.space = said.space;
     outcome.output = tail_of(message);
     append(text, outcome.output);
     outcome.log_wanted = message.empty() && !never_started(reason);

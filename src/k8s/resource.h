@@ -40,6 +40,9 @@ inline constexpr Resource kPersistentVolumeClaims{"", "v1", "persistentvolumecla
                                                   "PersistentVolumeClaim", true};
 inline constexpr Resource kStorageClasses{"storage.k8s.io", "v1", "storageclasses", "StorageClass",
                                           false};
+inline constexpr Resource kCsiDrivers{"storage.k8s.io", "v1", "csidrivers", "CSIDriver", false};
+inline constexpr Resource kCsiStorageCapacities{"storage.k8s.io", "v1", "csistoragecapacities",
+                                                "CSIStorageCapacity", true};
 inline constexpr Resource kLeases{"coordination.k8s.io", "v1", "leases", "Lease", true};
 
 /// Path of a collection, e.g. "/api/v1/namespaces/a/pods"; an empty ns means all namespaces.

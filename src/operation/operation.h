@@ -34,6 +34,7 @@ struct Shape {
   std::string affinity_value{};
   std::vector<std::string> mount_options{};
   std::string reclaim_policy = "Delete";
+  std::string provisioner{};  // that it is said to be of; "" = the daemon's own name
   bool operator==(const Shape&) const = default;
 };
 

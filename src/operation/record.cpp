@@ -38,6 +38,7 @@ json encode_shape(const Shape& shape) {
   }
   if (!shape.mount_options.empty()) record["mountOptions"] = shape.mount_options;
   record["reclaimPolicy"] = shape.reclaim_policy;
+  if (!shape.provisioner.empty()) record["provisioner"] = shape.provisioner;
   return record;
 }
 
@@ -57,6 +58,7 @@ Result<Shape> decode_shape(const json& record) {
   reader.text("affinityValue", shape.affinity_value);  // a label's value may be empty
   reader.texts("mountOptions", shape.mount_options);
   reader.text("reclaimPolicy", shape.reclaim_policy, true);
+  reader.text("provisioner", shape.provisioner);
   if (!reader.problem().empty()) return invalid("shape: " + reader.problem());
   return shape;
 }

@@ -6,23 +6,33 @@ void SpaceBoard::note(const std::string& node, const std::string& base_path, con
   MutexLock lock(mutex_);
   const auto it = spaces_.find({node, base_path});
   if (it != spaces_.end()) {
-    it->second = space;
+    it->second = {space, ++last_};
   } else if (spaces_.size() < kMost) {
-    spaces_.emplace(Key{node, base_path}, space);
+    spaces_.emplace(Key{node, base_path}, Told{space, ++last_});
+  }
+}
+
+void SpaceBoard::confirm(const std::string& node) {
+  MutexLock lock(mutex_);
+  for (auto it = spaces_.lower_bound({node, {}}); it != spaces_.end() && it->first.first == node;
+       ++it) {
+    it->second.number = ++last_;
   }
 }
 
 std::optional<Space> SpaceBoard::find(const std::string& node, const std::string& base_path) const {
   MutexLock lock(mutex_);
   const auto it = spaces_.find({node, base_path});
-  return it == spaces_.end() ? std::nullopt : std::optional(it->second);
+  return it == spaces_.end() ? std::nullopt : std::optional(it->second.space);
 }
 
 std::vector<SpaceBoard::Entry> SpaceBoard::all() const {
   std::vector<Entry> entries;
   MutexLock lock(mutex_);
   entries.reserve(spaces_.size());
-  for (const auto& [key, space] : spaces_) entries.push_back({key.first, key.second, space});
+  for (const auto& [key, told] : spaces_) {
+    entries.push_back({key.first, key.second, told.space, told.number});
+  }
   return entries;
 }
 

@@ -31,9 +31,12 @@ class SpaceBoard {
     std::string node{};
     std::string base_path{};
     Space space{};
+    std::uint64_t told = 0;  // another number each time that somebody tells it, changed or not
   };
 
   void note(const std::string& node, const std::string& base_path, const Space& space);
+  /// Whoever tells of the node says that nothing has changed there.
+  void confirm(const std::string& node);
   std::optional<Space> find(const std::string& node, const std::string& base_path) const;
   /// By node and base path.
   std::vector<Entry> all() const;
@@ -44,9 +47,14 @@ class SpaceBoard {
 
  private:
   using Key = std::pair<std::string, std::string>;  // node, base path
+  struct Told {
+    Space space{};
+    std::uint64_t number = 0;
+  };
 
   mutable Mutex mutex_;
-  std::map<Key, Space> spaces_ LPP_GUARDED_BY(mutex_);
+  std::map<Key, Told> spaces_ LPP_GUARDED_BY(mutex_);
+  std::uint64_t last_ LPP_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace lpp::operation

@@ -36,8 +36,7 @@ std::optional<for_claim::Bind> missing(const ClaimScene& scene) {
   if (claim.meta.resource_version.empty() || volume.meta.resource_version.empty()) {
     return std::nullopt;
   }
-  if (scene.storage_class == nullptr ||
-      scene.storage_class->provisioner != scene.provisioner_name ||
+  if (scene.storage_class == nullptr || !scene.names.has(scene.storage_class->provisioner) ||
       volume.storage_class_name != claim.class_name()) {
     return std::nullopt;
   }
@@ -45,7 +44,7 @@ std::optional<for_claim::Bind> missing(const ClaimScene& scene) {
   if (volume.capacity.empty() || volume.access_modes.empty()) return std::nullopt;
   for_claim::Bind bind{.volume_status = volume.phase != "Bound"};
   if (claim.volume_name.empty()) {
-    if (!should_provision(claim, scene.storage_class.get(), scene.provisioner_name) ||
+    if (!should_provision(claim, scene.storage_class.get(), scene.names) ||
         k8s::find(claim.meta.annotations, kBindCompleted) != nullptr ||
         !is_filesystem(claim.volume_mode) || !is_filesystem(volume.volume_mode)) {
       return std::nullopt;

@@ -67,12 +67,12 @@ for_claim::Wait idle(const ClaimScene& scene, bool forget) {
 
 bool is_ours(const ClaimScene& scene) {
   return scene.volume != nullptr && scene.claim != nullptr &&
-         difference(*scene.volume, *scene.claim, scene.provisioner_name).empty();
+         difference(*scene.volume, *scene.claim, scene.names).empty();
 }
 
 bool is_asked_for(const ClaimScene& scene) {
   return scene.claim != nullptr &&
-         should_provision(*scene.claim, scene.storage_class.get(), scene.provisioner_name);
+         should_provision(*scene.claim, scene.storage_class.get(), scene.names);
 }
 
 bool is_counted(const ClaimScene& scene, const Make& make) {
@@ -303,7 +303,7 @@ Maybe clear_away(const ClaimScene& scene) {
 }
 
 ClaimDecision volume_is_there(const ClaimScene& scene) {
-  const std::string different = difference(*scene.volume, *scene.claim, scene.provisioner_name);
+  const std::string different = difference(*scene.volume, *scene.claim, scene.names);
   if (!different.empty()) return for_claim::OtherVolume{different};
   auto decision = decide_binding(scene);
   if (!decision) return idle(scene, true);
@@ -317,7 +317,7 @@ ClaimDecision volume_is_there(const ClaimScene& scene) {
 /// Nobody asks for a volume: the claim is bound elsewhere, or no node is selected (any more).
 ClaimDecision not_asked_for(const ClaimScene& scene) {
   const bool waits_for_a_node =
-      scene.claim->volume_name.empty() && asks_for(*scene.claim, scene.provisioner_name);
+      scene.claim->volume_name.empty() && asks_for(*scene.claim, scene.names);
   return idle(scene, !waits_for_a_node && !scene.memory.published);
 }
 
@@ -388,6 +388,9 @@ ClaimDecision begin_making(const ClaimScene& scene) {
   if (auto* refusal = std::get_if<Refusal>(&planned)) return for_claim::Refuse{std::move(*refusal)};
   auto& operation = std::get<Operation>(planned);
   operation.attempt = next_attempt(scene);
+  if (operation.shape && scene.storage_class->provisioner != scene.names.own()) {
+    operation.shape->provisioner = scene.storage_class->provisioner;
+  }
   // What is still going on there, or on its way out, comes first.
   if (is_near_taking_back(scene, operation)) return wait(scene);
   if (const auto* const removal = removal_near(scene, operation)) return wait_for(scene, *removal);

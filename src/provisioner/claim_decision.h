@@ -13,6 +13,7 @@
 #include "operation/executor.h"
 #include "provisioner/memory.h"
 #include "provisioner/plan.h"
+#include "provisioner/served_names.h"
 
 namespace lpp::provisioner {
 
@@ -40,7 +41,7 @@ struct TakingBack {
 /// the executor and this process's memory at one moment.
 struct ClaimScene {
   TimePoint now{};
-  std::string provisioner_name{};
+  ServedNames names{};
   std::string volume_name{};
   std::shared_ptr<const k8s::PersistentVolumeClaim> claim{};  // none, or another UID: nullptr
   std::shared_ptr<const k8s::StorageClass> storage_class{};

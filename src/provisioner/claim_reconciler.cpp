@@ -84,7 +84,7 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
 ClaimScene ClaimReconciler::look(const ClaimKey& key) {
   ClaimScene scene;
   scene.now = world_.clock.now();
-  scene.provisioner_name = world_.provisioner_name;
+  scene.names = world_.names;
   scene.volume_name = volume_name_of(key.uid);
   // What is on record before the caches: a volume is created before the record of its making goes.
   const auto recorded = world_.executor.recorded(scene.volume_name);
@@ -106,7 +106,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
   }
 
   const bool is_ours = scene.volume != nullptr && scene.volume->claim_uid == key.uid &&
-                       provisioner::is_ours(*scene.volume, world_.provisioner_name);
+                       provisioner::is_ours(*scene.volume, world_.names);
   if (is_ours) scene.memory.had_volume = true;
   for (const Begun& begun : scene.memory.begun) {
     Make make{.begun = begun};
@@ -121,7 +121,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
     if (one.operation->kind == operation::Kind::kRemove) scene.removals.push_back(one);
     if (one.operation->kind != operation::Kind::kTakeBack) continue;
     const bool in_use = overlapping_volume(world_.volumes, world_.nodes, *one.operation,
-                                           world_.provisioner_name, {}) != nullptr;
+                                           world_.names, {}) != nullptr;
     scene.taking_back.push_back({one.operation, one.progress, in_use});
   }
   note_missed(scene);
@@ -131,9 +131,8 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
 
 /// For people and their monitoring.
 void ClaimReconciler::show(const ClaimScene& scene) {
-  const bool asked_for =
-      scene.claim != nullptr &&
-      should_provision(*scene.claim, scene.storage_class.get(), world_.provisioner_name);
+  const bool asked_for = scene.claim != nullptr &&
+                         should_provision(*scene.claim, scene.storage_class.get(), world_.names);
   if (!asked_for) world_.operations.forget(Work::kProvision, scene.volume_name);
   bool any = false;
   for (const TakingBack& one : scene.taking_back) {
@@ -273,7 +272,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
     if (same_place(*begun.operation, operation)) begun.never_published = false;
   }
   remember(pass);
-  const auto manifest = make_volume(operation, *scene.claim, world_.provisioner_name);
+  const auto manifest = make_volume(operation, *scene.claim, world_.names.own());
   const auto created =
       world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kIdentity);
   std::optional<k8s::PersistentVolume> there;
@@ -281,7 +280,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
     const auto volume = read_volume(world_, scene.volume_name);
     if (!volume.ok()) return reporter_.api_failed(subject(pass), volume.error());
     if (!*volume) return Action::retry();
-    const std::string different = difference(**volume, *scene.claim, world_.provisioner_name);
+    const std::string different = difference(**volume, *scene.claim, world_.names);
     if (!different.empty()) return perform(pass, for_claim::OtherVolume{different});
     // Ours if the answer to an earlier request was lost; else the cache will show it.
     if ((*volume)->path != operation.path || !shares_directory(**volume, operation, world_.nodes)) {
@@ -321,6 +320,11 @@ Action ClaimReconciler::published(Pass& pass, const Operation& operation,
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Failed& decision) {
+  for (const Make& make : pass.scene.makes) {
+    if (make.progress && make.operation().id() == decision.operation->id()) {
+      note_space(world_, make.operation(), *make.progress);
+    }
+  }
   Memory& memory = pass.scene.memory;
   const int number = decision.operation->attempt;
   memory.retry = {.number = number,

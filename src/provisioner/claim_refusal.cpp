@@ -98,7 +98,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Refu
   ClaimScene& scene = pass.scene;
   const Refusal& refusal = decision.refusal;
   // What can be done is begun early; that it cannot is said when the control plane has asked.
-  if (!asks_for(*scene.claim, world_.provisioner_name)) {
+  if (!asks_for(*scene.claim, world_.names)) {
     remember(pass);
     return Action::await_change(kRecheck);
   }

@@ -138,7 +138,7 @@ Result<ClaimReconciler::Wanted> ClaimReconciler::is_still_wanted(const Make& mad
   if (made.has_failed() && claim->meta.deleting()) return Wanted::kNo;  // it is not tried again
   const auto storage_class = world_.classes.get({"", claim->class_name()});
   if (!asks_for_limits(storage_class.get(), make.limits)) return Wanted::kNo;
-  const bool asks_here = should_provision(*claim, storage_class.get(), world_.provisioner_name) &&
+  const bool asks_here = should_provision(*claim, storage_class.get(), world_.names) &&
                          selected_node(*claim) == make.node;
   return asks_here ? Wanted::kYes : Wanted::kNo;
 }

@@ -202,8 +202,8 @@ void Controller::start_working() {
   }
   // From here on changes reach the queues; what was there before is enqueued now.
   for (const auto& claim : world_.claims.list()) {
-    const bool is_half_bound = !claim->volume_name.empty() && claim->phase != "Bound" &&
-                               may_ask_for(*claim, world_.provisioner_name);
+    const bool is_half_bound =
+        !claim->volume_name.empty() && claim->phase != "Bound" && may_ask_for(*claim, world_.names);
     if (may_want_volume(*claim) || may_want_more(*claim) || is_half_bound) {
       term->claims.add(key_of(*claim));
     }
@@ -241,13 +241,13 @@ std::shared_ptr<Controller::Term> Controller::term() const {
 }
 
 bool Controller::may_want_volume(const k8s::PersistentVolumeClaim& claim) const {
-  return claim.volume_name.empty() && may_ask_for(claim, world_.provisioner_name);
+  return claim.volume_name.empty() && may_ask_for(claim, world_.names);
 }
 
 bool Controller::may_want_more(const k8s::PersistentVolumeClaim& claim) const {
   if (!wants_resize(claim)) return false;
   const auto volume = world_.volumes.get({"", claim.volume_name});
-  return volume != nullptr && is_ours(*volume, world_.provisioner_name);
+  return volume != nullptr && is_ours(*volume, world_.names);
 }
 
 bool Controller::may_be_lost(const k8s::PersistentVolume& volume) const {
@@ -286,7 +286,7 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
   if (after && (may_want_more(*after) || (before && may_want_more(*before)))) {
     term->claims.add(key_of(*after));
   }
-  if (!after || !may_ask_for(*after, world_.provisioner_name)) return;
+  if (!after || !may_ask_for(*after, world_.names)) return;
   // A claim that stays bound needs nothing; one that has just been bound may have left a
   // record.
   const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty() &&

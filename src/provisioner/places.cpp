@@ -7,7 +7,7 @@ namespace lpp::provisioner {
 std::optional<operation::Holder> Places::volume_in_the_way(
     const operation::Operation& operation) const {
   const auto volume =
-      overlapping_volume(volumes_, nodes_, operation, provisioner_name_, operation.volume_name);
+      overlapping_volume(volumes_, nodes_, operation, names_, operation.volume_name);
   if (volume == nullptr) return std::nullopt;
   return operation::Holder{
       .volume_name = volume->meta.name, .path = volume->path, .is_volume = true};

@@ -7,6 +7,7 @@
 #include "k8s/objects.h"
 #include "k8s/store.h"
 #include "operation/path_ledger.h"
+#include "provisioner/served_names.h"
 
 namespace lpp::provisioner {
 
@@ -14,8 +15,8 @@ namespace lpp::provisioner {
 class Places final : public operation::Surroundings {
  public:
   Places(const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-         std::string provisioner_name)
-      : volumes_(volumes), nodes_(nodes), provisioner_name_(std::move(provisioner_name)) {}
+         ServedNames names)
+      : volumes_(volumes), nodes_(nodes), names_(std::move(names)) {}
 
   std::optional<operation::Holder> volume_in_the_way(
       const operation::Operation& operation) const override;
@@ -24,7 +25,7 @@ class Places final : public operation::Surroundings {
  private:
   const k8s::Store<k8s::PersistentVolume>& volumes_;
   const k8s::Store<k8s::Node>& nodes_;
-  const std::string provisioner_name_;
+  const ServedNames names_;
 };
 
 }  // namespace lpp::provisioner

@@ -89,23 +89,25 @@ std::string selected_node(const k8s::PersistentVolumeClaim& claim) {
   return node == nullptr ? std::string() : *node;
 }
 
-bool asks_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name) {
+bool asks_for(const k8s::PersistentVolumeClaim& claim, const ServedNames& names) {
   const std::string* name = asked_provisioner(claim);
-  return name != nullptr && *name == provisioner_name;
+  return name != nullptr && names.has(*name);
 }
 
-bool may_ask_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name) {
+bool may_ask_for(const k8s::PersistentVolumeClaim& claim, const ServedNames& names) {
   const std::string* name = asked_provisioner(claim);
-  return name == nullptr ? has_selected_node(claim) : *name == provisioner_name;
+  return name == nullptr ? has_selected_node(claim) : names.has(*name);
 }
 
 bool should_provision(const k8s::PersistentVolumeClaim& claim,
-                      const k8s::StorageClass* storage_class, std::string_view provisioner_name) {
+                      const k8s::StorageClass* storage_class, const ServedNames& names) {
   const std::string* asked = asked_provisioner(claim);
-  if (!claim.volume_name.empty() || (asked != nullptr && *asked != provisioner_name)) return false;
+  if (!claim.volume_name.empty() || (asked != nullptr && !names.has(*asked))) return false;
   // Asked for with a class that is not there is an error to report, not a reason to be silent.
   if (storage_class == nullptr) return asked != nullptr;
-  if (storage_class->provisioner != provisioner_name) return false;
+  if (!names.has(storage_class->provisioner)) return false;
+  // Two names are served: a class of one does not answer for a claim that asks the other.
+  if (asked != nullptr && *asked != storage_class->provisioner) return false;
   return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked != nullptr;
 }
 

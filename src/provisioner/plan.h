@@ -10,6 +10,7 @@
 #include "k8s/objects.h"
 #include "operation/operation.h"
 #include "operation/space.h"
+#include "provisioner/served_names.h"
 
 namespace lpp::provisioner {
 
@@ -27,15 +28,15 @@ struct Refusal {
 /// is, and where a class waits for a consumer, that a node is selected means that no volume that is
 /// there will do.
 bool should_provision(const k8s::PersistentVolumeClaim& claim,
-                      const k8s::StorageClass* storage_class, std::string_view provisioner_name);
+                      const k8s::StorageClass* storage_class, const ServedNames& names);
 
 /// True when one of the claim's storage-provisioner annotations names this provisioner: the
 /// controller manager has asked for the volume.
-bool asks_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name);
+bool asks_for(const k8s::PersistentVolumeClaim& claim, const ServedNames& names);
 
 /// True when the claim asks for this provisioner, or has a selected node and asks for none yet, so
 /// that its class tells. False for claims of others, but for these.
-bool may_ask_for(const k8s::PersistentVolumeClaim& claim, std::string_view provisioner_name);
+bool may_ask_for(const k8s::PersistentVolumeClaim& claim, const ServedNames& names);
 
 /// "pvc-<uid>".
 std::string volume_name_of(std::string_view claim_uid);

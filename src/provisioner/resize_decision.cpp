@@ -47,7 +47,7 @@ bool is_ours_and_bound(const ResizeScene& scene) {
   const k8s::PersistentVolume& volume = *scene.volume;
   return claim.phase == "Bound" && !claim.meta.deleting() && !volume.meta.deleting() &&
          claim.volume_name == volume.meta.name && volume.claim == claim.meta.key() &&
-         volume.claim_uid == claim.meta.uid && is_ours(volume, scene.provisioner_name) &&
+         volume.claim_uid == claim.meta.uid && is_ours(volume, scene.names) &&
          volume.source != k8s::VolumeSource::kOther;
 }
 

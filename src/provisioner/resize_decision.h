@@ -12,6 +12,7 @@
 #include "k8s/objects.h"
 #include "operation/executor.h"
 #include "provisioner/memory.h"
+#include "provisioner/served_names.h"
 #include "provisioner/volume_node.h"
 
 namespace lpp::provisioner {
@@ -30,7 +31,7 @@ bool wants_resize(const k8s::PersistentVolumeClaim& claim);
 /// stores, the executor and this process's memory at one moment.
 struct ResizeScene {
   TimePoint now{};
-  std::string provisioner_name{};
+  ServedNames names{};
   std::shared_ptr<const k8s::PersistentVolumeClaim> claim{};  // none, or another UID: nullptr
   std::shared_ptr<const k8s::PersistentVolume> volume{};      // the one that it names
   VolumeNode node{};                                          // where its directory is

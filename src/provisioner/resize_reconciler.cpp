@@ -51,7 +51,7 @@ Action ResizeReconciler::step(const ClaimKey& key) {
 ResizeScene ResizeReconciler::look(const Pass& pass) const {
   ResizeScene scene;
   scene.now = world_.clock.now();
-  scene.provisioner_name = world_.provisioner_name;
+  scene.names = world_.names;
   scene.claim = world_.claims.get(pass.key.claim);
   // What is left of a claim that is gone is its volume's affair.
   if (scene.claim == nullptr || scene.claim->meta.uid != pass.key.uid ||

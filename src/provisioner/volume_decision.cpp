@@ -296,7 +296,7 @@ VolumeDecision decide(const VolumeScene& scene) {
     if (was_let_go(scene)) return wait(scene);
     // Recorded, and not wanted any more: policy changed, bound again, or not ours.
     if (auto decision = stop_all(scene, false)) return *std::move(decision);
-    if (!is_ours(*scene.volume, scene.provisioner_name)) return for_volume::Wait{.forget = true};
+    if (!is_ours(*scene.volume, scene.names)) return for_volume::Wait{.forget = true};
     if (auto decision = release(scene)) return *std::move(decision);
     return keep(scene);
   }

@@ -10,6 +10,7 @@
 #include "k8s/objects.h"
 #include "operation/executor.h"
 #include "provisioner/memory.h"
+#include "provisioner/served_names.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::provisioner {
@@ -18,7 +19,7 @@ namespace lpp::provisioner {
 /// the executor and this process's memory at one moment.
 struct VolumeScene {
   TimePoint now{};
-  std::string provisioner_name{};
+  ServedNames names{};
   std::string name{};
   std::shared_ptr<const k8s::PersistentVolume> volume{};  // nullptr: gone
   bool is_wanted = false;  // to be removed: released, policy Delete, ours

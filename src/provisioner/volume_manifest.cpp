@@ -41,7 +41,9 @@ nlohmann::json make_volume(const operation::Operation& operation,
   }
   json metadata{
       {"name", operation.volume_name},
-      {"annotations", {{kProvisionedBy, provisioner_name}, {kVolumeSelectedNode, operation.node}}},
+      {"annotations",
+       {{kProvisionedBy, shape.provisioner.empty() ? provisioner_name : shape.provisioner},
+        {kVolumeSelectedNode, operation.node}}},
   };
   if (operation.limits.hard) metadata["annotations"][std::string(kVolumeQuota)] = kQuotaHard;
   // Only a volume that we will delete needs us to see its end.
@@ -66,13 +68,13 @@ std::optional<k8s::PersistentVolume> created_volume(nlohmann::json manifest,
 }
 
 std::string difference(const k8s::PersistentVolume& volume, const k8s::PersistentVolumeClaim& claim,
-                       std::string_view provisioner_name) {
+                       const ServedNames& names) {
   if (volume.claim_uid != claim.meta.uid || volume.claim != claim.meta.key()) {
     return "it is for claim " + volume.claim.to_string() + " with UID " + volume.claim_uid;
   }
   const std::string* made_by = k8s::find(volume.meta.annotations, kProvisionedBy);
-  if (made_by == nullptr || *made_by != provisioner_name) {
-    return "it was not provisioned by " + std::string(provisioner_name);
+  if (made_by == nullptr || !names.has(*made_by)) {
+    return "it was not provisioned by " + to_string(names);
   }
   return {};
 }

@@ -59,7 +59,7 @@ Action VolumeReconciler::step(const std::string& name, std::optional<TimePoint> 
 VolumeScene VolumeReconciler::look(const std::string& name) {
   VolumeScene scene;
   scene.now = world_.clock.now();
-  scene.provisioner_name = world_.provisioner_name;
+  scene.names = world_.names;
   scene.name = name;
   const auto recorded = world_.executor.recorded(name);
   scene.volume = world_.volumes.get({"", name});
@@ -88,7 +88,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   if (scene.memory.in_flight != nullptr) {
     scene.lost = world_.executor.lost(*scene.memory.in_flight);
   }
-  if (scene.volume == nullptr || !is_ours(*scene.volume, world_.provisioner_name)) return scene;
+  if (scene.volume == nullptr || !is_ours(*scene.volume, world_.names)) return scene;
   // What was made elsewhere for the same claim is that claim's affair.
   std::erase_if(scene.makes, [&](const operation::Recorded& make) {
     return !shares_directory(*scene.volume, *make.operation, world_.nodes);
@@ -107,11 +107,10 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.base_path = base_path_of(place.path, *scene.config);
   // One that keeps its directory counts before those that are to be removed too.
   for (const auto& other :
-       overlapping_volumes(world_.volumes, world_.nodes, place, world_.provisioner_name, name)) {
+       overlapping_volumes(world_.volumes, world_.nodes, place, world_.names, name)) {
     const VolumeNode there = removal_node_of(*other, world_.nodes, *scene.config);
-    const bool goes_too = is_ours(*other, world_.provisioner_name) &&
-                          there.kind == scene.node.kind && there.name == scene.node.name &&
-                          wants_delete(*other, world_.claims);
+    const bool goes_too = is_ours(*other, world_.names) && there.kind == scene.node.kind &&
+                          there.name == scene.node.name && wants_delete(*other, world_.claims);
     const bool takes_it_along = takes_along(*other, goes_too, *scene.volume);
     const bool counts_more = !goes_too || (scene.overlapping_goes_too && !takes_it_along);
     if (scene.overlapping == nullptr || counts_more) {

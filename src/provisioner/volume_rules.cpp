@@ -36,10 +36,10 @@ bool names_its_volume(const k8s::PersistentVolume& volume) {
 
 }  // namespace
 
-bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_name) {
+bool is_ours(const k8s::PersistentVolume& volume, const ServedNames& names) {
   for (const std::string_view key : {kProvisionedBy, kMigratedTo}) {
     const std::string* name = find(volume.meta.annotations, key);
-    if (name != nullptr && *name == provisioner_name) return true;
+    if (name != nullptr && names.has(*name)) return true;
   }
   return false;
 }
@@ -103,14 +103,13 @@ bool shares_directory(const k8s::PersistentVolume& volume, const operation::Oper
 
 std::vector<std::shared_ptr<const k8s::PersistentVolume>> overlapping_volumes(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-    const operation::Operation& operation, std::string_view provisioner_name,
-    std::string_view except) {
+    const operation::Operation& operation, const ServedNames& names, std::string_view except) {
   const auto is_in_the_way = [&](const k8s::PersistentVolume& volume) {
     if (volume.meta.name == except) return false;
     const bool around = operation.base_path.empty()
                             ? strictly_below(operation.path, volume.path)
                             : is_at_or_below(operation.base_path, volume.path);
-    if (around && !is_ours(volume, provisioner_name)) return false;
+    if (around && !is_ours(volume, names)) return false;
     return shares_directory(volume, operation, nodes);
   };
   auto found = volumes.query([&](const k8s::PersistentVolume::Index& by_path) {
@@ -122,9 +121,8 @@ std::vector<std::shared_ptr<const k8s::PersistentVolume>> overlapping_volumes(
 
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-    const operation::Operation& operation, std::string_view provisioner_name,
-    std::string_view except) {
-  const auto found = overlapping_volumes(volumes, nodes, operation, provisioner_name, except);
+    const operation::Operation& operation, const ServedNames& names, std::string_view except) {
+  const auto found = overlapping_volumes(volumes, nodes, operation, names, except);
   return found.empty() ? nullptr : found.front();
 }
 

@@ -9,12 +9,13 @@
 #include "k8s/objects.h"
 #include "k8s/store.h"
 #include "operation/operation.h"
+#include "provisioner/served_names.h"
 #include "provisioner/volume_node.h"
 
 namespace lpp::provisioner {
 
 /// Whether this provisioner made the volume and is responsible for it (behaviour rule A8.1).
-bool is_ours(const k8s::PersistentVolume& volume, std::string_view provisioner_name);
+bool is_ours(const k8s::PersistentVolume& volume, const ServedNames& names);
 
 /// Whether it is a directory for which somebody wrote a volume: no provisioner did. None of ours
 /// may overlap it. (Other provisioners have base paths of their own, and far too many volumes to
@@ -51,14 +52,12 @@ bool shares_directory(const k8s::PersistentVolume& volume, const operation::Oper
 /// not known, one around the directory.
 std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-    const operation::Operation& operation, std::string_view provisioner_name,
-    std::string_view except);
+    const operation::Operation& operation, const ServedNames& names, std::string_view except);
 
 /// All of them.
 std::vector<std::shared_ptr<const k8s::PersistentVolume>> overlapping_volumes(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
-    const operation::Operation& operation, std::string_view provisioner_name,
-    std::string_view except);
+    const operation::Operation& operation, const ServedNames& names, std::string_view except);
 
 /// The configured base path that `path` lies below, the longest if there are several; "" when it is
 /// not in the configuration (any more).

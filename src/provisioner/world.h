@@ -17,12 +17,13 @@
 #include "operation/space.h"
 #include "provisioner/binding.h"
 #include "provisioner/operations.h"
+#include "provisioner/served_names.h"
 
 namespace lpp::provisioner {
 
 /// Everything a reconciler sees and acts on. References only: the owner outlives the reconcilers.
 struct World {
-  const std::string provisioner_name;
+  const ServedNames names;
   k8s::ApiClient& client;
   Clock& clock;
   k8s::EventSink& events;

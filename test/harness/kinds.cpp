@@ -37,6 +37,8 @@ constexpr std::array kKnown = {
     &kFlowSchemas,
     &kPriorityLevels,
     &k8s::kPods,
+    &k8s::kCsiDrivers,
+    &k8s::kCsiStorageCapacities,
     &k8s::kNodes,
     &k8s::kConfigMaps,
     &k8s::kEvents,

@@ -26,6 +26,10 @@ Result<void> set(Options& options, const std::string& flag, const std::string& t
     options.prefix = text;
     return {};
   }
+  if (flag == "message") {
+    options.message = text;
+    return {};
+  }
   if (flag == "phases") {
     if (text != "full" && text != "final") return invalid("--phases: full or final, not " + text);
     options.write_running = text == "full";
@@ -69,6 +73,7 @@ they become Running and, when their restartPolicy is Never, end after a while. F
   --delay-ms N           from Running to Succeeded or Failed (1000)
   --phases full|final    whether Running is written, or only the end (full)
   --fail-every N         every Nth pod that ends is Failed; 0 = none (0)
+  --message TEXT         termination message of pods that succeed, as a helper pod tells the space
   --workers N            API calls at once (8)
   --lease-s N            period of the nodes' heartbeats (10)
   --keep-nodes true      leave the Node objects behind

@@ -19,6 +19,7 @@ struct Options {
   std::size_t fail_every = 0;                // 0 = none
   std::size_t workers = 8;
   std::chrono::seconds lease_period{10};
+  std::string message{};     // the termination message of a pod that succeeds
   bool remove_nodes = true;  // at the end
 };
 

@@ -31,7 +31,7 @@ constexpr auto kPodFields = std::to_array<k8s::ReadField>({{"metadata", 1, kObje
                                                            {"spec", 2, kObject, kSpecFields},
                                                            {"status", 3, kObject, kStatusFields}});
 
-json container_state(const char* phase, const std::string& now) {
+json container_state(const char* phase, const std::string& now, const std::string& message) {
   if (std::string_view(phase) == "Running") return {{"running", {{"startedAt", now}}}};
   const bool good = std::string_view(phase) == "Succeeded";
   json state = {{"exitCode", good ? 0 : 1},
@@ -39,6 +39,7 @@ json container_state(const char* phase, const std::string& now) {
                 {"startedAt", now},
                 {"finishedAt", now}};
   if (!good) state["message"] = "made to fail";
+  if (good && !message.empty()) state["message"] = message;
   return {{"terminated", state}};
 }
 
@@ -214,7 +215,7 @@ Result<void> Pods::write_status(const PodInfo& pod, const char* phase) {
                           {"ready", running},
                           {"started", running},
                           {"restartCount", 0},
-                          {"state", container_state(phase, now)}});
+                          {"state", container_state(phase, now, options_.message)}});
   }
   const json status = {
       {"phase", phase},

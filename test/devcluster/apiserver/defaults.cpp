@@ -188,6 +188,21 @@ void apply_defaults(const ResourceInfo& info, Json& object) {
   } else if (name == "storageclasses") {
     set_default(object, "reclaimPolicy", "Delete");
     set_default(object, "volumeBindingMode", "Immediate");
+  } else if (name == "csidrivers") {
+    Json& spec = object_in(object, "spec");
+    set_default(spec, "fsGroupPolicy", "ReadWriteOnceWithFSType");
+    set_default(spec, "volumeLifecycleModes", Json::array({"Persistent"}));
+    set_default(spec, "attachRequired", true);
+    for (const char* flag :
+         {"podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"}) {
+      set_default(spec, flag, false);
+    }
+  } else if (name == "csistoragecapacities") {
+    for (const char* size : {"capacity", "maximumVolumeSize"}) {
+      if (object.contains(size) && object[size].is_string()) {
+        object[size] = canonical_quantity(object[size].get<std::string>());
+      }
+    }
   } else if (name == "namespaces") {
     Json& spec = object_in(object, "spec");
     if (!spec.contains("finalizers")) spec["finalizers"] = {"kubernetes"};

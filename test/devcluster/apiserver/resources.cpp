@@ -106,6 +106,8 @@ std::vector<ResourceInfo> build_table() {
     auto& info = add(storage, "csinodes", "csinode", "CSINode", {}, false);
     info.returns_deleted = info.needs_version = true;
   }
+  add(storage, "csidrivers", "csidriver", "CSIDriver", {}, false).returns_deleted = true;
+  add(storage, "csistoragecapacities", "csistoragecapacity", "CSIStorageCapacity", {}, true);
 
   add("coordination.k8s.io", "leases", "lease", "Lease", {}, true).needs_version = true;
 

@@ -222,6 +222,10 @@ FieldErrors validate(const ResourceInfo& info, const Json& object) {
     validate_claim(object, errors);
   } else if (info.plural == "storageclasses") {
     validate_class(object, errors);
+  } else if (info.plural == "csidrivers") {
+    validate_driver(object, errors);
+  } else if (info.plural == "csistoragecapacities") {
+    validate_capacity(object, errors);
   } else if (info.plural == "events") {
     validate_event(object, errors);
   } else if (info.plural == "configmaps") {
@@ -254,6 +258,10 @@ FieldErrors validate_update(const ResourceInfo& info, const Json& current, const
     validate_claim_update(current, next, errors);
   } else if (info.plural == "storageclasses") {
     validate_class_update(current, next, errors);
+  } else if (info.plural == "csidrivers") {
+    validate_driver_update(current, next, errors);
+  } else if (info.plural == "csistoragecapacities") {
+    validate_capacity_update(current, next, errors);
   } else if (info.plural == "configmaps" || info.plural == "secrets") {
     if (true_at(current, {"immutable"}) && child(current, "data") != child(next, "data")) {
       add_forbidden(errors, "data", "field is immutable when `immutable` is set");

@@ -29,6 +29,14 @@ void validate_claim_update(const nlohmann::json& current, const nlohmann::json& 
 void validate_class(const nlohmann::json& storage_class, FieldErrors& errors);
 void validate_class_update(const nlohmann::json& current, const nlohmann::json& next,
                            FieldErrors& errors);
+void validate_driver(const nlohmann::json& driver, FieldErrors& errors);
+void validate_driver_update(const nlohmann::json& current, const nlohmann::json& next,
+                            FieldErrors& errors);
+void validate_capacity(const nlohmann::json& capacity, FieldErrors& errors);
+void validate_capacity_update(const nlohmann::json& current, const nlohmann::json& next,
+                              FieldErrors& errors);
+/// "1Gi" and the like, to tell a quantity from nonsense.
+bool looks_like_quantity(const nlohmann::json& value);
 /// hostPath.path, local.path and the like: no ".." element.
 void validate_path(std::string_view path, const std::string& field, FieldErrors& errors);
 void validate_host_path_type(std::string_view type, const std::string& field, FieldErrors& errors);

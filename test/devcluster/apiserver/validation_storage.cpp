@@ -23,24 +23,6 @@ constexpr std::array<const char*, 12> kVolumeSources = {"hostPath",
                                                         "gcePersistentDisk",
                                                         "flexVolume"};
 
-/// Digits first, or a point or sign and then digits: enough to tell a quantity from nonsense.
-bool looks_like_quantity(const Json& value) {
-  if (value.is_number()) return true;
-  if (!value.is_string()) return false;
-  const std::string text(trim(value.get_ref<const std::string&>()));
-  std::size_t i = text.find_first_not_of("+-");
-  if (i == std::string::npos || i > 1) return false;
-  const std::size_t digits_end = text.find_first_not_of("0123456789.", i);
-  if (digits_end == i) return false;
-  if (digits_end == std::string::npos) return true;
-  const std::string suffix = text.substr(digits_end);
-  static constexpr std::array<std::string_view, 15> kSuffixes = {
-      "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-  if (std::find(kSuffixes.begin(), kSuffixes.end(), suffix) != kSuffixes.end()) return true;
-  return (suffix[0] == 'e' || suffix[0] == 'E') && suffix.size() > 1 &&
-         suffix.find_first_not_of("0123456789+-", 1) == std::string::npos;
-}
-
 /// True for a quantity of zero or less.
 bool not_positive(const Json& value) {
   if (value.is_number()) return value.get<double>() <= 0;
@@ -141,6 +123,24 @@ Json without(const Json& spec, std::initializer_list<const char*> keys) {
 }
 
 }  // namespace
+
+// Digits first, or a point or sign and then digits: enough to tell a quantity from nonsense.
+bool looks_like_quantity(const Json& value) {
+  if (value.is_number()) return true;
+  if (!value.is_string()) return false;
+  const std::string text(trim(value.get_ref<const std::string&>()));
+  std::size_t i = text.find_first_not_of("+-");
+  if (i == std::string::npos || i > 1) return false;
+  const std::size_t digits_end = text.find_first_not_of("0123456789.", i);
+  if (digits_end == i) return false;
+  if (digits_end == std::string::npos) return true;
+  const std::string suffix = text.substr(digits_end);
+  static constexpr std::array<std::string_view, 15> kSuffixes = {
+      "n", "u", "m", "k", "M", "G", "T", "P", "E", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+  if (std::find(kSuffixes.begin(), kSuffixes.end(), suffix) != kSuffixes.end()) return true;
+  return (suffix[0] == 'e' || suffix[0] == 'E') && suffix.size() > 1 &&
+         suffix.find_first_not_of("0123456789+-", 1) == std::string::npos;
+}
 
 void validate_path(std::string_view path, const std::string& field, FieldErrors& errors) {
   const auto parts = split(path, '/');

@@ -48,7 +48,7 @@ Controllers::Controllers(Registry& registry, Clock& clock)
       changes_(registry, "controllers",
                {"pods", "persistentvolumeclaims", "persistentvolumes", "storageclasses", "nodes",
                 "statefulsets", "deployments", "replicasets", "configmaps", "secrets",
-                "serviceaccounts", "leases"},
+                "serviceaccounts", "leases", "csidrivers", "csistoragecapacities"},
                [this](const WatchEvent& event) { on_event(event); }) {}
 
 Controllers::~Controllers() { stop(); }
@@ -89,6 +89,8 @@ void Controllers::on_event(const WatchEvent& event) {
     on_volume(object, deleted);
   } else if (event.resource == "storageclasses") {
     look_at_open_claims();
+    look_at_waiting_pods();
+  } else if (event.resource == "csidrivers" || event.resource == "csistoragecapacities") {
     look_at_waiting_pods();
   } else if (event.resource == "nodes") {
     look_at_waiting_pods();

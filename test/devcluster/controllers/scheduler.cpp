@@ -143,13 +143,24 @@ Result<Scheduler::Claims> Scheduler::look_at_claims(const json& pod) const {
   return result;
 }
 
+bool Scheduler::has_room(const Claims& claims, const json& node) const {
+  return std::all_of(claims.waiting.begin(), claims.waiting.end(), [&](const ObjectPtr& claim) {
+    const ObjectPtr storage_class = registry_.find("storageclasses", "", class_of(*claim));
+    if (storage_class == nullptr) return true;
+    const ObjectPtr driver =
+        registry_.find("csidrivers", "", text_at(*storage_class, {"provisioner"}));
+    return has_enough_room(*claim, node, driver.get(), registry_.all("csistoragecapacities"));
+  });
+}
+
 Result<std::string> Scheduler::choose_node(const json& pod, const Claims& claims,
                                            const std::string& preferred) const {
   const auto nodes = registry_.all("nodes");
   std::map<std::string, std::size_t> objections;
   std::vector<std::string> candidates;
   for (const ObjectPtr& node : nodes) {
-    const std::string why = objection(pod, *node, claims.selected_node, claims.volumes);
+    std::string why = objection(pod, *node, claims.selected_node, claims.volumes);
+    if (why.empty() && !has_room(claims, *node)) why = "node(s) did not have enough free storage";
     if (why.empty()) {
       candidates.emplace_back(name_of(*node));
     } else {

@@ -34,6 +34,7 @@ class Scheduler {
   };
   /// The error is the scheduler's text for a pod that cannot be placed now.
   Result<Claims> look_at_claims(const nlohmann::json& pod) const;
+  bool has_room(const Claims& claims, const nlohmann::json& node) const;
   /// `preferred` wins if it is possible.
   Result<std::string> choose_node(const nlohmann::json& pod, const Claims& claims,
                                   const std::string& preferred) const;

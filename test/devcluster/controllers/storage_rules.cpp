@@ -48,6 +48,21 @@ bool volume_fits(const json& volume, const json& claim) {
   return modes && label_selector_matches(object_at(claim, {"spec", "selector"}), volume);
 }
 
+bool has_enough_room(const json& claim, const json& node, const json* driver,
+                     const std::vector<std::shared_ptr<const json>>& capacities) {
+  if (driver == nullptr || !flag_at(*driver, {"spec", "storageCapacity"})) return true;
+  const auto size = quantity_value(text_at(claim, {"spec", "resources", "requests", "storage"}));
+  return std::any_of(capacities.begin(), capacities.end(), [&](const auto& capacity) {
+    std::string_view limit = text_at(*capacity, {"maximumVolumeSize"});
+    if (limit.empty()) limit = text_at(*capacity, {"capacity"});
+    // No selector is no node, an empty one every node.
+    const json* topology = find_at(*capacity, {"nodeTopology"});
+    return text_at(*capacity, {"storageClassName"}) == class_of(claim) && !limit.empty() &&
+           quantity_value(limit) >= size && topology != nullptr &&
+           label_selector_matches(*topology, node);
+  });
+}
+
 std::vector<std::string> claims_of(const json& pod) {
   std::vector<std::string> names;
   for (const json& volume : array_at(pod, {"spec", "volumes"})) {

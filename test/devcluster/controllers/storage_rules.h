@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -21,6 +22,13 @@ bool refers_to(const nlohmann::json& volume, const nlohmann::json& claim);
 
 /// An unclaimed volume that would do for the claim: class, size, access modes, mode, selector.
 bool volume_fits(const nlohmann::json& volume, const nlohmann::json& claim);
+
+/// What the scheduler asks before it chooses a node for a claim without a volume. Only a class
+/// whose provisioner has a CSIDriver (nullptr: it has none) with storageCapacity is asked: then an
+/// object of `capacities` must have room on the node.
+bool has_enough_room(const nlohmann::json& claim, const nlohmann::json& node,
+                     const nlohmann::json* driver,
+                     const std::vector<std::shared_ptr<const nlohmann::json>>& capacities);
 
 /// Names of the claims that the pod's volumes use.
 std::vector<std::string> claims_of(const nlohmann::json& pod);

@@ -149,6 +149,19 @@ TEST_CASE("volumes are counted where they are, and the space of paths is what wa
   CHECK(text().find(R"(volumes{node="other",path="",class="other"})") != std::string::npos);
 }
 
+TEST_CASE("what is published of free space is counted, for whoever has it published") {
+  SubjectsFixture fixture;
+  fixture.capacities.objects = 3;
+  fixture.capacities.writes = 7;
+  fixture.capacities.failures = 1;
+  const auto text = [&] { return Metrics(fixture.subjects()).render(); };
+  CHECK(text().find("_capacity_") == std::string::npos);
+  fixture.options.capacity_provisioner_name = "local-path-capacity";
+  CHECK(has_line(text(), "local_path_provisioner_capacity_objects 3"));
+  CHECK(has_line(text(), "local_path_provisioner_capacity_writes_total 7"));
+  CHECK(has_line(text(), "local_path_provisioner_capacity_failures_total 1"));
+}
+
 TEST_CASE("names from the cluster cannot add series without end") {
   BusyFixture fixture;
   for (int i = 0; i < 2000; ++i) {

@@ -90,6 +90,8 @@ TEST_CASE("each flag sets its option, in each accepted form") {
       {"config", "/c.json", [](const Options& o) { return o.config == "/c.json"; }},
       {"provisioner-name", "x.io/y",
        [](const Options& o) { return o.provisioner_name == "x.io/y"; }},
+      {"capacity-provisioner-name", "x.io",
+       [](const Options& o) { return o.served_names().has("x.io"); }},
       {"namespace", "ns1", [](const Options& o) { return o.namespace_name == "ns1"; }},
       {"helper-image", "r/i@sha256:0",
        [](const Options& o) { return o.helper_image == "r/i@sha256:0"; }},
@@ -168,6 +170,23 @@ TEST_CASE("debug is accepted before and after the command, and from its variable
   CHECK_FALSE(options({"--debug", "start", "--debug=false"}).debug);
 }
 
+TEST_CASE("the name with free space is another one, and one that a CSIDriver can have") {
+  CHECK(options({"start"}).capacity_provisioner_name.empty());
+  CHECK(options({"start", "--capacity-provisioner-name="}).capacity_provisioner_name.empty());
+  CHECK(options({"start", "--capacity-provisioner-name", std::string(63, 'a')})
+            .served_names()
+            .has(std::string(63, 'a')));
+  for (const std::string& bad :
+       {std::string("rancher.io/local-path"), std::string(64, 'a'), std::string("Local-Path"),
+        std::string("local_path"), std::string("-a"), std::string("a."), std::string(" ")}) {
+    CAPTURE(bad);
+    check_refused({"start", "--capacity-provisioner-name", bad}, {}, "without a slash");
+    check_refused({"start"}, {{"CAPACITY_PROVISIONER_NAME", bad}}, "without a slash");
+  }
+  check_refused({"start", "--provisioner-name", "local", "--capacity-provisioner-name", "local"},
+                {}, "must be another name");
+}
+
 TEST_CASE("a variable is read where the flag is absent") {
   struct Case {
     std::string variable;
@@ -179,6 +198,8 @@ TEST_CASE("a variable is read where the flag is absent") {
   const Case cases[] = {
       {"PROVISIONER_NAME", "a.io/b", "--provisioner-name", "c.io/d",
        [](const Options& o) { return o.provisioner_name; }},
+      {"CAPACITY_PROVISIONER_NAME", "a.io", "--capacity-provisioner-name", "c.io",
+       [](const Options& o) { return o.capacity_provisioner_name; }},
       {"POD_NAMESPACE", "ns-a", "--namespace", "ns-b",
        [](const Options& o) { return o.namespace_name; }},
       {"HELPER_IMAGE", "img:a", "--helper-image", "img:b",

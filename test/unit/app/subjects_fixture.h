@@ -72,6 +72,7 @@ struct SubjectsFixture {
                            space};
   provisioner::Controller controller{
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
+  provisioner::CapacityPublisher::Stats capacities;
   bool stopping = false;
   bool synced = true;
   k8s::ReflectorStats cache_stats;
@@ -89,6 +90,7 @@ struct SubjectsFixture {
                       .volumes = made_volumes,
                       .nodes = nodes.store(),
                       .space = space,
+                      .capacities = capacities,
                       .runner = runner,
                       .config = config,
                       .events = events,

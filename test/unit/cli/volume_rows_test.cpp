@@ -16,7 +16,7 @@ struct Scene {
   ClusterView view{};
 
   Scene() {
-    view.provisioner_name = kProvisionerName;
+    view.names = kProvisionerName;
     view.provisioner_namespace = "local-path-storage";
     add(storage_class());
     add(node("n1"));

@@ -46,6 +46,14 @@ TEST_CASE("a pod that succeeded succeeded, whatever else it says") {
   check(pod("Succeeded", {ended(0, "Completed", "done")}), State::kSucceeded, "");
 }
 
+TEST_CASE("a script that fails may tell the space that there is, which is no text for people") {
+  const auto full = pod("Failed", {ended(4, "Error", "space: size=100 free=3\nno room for 5")});
+  check(full, State::kFailed, "helper pod failed: exit code 4: no room for 5");
+  CHECK(observe(full).progress.space == operation::Space{.size = 100, .free = 3});
+  check(pod("Failed", {ended(1, "Error", "space: size=100 free=3")}), State::kFailed,
+        "helper pod failed: exit code 1", true);
+}
+
 TEST_CASE("what became of the directory is the last line that a script left") {
   for (const auto& [message, directory] : std::vector<std::pair<std::string, Directory>>{
            {"directory: made", Directory::kMade},

@@ -26,6 +26,28 @@ TEST_CASE("the newest word about a base path counts, until its node is gone") {
   CHECK(board.all().empty());
 }
 
+TEST_CASE("each word about a path is told from the one before, changed or not") {
+  SpaceBoard board;
+  const auto told = [&](const std::string& node) {
+    for (const auto& entry : board.all()) {
+      if (entry.node == node) return entry.told;
+    }
+    return std::uint64_t{0};
+  };
+  board.note("n1", "/data", {.size = 7, .free = 7});
+  board.note("n10", "/data", {.size = 7, .free = 7});
+  const auto first = told("n1");
+  const auto other = told("n10");
+  board.note("n1", "/data", {.size = 7, .free = 7});
+  CHECK(told("n1") != first);
+  const auto second = told("n1");
+  board.confirm("n1");
+  CHECK(told("n1") != second);
+  CHECK(told("n10") == other);
+  board.confirm("nobody");
+  CHECK(board.all().size() == 2);
+}
+
 TEST_CASE("the board does not grow beyond its bound") {
   SpaceBoard board;
   for (std::size_t i = 0; i <= SpaceBoard::kMost; ++i) board.note(std::to_string(i), "/data", {});

@@ -25,7 +25,7 @@ using For = testing::Property<ClaimScene, ClaimDecision>;
 
 bool asks(const ClaimScene& scene) {
   return scene.claim != nullptr &&
-         should_provision(*scene.claim, scene.storage_class.get(), scene.provisioner_name);
+         should_provision(*scene.claim, scene.storage_class.get(), scene.names);
 }
 
 /// The claim has no volume and wants one where the make is.
@@ -159,7 +159,7 @@ const std::vector<For> kWhatIsNew{
     {"a volume is told to be another's only when it is",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        return !std::holds_alternative<for_claim::OtherVolume>(decision) ||
-              !difference(*scene.volume, *scene.claim, scene.provisioner_name).empty();
+              !difference(*scene.volume, *scene.claim, scene.names).empty();
      }},
     {"a claim that does not ask is neither refused nor followed, and no node is asked for",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -198,8 +198,7 @@ const std::vector<For> kWhatIsBound{
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        const auto* const bind = std::get_if<for_claim::Bind>(&decision);
        if (bind == nullptr) return true;
-       return scene.storage_class != nullptr &&
-              scene.storage_class->provisioner == scene.provisioner_name &&
+       return scene.storage_class != nullptr && scene.names.has(scene.storage_class->provisioner) &&
               (!bind->claim || asks(scene));
      }},
     {"nothing is written when it is not for us, too soon after the last time, or once it is left",

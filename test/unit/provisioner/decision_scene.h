@@ -50,7 +50,7 @@ void change(std::shared_ptr<const operation::Operation>& operation, const Change
 struct ClaimRow : provisioner::ClaimScene {
   ClaimRow() {
     now = TimePoint(std::chrono::hours(1));
-    provisioner_name = kProvisionerName;
+    names = kProvisionerName;
     volume_name = "pvc-uid-a";
     storage_class = testing::storage_class().shared();
     config::Config paths;
@@ -142,7 +142,7 @@ inline std::shared_ptr<const operation::Operation> volume_operation(
 struct VolumeRow : provisioner::VolumeScene {
   VolumeRow() {
     now = TimePoint(std::chrono::hours(1));
-    provisioner_name = kProvisionerName;
+    names = kProvisionerName;
     name = "v";
     config::Config paths;
     paths.paths.node_path_map["n1"] = {"/data"};

@@ -106,6 +106,20 @@ TEST_CASE("a directory with its limit is shown, and its volume says so") {
   CHECK(bed.space.find("n2", operation.base_path)->free == 7);
 }
 
+TEST_CASE("a path that has no room says how much there is") {
+  Bed bed;
+  (void)bed.step();
+  const auto first = bed.executor.started[0];
+  bed.executor.last(Kind::kMake, kVolume).progress = {
+      .state = State::kFailed,
+      .message = "no room",
+      .reason = "x",
+      .unfit = true,
+      .space = operation::Space{.size = 100, .free = 3}};
+  (void)bed.step();
+  CHECK(bed.space.find("n2", first.base_path)->free == 3);
+}
+
 TEST_CASE("a path that cannot serve the claim gives way to the node's other path at once") {
   Bed bed;
   (void)bed.step();

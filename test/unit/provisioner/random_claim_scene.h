@@ -84,7 +84,7 @@ class ClaimScenes {
   RandomClaimScene scene(Dice dice) const {
     RandomClaimScene scene;
     scene.now = kSceneTime;
-    scene.provisioner_name = kProvisionerName;
+    scene.names = kProvisionerName;
     scene.volume_name = "pvc-uid-a";
     scene.config = dice.of(configs_);
     scene.binds = !dice.one_in(4);

@@ -41,7 +41,7 @@ testing::VolumeBuilder bound_volume() {
 struct Row : ResizeScene {
   Row() {
     now = TimePoint(std::chrono::hours(1));
-    provisioner_name = testing::kProvisionerName;
+    names = testing::kProvisionerName;
     config::Config paths;
     paths.paths.node_path_map["n1"] = {"/data"};
     config = std::make_shared<const config::Config>(std::move(paths));

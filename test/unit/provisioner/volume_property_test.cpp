@@ -76,11 +76,11 @@ class VolumeScenes {
   VolumeScene scene(Dice dice) const {
     VolumeScene scene;
     scene.now = testing::kSceneTime;
-    scene.provisioner_name = testing::kProvisionerName;
+    scene.names = testing::kProvisionerName;
     scene.name = "v";
     scene.volume = dice.of(volumes_);
     scene.config = config_;
-    scene.is_wanted = scene.volume != nullptr && is_ours(*scene.volume, scene.provisioner_name) &&
+    scene.is_wanted = scene.volume != nullptr && is_ours(*scene.volume, scene.names) &&
                       wants_delete(*scene.volume, no_claims_);
     const auto attempts = dice.attempts();
     const std::uint64_t removals = dice.few(3);
@@ -349,10 +349,9 @@ const std::vector<For> kWhatIsReleased{
     {"only a volume of ours with policy Delete, under our finalizer, is said to be released",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
        if (!std::holds_alternative<for_volume::MarkReleased>(decision)) return true;
-       return is_ours(*scene.volume, scene.provisioner_name) &&
-              scene.volume->reclaim_policy == "Delete" && has_finalizer(*scene.volume) &&
-              !scene.is_wanted && scene.volume->phase != "Released" &&
-              !scene.volume->claim_uid.empty();
+       return is_ours(*scene.volume, scene.names) && scene.volume->reclaim_policy == "Delete" &&
+              has_finalizer(*scene.volume) && !scene.is_wanted &&
+              scene.volume->phase != "Released" && !scene.volume->claim_uid.empty();
      }},
     {"and only when its claim has been out of sight for a while, and that is for us to say",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
