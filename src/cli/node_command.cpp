@@ -185,7 +185,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
       json item = to_json(entry.volume);
       if (entry.use) {
         item["usedBytes"] = entry.use->bytes;
-        item["usedInodes"] = entry.use->inodes;
+        if (entry.use->inodes) item["usedInodes"] = *entry.use->inodes;
       }
       items.push_back(std::move(item));
     }
@@ -211,7 +211,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                     {limit_text(limit)},
                     {use ? bytes_text(use->bytes) : "-"},
                     {use ? share_text(use->bytes, limit) : "-"},
-                    {use ? std::to_string(use->inodes) : "-"},
+                    {use && use->inodes ? std::to_string(*use->inodes) : "-"},
                     {one_line(volume.claim)}});
   }
   if (rows.empty()) return kExitOk;

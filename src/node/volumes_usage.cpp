@@ -47,6 +47,7 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   std::optional<ProjectQuota> quota;
   if (held) {
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
+    LPP_RETURN_IF_ERROR(quota->check_can_hold(request.limits), "resize");
     LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "resize");
     LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
                         "resize");

@@ -1,7 +1,7 @@
 #!/bin/sh
 # The first process of the user-mode Linux kernel that run.sh starts. Its root is the machine's own,
 # read-only; TESTS is the test program, PROGRAM the one that is shipped, DOCS the page whose commands
-# are run.
+# are run; TYPES and CASES as in run.sh.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
@@ -29,18 +29,24 @@ on ext4 ubdb prjquota
 on xfs-off ubdc rw
 on ext4-off ubdd rw
 on ext4-counts ubde rw
+# What is removed is taken apart once per commit, else every 30 s.
+on btrfs ubdf commit=5
+on btrfs-off ubdg rw
+btrfs quota enable /mnt/btrfs || end "btrfs has no quota"
+btrfs quota rescan -w /mnt/btrfs >/mnt/out
 
 LPP_QUOTA_OFF="/mnt/xfs-off=mount -o prjquota /dev/ubdc /mnt/xfs-off"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-off=tune2fs -O project,quota -Q prjquota /dev/ubdd"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-counts=quotaon -P /mnt/ext4-counts"
+LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/btrfs-off=btrfs quota enable /mnt/btrfs-off"
 export LPP_QUOTA_OFF
 
-for type in xfs ext4; do
+for type in $(echo "$TYPES" | tr , ' '); do
   echo "quota: on $type"
   # Nobody is held to limits on ext4 who has that right. The output goes by a file: the terminal of
   # this kernel is not made for programs that look at it.
   if LPP_NODE_TEST_DIR=/mnt/$type setpriv --bounding-set -sys_resource --inh-caps -sys_resource \
-    "$TESTS" >/mnt/out 2>&1; then
+    "$TESTS" --test-case="$CASES" >/mnt/out 2>&1; then
     cat /mnt/out
   else
     cat /mnt/out
