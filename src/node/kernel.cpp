@@ -7,14 +7,22 @@
 #include <linux/quota.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
 #include <string_view>
 #include <system_error>
 
 namespace lpp::node {
+
+namespace {
+
+constexpr const char* kLabel = "security.selinux";
+
+}  // namespace
 
 template <typename Call>
 auto Kernel::run(const char* name, Call call) -> decltype(call()) {
@@ -124,6 +132,22 @@ int Kernel::attributes(int fd, fsxattr& to) {
 
 int Kernel::set_attributes(int fd, const fsxattr& from) {
   return run("FSSETXATTR", [&] { return ::ioctl(fd, FS_IOC_FSSETXATTR, &from); });
+}
+
+int Kernel::label(int fd, std::string& to) {
+  std::array<char, 4096> buffer{};
+  const auto size = run("fgetxattr", [&] {
+    return ::fgetxattr(fd, kLabel, buffer.data(), buffer.size());
+  });
+  if (size < 0) return -1;
+  to.assign(buffer.data(), static_cast<std::size_t>(size));
+  return 0;
+}
+
+int Kernel::set_label(int fd, const std::string& label) {
+  return run("fsetxattr", [&] {
+    return ::fsetxattr(fd, kLabel, label.c_str(), label.size() + 1, 0);
+  });
 }
 
 int Kernel::lock(int fd, int command, struct flock& lock) {

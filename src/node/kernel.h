@@ -57,6 +57,9 @@ class Kernel {
   int generation(int fd, std::uint32_t& to);
   int attributes(int fd, fsxattr& to);
   int set_attributes(int fd, const fsxattr& from);
+  /// That of SELinux, as the kernel keeps it. A test may give other answers.
+  virtual int label(int fd, std::string& to);
+  virtual int set_label(int fd, const std::string& label);
   /// F_OFD_SETLK and F_OFD_SETLKW.
   int lock(int fd, int command, struct flock& lock);
   /// Project quota of the file system that `fd` is on. `device` is for kernels before 5.14.

@@ -1,5 +1,6 @@
 #include <fcntl.h>
 
+#include "node/label.h"
 #include "node/subvolume.h"
 #include "node/volumes.h"
 
@@ -130,6 +131,7 @@ Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& re
     // Room is taken by the record, a project by the directory.
     if (!request.room.any()) lock.reset();
     LPP_RETURN_IF_ERROR(set_access(folder.get(), request.access), "access");
+    LPP_RETURN_IF_ERROR(label_for_containers(*kernel_, folder.get()), "label");
     LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder.get()), name);
     return records.write(volume);
   };
