@@ -136,18 +136,16 @@ int Kernel::set_attributes(int fd, const fsxattr& from) {
 
 int Kernel::label(int fd, std::string& to) {
   std::array<char, 4096> buffer{};
-  const auto size = run("fgetxattr", [&] {
-    return ::fgetxattr(fd, kLabel, buffer.data(), buffer.size());
-  });
+  const auto size =
+      run("fgetxattr", [&] { return ::fgetxattr(fd, kLabel, buffer.data(), buffer.size()); });
   if (size < 0) return -1;
   to.assign(buffer.data(), static_cast<std::size_t>(size));
   return 0;
 }
 
 int Kernel::set_label(int fd, const std::string& label) {
-  return run("fsetxattr", [&] {
-    return ::fsetxattr(fd, kLabel, label.c_str(), label.size() + 1, 0);
-  });
+  return run("fsetxattr",
+             [&] { return ::fsetxattr(fd, kLabel, label.c_str(), label.size() + 1, 0); });
 }
 
 int Kernel::lock(int fd, int command, struct flock& lock) {

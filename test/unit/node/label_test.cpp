@@ -55,7 +55,8 @@ TEST_CASE("where SELinux is on a new directory may be written to by containers o
                               {made->directory.inode, "system_u:object_r:container_file_t:s0"}});
 }
 
-TEST_CASE("a directory that was there keeps its label: the kubelet may have given it a pod's level") {
+TEST_CASE(
+    "a directory that was there keeps its label: the kubelet may have given it a pod's level") {
   const BaseFolder base;
   base.make_directory("web/pvc-1");
   LabellingKernel kernel;

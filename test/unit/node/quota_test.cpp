@@ -369,6 +369,45 @@ TEST_CASE("a volume of a former life goes though its limit was changed or its pr
   CHECK(base.content().empty());
 }
 
+TEST_CASE("whatever the quota of a file system answers is told in words, with what can be done") {
+  class RefusingKernel final : public Kernel {
+   public:
+    explicit RefusingKernel(int error) : error_(error) {}
+    int quota(int /*fd*/, const char* /*device*/, unsigned /*command*/, std::uint32_t /*project*/,
+              void* /*argument*/) override {
+      errno = error_;
+      return -1;
+    }
+
+   private:
+    int error_;
+  };
+  struct Case {
+    int error;
+    ErrorCode code;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{EPERM, ErrorCode::kForbidden, "CAP_SYS_ADMIN"},
+        Case{EACCES, ErrorCode::kForbidden, "CAP_SYS_ADMIN"},
+        Case{EROFS, ErrorCode::kUnfit, "read-only"}, Case{ENOSPC, ErrorCode::kUnfit, "too full"},
+        Case{EDQUOT, ErrorCode::kUnfit, "too full"}, Case{ENOSYS, ErrorCode::kUnfit, "turn it on"},
+        Case{ESRCH, ErrorCode::kUnfit, "turn it on"},
+        Case{EIO, ErrorCode::kUnavailable, "Input/output error"}}) {
+    CAPTURE(c.error);
+    RefusingKernel kernel(c.error);
+    const auto quota = ProjectQuota::assumed(kernel, -1);
+    const auto limited = quota.limit(7, {.bytes = 1});
+    REQUIRE_FALSE(limited.ok());
+    CHECK(limited.error().code == c.code);
+    CHECK_MESSAGE(limited.error().message.find(c.words) != std::string::npos,
+                  limited.error().message);
+    CHECK(limited.error().message.find("project 7") != std::string::npos);
+    CHECK(quota.use(7).error().code == c.code);
+    if (c.error != ESRCH) CHECK(quota.uses().error().code == c.code);
+  }
+}
+
 // LPP_QUOTA_OFF: "folder=words of the message;…"
 TEST_CASE("where limits are off the error names the way to switch them on") {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of a test changes the environment
