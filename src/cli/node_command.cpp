@@ -60,10 +60,12 @@ class Told {
                   ? "limits: none\n"
                   : fmt::format("limits: bytes={} inodes={}\n", limits.bytes, limits.inodes);
   }
-  void checked(const node::Room& room) {
-    if (!room.any()) return;
-    lines_ += fmt::format("checked:{}{}\n", room.reserve ? " reserve" : "",
-                          room.overcommit ? "" : " overcommit");
+  void checked(const NodeRequest& request) {
+    const node::Room& room = request.room;
+    if (!room.any() && !request.require_mount) return;
+    lines_ +=
+        fmt::format("checked:{}{}{}\n", room.reserve ? " reserve" : "",
+                    room.overcommit ? "" : " overcommit", request.require_mount ? " mount" : "");
   }
   void directory(std::string_view what) { lines_ += fmt::format("directory: {}\n", what); }
 
@@ -100,7 +102,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   if (!made.ok()) return fail_node(context, made.error());
   Told told(volumes);
   told.limits(made->limits);
-  told.checked(request.room);
+  told.checked(request);
   told.directory(to_string(made->origin));
   told.send(context);
   if (request.json) {
@@ -163,7 +165,7 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (!resized.ok()) return fail_node(context, resized.error());
   Told told(volumes);
   told.limits(resized->limits);
-  told.checked(request.room);
+  told.checked(request);
   told.send(context);
   if (request.json) {
     context.out(to_json_text(to_json(*resized)));
