@@ -125,6 +125,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
     stop = entry->stop.get_token();
   }
   const std::string base = at(operation.base_path);
+  // Before anything is written: where the disk is missing that would be another disk.
+  const auto volumes =
+      node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
+  if (!volumes.ok()) return failed(operation, volumes.error());
   const auto book = WorkBook::open(kernel_, base);
   if (!book.ok()) return failed(operation, book.error());
   const auto noted = book->put({operation, {.state = State::kRunning}});
@@ -132,10 +136,9 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
   }
-  const auto volumes = node::Volumes::open(kernel_, base, {});
-  auto done = volumes.ok() ? do_work(*volumes, operation, stop)
-                           : Result<Progress>(failed(operation, volumes.error()));
+  auto done = do_work(*volumes, operation, stop);
   if (!done.ok()) return std::nullopt;
+  done->kept.mount = operation.require_mount;
   if (const auto kept = book->put({operation, *done}); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),

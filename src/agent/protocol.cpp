@@ -144,6 +144,7 @@ json to_json(const Progress& progress) {
   if (kept.inodes > 0) object["limitInodes"] = kept.inodes;
   if (kept.reserve) object["reserve"] = true;
   if (kept.overcommit) object["overcommit"] = true;
+  if (kept.mount) object["mount"] = true;
   if (progress.space) object["space"] = to_json(*progress.space);
   return object;
 }
@@ -165,6 +166,7 @@ Result<Progress> read_progress(const json& object) {
   members.number<std::int64_t>("limitInodes", kept.inodes, 0);
   members.flag("reserve", kept.reserve);
   members.flag("overcommit", kept.overcommit);
+  members.flag("mount", kept.mount);
   LPP_RETURN_IF_ERROR(whole(members, "progress"), "message");
   LPP_ASSIGN_OR_RETURN(progress.space, read_space(object), "progress");
   progress.message.resize(std::min(progress.message.size(), kMaxWords));

@@ -63,10 +63,12 @@ class Told {
                   ? "limits: none\n"
                   : fmt::format("limits: bytes={} inodes={}\n", limits.bytes, limits.inodes);
   }
-  void checked(const node::Room& room) {
-    if (!room.any()) return;
-    lines_ += fmt::format("checked:{}{}\n", room.reserve ? " reserve" : "",
-                          room.overcommit ? "" : " overcommit");
+  void checked(const NodeRequest& request) {
+    const node::Room& room = request.room;
+    if (!room.any() && !request.require_mount) return;
+    lines_ +=
+        fmt::format("checked:{}{}{}\n", room.reserve ? " reserve" : "",
+                    room.overcommit ? "" : " overcommit", request.require_mount ? " mount" : "");
   }
   /// What stands here takes the place of the log.
   void failed(const Error& error) { lines_ += one_line(error.message) + "\n"; }
@@ -109,7 +111,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
     return fail_node(context, made.error(), helperpod::kUnfitExitCode);
   }
   told.limits(made->limits);
-  told.checked(request.room);
+  told.checked(request);
   told.directory(to_string(made->origin));
   told.send(context);
   if (request.json) {
@@ -170,7 +172,7 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (!resized.ok()) return fail_node(context, resized.error(), helperpod::kInfeasibleExitCode);
   Told told(volumes);
   told.limits(resized->limits);
-  told.checked(request.room);
+  told.checked(request);
   told.send(context);
   if (request.json) {
     context.out(to_json_text(to_json(*resized)));
@@ -192,7 +194,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
       json item = to_json(entry.volume);
       if (entry.use) {
         item["usedBytes"] = entry.use->bytes;
-        item["usedInodes"] = entry.use->inodes;
+        if (entry.use->inodes) item["usedInodes"] = *entry.use->inodes;
       }
       items.push_back(std::move(item));
     }
@@ -218,7 +220,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                     {limit_text(limit)},
                     {use ? bytes_text(use->bytes) : "-"},
                     {use ? share_text(use->bytes, limit) : "-"},
-                    {use ? std::to_string(use->inodes) : "-"},
+                    {use && use->inodes ? std::to_string(*use->inodes) : "-"},
                     {one_line(volume.claim)}});
   }
   if (rows.empty()) return kExitOk;

@@ -37,6 +37,9 @@ constexpr std::array kNodeKeys = {
     Setting{"paths", "",
             "absolute folders; of several, each volume gets one by its name; an empty list = no "
             "volumes on this node"},
+    Setting{"requireMount", "false",
+            "true: where one of these folders is not the root of a mounted file system nothing is "
+            "made or removed, for its disk may be missing; needs local-path-node, see sizes.md"},
 };
 
 constexpr std::array kParameters = {

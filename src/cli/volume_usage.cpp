@@ -26,10 +26,13 @@ std::optional<VolumeUsage> usage_of(const nlohmann::json& volume) {
   const auto used = count_of(volume, "usedBytes");
   const auto capacity = count_of(volume, "capacityBytes");
   if (!used || !capacity || *capacity == 0) return std::nullopt;
+  // btrfs counts no inodes, and shows the whole file system as the capacity of each directory.
+  const auto inodes = count_of(volume, "inodes");
+  if (inodes && *inodes == 0) return std::nullopt;
   return VolumeUsage{.used_bytes = *used,
                      .capacity_bytes = *capacity,
                      .used_inodes = count_of(volume, "inodesUsed").value_or(0),
-                     .inodes = count_of(volume, "inodes").value_or(0)};
+                     .inodes = inodes.value_or(0)};
 }
 
 bool wants_usage(const VolumeRow& row) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,8 @@ inline constexpr std::string_view kDefaultNode = "DEFAULT_PATH_FOR_NON_LISTED_NO
 /// use: paths per node, or one path that all nodes share. Paths are absolute and lexically clean.
 struct PathConfig {
   std::map<std::string, std::vector<std::string>, std::less<>> node_path_map{};
+  /// Entries of node_path_map whose paths must be roots of mounted file systems: requireMount.
+  std::set<std::string, std::less<>> mount_nodes{};
   std::string shared_file_system_path{};
 
   bool shared() const { return !shared_file_system_path.empty(); }
@@ -24,6 +27,8 @@ struct PathConfig {
   /// The paths for a node: its own entry, else the default entry, else nullptr. A listed node with
   /// an empty list has no usable path and does not fall back.
   const std::vector<std::string>* paths_for(std::string_view node) const;
+  /// Whether a path of the node must be the root of a mounted file system.
+  bool must_be_mounted(std::string_view node, std::string_view path) const;
 };
 
 /// config.json, canonical and validated (behaviour rule B2). Immutable once published.
@@ -38,6 +43,8 @@ struct Config {
 
   /// The class's own paths, else the common ones; nullptr when neither exists.
   const PathConfig* paths_for_class(std::string_view storage_class) const;
+  /// Whether any class says so of a path of the node.
+  bool must_be_mounted(std::string_view node, std::string_view path) const;
 };
 
 }  // namespace lpp::config

@@ -24,7 +24,7 @@ constexpr std::array<std::string_view, 7> kTopKeys = {
     "cmdTimeoutSeconds",    "nodePathMap",         "resizeCommand",  "setupCommand",
     "sharedFileSystemPath", "storageClassConfigs", "teardownCommand"};
 constexpr std::array<std::string_view, 2> kClassKeys = {"nodePathMap", "sharedFileSystemPath"};
-constexpr std::array<std::string_view, 2> kNodeKeys = {"node", "paths"};
+constexpr std::array<std::string_view, 3> kNodeKeys = {"node", "paths", "requireMount"};
 
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
@@ -261,7 +261,12 @@ class Parser {
         errors.add(node_place, "must not be empty");
       }
       auto paths = node_paths(member(members, "paths"), entry_place + ".paths", node);
+      const json* const mount = member(members, "requireMount");
+      if (mount != nullptr && !mount->is_boolean()) {
+        errors.add(entry_place + ".requireMount", "must be true or false, is " + shown(*mount));
+      }
       if (node.empty()) continue;
+      if (mount != nullptr && *mount == true) result.mount_nodes.insert(node);
       if (!result.node_path_map.emplace(node, std::move(paths)).second) {
         errors.add(node_place, "node " + shown(node) + " is listed twice");
       }

@@ -263,6 +263,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
   if (operation.limits.any()) set_limits(env, operation.limits);
+  if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
 }
 
 std::string provisioner_label(std::string_view provisioner_name) {

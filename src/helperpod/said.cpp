@@ -68,8 +68,9 @@ bool read_line(std::string_view line, Said& said) {
     for (const std::string_view word : words) {
       if (word == "reserve") said.kept.reserve = true;
       if (word == "overcommit") said.kept.overcommit = true;
+      if (word == "mount") said.kept.mount = true;
     }
-    return said.kept.reserve || said.kept.overcommit;
+    return said.kept.reserve || said.kept.overcommit || said.kept.mount;
   }
   return false;
 }

@@ -13,7 +13,7 @@ namespace lpp::helperpod {
 ///
 ///     space: size=BYTES free=BYTES inodes=N freeInodes=N …
 ///     limits: bytes=BYTES inodes=N    or    limits: none
-///     checked: reserve overcommit
+///     checked: reserve overcommit mount
 ///     directory: made                 found, removed, kept or absent; the last line
 ///
 /// Scripts of existing clusters say nothing of it. A line that cannot be read counts as not said.

@@ -2,17 +2,27 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/btrfs_tree.h>
 #include <linux/openat2.h>
 #include <linux/quota.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 #include <system_error>
 
 namespace lpp::node {
+
+namespace {
+
+constexpr const char* kLabel = "security.selinux";
+
+}  // namespace
 
 template <typename Call>
 auto Kernel::run(const char* name, Call call) -> decltype(call()) {
@@ -124,6 +134,20 @@ int Kernel::set_attributes(int fd, const fsxattr& from) {
   return run("FSSETXATTR", [&] { return ::ioctl(fd, FS_IOC_FSSETXATTR, &from); });
 }
 
+int Kernel::label(int fd, std::string& to) {
+  std::array<char, 4096> buffer{};
+  const auto size =
+      run("fgetxattr", [&] { return ::fgetxattr(fd, kLabel, buffer.data(), buffer.size()); });
+  if (size < 0) return -1;
+  to.assign(buffer.data(), static_cast<std::size_t>(size));
+  return 0;
+}
+
+int Kernel::set_label(int fd, const std::string& label) {
+  return run("fsetxattr",
+             [&] { return ::fsetxattr(fd, kLabel, label.c_str(), label.size() + 1, 0); });
+}
+
 int Kernel::lock(int fd, int command, struct flock& lock) {
   return run("fcntl", [&] { return ::fcntl(fd, command, &lock); });
 }
@@ -146,6 +170,53 @@ int Kernel::quota(int fd, const char* device, unsigned command, std::uint32_t pr
 Verdict verdict_of(const Error& error) {
   if (error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists)) return Verdict::kNever;
   return error.is(ErrorCode::kUnfit) ? Verdict::kElsewhere : Verdict::kAgain;
+}
+
+int Kernel::make_subvolume(int folder, const char* name) {
+  btrfs_ioctl_vol_args arguments{};
+  const std::string_view text(name);
+  if (text.size() >= sizeof arguments.name) {
+    errno = ENAMETOOLONG;
+    return -1;
+  }
+  text.copy(arguments.name, text.size());
+  return run("SUBVOL_CREATE", [&] { return ::ioctl(folder, BTRFS_IOC_SUBVOL_CREATE, &arguments); });
+}
+
+int Kernel::subvolume(int fd, std::uint64_t& to) {
+  btrfs_ioctl_ino_lookup_args arguments{};
+  arguments.objectid = BTRFS_FIRST_FREE_OBJECTID;
+  const int result =
+      run("INO_LOOKUP", [&] { return ::ioctl(fd, BTRFS_IOC_INO_LOOKUP, &arguments); });
+  to = arguments.treeid;
+  return result;
+}
+
+int Kernel::make_writable(int fd) {
+  return run("SUBVOL_SETFLAGS", [&] {
+    std::uint64_t flags = 0;
+    if (::ioctl(fd, BTRFS_IOC_SUBVOL_GETFLAGS, &flags) != 0) return -1;
+    flags &= ~static_cast<std::uint64_t>(BTRFS_SUBVOL_RDONLY);
+    return ::ioctl(fd, BTRFS_IOC_SUBVOL_SETFLAGS, &flags);
+  });
+}
+
+int Kernel::limit_subvolume(int fd, std::uint64_t subvolume, std::uint64_t bytes) {
+  btrfs_ioctl_qgroup_limit_args arguments{};
+  arguments.qgroupid = subvolume;
+  arguments.lim.flags = BTRFS_QGROUP_LIMIT_MAX_RFER;
+  arguments.lim.max_rfer = bytes == 0 ? UINT64_MAX : bytes;
+  return run("QGROUP_LIMIT", [&] { return ::ioctl(fd, BTRFS_IOC_QGROUP_LIMIT, &arguments); });
+}
+
+int Kernel::remove_counter(int fd, std::uint64_t subvolume) {
+  btrfs_ioctl_qgroup_create_args arguments{};
+  arguments.qgroupid = subvolume;
+  return run("QGROUP_CREATE", [&] { return ::ioctl(fd, BTRFS_IOC_QGROUP_CREATE, &arguments); });
+}
+
+int Kernel::search_tree(int fd, btrfs_ioctl_search_args& arguments) {
+  return run("TREE_SEARCH", [&] { return ::ioctl(fd, BTRFS_IOC_TREE_SEARCH, &arguments); });
 }
 
 Error system_error(int error, std::string_view what) {
@@ -196,6 +267,14 @@ Result<Identity> identity_of(Kernel& kernel, int fd) {
   struct statx status {};
   if (kernel.status(fd, status) != 0) return system_error(errno, "statx");
   Identity identity{.inode = status.stx_ino};
+  if (status.stx_ino == BTRFS_FIRST_FREE_OBJECTID) {
+    std::uint64_t subvolume = 0;
+    if (kernel.subvolume(fd, subvolume) == 0) {
+      identity.inode = subvolume;
+    } else if (errno != ENOTTY && errno != EOPNOTSUPP && errno != EINVAL && errno != ENOSYS) {
+      return system_error(errno, "INO_LOOKUP");
+    }
+  }
   if ((status.stx_mask & STATX_BTIME) != 0) {
     identity.born_ns = status.stx_btime.tv_sec * 1'000'000'000 + status.stx_btime.tv_nsec;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <linux/btrfs.h>
 #include <linux/fs.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -56,12 +57,29 @@ class Kernel {
   int generation(int fd, std::uint32_t& to);
   int attributes(int fd, fsxattr& to);
   int set_attributes(int fd, const fsxattr& from);
+  /// That of SELinux, as the kernel keeps it. A test may give other answers.
+  virtual int label(int fd, std::string& to);
+  virtual int set_label(int fd, const std::string& label);
   /// F_OFD_SETLK and F_OFD_SETLKW.
   int lock(int fd, int command, struct flock& lock);
   /// Project quota of the file system that `fd` is on. `device` is for kernels before 5.14.
   /// A test may give other answers.
   virtual int quota(int fd, const char* device, unsigned command, std::uint32_t project,
                     void* argument);
+
+  // Of btrfs; of other file systems they fail with ENOTTY.
+  int make_subvolume(int folder, const char* name);
+  /// The number of the subvolume that it is in.
+  int subvolume(int fd, std::uint64_t& to);
+  /// Of the root of a subvolume: takes off that it is read-only.
+  int make_writable(int fd);
+  /// Through any folder of the file system. 0 bytes: no limit. A test may give other answers.
+  virtual int limit_subvolume(int fd, std::uint64_t subvolume, std::uint64_t bytes);
+  /// What is counted of it. Only when it is gone: else nothing is counted any more. A test may
+  /// give other answers.
+  virtual int remove_counter(int fd, std::uint64_t subvolume);
+  /// Items of the file system's trees. A test may give other answers.
+  virtual int search_tree(int fd, btrfs_ioctl_search_args& arguments);
 
  protected:
   /// For tests. 0: the call is made; else it is not and fails with this errno.
@@ -88,7 +106,8 @@ Verdict verdict_of(const Error& error);
 
 /// What tells a directory from all others, whatever it is called: the inode number of one that is
 /// gone is given again at once, and in the same tick of the kernel's clock with the same time of
-/// birth, but not with the same generation.
+/// birth, but not with the same generation. The root of a btrfs subvolume has its number for the
+/// inode number, which is the same in all of them.
 struct Identity {
   std::uint64_t inode = 0;
   std::int64_t born_ns = 0;      // since 1970; 0 where the file system does not know

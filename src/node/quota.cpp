@@ -6,6 +6,7 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "node/subvolume.h"
 
 namespace lpp::node {
 
@@ -37,21 +38,10 @@ Error not_on(const Mount& mount, bool counts) {
     message += "project quota is off. Turn it on with: umount " + mount.point +
                " && tune2fs -O project,quota -Q prjquota " + mount.source +
                " && mount -o prjquota " + mount.source + " " + mount.point;
-  } else if (mount.type == "btrfs") {
-    message +=
-        "directories get limits on XFS and ext4 only; btrfs has its own kind, which is not "
-        "supported";
   } else {
-    message += "this file system has none for directories; XFS and ext4 have";
+    message += "this file system has none for directories; XFS, ext4 and btrfs have";
   }
   return unfit(std::move(message));
-}
-
-Error quota_error(int error, const std::string& what) {
-  Error failure = system_error(error, what);
-  if (error == EPERM || error == EACCES) failure.message += " (it takes CAP_SYS_ADMIN)";
-  if (error == EROFS) failure.message += " (the mount that it goes through is read-only)";
-  return failure;
 }
 
 ProjectUse to_use(const fs_disk_quota& quota) {
@@ -65,6 +55,32 @@ std::string numbered(std::uint32_t project) { return "project " + std::to_string
 
 }  // namespace
 
+Error quota_error(int error, const std::string& what) {
+  Error failure = system_error(error, what);
+  switch (error) {
+    case EPERM:
+    case EACCES:
+      failure.message += " (it takes CAP_SYS_ADMIN in the first user namespace)";
+      break;
+    case EROFS:
+      failure.message += " (the mount that it goes through is read-only)";
+      break;
+    case ENOSPC:
+    case EDQUOT:
+      failure.message += " (the disk is too full to write the limit down)";
+      break;
+    case ENOSYS:
+    case ENOTTY:
+    case ESRCH:
+      failure.code = ErrorCode::kUnfit;
+      failure.message += " (the quota is off by now; turn it on and try again)";
+      break;
+    default:
+      break;
+  }
+  return failure;
+}
+
 Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use) {
   const auto too_many = [&](std::uint64_t used, std::uint64_t limit, const char* what) {
     return invalid(id + " holds " + std::to_string(used) + " " + what + ", more than " +
@@ -73,8 +89,8 @@ Result<void> check_holds(const std::string& id, const Limits& limits, const Proj
   if (limits.bytes != 0 && use.bytes > limits.bytes) {
     return too_many(use.bytes, limits.bytes, "bytes");
   }
-  if (limits.inodes != 0 && use.inodes > limits.inodes) {
-    return too_many(use.inodes, limits.inodes, "files");
+  if (limits.inodes != 0 && use.inodes && *use.inodes > limits.inodes) {
+    return too_many(*use.inodes, limits.inodes, "files");
   }
   return {};
 }
@@ -99,10 +115,49 @@ Result<bool> ProjectQuota::find_state(const Mount& mount, bool& counts) const {
 Result<std::variant<ProjectQuota, Error>> ProjectQuota::look(Kernel& kernel, int folder) {
   LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
   ProjectQuota quota(kernel, folder, mount.source.starts_with('/') ? mount.source : "");
+  if (mount.type == "btrfs") {
+    LPP_ASSIGN_OR_RETURN(auto why, why_no_subvolumes(kernel, folder, mount), described(mount));
+    if (why) return std::variant<ProjectQuota, Error>(*std::move(why));
+    quota.by_subvolumes_ = true;
+    return std::variant<ProjectQuota, Error>(std::move(quota));
+  }
   bool counts = false;
   LPP_ASSIGN_OR_RETURN(const bool limits, quota.find_state(mount, counts), "quota");
   using Found = std::variant<ProjectQuota, Error>;
   return limits ? Found(std::move(quota)) : Found(not_on(mount, counts));
+}
+
+Result<std::optional<Error>> ProjectQuota::why_no_subvolumes(Kernel& kernel, int folder,
+                                                             const Mount& mount) {
+  LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(kernel, folder).state(), "quota");
+  const std::string where = "no limits on " + described(mount) + ": ";
+  switch (state) {
+    case SubvolumeQuota::State::kOff:
+      return std::optional(
+          unfit(where + "quota is off. Turn it on with: btrfs quota enable " + mount.point));
+    case SubvolumeQuota::State::kInconsistent:
+      return std::optional(unfit(where +
+                                 "what it has counted is not right. Count anew with: "
+                                 "btrfs quota rescan -w " +
+                                 mount.point));
+    case SubvolumeQuota::State::kCounting:
+    case SubvolumeQuota::State::kOn:
+      break;
+  }
+  return std::optional<Error>();
+}
+
+Result<void> ProjectQuota::check_can_hold(const Limits& limits) const {
+  if (!by_subvolumes_ || limits.inodes == 0) return {};
+  return unfit("btrfs limits no number of files: leave it away, or take an XFS or ext4");
+}
+
+Result<void> ProjectQuota::check_has_counted() const {
+  if (!by_subvolumes_) return {};
+  LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(*kernel_, folder_).state(), "quota");
+  if (state != SubvolumeQuota::State::kCounting) return {};
+  return Error{ErrorCode::kUnavailable,
+               "btrfs has not counted all yet since its quota was turned on; try again later"};
 }
 
 Result<ProjectQuota> ProjectQuota::open(Kernel& kernel, int folder) {
@@ -118,6 +173,7 @@ Result<std::optional<ProjectQuota>> ProjectQuota::find(Kernel& kernel, int folde
 }
 
 Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const {
+  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).use(project);
   fs_disk_quota quota{};
   if (call(Q_XGETQUOTA, project, &quota) == 0) return std::optional(to_use(quota));
   if (errno == ENOENT) return std::optional<ProjectUse>();
@@ -125,6 +181,7 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
 }
 
 Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
+  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).uses();
   std::vector<ProjectUse> all;
   std::uint32_t next = 0;
   while (true) {
@@ -141,6 +198,7 @@ Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
 }
 
 Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) const {
+  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).limit(project, limits);
   fs_disk_quota quota{};
   quota.d_version = FS_DQUOT_VERSION;
   quota.d_flags = FS_PROJ_QUOTA;
@@ -150,6 +208,15 @@ Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) co
   quota.d_ino_hardlimit = limits.inodes;
   if (call(Q_XSETQLIM, project, &quota) == 0) return {};
   return quota_error(errno, "limit of " + numbered(project));
+}
+
+Result<void> ProjectQuota::release(std::uint32_t project) const {
+  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).release(project);
+  return limit(project, Limits{});
+}
+
+Result<std::uint32_t> ProjectQuota::number_of(int folder) const {
+  return by_subvolumes_ ? subvolume_at(*kernel_, folder) : project_of(*kernel_, folder);
 }
 
 Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {

@@ -17,18 +17,23 @@ namespace lpp::node {
 struct ProjectUse {
   std::uint32_t project = 0;
   std::uint64_t bytes = 0;
-  std::uint64_t inodes = 0;
+  std::optional<std::uint64_t> inodes = 0;  // nullopt: they are not counted (btrfs)
   Limits limits{};
 
-  bool idle() const { return bytes == 0 && inodes == 0 && !limits.any(); }
+  bool idle() const { return bytes == 0 && inodes.value_or(0) == 0 && !limits.any(); }
 };
+
+/// Of a call to the quota of a file system: system_error(), with what can be done.
+Error quota_error(int error, const std::string& what);
 
 /// kInvalid: the volume holds more than these limits. Pure.
 Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use);
 
-/// The project quota of the file system that a folder is on: XFS and ext4, by the same calls.
-/// Thread-safe. Kernel and descriptor must outlive it. Limits and usage need CAP_SYS_ADMIN in the
-/// first user namespace, projects of other users' directories CAP_FOWNER: kForbidden.
+/// The project quota of the file system that a folder is on: XFS and ext4, by the same calls. On
+/// btrfs subvolumes are counted and limited instead: the number of one stands for a project's, and
+/// only a directory that was made as a subvolume has one. Thread-safe. Kernel and descriptor must
+/// outlive it. Limits and usage need CAP_SYS_ADMIN in the first user namespace, projects of other
+/// users' directories CAP_FOWNER: kForbidden.
 class ProjectQuota {
  public:
   /// kUnfit when it cannot hold limits: the message names mount, file system and device, and the
@@ -36,6 +41,12 @@ class ProjectQuota {
   static Result<ProjectQuota> open(Kernel& kernel, int folder);
   /// nullopt when it cannot, or cannot any more.
   static Result<std::optional<ProjectQuota>> find(Kernel& kernel, int folder);
+
+  bool by_subvolumes() const { return by_subvolumes_; }
+  /// kUnfit: there are no such limits on this file system.
+  Result<void> check_can_hold(const Limits& limits) const;
+  /// kUnavailable: what was there before is being counted.
+  Result<void> check_has_counted() const;
 
   /// For tests: takes for granted that there are limits.
   static ProjectQuota assumed(Kernel& kernel, int folder) { return {kernel, folder, ""}; }
@@ -45,8 +56,12 @@ class ProjectQuota {
   /// Of every project of the file system, whoever's it is, by its number.
   Result<std::vector<ProjectUse>> uses() const;
   Result<void> limit(std::uint32_t project, const Limits& limits) const;
-  /// A number without files and limits; the same seed tries the same ones first. It is taken by
-  /// tagging a directory with it, until then under RecordFolder::lock_base().
+  /// Takes the limits off. A project that is gone with its directory leaves nothing behind.
+  Result<void> release(std::uint32_t project) const;
+  /// That of a directory; 0 = it has none.
+  Result<std::uint32_t> number_of(int folder) const;
+  /// A number without files and limits, of XFS and ext4; the same seed tries the same ones first.
+  /// It is taken by tagging a directory with it, until then under RecordFolder::lock_base().
   Result<std::uint32_t> free_project(std::string_view seed) const;
 
   /// One that free_project() may give.
@@ -64,6 +79,9 @@ class ProjectQuota {
   /// Or why it holds no limits.
   static Result<std::variant<ProjectQuota, Error>> look(Kernel& kernel, int folder);
   Result<bool> find_state(const Mount& mount, bool& counts) const;
+  /// nullopt: it can.
+  static Result<std::optional<Error>> why_no_subvolumes(Kernel& kernel, int folder,
+                                                        const Mount& mount);
   static Result<void> set_project_of(Kernel& kernel, int fd, std::uint32_t project,
                                      bool handed_down);
   int call(unsigned command, std::uint32_t project, void* argument) const;
@@ -71,6 +89,7 @@ class ProjectQuota {
   Kernel* kernel_;
   int folder_;
   std::string device_;
+  bool by_subvolumes_ = false;
 };
 
 }  // namespace lpp::node

@@ -61,7 +61,7 @@ Result<void> TreeRemoval::pass(int folder) {
 void TreeRemoval::remove_entry(std::vector<OpenFolder>& levels, const char* name,
                                unsigned char type) {
   if (type != DT_DIR) {
-    if (kernel_.remove_file(levels.back().fd(), name) == 0) return count_removed();
+    if (remove(levels, name, false) == 0) return count_removed();
     if (errno == ENOENT) return;
     // It was another kind of thing when its name was read, or its kind was not told.
     if (errno != EISDIR) return complain(levels, name, errno, "unlink");
@@ -71,7 +71,7 @@ void TreeRemoval::remove_entry(std::vector<OpenFolder>& levels, const char* name
 
 void TreeRemoval::enter(std::vector<OpenFolder>& levels, const char* name) {
   const int folder = levels.back().fd();
-  if (levels.size() >= kMaxLevels && move_up(folder, name)) return;
+  if (levels.size() >= kMaxLevels && move_up(levels, name)) return;
   UniqueFd fd(kernel_.open_beneath(folder, name, O_RDONLY | O_DIRECTORY));
   if (fd.valid()) {
     levels.emplace_back(std::move(fd), name);
@@ -83,24 +83,55 @@ void TreeRemoval::enter(std::vector<OpenFolder>& levels, const char* name) {
 }
 
 /// True when it need not be entered here any more.
-bool TreeRemoval::move_up(int folder, const char* name) {
+bool TreeRemoval::move_up(const std::vector<OpenFolder>& levels, const char* name) {
+  const int folder = levels.back().fd();
+  int to = deep_;
+  std::size_t level = 0;
+  bool tried = false;
   while (true) {
     const std::string place = "deep." + std::to_string(next_place_++);
-    if (kernel_.move(folder, name, deep_, place.c_str()) == 0) {
+    if (kernel_.move(folder, name, to, place.c_str()) == 0) {
       ++moved_;
       left_ = true;
       return true;
     }
     if (errno == ENOENT) return true;
-    if (errno != EEXIST) return false;  // overlayfs may refuse: then descriptors are the limit
+    if (errno == EEXIST) continue;
+    if (errno == EROFS && !tried) {
+      tried = true;
+      if (made_writable(levels)) continue;
+    }
+    // overlayfs may refuse: then descriptors are the limit. Out of a subvolume of btrfs nothing can
+    // be moved: then up to where it begins.
+    if (errno != EXDEV || level + 1 >= levels.size()) return false;
+    to = levels[level++].fd();
   }
+}
+
+int TreeRemoval::remove(const std::vector<OpenFolder>& levels, const char* name, bool folder) {
+  const int from = levels.back().fd();
+  const auto once = [&] {
+    return folder ? kernel_.remove_folder(from, name) : kernel_.remove_file(from, name);
+  };
+  const int result = once();
+  return result != 0 && errno == EROFS && made_writable(levels) ? once() : result;
+}
+
+/// A snapshot may be read-only. Leaves errno as it is when none is there.
+bool TreeRemoval::made_writable(const std::vector<OpenFolder>& levels) {
+  const int error = errno;
+  for (auto level = levels.rbegin(); level != levels.rend(); ++level) {
+    if (kernel_.make_writable(level->fd()) == 0) return true;
+  }
+  errno = error;
+  return false;
 }
 
 void TreeRemoval::leave(std::vector<OpenFolder>& levels) {
   const std::string name = levels.back().name();
   levels.pop_back();
   if (levels.empty()) return;
-  if (kernel_.remove_folder(levels.back().fd(), name.c_str()) == 0) return count_removed();
+  if (remove(levels, name.c_str(), true) == 0) return count_removed();
   if (errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR) {
     left_ = true;
   } else if (errno != ENOENT) {

@@ -15,8 +15,8 @@ namespace lpp::node {
 /// Empties folders, whatever a tenant does in them meanwhile: follows no symbolic link, goes
 /// through no mount, and reaches everything by a descriptor of the folder it is in. Needs memory
 /// and descriptors for 32 levels, whatever the number of files and the depth: what lies deeper is
-/// first moved up into the folder `deep`, of the same file system, and removed from there. One
-/// thread only.
+/// first moved up into the folder `deep`, of the same file system, and removed from there. Removes
+/// subvolumes of btrfs with what is in them, read-only ones too. One thread only.
 class TreeRemoval {
  public:
   /// All must outlive it.
@@ -32,7 +32,9 @@ class TreeRemoval {
   Result<void> pass(int folder);
   void remove_entry(std::vector<OpenFolder>& levels, const char* name, unsigned char type);
   void enter(std::vector<OpenFolder>& levels, const char* name);
-  bool move_up(int folder, const char* name);
+  bool move_up(const std::vector<OpenFolder>& levels, const char* name);
+  int remove(const std::vector<OpenFolder>& levels, const char* name, bool folder);
+  bool made_writable(const std::vector<OpenFolder>& levels);
   void leave(std::vector<OpenFolder>& levels);
   void count_removed();
   void complain(const std::vector<OpenFolder>& levels, const char* name, int error,

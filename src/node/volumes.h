@@ -161,8 +161,8 @@ class Volumes {
 
   /// Gives limits to a directory that is there and may be in use, with all that is in it; one with
   /// limits gets these. Slow for large trees: on this thread, at a low I/O priority. Again after a
-  /// crash or a stop it goes on. kInvalid: it holds more than the limits. kNotFound: there is no
-  /// directory.
+  /// crash or a stop it goes on. kInvalid: it holds more than the limits, or is a plain directory
+  /// of btrfs, which only limits subvolumes. kNotFound: there is no directory.
   Result<Volume> adopt(const AdoptRequest& request) const;
 
   /// Removes the directory with all it holds, its limits, its record and the folders around it that
@@ -215,6 +215,7 @@ class Volumes {
   Result<Volume> resize_locked(const RecordFolder& records, Volume volume,
                                const ResizeRequest& request) const;
   Result<Volume> stage(const RecordFolder& records, const MakeRequest& request) const;
+  Result<void> make_staged(const RecordFolder& records, const MakeRequest& request) const;
   Result<Volume> make_found(const RecordFolder& records, const MakeRequest& request,
                             int folder) const;
   /// nullopt: what is recorded is neither in its place nor on its way there.
@@ -230,7 +231,7 @@ class Volumes {
   /// one. Its owner can give it any, also one of somebody else's, whose limit must not change.
   /// Under RecordFolder::lock_base() until the directory has it.
   Result<std::uint32_t> choose_project(const RecordFolder& records, const ProjectQuota& quota,
-                                       const std::string& id, int folder) const;
+                                       const Volume& volume, int folder) const;
   /// Under RecordFolder::lock_base() until the size is on record.
   Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
 
@@ -246,6 +247,7 @@ class Volumes {
   Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
   Result<void> put_pieces_back(const RecordFolder& records, int gone, int directory) const;
   Result<void> put_whole_back(const RecordFolder& records, const Volume& volume, int gone) const;
+  Result<void> ease_removal(const Volume& volume) const;
   Result<void> lift_limits(std::uint32_t project) const;
   Result<void> forget(const RecordFolder& records, const Volume& volume) const;
   Result<void> recover_made(const RecordFolder& records, const std::string& id) const;

@@ -50,17 +50,23 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   if (!mounted.empty()) return invalid("something is mounted at " + mounted);
   LPP_RETURN_IF_ERROR(check_base_project(), "quota");
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+  LPP_RETURN_IF_ERROR(quota.check_can_hold(request.limits), "quota");
+  LPP_RETURN_IF_ERROR(quota.check_has_counted(), "quota");
   {
     LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
-    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, quota, volume.id, folder), shown);
-    LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), shown);
+    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, quota, volume, folder), shown);
+    if (!quota.by_subvolumes()) {
+      LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), shown);
+    }
   }
   if (request.size != 0) volume.size = request.size;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
 
-  TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
-  LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
+  if (!quota.by_subvolumes()) {
+    TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
+    LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
+  }
   LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
   LPP_RETURN_IF_ERROR(check_holds(volume.id, request.limits, use.value_or(ProjectUse{})), "adopt");
   if (request.limits.bytes != 0) volume.limits.bytes = request.limits.bytes;

@@ -1,5 +1,7 @@
 #include <fcntl.h>
 
+#include "node/label.h"
+#include "node/subvolume.h"
 #include "node/volumes.h"
 
 // The order of a make: a directory in the folder of the records gets its project, limits, owner and
@@ -120,9 +122,7 @@ Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest&
 
 Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& request) const {
   const std::string name = RecordFolder::new_name(request.id);
-  if (kernel_->make_folder(records.fd(), name.c_str(), 0700) != 0) {
-    return system_error(errno, "mkdir " + name);
-  }
+  LPP_RETURN_IF_ERROR(make_staged(records, request), name);
   Volume volume = described(request, Origin::kMade);
   const auto prepare = [&]() -> Result<void> {
     const UniqueFd folder(
@@ -137,6 +137,7 @@ Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& re
     // Room is taken by the record, a project by the directory.
     if (!request.room.any()) lock.reset();
     LPP_RETURN_IF_ERROR(set_access(folder.get(), request.access), "access");
+    LPP_RETURN_IF_ERROR(label_for_containers(*kernel_, folder.get()), "label");
     LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder.get()), name);
     return records.write(volume);
   };
@@ -146,6 +147,23 @@ Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& re
     return std::move(prepared).error();
   }
   return volume;
+}
+
+Result<void> Volumes::make_staged(const RecordFolder& records, const MakeRequest& request) const {
+  const std::string name = RecordFolder::new_name(request.id);
+  LPP_ASSIGN_OR_RETURN(const bool btrfs, is_btrfs(*kernel_, records.fd()), "look");
+  const bool subvolume = btrfs && request.limits.any();
+  if (subvolume) {
+    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+    LPP_RETURN_IF_ERROR(quota.check_can_hold(request.limits), "quota");
+  }
+  if (subvolume && kernel_->make_subvolume(records.fd(), name.c_str()) != 0) {
+    return system_error(errno, "make a subvolume");
+  }
+  if (!subvolume && kernel_->make_folder(records.fd(), name.c_str(), 0700) != 0) {
+    return system_error(errno, "mkdir");
+  }
+  return {};
 }
 
 Result<void> Volumes::check_base_project() const {
@@ -161,6 +179,10 @@ Result<void> Volumes::check_base_project() const {
 Result<void> Volumes::limit_new(int folder, Volume& volume) const {
   LPP_RETURN_IF_ERROR(check_base_project(), "quota");
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
+  if (quota.by_subvolumes()) {
+    LPP_ASSIGN_OR_RETURN(volume.project, quota.number_of(folder), "quota");
+    return quota.limit(volume.project, volume.limits);
+  }
   LPP_ASSIGN_OR_RETURN(volume.project, quota.free_project(volume.id), "quota");
   // The directory counts as one inode: with this the project is taken.
   LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), "quota");
@@ -210,17 +232,30 @@ Result<void> Volumes::discard_staged(const RecordFolder& records, const std::str
   if (!folder.valid() && errno == ENOENT) return {};
   if (!folder.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const auto project, ProjectQuota::project_of(*kernel_, folder.get()), name);
+  LPP_ASSIGN_OR_RETURN(const auto subvolume, subvolume_at(*kernel_, folder.get()), name);
   if (ProjectQuota::is_own(project)) LPP_RETURN_IF_ERROR(lift_limits(project), name);
+  if (subvolume != 0) LPP_RETURN_IF_ERROR(lift_limits(subvolume), name);
   // Nobody has ever seen it: it is empty.
   if (kernel_->remove_folder(records.fd(), name.c_str()) != 0 && errno != ENOENT) {
     return system_error(errno, "rmdir " + name);
   }
-  return {};
+  return subvolume == 0 ? Result<void>() : lift_limits(subvolume);
 }
 
 Result<std::uint32_t> Volumes::choose_project(const RecordFolder& records,
-                                              const ProjectQuota& quota, const std::string& id,
+                                              const ProjectQuota& quota, const Volume& volume,
                                               int folder) const {
+  if (quota.by_subvolumes()) {
+    LPP_ASSIGN_OR_RETURN(const std::uint32_t own, quota.number_of(folder), "subvolume");
+    if (own != 0) {
+      LPP_RETURN_IF_ERROR(check_is_free(volume, volume.directory), "subvolume");
+      return own;
+    }
+    return invalid(shown_ + "/" + volume.path +
+                   " was there before and is a plain directory: on btrfs only a subvolume can "
+                   "have a limit; make the volume under another name and move the files there");
+  }
+  const std::string& id = volume.id;
   LPP_ASSIGN_OR_RETURN(const std::uint32_t before, ProjectQuota::project_of(*kernel_, folder),
                        "project");
   LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(id), "record");
@@ -244,8 +279,9 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
   if (volume.limits.any()) {
     LPP_RETURN_IF_ERROR(check_base_project(), "quota");
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
-    LPP_ASSIGN_OR_RETURN(project_before, ProjectQuota::project_of(*kernel_, folder), request.path);
-    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, *quota, volume.id, folder),
+    LPP_RETURN_IF_ERROR(quota->check_can_hold(volume.limits), "quota");
+    LPP_ASSIGN_OR_RETURN(project_before, quota->number_of(folder), request.path);
+    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, *quota, volume, folder),
                          request.path);
     LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), request.path);
     if (volume.project != project_before && !entries.empty()) {
@@ -253,6 +289,8 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
                      " was there before and holds files that no limit counts; move them away, "
                      "count them with `node adopt`, or make the volume without a limit");
     }
+    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), request.path);
+    LPP_RETURN_IF_ERROR(check_holds(volume.id, volume.limits, use.value_or(ProjectUse{})), "make");
   }
   // Twice, for this one is not hidden while it is worked at.
   volume.state = State::kMaking;

@@ -1,6 +1,7 @@
 #include <fcntl.h>
 
 #include "base/paths.h"
+#include "node/subvolume.h"
 #include "node/volumes.h"
 
 // The order of a removal: the directory leaves its place for a folder of its own beside the
@@ -69,6 +70,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
                         "remove " + shown_ + "/" + volume.path);
   }
   if (begun || directory) {
+    LPP_RETURN_IF_ERROR(ease_removal(volume), "remove");
     LPP_RETURN_IF_ERROR(empty_gone(records, request), "remove " + shown_ + "/" + volume.path);
   }
   LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
@@ -127,7 +129,13 @@ Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int
   const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
-  if (kernel_->move(parent.get(), leaf_of(volume.path).c_str(), gone.get(), "volume") == 0) {
+  const std::string leaf = leaf_of(volume.path);
+  int moved = kernel_->move(parent.get(), leaf.c_str(), gone.get(), "volume");
+  // The owner of a subvolume can make it read-only.
+  if (moved != 0 && errno == EROFS && kernel_->make_writable(folder) == 0) {
+    moved = kernel_->move(parent.get(), leaf.c_str(), gone.get(), "volume");
+  }
+  if (moved == 0) {
     if (records.keeps_order()) return {};
     if (kernel_->sync(gone.get()) != 0 || kernel_->sync(parent.get()) != 0) {
       return system_error(errno, "fsync");
@@ -168,11 +176,18 @@ Result<void> Volumes::empty_gone(const RecordFolder& records, const RemoveReques
   return {};
 }
 
+/// btrfs writes what it changes somewhere else: in a full subvolume it may refuse to remove.
+Result<void> Volumes::ease_removal(const Volume& volume) const {
+  if (volume.project == 0) return {};
+  LPP_ASSIGN_OR_RETURN(const bool btrfs, is_btrfs(*kernel_, base_.get()), "look");
+  return btrfs ? lift_limits(volume.project) : Result<void>();
+}
+
 Result<void> Volumes::lift_limits(std::uint32_t project) const {
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "lift");
   // Off by now: there is nothing to lift, and no reason to keep a directory.
   if (!quota) return {};
-  return quota->limit(project, Limits{});
+  return quota->release(project);
 }
 
 Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) const {
@@ -196,6 +211,7 @@ Result<void> Volumes::recover_removed(const RecordFolder& records, const std::st
       return system_error(errno, "rmdir " + name);
     }
   }
+  if (volume) LPP_RETURN_IF_ERROR(ease_removal(*volume), "recover");
   LPP_RETURN_IF_ERROR(empty_gone(records, {.id = id, .stop = stop}), "recover");
   return volume ? forget(records, *volume) : records.erase(id);
 }

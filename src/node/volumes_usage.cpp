@@ -7,7 +7,9 @@ namespace lpp::node {
 
 namespace {
 
-/// By project, of all projects; none where limits are off, or off by now.
+/// By project; none where limits are off, or off by now. Of projects each is asked for by itself:
+/// to get from one to the next XFS looks through much of what it has written down of all numbers.
+/// Those of btrfs lie close together in a tree.
 Result<std::map<std::uint32_t, ProjectUse>> uses_of(const std::vector<Volume>& volumes,
                                                     Kernel& kernel, int base) {
   std::map<std::uint32_t, ProjectUse> uses;
@@ -16,8 +18,16 @@ Result<std::map<std::uint32_t, ProjectUse>> uses_of(const std::vector<Volume>& v
   if (!any) return uses;
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(kernel, base), "projects");
   if (!quota) return uses;
-  LPP_ASSIGN_OR_RETURN(const auto all, quota->uses(), "projects");
-  for (const ProjectUse& use : all) uses.emplace(use.project, use);
+  if (quota->by_subvolumes()) {
+    LPP_ASSIGN_OR_RETURN(const auto all, quota->uses(), "subvolumes");
+    for (const ProjectUse& use : all) uses.emplace(use.project, use);
+    return uses;
+  }
+  for (const Volume& volume : volumes) {
+    if (volume.project == 0) continue;
+    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "projects");
+    if (use) uses.emplace(volume.project, *use);
+  }
   return uses;
 }
 
@@ -47,6 +57,7 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   std::optional<ProjectQuota> quota;
   if (held) {
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
+    LPP_RETURN_IF_ERROR(quota->check_can_hold(request.limits), "resize");
     LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "resize");
     LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
                         "resize");

@@ -32,6 +32,10 @@ std::string_view script_action(Kind kind) {
 }
 
 std::string what_is_missing(const Operation& operation, const Kept& kept) {
+  if (operation.require_mount && operation.kind == Kind::kMake && !kept.mount) {
+    return "requireMount in config.json: what works on the node does not say that the base path is "
+           "a mount point; local-path-node does, as setupCommand and teardownCommand";
+  }
   const Limits& limits = operation.limits;
   const auto missing = [](std::string_view parameter, std::string_view what) {
     return fmt::format(

@@ -57,6 +57,7 @@ struct Kept {
   std::int64_t inodes = 0;     // and that of its inodes; 0 = none
   bool reserve = false;
   bool overcommit = false;
+  bool mount = false;  // the base path is the root of a mounted file system
   bool operator==(const Kept&) const = default;
 };
 
@@ -94,6 +95,9 @@ struct Operation {
   std::string group{};
   std::string perm{};
   Limits limits{};  // kMake and what takes it back, kResize
+  /// Nothing is done where the base path is not the root of a mounted file system: its disk may be
+  /// missing.
+  bool require_mount = false;
   /// kTakeBack: the directory goes only if nothing is in it, because it is not certain that it was
   /// made for this volume, or that no volume ever showed it.
   bool only_if_empty = false;

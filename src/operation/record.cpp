@@ -121,6 +121,7 @@ Result<std::string> encode_operation(const Operation& operation) {
   if (operation.shared) record["shared"] = true;
   if (operation.only_if_empty) record["onlyIfEmpty"] = true;
   if (operation.shape) record["shape"] = encode_shape(*operation.shape);
+  if (operation.require_mount) record["requireMount"] = true;
   if (operation.limits.any()) record["limits"] = encode_limits(operation.limits);
   try {
     return record.dump();
@@ -161,6 +162,7 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.text("perm", operation.perm);
   reader.number<int>("attempt", operation.attempt, 1);
   reader.flag("onlyIfEmpty", operation.only_if_empty);
+  reader.flag("requireMount", operation.require_mount);
   if (operation.kind == Kind::kRemove) {
     operation.kind = kind_of_removal(reader, record, operation);
   }

@@ -437,7 +437,8 @@ bool Make::has_failed() const {
 }
 
 bool Make::falls_short() const {
-  if (!progress || !progress->over() || !operation().limits.any()) return false;
+  if (!progress || !progress->over()) return false;
+  if (!operation().limits.any() && !operation().require_mount) return false;
   if (progress->state == State::kFailed) return progress->unfit;
   return !what_is_missing(operation(), progress->kept).empty();
 }

@@ -223,6 +223,7 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
                                        operation.node, operation.volume_name, known);
     if (const auto* refusal = std::get_if<Refusal>(&base)) return *refusal;
     operation.base_path = std::get<std::string>(base);
+    operation.require_mount = paths->must_be_mounted(operation.node, operation.base_path);
   }
   operation.path = operation.base_path + "/" + names.folder;
   if (auto safe = check_volume_path(operation.path); !safe.ok()) {

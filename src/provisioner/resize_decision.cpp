@@ -175,6 +175,7 @@ ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
   operation.node = scene.node.name;
   operation.path = volume.path;
   operation.base_path = base_path_of(volume.path, *scene.config);
+  operation.require_mount = scene.config->must_be_mounted(operation.node, operation.base_path);
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
   operation.size_bytes = goal.bytes;
   operation.limits = limits_of_volume(scene);

@@ -118,6 +118,7 @@ Operation removal_of(const VolumeScene& scene, int attempt) {
   operation.path = volume.path;
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
   operation.base_path = base_path_of(volume.path, *scene.config);
+  operation.require_mount = scene.config->must_be_mounted(operation.node, operation.base_path);
   if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
     operation.size_bytes = size->value();
   }
@@ -205,6 +206,7 @@ VolumeDecision begin(const VolumeScene& scene, const Recorded* failed) {
   Operation operation = removal_of(scene, next_attempt(scene));
   if (failed != nullptr && failed->operation->path == operation.path) {
     operation.base_path = failed->operation->base_path;  // the configuration may have changed since
+    operation.require_mount = scene.config->must_be_mounted(operation.node, operation.base_path);
   }
   return for_volume::Remove{std::move(operation)};
 }

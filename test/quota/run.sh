@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # run.sh TESTS PROGRAM: runs the tests of src/node and the commands of docs/sizes.md on XFS and ext4 with
-# project quota, in a user-mode Linux kernel: as any user, without a disk and whatever kernel the
-# machine has.
+# project quota and on btrfs, in a user-mode Linux kernel: as any user, without a disk and whatever
+# kernel the machine has. LPP_QUOTA_TYPES=btrfs or xfs,ext4: only there; LPP_QUOTA_CASES: only the
+# test cases of that pattern, in which ? stands for a blank.
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -14,7 +15,7 @@ tests=$(realpath "$1")
 program=$(realpath "$2")
 PATH=$PATH:/usr/sbin:/sbin
 
-for tool in linux.uml mkfs.xfs mkfs.ext4 insmod setpriv; do
+for tool in linux.uml mkfs.xfs mkfs.ext4 mkfs.btrfs insmod setpriv; do
   if command -v "$tool" >/dev/null; then continue; fi
   echo "skipped: quota: there is no $tool; scripts/install-deps.sh quota installs it"
   exit 3
@@ -41,14 +42,17 @@ image xfs-off mkfs.xfs -q
 image ext4 mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image ext4-off mkfs.ext4 -q
+image btrfs mkfs.btrfs -q
+image btrfs-off mkfs.btrfs -q
 
 # The kernel's words go to its first terminal, the programs' too; its exit status says nothing.
-TMPDIR=$work timeout -k 5 "${LIMIT:-600}" linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
+TMPDIR=$work timeout -k 5 "${LIMIT:-900}" linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
   root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/init.sh" \
   ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
-  ubd4s="$work/ext4-counts" \
+  ubd4s="$work/ext4-counts" ubd5s="$work/btrfs" ubd6s="$work/btrfs-off" \
   con=null con0=null,fd:1 ssl=null quiet \
-  TESTS="$tests" PROGRAM="$program" DOCS="$(realpath "$here/../../docs/sizes.md")" </dev/null >"$work/out" 2>&1 || true
+  TESTS="$tests" PROGRAM="$program" DOCS="$(realpath "$here/../../docs/sizes.md")" \
+  TYPES="${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" CASES="${LPP_QUOTA_CASES:-*}" </dev/null >"$work/out" 2>&1 || true
 
 tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$' || true
 if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi

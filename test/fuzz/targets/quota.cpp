@@ -1,13 +1,16 @@
-// Answers of quotactl, each from the next bytes of the input: no loop goes on for ever, no number
-// wraps around, and a project is given only if it is free and one of ours.
+// Answers of quotactl and of btrfs, each from the next bytes of the input: no loop goes on for
+// ever, no number wraps around, nothing is read past an answer's end, and a project is given only
+// if it is free and one of ours.
 
 #include "node/quota.h"
 
+#include <linux/btrfs_tree.h>
 #include <linux/dqblk_xfs.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "node/subvolume.h"
 #include "property.h"
 
 namespace {
@@ -31,6 +34,19 @@ class AnsweringKernel final : public lpp::node::Kernel {
     }
     const std::size_t size = std::min(answers_.size(), sizeof(fs_disk_quota));
     std::memcpy(argument, answers_.data(), size);
+    answers_.remove_prefix(size);
+    return 0;
+  }
+  int search_tree(int /*fd*/, btrfs_ioctl_search_args& arguments) override {
+    ++calls_;
+    if (answers_.empty()) {
+      arguments.key.nr_items = 0;
+      return 0;
+    }
+    arguments.key.nr_items = static_cast<unsigned char>(answers_.front());
+    answers_.remove_prefix(1);
+    const std::size_t size = std::min(answers_.size(), sizeof arguments.buf);
+    std::memcpy(arguments.buf, answers_.data(), size);
     answers_.remove_prefix(size);
     return 0;
   }
@@ -64,6 +80,17 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     const auto project = ProjectQuota::assumed(kernel, -1).free_project("pvc-1");
     require(!project.ok() || ProjectQuota::is_own(*project), "a project is one of ours");
     require(kernel.calls() <= 4096, "the search ends");
+  }
+  {
+    AnsweringKernel kernel(answers);
+    const lpp::node::SubvolumeQuota subvolumes(kernel, -1);
+    (void)subvolumes.state();
+    const auto uses = subvolumes.uses();
+    require(kernel.calls() <= size + 4, "each answer is asked for once");
+    for (const auto& use : *uses) {
+      require(use.project >= BTRFS_FIRST_FREE_OBJECTID, "only subvolumes are told of");
+      require(!use.inodes.has_value(), "inodes are not counted");
+    }
   }
   AnsweringKernel kernel(answers);
   const auto quota = ProjectQuota::assumed(kernel, -1);

@@ -39,7 +39,7 @@ Work whole_work() {
   work.progress.unfit = true;
   work.progress.acts_no_more = true;
   work.progress.kept = {
-      .size = true, .bytes = 1024, .inodes = 7, .reserve = true, .overcommit = true};
+      .size = true, .bytes = 1024, .inodes = 7, .reserve = true, .overcommit = true, .mount = true};
   work.progress.space = operation::Space{.size = 10, .free = 5, .inodes = 3, .free_inodes = 1};
   return work;
 }

@@ -101,7 +101,10 @@ TEST_CASE("a kubelet's answer of any shape is read as far as it makes sense") {
   for (const char* text : {"{}", R"({"pods":7})", R"({"pods":[7,{"volume":7},{"volume":[7,{}]}]})",
                            R"({"pods":[{"volume":[{"pvcRef":{"name":"a"},"usedBytes":-1}]}]})",
                            R"({"pods":[{"volume":[{"pvcRef":{"name":"a"},"usedBytes":1,
-                               "capacityBytes":0}]}]})"}) {
+                               "capacityBytes":0}]}]})",
+                           // of a btrfs: it is the whole disk's
+                           R"({"pods":[{"volume":[{"pvcRef":{"name":"a"},"usedBytes":1,
+                               "capacityBytes":9,"inodes":0,"inodesUsed":0}]}]})"}) {
     CAPTURE(text);
     CHECK(usage_in(json::parse(text)).empty());
   }

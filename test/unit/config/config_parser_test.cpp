@@ -71,6 +71,31 @@ TEST_CASE("every key of a configuration is read") {
   CHECK(config.classes.at("shared").shared());
 }
 
+TEST_CASE("the paths of an entry may have to be mount points, each entry by itself") {
+  const auto parsed = parse(R"({
+    "nodePathMap": [
+      {"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/disk"], "requireMount": true},
+      {"node": "n1", "paths": ["/disk", "/opt/x"], "requireMount": false},
+      {"node": "n2", "paths": ["/opt/x"]},
+      {"node": "n3", "paths": ["/a", "/b"], "requireMount": true}
+    ],
+    "storageClassConfigs": {
+      "fast": {"nodePathMap": [{"node": "n2", "paths": ["/nvme"], "requireMount": true}]}
+    }
+  })");
+  CHECK(parsed.warnings == std::vector<std::string>{});
+  const Config& config = parsed.config;
+  CHECK(config.must_be_mounted("n9", "/disk"));
+  CHECK_FALSE(config.must_be_mounted("n9", "/disk/of-another"));
+  CHECK_FALSE(config.must_be_mounted("n1", "/disk"));
+  CHECK_FALSE(config.must_be_mounted("n2", "/opt/x"));
+  CHECK(config.must_be_mounted("n3", "/b"));
+  CHECK(config.must_be_mounted("n2", "/nvme"));
+  CHECK_FALSE(config.must_be_mounted("n1", "/nvme"));
+  CHECK_FALSE(config.paths.must_be_mounted("n2", "/nvme"));
+  CHECK_FALSE(config.must_be_mounted("n1", ""));
+}
+
 TEST_CASE("a class without an entry falls back to the common paths when there are any") {
   const auto both = parse(R"({"nodePathMap":[{"node":"n","paths":["/a"]}],
                               "storageClassConfigs":{"c":{"sharedFileSystemPath":"/s"}}})");
@@ -166,6 +191,8 @@ TEST_CASE("wrong types are errors that name the JSON path") {
        "teardownCommand: must not"},
       {R"({"sharedFileSystemPath":5})", "sharedFileSystemPath: must be a string, is 5"},
       {R"({"nodePathMap":{}})", "nodePathMap: must be a list, is an object"},
+      {R"({"nodePathMap":[{"node":"n","paths":[],"requireMount":"yes"}]})",
+       "nodePathMap[0].requireMount: must be true or false, is \"yes\""},
       {R"({"nodePathMap":[null]})", "nodePathMap[0]: must be an object, is null"},
       {R"({"nodePathMap":["n"]})", "nodePathMap[0]: must be an object, is \"n\""},
       {R"({"nodePathMap":[{"paths":["/a"]}]})", "nodePathMap[0].node: must not be empty"},

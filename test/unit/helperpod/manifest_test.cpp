@@ -123,6 +123,11 @@ TEST_CASE("the work is told which limits it has to set and to keep to, where the
   };
   const auto plain = names(build(load(kSimple), operation, settings()));
   CHECK(std::find(plain.begin(), plain.end(), "VOL_QUOTA") == plain.end());
+  CHECK(std::find(plain.begin(), plain.end(), "VOL_REQUIRE_MOUNT") == plain.end());
+  SUBCASE("that its disk must be there") {
+    operation.require_mount = true;
+    CHECK(env_of(build(load(kSimple), operation, settings()), "VOL_REQUIRE_MOUNT") == "true");
+  }
   SUBCASE("all") {
     operation.limits = {.hard = true, .inodes = 9, .reserve = "10%", .overcommit = false};
     const json pod = build(load(kSimple), operation, settings());

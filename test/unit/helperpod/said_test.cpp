@@ -34,6 +34,7 @@ TEST_CASE("every line that is for us is read, the others are for people") {
 TEST_CASE("a line is enough; windows' ends of lines and blanks do no harm") {
   CHECK(read_message("  limits: none \r\n").kept == Kept{.size = false});
   CHECK(read_message("checked: reserve").kept == Kept{.reserve = true});
+  CHECK(read_message("checked: mount").kept == Kept{.mount = true});
   CHECK(read_message("checked: overcommit later").kept == Kept{.overcommit = true});
   CHECK(read_message("space: free=1 size=2").space == Space{.size = 2, .free = 1});
 }

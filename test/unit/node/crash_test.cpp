@@ -38,7 +38,7 @@ void check_made(const BaseFolder& base, const Volumes& volumes) {
   struct stat status {};
   REQUIRE(::stat(base.at("web/pvc-1").c_str(), &status) == 0);
   CHECK((status.st_mode & 07777U) == 02770);
-  CHECK(status.st_ino == volume.directory.inode);
+  if (!BaseFolder::has_subvolumes()) CHECK(status.st_ino == volume.directory.inode);
   if (!BaseFolder::has_limits()) return;
   const auto usage = volumes.usage();
   REQUIRE(usage.ok());
@@ -108,9 +108,7 @@ TEST_CASE("a make that crashes anywhere is finished or undone by recovery") {
 }
 
 TEST_CASE("a make over a directory that was there crashes anywhere, and it is kept") {
-  const auto put = [](const BaseFolder& base) {
-    std::filesystem::create_directories(base.at("web/pvc-1"));
-  };
+  const auto put = [](const BaseFolder& base) { base.make_directory("web/pvc-1"); };
   crash_everywhere(put, make_one, [](const auto& base, const auto& volumes) {
     const auto removed =
         volumes.remove({.id = "pvc-1", .path = "web/pvc-1", .removal = Removal::kTakeBack});
@@ -127,6 +125,7 @@ TEST_CASE("a make over a directory that was there crashes anywhere, and it is ke
 TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the next one ends it") {
   if (!BaseFolder::has_limits()) return;
   const auto put = [](const BaseFolder& base) {
+    base.make_directory("web/pvc-1");
     base.write("web/pvc-1/file");
     base.write("web/pvc-1/folder/file");
   };
@@ -140,12 +139,12 @@ TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the nex
     const auto usage = volumes.usage();
     REQUIRE(usage.ok());
     REQUIRE(usage->volumes.size() == 1);
-    CHECK(usage->volumes[0].use->inodes == 4);
+    if (BaseFolder::has_projects()) CHECK(usage->volumes[0].use->inodes == 4);
     CHECK(usage->volumes[0].use->limits == BaseFolder::limits());
     CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
     check_gone(base, volumes);
   };
-  CHECK(crash_everywhere(put, work, check) > 60);
+  CHECK(crash_everywhere(put, work, check) > 50);
   fail_everywhere(put, work, EIO, check);
 }
 
@@ -190,6 +189,8 @@ TEST_CASE("a removal by path that crashes anywhere is finished by the next one")
 
 TEST_CASE("whichever system call fails, the next attempt makes and removes the volume") {
   for (const int error : {EIO, ENOSPC, EPERM, EINTR}) {
+    // Each subvolume is a commit of the whole file system.
+    if (BaseFolder::has_subvolumes() && error != EIO && error != EPERM) continue;
     CAPTURE(error);
     fail_everywhere(nothing, make_one, error, [](const auto& base, const auto& volumes) {
       REQUIRE(make_one(volumes));

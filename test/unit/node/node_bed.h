@@ -12,6 +12,7 @@
 #include <set>
 #include <string>
 
+#include "node/subvolume.h"
 #include "node/volumes.h"
 
 namespace lpp::testing {
@@ -39,6 +40,21 @@ class BaseFolder {
   void write(const std::string& name, const std::string& text = "data") const {
     std::filesystem::create_directories(std::filesystem::path(at(name)).parent_path());
     std::ofstream(at(name)) << text;
+  }
+
+  /// A directory that a limit can be given to, with the folders around it.
+  void make_directory(const std::string& name) const {
+    const std::filesystem::path path(at(name));
+    std::filesystem::create_directories(path.parent_path());
+    if (!has_subvolumes()) {
+      std::filesystem::create_directory(path);
+      return;
+    }
+    node::Kernel kernel;
+    const UniqueFd parent(kernel.open(path.parent_path().c_str(), O_RDONLY | O_DIRECTORY));
+    if (kernel.make_subvolume(parent.get(), path.filename().c_str()) != 0) {
+      throw std::runtime_error("no subvolume for a test");
+    }
   }
 
   /// Everything in it but the lock, from it, without the records' folder itself.
@@ -73,6 +89,15 @@ class BaseFolder {
     const UniqueFd fd(kernel.open(root().c_str(), O_RDONLY | O_DIRECTORY));
     return node::ProjectQuota::open(kernel, fd.get()).ok();
   }
+  static bool is_btrfs() {
+    node::Kernel kernel;
+    const UniqueFd fd(kernel.open(root().c_str(), O_RDONLY | O_DIRECTORY));
+    return *node::is_btrfs(kernel, fd.get());
+  }
+  /// Where limits are those of projects, which any directory can be given.
+  static bool has_projects() { return has_limits() && !is_btrfs(); }
+  /// Where they are those of subvolumes.
+  static bool has_subvolumes() { return has_limits() && is_btrfs(); }
   /// What a test leaves would be in the way of the next one's projects.
   static void lift_all_limits() {
     node::Kernel kernel;
@@ -94,6 +119,27 @@ class BaseFolder {
  private:
   std::string path_;
 };
+
+inline constexpr std::uint64_t kMiB = 1U << 20U;
+
+/// Fills a file until it is stopped; how much went in, and why no more.
+struct Filled {
+  std::uint64_t bytes = 0;
+  int error = 0;
+};
+
+inline Filled fill(const std::string& path, std::uint64_t most) {
+  const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  if (!file.valid()) return {.error = errno};
+  Filled filled;
+  const std::string block(64U << 10U, 'x');
+  while (filled.bytes < most) {
+    const ssize_t written = ::write(file.get(), block.data(), block.size());
+    if (written < 0) return {filled.bytes, errno};
+    filled.bytes += static_cast<std::uint64_t>(written);
+  }
+  return filled;
+}
 
 /// Ends the process, or fails, at the n-th place: there is one before and one after each call.
 class FaultyKernel final : public node::Kernel {

@@ -1,10 +1,15 @@
 #include "node/tree_removal.h"
 
 #include <doctest/doctest.h>
+#include <linux/ioprio.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <atomic>
+#include <functional>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "node_bed.h"
 
@@ -95,6 +100,33 @@ TEST_CASE("a removal tells how far it is, stops when asked to, and goes on the n
   CHECK(volumes.make(request).error().is(ErrorCode::kConflict));
   CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
   CHECK(base.content().empty());
+}
+
+TEST_CASE("while a tree is removed its thread's I/O goes behind that of others, and no longer") {
+  const auto priority = [] {
+    return static_cast<int>(::syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0));
+  };
+  class Watching final : public Kernel {
+   public:
+    std::function<void()> on_unlink{};
+
+   protected:
+    void after(const char* call) override {
+      if (std::string_view(call) == "unlinkat" && on_unlink) std::exchange(on_unlink, {})();
+    }
+  } kernel;
+  const BaseFolder base;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("pvc-1", "a");
+  request.limits = {};
+  REQUIRE(volumes.make(request).ok());
+  base.write("a/file");
+  const int before = priority();
+  int meanwhile = -1;
+  kernel.on_unlink = [&] { meanwhile = priority(); };
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK(meanwhile == IOPRIO_PRIO_VALUE(IOPRIO_CLASS_BE, 7));
+  CHECK(priority() == before);
 }
 
 TEST_CASE("nothing outside goes while a tenant exchanges folders and symbolic links") {

@@ -78,6 +78,15 @@ TEST_CASE("each limit that was asked for must be told to hold") {
           .empty());
 }
 
+TEST_CASE("a directory is not shown where nobody says that its disk is there") {
+  Operation operation;
+  operation.require_mount = true;
+  CHECK(what_is_missing(operation, {}).find("requireMount") != std::string::npos);
+  CHECK(what_is_missing(operation, {.mount = true}).empty());
+  operation.kind = Kind::kRemove;
+  CHECK(what_is_missing(operation, {}).empty());
+}
+
 TEST_CASE(
     "a limit that is told with its size is not smaller than the volume, and not without inodes") {
   const auto missing = [](const Limits& limits, std::int64_t bytes, std::int64_t inodes) {

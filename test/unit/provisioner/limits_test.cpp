@@ -120,6 +120,36 @@ TEST_CASE("a path that has no room says how much there is") {
   CHECK(bed.space.find("n2", first.base_path)->free == 3);
 }
 
+TEST_CASE("nothing is made or shown on a path whose disk may be missing") {
+  Bed bed;
+  config::Config config = *bed.config.current();
+  config.paths.mount_nodes.insert("n2");
+  bed.use(std::move(config));
+  bed.put(testing::storage_class());  // no limits
+  (void)bed.step();
+  REQUIRE(bed.executor.started.size() == 1);
+  CHECK(bed.executor.started[0].require_mount);
+  SUBCASE("the node says so: the other path is tried") {
+    bed.turn_away();
+    REQUIRE(bed.executor.started.size() == 3);
+    CHECK(bed.executor.started[1].require_mount);  // what takes it back
+    CHECK(bed.executor.started[2].base_path != bed.executor.started[0].base_path);
+  }
+  SUBCASE("nobody on the node has looked") {
+    bed.executor.succeed(Kind::kMake, kVolume, Directory::kMade);
+    (void)bed.step();
+    CHECK_FALSE(bed.is_published());
+    CHECK(bed.has_event("requireMount"));
+    CHECK(bed.executor.has(Kind::kTakeBack, kVolume));
+  }
+  SUBCASE("it is there") {
+    bed.executor.last(Kind::kMake, kVolume).progress = {.state = State::kSucceeded,
+                                                        .kept = {.mount = true}};
+    (void)bed.step();
+    CHECK(bed.is_published());
+  }
+}
+
 TEST_CASE("a path that cannot serve the claim gives way to the node's other path at once") {
   Bed bed;
   (void)bed.step();

@@ -409,6 +409,15 @@ TEST_CASE("the directory of a released volume is removed") {
   CHECK(removal.node == "n1");
   CHECK(removal.path == kVolumePath);
   CHECK(removal.base_path == "/data");
+  CHECK_FALSE(removal.require_mount);
+}
+
+TEST_CASE("nothing is taken for removed on a path whose disk may be missing") {
+  Row row;
+  config::Config paths = *row.config;
+  paths.paths.mount_nodes.insert("n1");
+  row.config = std::make_shared<const config::Config>(std::move(paths));
+  CHECK(row.next_is<for_volume::Remove>().operation.require_mount);
 }
 
 TEST_CASE("a directory that every node shares is removed by any of them") {
