@@ -10,8 +10,9 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/strings.h"
-#include "cli/flag_reader.h"
-#include "cli/flag_values.h"
+#include "flags/flag_reader.h"
+#include "flags/flag_values.h"
+#include "flags/spelling.h"
 #include "cli/node_command.h"
 #include "provisioner/names.h"
 
@@ -21,11 +22,11 @@ namespace {
 
 using cli::Command;
 using cli::Flag;
-using cli::flag_name;
 using cli::FlagGroup;
-using cli::FlagReader;
 using cli::Given;
-using cli::nearest;
+using flags::flag_name;
+using flags::FlagReader;
+using flags::nearest;
 
 constexpr std::string_view kHelp = "help";
 
@@ -77,11 +78,11 @@ LeaderElection read_leader_election(FlagReader& values, const Options& options) 
   }
   out.resource_name =
       values.given("leader-elect-resource-name")
-          ? values.checked_text("leader-elect-resource-name", cli::is_dns_subdomain, kSubdomainRule)
+          ? values.checked_text("leader-elect-resource-name", flags::is_dns_subdomain, kSubdomainRule)
           : provisioner::lease_name(options.provisioner_name);
   out.resource_namespace =
       values.given("leader-elect-resource-namespace")
-          ? values.checked_text("leader-elect-resource-namespace", cli::is_dns_label, kLabelRule)
+          ? values.checked_text("leader-elect-resource-namespace", flags::is_dns_label, kLabelRule)
           : options.namespace_name;
   return out;
 }
@@ -120,14 +121,14 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.log_format = values.choice("log-format") == "json" ? log::Format::kJson : log::Format::kText;
   out.config = values.text("config");
   out.provisioner_name = values.checked_text(
-      "provisioner-name", cli::is_provisioner_name,
+      "provisioner-name", flags::is_provisioner_name,
       "a provisioner's name as a StorageClass accepts it, like rancher.io/local-path");
-  out.namespace_name = values.checked_text("namespace", cli::is_dns_label, kLabelRule);
+  out.namespace_name = values.checked_text("namespace", flags::is_dns_label, kLabelRule);
   out.helper_image = values.checked_text("helper-image", is_image_name, "the name of an image");
   out.kubeconfig = values.text("kubeconfig");
-  out.configmap_name = values.checked_text("configmap-name", cli::is_dns_subdomain, kSubdomainRule);
+  out.configmap_name = values.checked_text("configmap-name", flags::is_dns_subdomain, kSubdomainRule);
   out.service_account_name =
-      values.checked_text("service-account-name", cli::is_dns_subdomain, kSubdomainRule);
+      values.checked_text("service-account-name", flags::is_dns_subdomain, kSubdomainRule);
   out.helper_pod_file = values.text("helper-pod-file");
   out.config_mount_path = getenv("CONFIG_MOUNT_PATH").value_or("");
   out.helper_pods_per_node = values.integer("helper-pods-per-node", 0, kMaxHelperPods);
@@ -195,10 +196,9 @@ Invocation unknown_command(Program program, std::string_view name) {
 /// Whether a flag before the command has its value in the next word: a flag of any command may
 /// stand there, and one name means the same to all of them.
 bool takes_next_word(std::string_view argument) {
-  const std::string_view name = flag_name(argument).value_or("");
-  if (argument.find('=') != std::string_view::npos) return false;
   for (const Command* command : all_commands()) {
-    if (const Flag* const flag = find_flag(all_flags(*command), name)) return !flag->is_boolean();
+    const auto spelling = flags::spell(argument, all_flags(*command));
+    if (spelling.known) return spelling.value_follows;
   }
   return false;
 }

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "cli/context.h"
-#include "cli/flag_reader.h"
 #include "cli/text.h"
 #include "config/config.h"
 #include "k8s/api_client.h"

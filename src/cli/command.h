@@ -5,9 +5,19 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/flags.h"
+#include "flags/flag.h"
+#include "flags/flag_reader.h"
+#include "flags/parser.h"
 
 namespace lpp::cli {
+
+using flags::find_flag;
+using flags::Flag;
+using flags::FlagGroup;
+using flags::FlagReader;
+using flags::GetEnv;
+using flags::Given;
+using flags::parse_flags;
 
 struct Context;
 

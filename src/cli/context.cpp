@@ -14,7 +14,7 @@
 
 #include "base/log.h"
 #include "base/unique_fd.h"
-#include "cli/flag_values.h"
+#include "flags/flag_values.h"
 #include "config/file_source.h"
 #include "k8s/httplib_transport.h"
 
@@ -115,7 +115,7 @@ int run(const Call& call, Context& context) {
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(concurrency-mt-unsafe): before any thread
   const bool debug = call.given.asked_for("debug") ||
                      (call.given.flags.count("debug") == 0 &&
-                      parse_go_bool(context.getenv("RANCHER_DEBUG").value_or("")).value_or(false));
+                      flags::parse_go_bool(context.getenv("RANCHER_DEBUG").value_or("")).value_or(false));
   log::set_up(debug ? log::Level::kDebug : log::Level::kError);
   const int code = call.command->run(call.given, context);
   if (*context.output_failed == 0) return code;

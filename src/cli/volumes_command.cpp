@@ -6,7 +6,6 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/cluster.h"
-#include "cli/flag_reader.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace lpp::cli {
+namespace lpp::flags {
 
 /// Values of flags and variables as Go's flag package writes them; nullopt when the whole text is
 /// not one. Pure.
@@ -29,4 +29,4 @@ bool is_dns_subdomain(std::string_view text);
 /// What a StorageClass accepts as provisioner: "name" or "prefix/name".
 bool is_provisioner_name(std::string_view text);
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags

@@ -1,4 +1,4 @@
-#include "cli/flag_values.h"
+#include "flags/flag_values.h"
 
 #include <array>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 
-namespace lpp::cli {
+namespace lpp::flags {
 
 namespace {
 
@@ -175,4 +175,4 @@ bool is_provisioner_name(std::string_view text) {
   return true;
 }
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags
