@@ -10,10 +10,11 @@
 #include "base/log.h"
 #include "base/result.h"
 #include "base/strings.h"
+#include "cli/node_command.h"
+#include "cli/version_command.h"
 #include "flags/flag_reader.h"
 #include "flags/flag_values.h"
 #include "flags/spelling.h"
-#include "cli/node_command.h"
 #include "provisioner/names.h"
 
 namespace lpp::app {
@@ -76,10 +77,10 @@ LeaderElection read_leader_election(FlagReader& values, const Options& options) 
     values.fail(
         "--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period");
   }
-  out.resource_name =
-      values.given("leader-elect-resource-name")
-          ? values.checked_text("leader-elect-resource-name", flags::is_dns_subdomain, kSubdomainRule)
-          : provisioner::lease_name(options.provisioner_name);
+  out.resource_name = values.given("leader-elect-resource-name")
+                          ? values.checked_text("leader-elect-resource-name",
+                                                flags::is_dns_subdomain, kSubdomainRule)
+                          : provisioner::lease_name(options.provisioner_name);
   out.resource_namespace =
       values.given("leader-elect-resource-namespace")
           ? values.checked_text("leader-elect-resource-namespace", flags::is_dns_label, kLabelRule)
@@ -126,7 +127,8 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.namespace_name = values.checked_text("namespace", flags::is_dns_label, kLabelRule);
   out.helper_image = values.checked_text("helper-image", is_image_name, "the name of an image");
   out.kubeconfig = values.text("kubeconfig");
-  out.configmap_name = values.checked_text("configmap-name", flags::is_dns_subdomain, kSubdomainRule);
+  out.configmap_name =
+      values.checked_text("configmap-name", flags::is_dns_subdomain, kSubdomainRule);
   out.service_account_name =
       values.checked_text("service-account-name", flags::is_dns_subdomain, kSubdomainRule);
   out.helper_pod_file = values.text("helper-pod-file");
@@ -275,7 +277,10 @@ Invocation parse_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   const std::string_view called = argc > 0 ? argv[0] : "";
   // Commands of helper pods are a program and no more.
-  if (called.substr(called.rfind('/') + 1) == cli::kNodeProgram) arguments.emplace_back("node");
+  const std::string_view name = called.substr(called.rfind('/') + 1);
+  if (name == cli::kNodeProgram) arguments.emplace_back("node");
+  // kubectl asks a program of this name for what completes `kubectl local-path ...`.
+  if (name == cli::kCompletionProgram) arguments = {std::string(cli::kCompleteCommand.name), "--"};
   for (int i = 1; i < argc; ++i) arguments.emplace_back(argv[i]);
   return parse_command_line(arguments, process_environment(),
                             program_name(argc > 0 ? argv[0] : ""));

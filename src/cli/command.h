@@ -34,8 +34,9 @@ struct Command {
   std::span<const FlagGroup> flags{};
   /// Runs it and returns the exit code; nullptr for the daemon itself, which main() runs.
   int (*run)(const Given& given, Context& context) = nullptr;
-  /// Words that completion offers, separated by '|'.
+  /// Words that completion offers, separated by '|', or what it offers from the cluster.
   std::string_view words{};
+  flags::Values values = flags::Values::kNone;
   bool hidden = false;  // for scripts: not in the help
 };
 

@@ -14,7 +14,7 @@ std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
   static const std::array all = {kVolumesCommand,    kHistoryCommand,  kExplainPathCommand,
                                  kCheckCommand,      kNodeCommand,     kVersionCommand,
-                                 kCompletionCommand, kReferenceCommand};
+                                 kCompletionCommand, kCompleteCommand, kReferenceCommand};
   return all;
 }
 

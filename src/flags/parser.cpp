@@ -21,8 +21,8 @@ Spelled spell_all(std::span<const std::string> arguments, std::span<const FlagGr
   Spelled out;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     if (arguments[i] == "--") {
-      out.arguments.insert(out.arguments.end(),
-                           arguments.begin() + static_cast<std::ptrdiff_t>(i), arguments.end());
+      out.arguments.insert(out.arguments.end(), arguments.begin() + static_cast<std::ptrdiff_t>(i),
+                           arguments.end());
       break;
     }
     Spelling one = spell(arguments[i], groups);

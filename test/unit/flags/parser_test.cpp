@@ -88,8 +88,8 @@ TEST_CASE("what no flag is called is refused as it was written, with the nearest
   CHECK(parsed({"-debu"}) == "error: unknown flag -debu; did you mean --debug?");
   CHECK(parsed({"a", "-d", "-x", "--y"}) == "error: unknown flag -x");
   CHECK(parsed({"-Ax"}) == "error: unknown flag -Ax");
-  for (const char* odd : {"--a.b", "---", "--=x", "-=", "--\n", "-\xc3\xa4", "--o utput", "-1",
-                          "--outpu\xff"}) {
+  for (const char* odd :
+       {"--a.b", "---", "--=x", "-=", "--\n", "-\xc3\xa4", "--o utput", "-1", "--outpu\xff"}) {
     CAPTURE(odd);
     CHECK(parsed({odd}).starts_with("error: unknown flag -"));
   }
