@@ -10,6 +10,11 @@ find_path(PROTOZERO_INCLUDE protozero/pbf_reader.hpp REQUIRED)
 add_library(protozero INTERFACE)
 target_include_directories(protozero SYSTEM INTERFACE "${PROTOZERO_INCLUDE}")
 target_compile_definitions(protozero INTERFACE PROTOZERO_USE_VIEW=std::string_view)
+# Parses flags; headers only. Its regular expressions survive no long value and no line break.
+find_path(CXXOPTS_INCLUDE cxxopts.hpp REQUIRED)
+add_library(cxxopts INTERFACE)
+target_include_directories(cxxopts SYSTEM INTERFACE "${CXXOPTS_INCLUDE}")
+target_compile_definitions(cxxopts INTERFACE CXXOPTS_NO_REGEX)
 # Linked in: a shared library costs more memory than the part of it that is used.
 find_path(YAML_CPP_INCLUDE yaml-cpp/yaml.h REQUIRED)
 find_library(YAML_CPP_LIBRARY NAMES libyaml-cpp.a yaml-cpp REQUIRED)

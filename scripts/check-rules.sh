@@ -31,6 +31,10 @@ only_in '#include <httplib\.h>' "src/k8s/httplib_transport.cpp src/k8s/wire_stre
 mapfile -t node < <(list_files 'src/node/*.cpp' 'src/node/*.h')
 only_in '#include "(k8s|config|operation|helperpod|provisioner|cli|app)/' "" \
   "src/node knows nothing of Kubernetes: base only" "${node[@]}"
+mapfile -t flags < <(list_files 'src/flags/*.cpp' 'src/flags/*.h')
+only_in '#include "(k8s|node|config|operation|helperpod|provisioner|cli|app)/' "" \
+  "src/flags knows nothing of Kubernetes: base only" "${flags[@]}"
+only_in '#include <cxxopts\.hpp>' "src/flags/parser.cpp" "flags are read by flags/parser.h" "${source[@]}"
 only_in '(system|steady)_clock::now\(|this_thread::sleep|\b(u|nano)?sleep\(' \
   "src/base/clock.cpp" "time comes from the injected Clock" "${source[@]}"
 only_in 'this_thread::sleep|\b(u|nano)?sleep\(' "" "unit tests wait for conditions, not for time" \

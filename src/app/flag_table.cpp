@@ -13,8 +13,8 @@ constexpr std::array kConfiguration = {
     Flag{.name = "config",
          .placeholder = "FILE",
          .fallback_note = "key config.json of the ConfigMap",
-         .help =
-             "folders and scripts: a file if the value ends in .json, else the JSON text itself"},
+         .help = "directories and scripts: a file if the value ends in .json, else the JSON text "
+                 "itself"},
     Flag{.name = "configmap-name",
          .placeholder = "NAME",
          .fallback = "local-path-config",

@@ -11,8 +11,10 @@
 #include "base/paths.h"
 #include "base/result.h"
 #include "base/strings.h"
-#include "cli/flag_reader.h"
-#include "cli/flag_values.h"
+#include "cli/version_command.h"
+#include "flags/flag_reader.h"
+#include "flags/flag_values.h"
+#include "flags/spelling.h"
 #include "helperpod/manifest.h"
 #include "k8s/server_url.h"
 #include "provisioner/names.h"
@@ -23,11 +25,11 @@ namespace {
 
 using cli::Command;
 using cli::Flag;
-using cli::flag_name;
 using cli::FlagGroup;
-using cli::FlagReader;
 using cli::Given;
-using cli::nearest;
+using flags::flag_name;
+using flags::FlagReader;
+using flags::nearest;
 
 constexpr std::string_view kHelp = "help";
 
@@ -77,13 +79,13 @@ LeaderElection read_leader_election(FlagReader& values, const Options& options) 
     values.fail(
         "--leader-elect-renew-deadline must be longer than 1.2 times --leader-elect-retry-period");
   }
-  out.resource_name =
-      values.given("leader-elect-resource-name")
-          ? values.checked_text("leader-elect-resource-name", cli::is_dns_subdomain, kSubdomainRule)
-          : provisioner::lease_name(options.provisioner_name);
+  out.resource_name = values.given("leader-elect-resource-name")
+                          ? values.checked_text("leader-elect-resource-name",
+                                                flags::is_dns_subdomain, kSubdomainRule)
+                          : provisioner::lease_name(options.provisioner_name);
   out.resource_namespace =
       values.given("leader-elect-resource-namespace")
-          ? values.checked_text("leader-elect-resource-namespace", cli::is_dns_label, kLabelRule)
+          ? values.checked_text("leader-elect-resource-namespace", flags::is_dns_label, kLabelRule)
           : options.namespace_name;
   return out;
 }
@@ -115,7 +117,7 @@ log::Level log_level(std::string_view name) {
 std::string read_capacity_provisioner_name(FlagReader& values, const Options& options) {
   if (values.text("capacity-provisioner-name").empty()) return {};
   auto name = values.checked_text(
-      "capacity-provisioner-name", cli::is_driver_name,
+      "capacity-provisioner-name", flags::is_driver_name,
       "a name without a slash, of 1 to 63 lower-case letters, digits, '-' and '.', with a letter "
       "or digit at its ends, like local-path.example.org");
   if (name == options.provisioner_name) {
@@ -138,15 +140,16 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.log_format = values.choice("log-format") == "json" ? log::Format::kJson : log::Format::kText;
   out.config = values.text("config");
   out.provisioner_name = values.checked_text(
-      "provisioner-name", cli::is_provisioner_name,
+      "provisioner-name", flags::is_provisioner_name,
       "a provisioner's name as a StorageClass accepts it, like rancher.io/local-path");
   out.capacity_provisioner_name = read_capacity_provisioner_name(values, out);
-  out.namespace_name = values.checked_text("namespace", cli::is_dns_label, kLabelRule);
+  out.namespace_name = values.checked_text("namespace", flags::is_dns_label, kLabelRule);
   out.helper_image = values.checked_text("helper-image", is_image_name, "the name of an image");
   out.kubeconfig = values.text("kubeconfig");
-  out.configmap_name = values.checked_text("configmap-name", cli::is_dns_subdomain, kSubdomainRule);
+  out.configmap_name =
+      values.checked_text("configmap-name", flags::is_dns_subdomain, kSubdomainRule);
   out.service_account_name =
-      values.checked_text("service-account-name", cli::is_dns_subdomain, kSubdomainRule);
+      values.checked_text("service-account-name", flags::is_dns_subdomain, kSubdomainRule);
   out.helper_pod_file = values.text("helper-pod-file");
   out.config_mount_path = getenv("CONFIG_MOUNT_PATH").value_or("");
   out.helper_pods_per_node = values.integer("helper-pods-per-node", 0, kMaxHelperPods);
@@ -175,7 +178,7 @@ Result<AgentOptions> read_agent_options(const Given& given, const GetEnv& getenv
   const log::Level level = log_level(values.choice("log-level"));
   out.log_level = values.boolean("debug") ? log::Level::kDebug : level;
   out.log_format = values.choice("log-format") == "json" ? log::Format::kJson : log::Format::kText;
-  const std::string ns = values.checked_text("namespace", cli::is_dns_label, kLabelRule);
+  const std::string ns = values.checked_text("namespace", flags::is_dns_label, kLabelRule);
   const std::string controllers =
       values.given("controller")
           ? values.text("controller")
@@ -253,10 +256,9 @@ Invocation unknown_command(Program program, std::string_view name) {
 /// Whether a flag before the command has its value in the next word: a flag of any command may
 /// stand there, and one name means the same to all of them.
 bool takes_next_word(std::string_view argument) {
-  const std::string_view name = flag_name(argument).value_or("");
-  if (argument.find('=') != std::string_view::npos) return false;
   for (const Command* command : all_commands()) {
-    if (const Flag* const flag = find_flag(all_flags(*command), name)) return !flag->is_boolean();
+    const auto spelling = flags::spell(argument, all_flags(*command));
+    if (spelling.known) return spelling.value_follows;
   }
   return false;
 }
@@ -333,8 +335,10 @@ Invocation parse_command_line(int argc, const char* const* argv) {
   std::vector<std::string> arguments;
   const std::string_view called = argc > 0 ? argv[0] : "";
   // Commands of helper pods are a program and no more.
-  if (called.substr(called.rfind('/') + 1) == helperpod::kNodeProgram)
-    arguments.emplace_back("node");
+  const std::string_view name = called.substr(called.rfind('/') + 1);
+  if (name == helperpod::kNodeProgram) arguments.emplace_back("node");
+  // kubectl asks a program of this name for what completes `kubectl local-path ...`.
+  if (name == cli::kCompletionProgram) arguments = {std::string(cli::kCompleteCommand.name), "--"};
   for (int i = 1; i < argc; ++i) arguments.emplace_back(argv[i]);
   return parse_command_line(arguments, process_environment(),
                             program_name(argc > 0 ? argv[0] : ""));

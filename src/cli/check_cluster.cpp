@@ -41,7 +41,7 @@ Result<bool> has_right(Cluster& cluster, const Installation& installation, const
   const json review{
       {"apiVersion", resource.api_version()}, {"kind", resource.kind}, {"spec", std::move(spec)}};
   LPP_ASSIGN_OR_RETURN(const auto answer, cluster.api().create(resource, "", review),
-                       "ask for the daemon's rights");
+                       "ask for the daemon's permissions");
   return member(member(answer, "status"), "allowed") == true;
 }
 
@@ -59,13 +59,13 @@ void check_rights(Cluster& cluster, const Installation& installation, Findings& 
   for (const Right& right : rights) {
     const auto allowed = has_right(cluster, installation, right);
     if (!allowed.ok()) {
-      findings.warning(place, "rights are not checked: " + allowed.error().message,
+      findings.warning(place, "permissions are not checked: " + allowed.error().message,
                        "run it as an administrator, who may create subjectaccessreviews");
       return;
     }
     if (!*allowed) missing[{resource_name(right), right.in_namespace}].push_back(&right);
   }
-  findings.checked.push_back(counted(rights.size(), "right"));
+  findings.checked.push_back(counted(rights.size(), "permission"));
   for (const auto& [what, list] : missing) {
     std::string verbs;
     std::string_view otherwise = list.front()->otherwise;

@@ -226,6 +226,7 @@ int run_check(const Given& given, Context& context) {
   const std::string format = flags.choice("output");
   const bool strict = flags.boolean("strict");
   const bool allow_unsafe = flags.boolean("allow-unsafe-helper-pod-template");
+  check_connection_flags(flags);
   if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
   if (!given.words.empty()) {
     return fail(context, kName,
@@ -239,7 +240,7 @@ int run_check(const Given& given, Context& context) {
       flags.given("manifest") || flags.given("config") || flags.given("helper-pod-file");
   FileChecks checked;
   if (files) checked = check_files(context, flags, allow_unsafe, findings);
-  if (!files || flags.given("kubeconfig") || flags.given("context")) {
+  if (!files || asks_for_cluster(flags)) {
     const auto cluster = Cluster::open(context, flags);
     if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitUnreachable);
     Progress progress(context, "checking the cluster");
@@ -267,10 +268,11 @@ const Command kCheckCommand{
     .text =
         "Check what the daemon would use, without changing anything: config.json, helperPod.yaml,\n"
         "StorageClasses and Pod Security labels from files; and of a cluster besides that the\n"
-        "rights of the daemon, its Deployment, nodes without a path and volumes that are stuck.\n"
-        "Without files the cluster is checked; with files only these, unless --kubeconfig or\n"
-        "--context is given. Exit code: 0 no problems, 1 problems, 2 wrong usage,\n"
-        "3 the cluster cannot be reached.\n"
+        "permissions of the daemon, its Deployment, nodes without a path and volumes that are\n"
+        "stuck.\n"
+        "Without files the cluster is checked; with files only these, unless --kubeconfig,\n"
+        "--context or another flag says how to reach a cluster. Exit code: 0 no problems,\n"
+        "1 problems, 2 wrong usage, 3 the cluster cannot be reached.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner check                             # the cluster\n"

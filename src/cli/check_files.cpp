@@ -3,11 +3,11 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/check.h"
-#include "cli/flag_values.h"
 #include "cli/json_access.h"
 #include "cli/reference.h"
 #include "config/config_parser.h"
 #include "config/path_template.h"
+#include "flags/flag_values.h"
 #include "helperpod/template.h"
 #include "k8s/names.h"
 #include "provisioner/class_parameters.h"
@@ -110,7 +110,7 @@ class ClassCheck {
     for (const Setting& parameter : class_parameters()) known.push_back(parameter.name);
     for (const auto& [name, value] : class_.parameters) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const auto guess = nearest(name, known);
+      const auto guess = flags::nearest(name, known);
       warning("parameters." + name, "is not a parameter of this provisioner and has no effect",
               guess.empty() ? "" : fmt::format("did you mean {}?", guess));
     }
@@ -169,7 +169,7 @@ class ClassCheck {
       }
     }
     const auto [unsafe, field] = pattern(provisioner::kAllowUnsafePathPattern);
-    if (unsafe != nullptr && !parse_go_bool(*unsafe)) {
+    if (unsafe != nullptr && !flags::parse_go_bool(*unsafe)) {
       warning(field, fmt::format("{} counts as false", log::quoted(*unsafe)),
               "use \"true\" or \"false\"");
     }

@@ -57,6 +57,22 @@ void optional_list(Cluster& cluster, ClusterView& view, const k8s::Resource& res
   for (const json& object : *objects) take(object);
 }
 
+/// Objects without which there is no answer, or with part_suffices only a part of one.
+template <typename Take>
+Result<bool> needed_list(Cluster& cluster, ClusterView& view, const k8s::Resource& resource,
+                         const LoadOptions& options, std::string_view missing, const Take& take) {
+  const auto objects = cluster.list(resource);
+  if (!objects.ok()) {
+    if (!options.part_suffices || !objects.error().is(ErrorCode::kForbidden)) {
+      return Error(objects.error()).wrap("read the cluster");
+    }
+    view.notes.push_back(fmt::format("{} (so {})", objects.error().message, missing));
+    return false;
+  }
+  for (const json& object : *objects) take(object);
+  return true;
+}
+
 void take_helper_pod(const json& object, ClusterView& view) {
   auto pod = k8s::decode<k8s::Pod>(object);
   if (!pod.ok()) return;
@@ -88,18 +104,29 @@ void load_config(Cluster& cluster, const Installation& installation, ClusterView
 
 }  // namespace
 
-Result<std::unique_ptr<Cluster>> Cluster::open(Context& context, const FlagReader& flags) {
-  LPP_ASSIGN_OR_RETURN(auto connection,
-                       context.connect(flags.text("kubeconfig"), flags.text("context")),
-                       "cannot reach a cluster");
-  return std::unique_ptr<Cluster>(new Cluster(std::move(connection), context.clock));
+Cluster::Cluster(Connection connection, Clock& clock,
+                 std::optional<std::chrono::milliseconds> request_timeout)
+    : connection_(std::move(connection)),
+      request_timeout_(request_timeout),
+      client_(*connection_.transport, clock,
+              {.call_timeout = patience(k8s::ApiClient::Options().call_timeout),
+               .list_timeout = patience(k8s::ApiClient::Options().list_timeout)}) {}
+
+Result<std::unique_ptr<Cluster>> Cluster::open(Context& context, const FlagReader& flags,
+                                               std::optional<std::chrono::milliseconds> patience) {
+  auto request = connection_request(flags);
+  if (!request.ok()) return std::move(request).error();
+  if (!request->request_timeout) request->request_timeout = patience;
+  LPP_ASSIGN_OR_RETURN(auto connection, context.connect(*request), "cannot reach a cluster");
+  return std::unique_ptr<Cluster>(
+      new Cluster(std::move(connection), context.clock, request->request_timeout));
 }
 
 Result<std::string> Cluster::version() {
-  LPP_ASSIGN_OR_RETURN(
-      const auto response,
-      connection_.transport->round_trip({.method = "GET", .target = "/version"}, {}),
-      fmt::format("cannot reach the API server ({})", connection_.source));
+  k8s::Request request{.method = "GET", .target = "/version"};
+  request.timeout = patience(request.timeout);
+  LPP_ASSIGN_OR_RETURN(const auto response, connection_.transport->round_trip(request, {}),
+                       fmt::format("cannot reach the API server ({})", connection_.source));
   if (response.status != 200) return k8s::error_from_response(response).wrap("GET /version");
   const json answer = json::parse(response.body, nullptr, false);
   return text(answer, "gitVersion");
@@ -168,14 +195,19 @@ Result<void> load(Cluster& cluster, const Installation& installation, const Load
                   ClusterView& view) {
   view.names = installation.names();
   view.provisioner_namespace = installation.ns;
-  LPP_ASSIGN_OR_RETURN(const auto classes, cluster.list(k8s::kStorageClasses), "read the cluster");
-  for (const json& object : classes) put(object, view, view.classes);
+  const auto classes = needed_list(cluster, view, k8s::kStorageClasses, options,
+                                   "claims of other provisioners may be among those that wait",
+                                   [&](const json& object) { put(object, view, view.classes); });
+  if (!classes.ok()) return classes.error();
+  view.classes_known = *classes;
   LPP_ASSIGN_OR_RETURN(const auto claims, cluster.list(k8s::kPersistentVolumeClaims, options.ns),
                        "read the cluster");
   for (const json& object : claims) put(object, view, view.claims);
-  LPP_ASSIGN_OR_RETURN(const auto volumes, cluster.list(k8s::kPersistentVolumes),
-                       "read the cluster");
-  for (const json& object : volumes) add_volume(object, view);
+  const auto volumes = needed_list(cluster, view, k8s::kPersistentVolumes, options,
+                                   "paths are not shown, nor volumes without a claim",
+                                   [&](const json& object) { add_volume(object, view); });
+  if (!volumes.ok()) return volumes.error();
+  view.volumes_known = *volumes;
 
   if (options.nodes) {
     const std::size_t before = view.notes.size();

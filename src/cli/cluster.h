@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -8,7 +9,6 @@
 #include <vector>
 
 #include "cli/context.h"
-#include "cli/flag_reader.h"
 #include "cli/text.h"
 #include "config/config.h"
 #include "k8s/api_client.h"
@@ -21,6 +21,10 @@ namespace lpp::cli {
 
 /// Flags of all commands that look at a cluster.
 std::span<const Flag> connection_flags();
+bool asks_for_cluster(const FlagReader& flags);  // any of them is given
+Result<ConnectionRequest> connection_request(const FlagReader& flags);
+/// What is wrong with them becomes the reader's error.
+void check_connection_flags(FlagReader& flags);
 std::span<const Flag> installation_flags();
 
 /// How the daemon is installed: from its Deployment, the flags, or the defaults.
@@ -45,13 +49,21 @@ struct Installation {
 /// An open connection, and lists over it. One thread.
 class Cluster {
  public:
-  /// Errors say what was tried.
-  static Result<std::unique_ptr<Cluster>> open(Context& context, const FlagReader& flags);
+  /// By connection_flags(). Errors say what was tried, or which flag is wrong (kInvalid).
+  /// `patience`: of each call, unless --request-timeout says otherwise.
+  static Result<std::unique_ptr<Cluster>> open(
+      Context& context, const FlagReader& flags,
+      std::optional<std::chrono::milliseconds> patience = {});
 
   const std::string& source() const { return connection_.source; }
   const std::string& default_namespace() const { return connection_.default_namespace; }
   k8s::ApiClient& api() { return client_; }
   k8s::Transport& transport() { return *connection_.transport; }
+
+  /// The time limit for one call: --request-timeout, or what is usual for this one.
+  std::chrono::milliseconds patience(std::chrono::milliseconds usual) const {
+    return request_timeout_.value_or(usual);
+  }
 
   /// The server's version, e.g. "v1.31.0": whether it can be reached, whoever asks.
   Result<std::string> version();
@@ -61,10 +73,11 @@ class Cluster {
                                            k8s::ListOptions options = {});
 
  private:
-  Cluster(Connection connection, Clock& clock)
-      : connection_(std::move(connection)), client_(*connection_.transport, clock, {}) {}
+  Cluster(Connection connection, Clock& clock,
+          std::optional<std::chrono::milliseconds> request_timeout);
 
   Connection connection_;
+  std::optional<std::chrono::milliseconds> request_timeout_;
   k8s::ApiClient client_;
 };
 
@@ -113,6 +126,9 @@ struct ClusterView {
   k8s::StoreWriter<k8s::StorageClass> classes{};
   k8s::StoreWriter<k8s::Node> nodes{};
   bool nodes_known = false;
+  /// False where the right to list them is missing and a part of the answer was asked for.
+  bool classes_known = true;
+  bool volumes_known = true;
   std::vector<HelperPod> helper_pods{};
   std::vector<EventNote> events{};             // about claims and volumes, newest first
   std::vector<nlohmann::json> waiting_pods{};  // Pending, with the claims that they use
@@ -124,6 +140,8 @@ struct ClusterView {
 /// What load() is to read besides claims, volumes and classes, which it must be able to read.
 struct LoadOptions {
   std::string ns{};  // of the claims; "" = all
+  /// Volumes and classes may be forbidden: permissions in the one namespace suffice for a part.
+  bool part_suffices = false;
   bool helper_pods = true;
   bool events = true;
   bool nodes = true;

@@ -5,9 +5,19 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/flags.h"
+#include "flags/flag.h"
+#include "flags/flag_reader.h"
+#include "flags/parser.h"
 
 namespace lpp::cli {
+
+using flags::find_flag;
+using flags::Flag;
+using flags::FlagGroup;
+using flags::FlagReader;
+using flags::GetEnv;
+using flags::Given;
+using flags::parse_flags;
 
 struct Context;
 
@@ -25,8 +35,9 @@ struct Command {
   /// Runs it and returns the exit code; nullptr for what runs until it is stopped: main() does
   /// that.
   int (*run)(const Given& given, Context& context) = nullptr;
-  /// Words that completion offers, separated by '|'.
+  /// Words that completion offers, separated by '|', or what it offers from the cluster.
   std::string_view words{};
+  flags::Values values = flags::Values::kNone;
   bool hidden = false;  // for scripts: not in the help
 };
 

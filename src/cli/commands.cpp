@@ -13,9 +13,9 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array all = {kVolumesCommand, kHistoryCommand,    kExplainPathCommand,
-                                 kCheckCommand,   kReleaseCommand,    kNodeCommand,
-                                 kVersionCommand, kCompletionCommand, kReferenceCommand};
+  static const std::array all = {
+      kVolumesCommand, kHistoryCommand, kExplainPathCommand, kCheckCommand,    kReleaseCommand,
+      kNodeCommand,    kVersionCommand, kCompletionCommand,  kCompleteCommand, kReferenceCommand};
   return all;
 }
 

@@ -1,162 +1,73 @@
-#include <algorithm>
-#include <string>
+#include <string_view>
 
 #include "base/log.h"
-#include "base/strings.h"
 #include "cli/version_command.h"
 
 namespace lpp::cli {
 
 namespace {
 
-/// In single quotes, for either shell.
-std::string quoted(std::string_view text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
+// Each script asks the program itself (`__complete`), so that it offers what that knows and what
+// the cluster holds, and stays right after an update.
 
-std::string spaced(std::string_view choices) {
-  std::string out(choices);
-  std::replace(out.begin(), out.end(), '|', ' ');
-  return out;
-}
-
-template <typename Visit>
-void for_each_flag(const Command& command, const Visit& visit) {
-  for (const FlagGroup& group : all_flags(command)) {
-    for (const Flag& flag : group.flags) visit(flag);
-  }
-}
-
-std::vector<const Command*> shown(std::span<const Command* const> all) {
-  std::vector<const Command*> out;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(out),
-               [](const Command* command) { return !command->hidden; });
-  return out;
-}
-
-/// Names of the flags as words of the command line.
-std::string flag_words(const Command& command) {
-  std::string out;
-  for_each_flag(command, [&](const Flag& flag) {
-    out.append(out.empty() ? "--" : " --").append(flag.name);
-    if (flag.short_name != 0) out.append(" -").append(1, flag.short_name);
-  });
-  return out;
-}
-
-/// "--f|-f" as a pattern of `case`.
-std::string pattern(const Flag& flag) {
-  std::string out = "--" + std::string(flag.name);
-  if (flag.short_name != 0) out.append("|-").append(1, flag.short_name);
-  return out;
-}
-
-std::string bash_script(std::span<const Command* const> all) {
-  std::string names = "help";
-  for (const Command* command : shown(all)) names.append(" ").append(command->name);
-  std::string out = fmt::format(
-      R"(# bash completion of local-path-provisioner; source it, or write it to
+constexpr std::string_view kBash =
+    R"(# bash completion of local-path-provisioner; source it, or write it to
 # /etc/bash_completion.d/local-path-provisioner
-_local_path_provisioner() {{
-  local cur=${{COMP_WORDS[COMP_CWORD]}} prev=${{COMP_WORDS[COMP_CWORD-1]}} command='' flags='' words='' i
+_local_path_provisioner() {
+  local program=${COMP_WORDS[0]/#\~/$HOME} words=() word last prefix='' line lines=() joins=0 i
   COMPREPLY=()
-  for ((i = 1; i < COMP_CWORD; i++)); do
-    case ${{COMP_WORDS[i]}} in
-      -*) ;;
-      *) command=${{COMP_WORDS[i]}}; break ;;
-    esac
+  # bash takes --flag=value for three words.
+  for ((i = 1; i <= COMP_CWORD; i++)); do
+    word=${COMP_WORDS[i]}
+    if ((${#words[@]} > 0)) && { ((joins)) || [[ $word == = && ${words[-1]} == -* ]]; }; then
+      words[-1]+=$word
+    else
+      words+=("$word")
+    fi
+    joins=0
+    if [[ $word == = && ${words[-1]} == -*= ]]; then joins=1; fi
   done
-  case $command in
-    '') flags='--debug -d --help -h --version -v' words={0} ;;
-    help) words={0} ;;
-)",
-      quoted(names));
-  for (const Command* command : shown(all)) {
-    out.append("    ").append(command->name).append(")\n");
-    for_each_flag(*command, [&](const Flag& flag) {
-      if (!flag.choices.empty()) {
-        out += fmt::format(
-            "      case $prev in {}) COMPREPLY=($(compgen -W {} -- \"$cur\")); return ;; esac\n",
-            pattern(flag), quoted(spaced(flag.choices)));
-      } else if (flag.is_file()) {
-        out += fmt::format(
-            "      case $prev in {}) COMPREPLY=($(compgen -f -- \"$cur\")); return ;; esac\n",
-            pattern(flag));
-      } else if (!flag.is_boolean()) {
-        out += fmt::format("      case $prev in {}) return ;; esac\n", pattern(flag));
-      }
-    });
-    out += fmt::format("      flags={} words={} ;;\n", quoted(flag_words(*command)),
-                       quoted(spaced(command->words)));
-  }
-  return out + R"(  esac
-  case $cur in
-    -*) COMPREPLY=($(compgen -W "$flags" -- "$cur")) ;;
-    *) COMPREPLY=($(compgen -W "$words" -- "$cur")) ;;
-  esac
+  last=${words[-1]}
+  if [[ $last == -*=* ]]; then prefix=${last%%=*}=; fi
+  while IFS= read -r line; do lines+=("$line"); done \
+    < <("$program" __complete -- "${words[@]}" 2>/dev/null)
+  if ((${#lines[@]} == 0)); then return; fi
+  if [[ ${lines[-1]} == :0 ]]; then
+    compopt -o filenames 2>/dev/null
+    while IFS= read -r line; do COMPREPLY+=("$line"); done \
+      < <(compgen -f -- "${last#"$prefix"}")
+    return
+  fi
+  for line in "${lines[@]::${#lines[@]}-1}"; do
+    line=${line%%$'\t'*}
+    COMPREPLY+=("${line#"$prefix"}")
+  done
 }
-complete -o filenames -F _local_path_provisioner local-path-provisioner kubectl-local_path
+complete -F _local_path_provisioner local-path-provisioner kubectl-local_path
 )";
-}
 
-/// One argument of _arguments: '(-o --output)'{-o,--output}'[help]:FORMAT:(a b)'.
-std::string zsh_spec(const Flag& flag) {
-  std::string help;
-  for (const char c : flag.help) {
-    if (c == '[' || c == ']' || c == ':' || c == '\\') help += '\\';
-    help += c;
-  }
-  std::string tail = "[" + help + "]";
-  if (!flag.is_boolean()) {
-    tail.append(":").append(flag.placeholder).append(":");
-    if (!flag.choices.empty()) tail.append("(" + spaced(flag.choices) + ")");
-    if (flag.is_file()) tail.append("_files");
-  }
-  if (flag.short_name == 0) return quoted("*--" + std::string(flag.name) + tail);
-  return fmt::format("'*'{{-{},--{}}}{}", flag.short_name, flag.name, quoted(tail));
-}
-
-std::string zsh_script(std::span<const Command* const> all) {
-  std::string out = R"(#compdef local-path-provisioner kubectl-local_path
-# zsh completion of local-path-provisioner; write it to a folder of $fpath as
+constexpr std::string_view kZsh =
+    R"(#compdef local-path-provisioner kubectl-local_path
+# zsh completion of local-path-provisioner; write it to a directory of $fpath as
 # _local-path-provisioner, or source it after compinit.
 _local_path_provisioner() {
-  local context state state_descr line
-  typeset -A opt_args
-  local -a commands=(
-)";
-  const auto shown_commands = shown(all);
-  for (const Command* command : shown_commands) {
-    out += fmt::format("    {}\n", quoted(fmt::format("{}:{}", command->name, command->summary)));
-  }
-  out += R"(    'help:show this help, or that of a command'
-  )
-  _arguments -C '(-d --debug)'{-d,--debug}'[log each step]' '(-h --help)'{-h,--help}'[show this help]' \
-    '(-v --version)'{-v,--version}'[show the version]' '1:command:->command' '*::argument:->arguments'
-  case $state in
-    command) _describe command commands ;;
-    arguments)
-      case $words[1] in
-        help) _describe command commands ;;
-)";
-  for (const Command* command : shown_commands) {
-    out += fmt::format("        {})\n          _arguments", command->name);
-    for_each_flag(*command, [&](const Flag& flag) { out += " \\\n            " + zsh_spec(flag); });
-    if (!command->words.empty()) {
-      out += fmt::format(" \\\n            '1:argument:({})'", spaced(command->words));
-    }
-    out += " ;;\n";
-  }
-  return out + R"(      esac ;;
-  esac
+  local line directive
+  local -a lines offers
+  lines=("${(@f)$("${(Q)words[1]/#\~/$HOME}" __complete -- "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
+  directive=${lines[-1]}
+  if [[ $directive == :0 ]]; then
+    if [[ $PREFIX == -*=* ]]; then compset -P '*='; fi
+    _files
+    return
+  fi
+  for line in "${(@)lines[1,-2]}"; do
+    if [[ $line == *$'\t'* ]]; then
+      offers+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+    else
+      offers+=("${line//:/\\:}")
+    fi
+  done
+  _describe value offers
 }
 if [ "$funcstack[1]" = "_local_path_provisioner" ] || [ "$funcstack[1]" = "_local-path-provisioner" ]; then
   _local_path_provisioner "$@"
@@ -164,14 +75,40 @@ else
   compdef _local_path_provisioner local-path-provisioner kubectl-local_path
 fi
 )";
-}
+
+constexpr std::string_view kFish =
+    R"(# fish completion of local-path-provisioner; write it to
+# ~/.config/fish/completions/local-path-provisioner.fish, or source it.
+function __local_path_provisioner_offers
+    set -l words (commandline -opc)
+    set -l last (commandline -ct)
+    set -l program (string replace -r '^~' $HOME -- $words[1])
+    set -e words[1]
+    set -l lines ($program __complete -- $words "$last" 2>/dev/null)
+    test (count $lines) -gt 0; or return
+    if test $lines[-1] = :0
+        __fish_complete_path (string replace -r '^-[^=]*=' '' -- "$last")
+        return
+    end
+    set -e lines[-1]
+    printf '%s\n' $lines
+end
+complete -c local-path-provisioner -f -a '(__local_path_provisioner_offers)'
+complete -c kubectl-local_path -f -a '(__local_path_provisioner_offers)'
+)";
 
 int run_completion(const Given& given, Context& context) {
-  if (given.words.size() != 1 || (given.words[0] != "bash" && given.words[0] != "zsh")) {
-    return fail(context, "completion", invalid("say for which shell: bash or zsh"), kExitUsage);
+  const std::string shell = given.words.size() == 1 ? given.words.front() : std::string();
+  if (shell == "bash") {
+    context.out(kBash);
+  } else if (shell == "zsh") {
+    context.out(kZsh);
+  } else if (shell == "fish") {
+    context.out(kFish);
+  } else {
+    return fail(context, "completion", invalid("say for which shell: bash, zsh or fish"),
+                kExitUsage);
   }
-  context.out(given.words[0] == "bash" ? bash_script(context.commands)
-                                       : zsh_script(context.commands));
   return kExitOk;
 }
 
@@ -179,16 +116,19 @@ int run_completion(const Given& given, Context& context) {
 
 const Command kCompletionCommand{
     .name = "completion",
-    .summary = "print a completion script for bash or zsh",
-    .arguments = "bash|zsh",
+    .summary = "print a completion script for bash, zsh or fish",
+    .arguments = "bash|zsh|fish",
     .text =
-        "Print a script that completes commands and flags in a shell.\n"
+        "Print a script that completes commands, flags, namespaces, claims and more in a shell.\n"
         "\n"
         "Examples:\n"
         "  source <(local-path-provisioner completion bash)\n"
-        "  local-path-provisioner completion zsh >\"${fpath[1]}/_local-path-provisioner\"\n",
+        "  local-path-provisioner completion zsh >\"${fpath[1]}/_local-path-provisioner\"\n"
+        "  local-path-provisioner completion fish | source\n"
+        "  # for kubectl local-path, beside the link kubectl-local_path:\n"
+        "  sudo ln -s local-path-provisioner /usr/local/bin/kubectl_complete-local_path\n",
     .run = run_completion,
-    .words = "bash|zsh",
+    .words = "bash|zsh|fish",
 };
 
 }  // namespace lpp::cli

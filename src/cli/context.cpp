@@ -14,8 +14,8 @@
 
 #include "base/log.h"
 #include "base/unique_fd.h"
-#include "cli/flag_values.h"
 #include "config/file_source.h"
+#include "flags/flag_values.h"
 #include "k8s/httplib_transport.h"
 
 namespace lpp::cli {
@@ -69,12 +69,19 @@ bool set_to_something(const std::optional<std::string>& variable) {
   return variable && !variable->empty();
 }
 
-Result<Connection> connect(Clock& clock, const GetEnv& getenv, const std::string& version,
-                           const std::string& kubeconfig, const std::string& context) {
+k8s::RestConfigSources sources_of(const GetEnv& getenv, const std::string& kubeconfig) {
   k8s::RestConfigSources sources;
   sources.kubeconfig_flag = kubeconfig;
+  sources.as_kubectl = true;
   sources.getenv = getenv;
-  sources.context = context;
+  return sources;
+}
+
+Result<Connection> connect(Clock& clock, const GetEnv& getenv, const std::string& version,
+                           const ConnectionRequest& request) {
+  auto sources = sources_of(getenv, request.kubeconfig);
+  sources.choice = request.choice;
+  sources.impersonate = request.impersonate;
   auto config = k8s::load_rest_config(sources);
   if (!config.ok()) return std::move(config).error();
   // In the API server's audit log it is not taken for the daemon, whose account it may use.
@@ -101,9 +108,11 @@ Context process_context(Clock& clock, GetEnv getenv, std::string version) {
   context.read_file = [](const std::string& file) {
     return file == "-" ? read_standard_input() : read_file_or_pipe(file);
   };
-  context.connect = [&clock, getenv, version](const std::string& kubeconfig,
-                                              const std::string& name) {
-    return connect(clock, getenv, version, kubeconfig, name);
+  context.connect = [&clock, getenv, version](const ConnectionRequest& request) {
+    return connect(clock, getenv, version, request);
+  };
+  context.kubeconfig_names = [getenv](const std::string& kubeconfig) {
+    return k8s::kubeconfig_names(sources_of(getenv, kubeconfig));
   };
   context.getenv = std::move(getenv);
   context.version = std::move(version);
@@ -113,9 +122,10 @@ Context process_context(Clock& clock, GetEnv getenv, std::string version) {
 int run(const Call& call, Context& context) {
   // A server that closes its connection, or a pager that is left, must not end the process.
   std::signal(SIGPIPE, SIG_IGN);  // NOLINT(concurrency-mt-unsafe): before any thread
-  const bool debug = call.given.asked_for("debug") ||
-                     (call.given.flags.count("debug") == 0 &&
-                      parse_go_bool(context.getenv("RANCHER_DEBUG").value_or("")).value_or(false));
+  const bool debug =
+      call.given.asked_for("debug") ||
+      (call.given.flags.count("debug") == 0 &&
+       flags::parse_go_bool(context.getenv("RANCHER_DEBUG").value_or("")).value_or(false));
   log::set_up(debug ? log::Level::kDebug : log::Level::kError);
   const int code = call.command->run(call.given, context);
   if (*context.output_failed == 0) return code;

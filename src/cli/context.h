@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +25,14 @@ struct Terminal {
 
 /// Takes away what stands in a terminal's line.
 inline constexpr std::string_view kEraseLine = "\r\x1b[K";
+
+/// How the API server is to be reached, as kubectl's flags of these names say; "" = not given.
+struct ConnectionRequest {
+  std::string kubeconfig{};
+  k8s::KubeconfigChoice choice{};
+  k8s::Impersonation impersonate{};
+  std::optional<std::chrono::milliseconds> request_timeout{};  // of each call
+};
 
 /// A way to the API server.
 struct Connection {
@@ -46,9 +56,9 @@ struct Context {
   std::shared_ptr<int> output_failed = std::make_shared<int>(0);
   /// A whole file; "-" is standard input. A message of an error begins with the file's name.
   std::function<Result<std::string>(const std::string& file)> read_file{};
-  /// `kubeconfig` and `context` as the flags say; "" = not given.
-  std::function<Result<Connection>(const std::string& kubeconfig, const std::string& context)>
-      connect{};
+  std::function<Result<Connection>(const ConnectionRequest& request)> connect{};
+  /// What the kubeconfig holds, for completion.
+  std::function<k8s::KubeconfigNames(const std::string& kubeconfig)> kubeconfig_names{};
 };
 
 /// The process's own, for main(). The clock must outlive it.

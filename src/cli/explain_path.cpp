@@ -80,9 +80,10 @@ void explain_patterns(const k8s::StorageClass& storage_class, const operation::O
   const std::string* const pattern = find(storage_class.parameters, provisioner::kPathPattern);
   if (pattern != nullptr && !pattern->empty()) {
     answer.steps.push_back({"pathPattern", *pattern});
-    answer.steps.push_back({"folder", folder});
+    answer.steps.push_back({"directory", folder});
   } else {
-    answer.steps.push_back({"folder", folder + " (<volume>_<namespace>_<claim>: no pathPattern)"});
+    answer.steps.push_back(
+        {"directory", folder + " (<volume>_<namespace>_<claim>: no pathPattern)"});
   }
   for (const auto& [name, value] :
        {std::pair{"user", operation.user}, std::pair{"group", operation.group},

@@ -21,12 +21,14 @@ constexpr std::array kFlags = {
     Flag{.name = "node",
          .placeholder = "NAME",
          .fallback_note = "the selected node; every node while none is selected",
-         .help = "the node that the scheduler is assumed to choose"},
+         .help = "the node that the scheduler is assumed to choose",
+         .values = flags::Values::kNodes},
     Flag{.name = "namespace",
          .short_name = 'n',
          .placeholder = "NAME",
          .fallback_note = "of the kubeconfig's context",
-         .help = "namespace of a claim that is named without one"},
+         .help = "namespace of a claim that is named without one",
+         .values = flags::Values::kNamespaces},
     Flag{.name = "output",
          .short_name = 'o',
          .placeholder = "FORMAT",
@@ -91,6 +93,9 @@ Result<void> load_files(Context& context, const FlagReader& flags, ClusterView& 
 
 /// The claim's name as a key; nullopt when it is not one.
 std::optional<k8s::ObjectKey> claim_key(const std::string& word, const std::string& ns) {
+  if (auto name = name_of_kind(word, "persistentvolumeclaim")) {
+    return k8s::ObjectKey{ns, *std::move(name)};
+  }
   const auto parts = split(word, '/');
   if (parts.size() > 2 || parts.back().empty() || parts.front().empty()) return std::nullopt;
   if (parts.size() == 2) return k8s::ObjectKey{std::string(parts[0]), std::string(parts[1])};
@@ -210,6 +215,7 @@ std::string to_text(const Question& question, const std::vector<PathAnswer>& ans
 int run_explain_path(const Given& given, Context& context) {
   FlagReader flags(given, context.getenv, groups());
   const std::string format = flags.choice("output");
+  check_connection_flags(flags);
   if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
   if (given.words.size() != 1) {
     return fail(context, kName, invalid("name one claim: NAMESPACE/CLAIM"), kExitUsage);
@@ -226,7 +232,10 @@ int run_explain_path(const Given& given, Context& context) {
     if (ns.empty()) ns = (*cluster)->default_namespace();
     Progress progress(context, "reading the cluster");
     const Installation installation = find_installation(**cluster, context, flags);
-    const LoadOptions options{.helper_pods = false,
+    const auto asked = claim_key(given.words.front(), ns.empty() ? "default" : ns);
+    if (!asked) return fail(context, kName, invalid("a claim is NAMESPACE/CLAIM"), kExitUsage);
+    const LoadOptions options{.ns = asked->ns,
+                              .helper_pods = false,
                               .events = false,
                               .waiting_pods = false,
                               .config = !flags.given("config")};
@@ -282,6 +291,7 @@ const Command kExplainPathCommand{
         "    --config config.json\n",
     .flags = groups(),
     .run = run_explain_path,
+    .values = flags::Values::kClaims,
 };
 
 }  // namespace lpp::cli

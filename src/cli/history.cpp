@@ -47,8 +47,27 @@ bool is_ours(const EventNote& note, const std::string& provisioner_name) {
   return note.component == provisioner_name || note.component.starts_with(provisioner_name + "_");
 }
 
-bool tells_of(const HistoryEntry& entry, const std::string& volume) {
-  return entry.message.find(volume) != std::string::npos;
+/// Whether the text holds the name, and not only as a part of a longer one.
+bool tells_of(const HistoryEntry& entry, std::string_view name) {
+  const auto continues = [&](std::size_t at) {
+    const char c = at < entry.message.size() ? entry.message[at] : ' ';
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+  };
+  for (auto at = entry.message.find(name); at != std::string::npos;
+       at = entry.message.find(name, at + 1)) {
+    const bool begins = at == 0 || !continues(at - 1);
+    if (begins && !continues(at + name.size())) return true;
+  }
+  return false;
+}
+
+/// Whether it concerns a claim of the namespace, or the volume of one.
+bool concerns(const HistoryEntry& entry, const HistorySources& sources) {
+  if (sources.ns.empty()) return true;
+  if (entry.message.find(fmt::format("claim={}/", sources.ns)) != std::string::npos) return true;
+  return std::any_of(sources.volumes.begin(), sources.volumes.end(), [&](const auto& volume) {
+    return volume.claim.ns == sources.ns && tells_of(entry, volume.meta.name);
+  });
 }
 
 /// Whether the log tells of the same object at about the time of the Event. The logs of the
@@ -121,6 +140,7 @@ std::vector<HistoryEntry> history(const HistorySources& sources, WallTime since)
                                 volume.claim.to_string(), log::quoted(volume.path)),
          .source = "volume"});
   }
+  std::erase_if(out, [&](const HistoryEntry& entry) { return !concerns(entry, sources); });
   std::stable_sort(out.begin(), out.end(),
                    [](const auto& a, const auto& b) { return a.time < b.time; });
   return out;

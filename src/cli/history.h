@@ -31,6 +31,7 @@ struct HistorySources {
   std::vector<EventNote> events{};
   std::vector<k8s::PersistentVolume> volumes{};
   std::string provisioner_name{};
+  std::string ns{};  // only what concerns its claims; "" = everything
 };
 std::vector<HistoryEntry> history(const HistorySources& sources, WallTime since);
 

@@ -24,6 +24,12 @@ constexpr std::array kFlags = {
          .placeholder = "DURATION",
          .fallback = "24h",
          .help = "how far back, like 90m or 12h"},
+    Flag{.name = "namespace",
+         .short_name = 'n',
+         .placeholder = "NAME",
+         .fallback_note = "all",
+         .help = "only what concerns the claims of this namespace; permissions there suffice",
+         .values = flags::Values::kNamespaces},
     Flag{.name = "output",
          .short_name = 'o',
          .placeholder = "FORMAT",
@@ -48,7 +54,7 @@ Result<std::string> read_log(Cluster& cluster, const k8s::ObjectKey& pod,
                             k8s::object_path(k8s::kPods, pod, "log"), percent_encode(container),
                             since.count(), kMaxLog, lines, previous ? "&previous=true" : "")};
   request.accept = "*/*";
-  request.timeout = std::chrono::seconds(30);
+  request.timeout = cluster.patience(std::chrono::seconds(30));
   auto response = cluster.transport().round_trip(request, {});
   if (!response.ok()) return std::move(response).error();
   if (response->status != 200) return k8s::error_from_response(*response);
@@ -117,6 +123,26 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
   }
 }
 
+void add_volumes(const std::vector<json>& volumes, const Installation& installation,
+                 HistorySources& sources) {
+  for (const json& object : volumes) {
+    auto volume = k8s::decode<k8s::PersistentVolume>(object);
+    if (volume.ok() && provisioner::is_ours(*volume, installation.names())) {
+      sources.volumes.push_back(*std::move(volume));
+    }
+  }
+}
+
+void read_events(Cluster& cluster, const std::string& ns, HistorySources& sources,
+                 std::vector<std::string>& notes) {
+  const auto events = cluster.list(k8s::kEvents, ns);
+  if (!events.ok()) {
+    notes.push_back(events.error().message);
+    return;
+  }
+  for (const json& event : *events) sources.events.push_back(event_note(event));
+}
+
 Colour colour_of(const HistoryEntry& entry) {
   if (entry.level == "error") return Colour::kRed;
   return entry.level == "warning" ? Colour::kYellow : Colour::kNone;
@@ -126,11 +152,13 @@ int run_history(const Given& given, Context& context) {
   FlagReader flags(given, context.getenv, groups());
   const std::string format = flags.choice("output");
   const auto since = std::chrono::ceil<std::chrono::seconds>(flags.duration("since"));
+  check_connection_flags(flags);
   if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
   const auto cluster = Cluster::open(context, flags);
   if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
 
   HistorySources sources;
+  sources.ns = flags.text("namespace");
   std::vector<std::string> notes;
   {
     Progress progress(context, "looking for the provisioner");
@@ -138,17 +166,19 @@ int run_history(const Given& given, Context& context) {
     sources.provisioner_name = installation.provisioner_name;
     progress.now("reading volumes and Events");
     const auto volumes = (*cluster)->list(k8s::kPersistentVolumes);
-    if (!volumes.ok()) return fail(context, kName, volumes.error(), kExitProblem);
-    for (const json& object : *volumes) {
-      auto volume = k8s::decode<k8s::PersistentVolume>(object);
-      if (volume.ok() && provisioner::is_ours(*volume, installation.names())) {
-        sources.volumes.push_back(*std::move(volume));
-      }
-    }
-    if (const auto events = (*cluster)->list(k8s::kEvents); events.ok()) {
-      for (const json& event : *events) sources.events.push_back(event_note(event));
+    const bool one_namespace = !sources.ns.empty();
+    if (volumes.ok()) {
+      add_volumes(*volumes, installation, sources);
+    } else if (one_namespace && volumes.error().is(ErrorCode::kForbidden)) {
+      notes.push_back(
+          fmt::format("{} (so volumes are not told of by themselves)", volumes.error().message));
     } else {
-      notes.push_back(events.error().message);
+      return fail(context, kName, volumes.error(), kExitProblem);
+    }
+    read_events(**cluster, sources.ns, sources, notes);
+    // Events about volumes stand in the namespace "default".
+    if (one_namespace && sources.ns != "default") {
+      read_events(**cluster, "default", sources, notes);
     }
     progress.now("reading the provisioner's logs");
     read_logs(**cluster, installation, since, sources, notes);
@@ -193,6 +223,7 @@ const Command kHistoryCommand{
         "\n"
         "Examples:\n"
         "  local-path-provisioner history --since 12h   # what did it do last night?\n"
+        "  local-path-provisioner history -n web        # what concerns these claims\n"
         "  local-path-provisioner history --since 1h -o json\n",
     .flags = groups(),
     .run = run_history,

@@ -85,26 +85,20 @@ std::optional<Installation> installation(const json& deployment, const json& con
   return out;
 }
 
-constexpr std::array kConnection = {
-    Flag{.name = "kubeconfig",
-         .placeholder = "FILE",
-         .fallback_note = "first file of $KUBECONFIG, in-cluster, ~/.kube/config",
-         .help = "how to reach the API server"},
-    Flag{.name = "context", .placeholder = "NAME", .help = "context of the kubeconfig file"},
-};
-
 constexpr std::array kInstallation = {
     Flag{.name = "provisioner-name",
          .placeholder = "NAME",
          .env = "PROVISIONER_NAME",
          .fallback = "rancher.io/local-path",
          .fallback_note = "of the Deployment found in the cluster, else rancher.io/local-path",
-         .help = "the provisioner, as its StorageClasses call it"},
+         .help = "the provisioner, as its StorageClasses call it",
+         .values = flags::Values::kProvisioners},
     Flag{.name = "provisioner-namespace",
          .placeholder = "NAME",
          .fallback = "local-path-storage",
          .fallback_note = "of the Deployment found in the cluster, else local-path-storage",
-         .help = "namespace of the daemon, its ConfigMap and the helper pods"},
+         .help = "namespace of the daemon, its ConfigMap and the helper pods",
+         .values = flags::Values::kNamespaces},
     Flag{.name = "configmap-name",
          .placeholder = "NAME",
          .fallback = "local-path-config",
@@ -114,7 +108,6 @@ constexpr std::array kInstallation = {
 
 }  // namespace
 
-std::span<const Flag> connection_flags() { return kConnection; }
 std::span<const Flag> installation_flags() { return kInstallation; }
 
 std::vector<Installation> installations(const std::vector<json>& deployments,

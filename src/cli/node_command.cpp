@@ -299,7 +299,7 @@ const Command kNodeCommand{
     .text =
         "Make, limit, measure and remove the directories of volumes on this machine's disk. It "
         "needs no\n"
-        "cluster. Each base folder has records of its volumes, in .local-path-provisioner.\n"
+        "cluster. Each base directory has records of its volumes, in .local-path-provisioner.\n"
         "\n"
         "  make     the directory, with owner, mode and limit; once, however often it is called\n"
         "  adopt    a limit for a directory that is there, with all that is in it; it may be in "
@@ -316,7 +316,7 @@ const Command kNodeCommand{
         "\n"
         "Exit codes: 0 done, 1 it failed and may succeed later, 2 usage, 3 trying again does not "
         "help,\n"
-        "4 this base folder cannot have the volume, such as a full disk; another may.\n"
+        "4 this base directory cannot have the volume, such as a full disk; another may.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner node make --base /mnt/disk --path data --size 10Gi --quota hard\n"

@@ -25,8 +25,8 @@ constexpr std::array kVolumeFlags = {
          .help = "the volume's directory; with --base it may be given from there"},
     Flag{.name = "base",
          .placeholder = "DIR",
-         .fallback_note = "the folder around --path",
-         .help = "base folder: that of the volumes and their records"},
+         .fallback_note = "the directory around --path",
+         .help = "base directory: that of the volumes and their records"},
     Flag{.name = "id",
          .placeholder = "NAME",
          .fallback_note = "made from the path",
@@ -36,7 +36,7 @@ constexpr std::array kVolumeFlags = {
     Flag{.name = "require-mount",
          .env = "VOL_REQUIRE_MOUNT",
          .fallback = "false",
-         .help = "refuse a base folder that is not the root of a mounted file system"},
+         .help = "refuse a base directory that is not the root of a mounted file system"},
 };
 
 constexpr std::array kMakeFlags = {
@@ -199,7 +199,7 @@ Result<void> read_place(const FlagReader& flags, const GetEnv& getenv, NodeReque
   }
   if (!request.base.starts_with('/') || !node::is_path(request.base.substr(1))) {
     return invalid(path.empty() ? "say where: --base DIR"
-                                : "--path: expected an absolute path below a base folder");
+                                : "--path: expected an absolute path below a base directory");
   }
   request.path = path;
   if (!path.empty() && !node::is_path(path)) {

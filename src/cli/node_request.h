@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "cli/flag_reader.h"
+#include "cli/command.h"
 #include "node/volumes.h"
 
 namespace lpp::cli {

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::array kConfigKeys = {
     Setting{"nodePathMap", "",
-            "list of entries, one for each node: the folders in which its volumes are made"},
+            "list of entries, one for each node: the directories in which its volumes are made"},
     Setting{"sharedFileSystemPath", "",
-            "one folder that every node sees, instead of nodePathMap: any access mode, no node "
+            "one directory that every node sees, instead of nodePathMap: any access mode, no node "
             "affinity"},
     Setting{"storageClassConfigs", "",
             "object: paths for the StorageClasses named, instead of the two above"},
@@ -34,12 +34,14 @@ constexpr std::array kNodeKeys = {
     Setting{"node", "",
             "name of the node; DEFAULT_PATH_FOR_NON_LISTED_NODES stands for every node without an "
             "entry"},
-    Setting{"paths", "",
-            "absolute folders; of several, each volume gets one by its name; an empty list = no "
-            "volumes on this node"},
-    Setting{"requireMount", "false",
-            "true: where one of these folders is not the root of a mounted file system nothing is "
-            "made or removed, for its disk may be missing; needs local-path-node, see sizes.md"},
+    Setting{
+        "paths", "",
+        "absolute directories; of several, each volume gets one by its name; an empty list = no "
+        "volumes on this node"},
+    Setting{
+        "requireMount", "false",
+        "true: where one of these directories is not the root of a mounted file system nothing is "
+        "made or removed, for its disk may be missing; needs local-path-node, see sizes.md"},
 };
 
 constexpr std::array kParameters = {

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/cluster.h"
-#include "cli/flag_reader.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
 #include "config/config_parser.h"
+#include "flags/flag_reader.h"
 #include "k8s/event_recorder.h"
 #include "provisioner/names.h"
 #include "provisioner/node_lost.h"

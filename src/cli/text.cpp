@@ -164,6 +164,14 @@ std::string counted(std::size_t number, std::string_view what) {
   return fmt::format("{} {}{}", number, what, ending);
 }
 
+std::optional<std::string> name_of_kind(std::string_view word, std::string_view kind) {
+  if (!word.starts_with(kind)) return std::nullopt;
+  word.remove_prefix(kind.size());
+  if (word.starts_with('s')) word.remove_prefix(1);
+  if (word.size() < 2 || word.front() != '/') return std::nullopt;
+  return std::string(word.substr(1));
+}
+
 std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return !continues_a_character(c); }));

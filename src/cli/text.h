@@ -39,6 +39,10 @@ std::string share_text(std::uint64_t part, std::uint64_t whole);
 /// "1 node", "2 nodes"; names that end in "s" get "es".
 std::string counted(std::size_t number, std::string_view what);
 
+/// "data" of "persistentvolumeclaim/data", as -o name prints it, also with the kind in the plural;
+/// nullopt for anything else.
+std::optional<std::string> name_of_kind(std::string_view word, std::string_view kind);
+
 /// Columns of a terminal that the text takes: UTF-8 characters.
 std::size_t columns_of(std::string_view text);
 

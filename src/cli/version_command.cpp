@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "cli/flag_reader.h"
 
 namespace lpp::cli {
 

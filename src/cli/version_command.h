@@ -7,7 +7,14 @@ namespace lpp::cli {
 /// `version`: one line, or with -o json {"version": "0.1.0"}.
 extern const Command kVersionCommand;
 
-/// `completion bash|zsh`: a script made from the tables of all commands.
+/// `__complete`, for the scripts of `completion` and for kubectl, which calls the program by the
+/// name kubectl_complete-local_path: one line for each offer, a tab and what it is, and last ":4",
+/// or
+/// ":0" where files are to be completed.
+extern const Command kCompleteCommand;
+inline constexpr std::string_view kCompletionProgram = "kubectl_complete-local_path";
+
+/// `completion bash|zsh|fish`: a script that asks `__complete`.
 extern const Command kCompletionCommand;
 
 }  // namespace lpp::cli

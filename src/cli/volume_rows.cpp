@@ -151,13 +151,18 @@ void describe_pending_claim(const ClusterView& view, const k8s::PersistentVolume
     return describe_operation(*helper, event, row);
   }
   const auto storage_class = view.classes.get({"", claim.class_name()});
-  if (storage_class == nullptr) {
+  const bool is_asked = provisioner::asks_for(claim, view.names);
+  if (storage_class == nullptr && !view.classes_known && !(is_asked && event == nullptr)) {
+    return describe_waiting_for_pod(view, event, row);
+  }
+  if (storage_class == nullptr && view.classes_known) {
     row.problem = true;
     row.why = fmt::format("StorageClass \"{}\" does not exist", claim.class_name());
     row.next = "create it, or name another class in a new claim";
     return;
   }
-  if (!provisioner::should_provision(claim, storage_class.get(), view.names)) {
+  if (storage_class != nullptr &&
+      !provisioner::should_provision(claim, storage_class.get(), view.names)) {
     if (storage_class->waits_for_first_consumer() && row.node.empty()) {
       return describe_waiting_for_pod(view, event, row);
     }
@@ -249,6 +254,19 @@ void describe_growing(const ClusterView& view, const k8s::PersistentVolumeClaim&
   }
 }
 
+/// A bound claim whose volume may not be read.
+void take_unknown_volume(const k8s::PersistentVolumeClaim& claim, VolumeRow& row) {
+  row.volume = claim.volume_name;
+  row.node = provisioner::selected_node(claim);
+  if (!claim.capacity.empty()) row.size = claim.capacity;
+}
+
+/// Whether the claim names a provisioner, whichever.
+bool names_a_provisioner(const k8s::PersistentVolumeClaim& claim) {
+  return find(claim.meta.annotations, provisioner::kStorageProvisioner) != nullptr ||
+         find(claim.meta.annotations, provisioner::kBetaStorageProvisioner) != nullptr;
+}
+
 VolumeRow claim_row(const ClusterView& view, const k8s::PersistentVolumeClaim& claim,
                     const k8s::PersistentVolume* volume) {
   VolumeRow row;
@@ -264,6 +282,8 @@ VolumeRow claim_row(const ClusterView& view, const k8s::PersistentVolumeClaim& c
     row.volume = claim.volume_name;
     row.why = fmt::format("its volume {} is gone", claim.volume_name);
     row.next = "delete the claim; the data cannot be reached through it any more";
+  } else if (volume == nullptr && !claim.volume_name.empty() && !view.volumes_known) {
+    take_unknown_volume(claim, row);
   } else if (volume == nullptr) {
     describe_pending_claim(view, claim, row);
   }
@@ -298,12 +318,15 @@ VolumeRow undo_row(const HelperPod& helper) {
 bool is_our_claim(const ClusterView& view, const k8s::PersistentVolumeClaim& claim) {
   if (!claim.volume_name.empty()) {
     if (view.volumes.get({"", claim.volume_name}) != nullptr) return true;
-    if (claim.phase != "Lost") return false;
+    if (claim.phase != "Lost" && view.volumes_known) return false;
   }
   // Its class may be gone, and one that was served early has no annotation.
   if (provisioner::asks_for(claim, view.names)) return true;
   const auto storage_class = view.classes.get({"", claim.class_name()});
-  return storage_class != nullptr && view.names.has(storage_class->provisioner);
+  if (storage_class != nullptr) return view.names.has(storage_class->provisioner);
+  // It may be.
+  return !view.classes_known && claim.volume_name.empty() && !claim.class_name().empty() &&
+         !names_a_provisioner(claim);
 }
 
 std::vector<VolumeRow> volume_rows(const ClusterView& view) {

@@ -73,7 +73,8 @@ void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::
   const std::vector<std::string> nodes(wanted.begin(), wanted.end());
   using Answer = Result<std::unordered_map<k8s::ObjectKey, VolumeUsage>>;
   std::vector<std::optional<Answer>> answers(nodes.size());
-  k8s::ApiClient client = cluster.api().with({.call_timeout = kPatience});
+  k8s::ApiClient client = cluster.api().with({.call_timeout = std::min<std::chrono::milliseconds>(
+                                                  cluster.patience(kPatience), kPatience)});
   std::atomic<std::size_t> next = 0;
   const auto ask = [&] {
     for (std::size_t i = next++; i < nodes.size(); i = next++) {
@@ -102,7 +103,7 @@ void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::
   }
   if (is_forbidden) {
     notes.emplace_back(
-        "how full volumes are is not shown: that needs the right to get nodes/proxy");
+        "how full volumes are is not shown: that needs the permission to get nodes/proxy");
   }
 }
 

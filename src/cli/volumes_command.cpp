@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/cluster.h"
-#include "cli/flag_reader.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
@@ -25,7 +25,8 @@ constexpr std::array kFlags = {
          .short_name = 'n',
          .placeholder = "NAME",
          .fallback_note = "of the kubeconfig's context",
-         .help = "show the claims of this namespace"},
+         .help = "show the claims of this namespace",
+         .values = flags::Values::kNamespaces},
     Flag{.name = "all-namespaces",
          .short_name = 'A',
          .fallback = "false",
@@ -169,10 +170,29 @@ std::string names_of(const std::vector<VolumeRow>& rows) {
   return out;
 }
 
-/// "ns/name" or "name" in the namespace asked for; a volume's name is accepted too.
+/// "name" or "ns/name" of a claim, "name" of a volume, or what -o name prints of either.
 bool is_named(const VolumeRow& row, const std::string& word) {
+  if (const auto claim = name_of_kind(word, "persistentvolumeclaim")) {
+    return row.claim.name == *claim;
+  }
+  if (const auto volume = name_of_kind(word, "persistentvolume")) return row.volume == *volume;
   return row.claim.name == word || row.claim.to_string() == word ||
          (!row.volume.empty() && row.volume == word);
+}
+
+/// Where to look for the names: in one namespace if that can be, "" = in all of them.
+std::string namespace_for(const std::vector<std::string>& words, const std::string& ns) {
+  std::set<std::string> all;
+  for (const std::string& word : words) {
+    // A volume may be of a claim in any namespace.
+    if (name_of_kind(word, "persistentvolume")) return {};
+    const auto slash = word.find('/');
+    const bool is_plain =
+        slash == std::string::npos || name_of_kind(word, "persistentvolumeclaim").has_value();
+    all.insert(is_plain ? ns : word.substr(0, slash));
+  }
+  if (all.empty()) return ns;
+  return all.size() == 1 ? *all.begin() : std::string();
 }
 
 /// Why there is no row for this name.
@@ -206,6 +226,7 @@ int run_volumes(const Given& given, Context& context) {
   const std::string format = flags.choice("output");
   const bool named = !given.words.empty();
   bool everywhere = flags.boolean("all-namespaces");
+  check_connection_flags(flags);
   if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
 
   auto cluster = Cluster::open(context, flags);
@@ -213,17 +234,15 @@ int run_volumes(const Given& given, Context& context) {
   std::string ns =
       flags.given("namespace") ? flags.text("namespace") : (*cluster)->default_namespace();
   if (ns.empty()) ns = "default";
-  // Names with a namespace in them may lie anywhere.
-  for (const std::string& word : given.words) {
-    everywhere = everywhere || word.find('/') != std::string::npos;
-  }
+  if (!everywhere) ns = namespace_for(given.words, ns);
+  everywhere = everywhere || ns.empty();
 
   ClusterView view;
   {
     Progress progress(context, "looking for the provisioner");
     const Installation installation = find_installation(**cluster, context, flags);
     progress.now("reading volumes");
-    LoadOptions options{.ns = everywhere ? "" : ns};
+    const LoadOptions options{.ns = everywhere ? "" : ns, .part_suffices = !everywhere};
     if (auto loaded = load(**cluster, installation, options, view); !loaded.ok()) {
       return fail(context, kName, loaded.error(), kExitProblem);
     }
@@ -282,8 +301,10 @@ const Command kVolumesCommand{
     .text =
         "List the volumes of this provisioner and the claims that wait for one: where each\n"
         "directory is, and what is pending and why. With names: all about these claims.\n"
+        "Names that -o name prints are accepted, too. Permissions in one namespace suffice to ask\n"
+        "about it: what they do not show is left out, and said.\n"
         "How full a volume with a limit is (quota: hard) is asked of its node's kubelet, while a\n"
-        "pod has it mounted; that needs the right to get nodes/proxy.\n"
+        "pod has it mounted; that needs the permission to get nodes/proxy.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner volumes -A\n"
@@ -291,6 +312,7 @@ const Command kVolumesCommand{
         "  local-path-provisioner volumes -A -o json\n",
     .flags = groups(),
     .run = run_volumes,
+    .values = flags::Values::kClaims,
 };
 
 }  // namespace lpp::cli

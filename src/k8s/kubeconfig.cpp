@@ -98,24 +98,88 @@ class ConfigFields {
   std::optional<Error>& error_;
 };
 
-/// The part `inner` of the entry called `name` in a list of named entries such as clusters.
-ConfigFields named_entry(ConfigFields& root, const char* list, const char* inner,
-                         const std::string& name, std::optional<Error>& error) {
-  const YAML::Node entries = root.get(list);
-  std::string known;
-  if (!entries.IsNull() && !entries.IsSequence()) root.fail(list, "must be a list");
-  for (std::size_t i = 0; !error && entries.IsSequence() && i < entries.size(); ++i) {
-    ConfigFields entry(entries[i], fmt::format("{}[{}]", list, i), error);
-    const std::string entry_name = entry.text("name");
-    if (entry_name == name) {
-      return {entry.get(inner), fmt::format("{}[name={}].{}", list, name, inner), error};
-    }
-    known += (known.empty() ? "" : ", ") + log::quoted(entry_name);
+/// One file, and the folder that its paths are relative to.
+struct Document {
+  std::string file{};
+  std::filesystem::path folder{};
+  YAML::Node root{};
+};
+
+/// All files as one. Remembers which of them the first error is in.
+class Documents {
+ public:
+  explicit Documents(std::vector<Document> all) : all_(std::move(all)) {}
+
+  /// The first error, with its file in front.
+  std::optional<Error> error() const {
+    if (!error_) return std::nullopt;
+    return Error(*error_).wrap("kubeconfig " + file_);
   }
-  root.fail(list, fmt::format("there is no entry named {} (there {})", log::quoted(name),
-                              known.empty() ? "is none at all" : "is: " + known));
-  return {YAML::Node(), list, error};
-}
+
+  std::string current_context() {
+    bool anything = false;
+    for (const Document& document : all_) {
+      ConfigFields root = fields(document);
+      if (std::string name = root.text("current-context"); error_ || !name.empty()) return name;
+      anything = anything || root.has("contexts") || root.has("clusters");
+    }
+    fail_everywhere("current-context", anything
+                                           ? "is missing: it must name one of the contexts"
+                                           : "is missing: there is no configuration in this file");
+    return {};
+  }
+
+  /// The part `inner` of the first entry called `name` in a list of named entries such as clusters.
+  struct Entry {
+    ConfigFields fields;
+    const Document* document;
+  };
+  Entry entry(const char* list, const char* inner, const std::string& name) {
+    std::string known;
+    for (const Document& document : all_) {
+      ConfigFields root = fields(document);
+      const YAML::Node entries = root.get(list);
+      if (!entries.IsNull() && !entries.IsSequence()) root.fail(list, "must be a list");
+      for (std::size_t i = 0; !error_ && entries.IsSequence() && i < entries.size(); ++i) {
+        ConfigFields entry(entries[i], fmt::format("{}[{}]", list, i), error_);
+        const std::string entry_name = entry.text("name");
+        if (entry_name == name) {
+          const std::string place = fmt::format("{}[name={}].{}", list, name, inner);
+          return {{entry.get(inner), place, error_}, &document};
+        }
+        known += (known.empty() ? "" : ", ") + log::quoted(entry_name);
+      }
+      if (error_) break;
+    }
+    fail_everywhere(list, fmt::format("there is no entry named {} (there {})", log::quoted(name),
+                                      known.empty() ? "is none at all" : "is: " + known));
+    return {{YAML::Node(), list, error_}, &all_.front()};
+  }
+
+  /// What is read next belongs to that file.
+  void reading(const Document& document) {
+    if (!error_) file_ = document.file;
+  }
+
+  bool failed() const { return error_.has_value(); }
+
+ private:
+  ConfigFields fields(const Document& document) {
+    reading(document);
+    return {document.root, "", error_};
+  }
+
+  void fail_everywhere(const char* key, const std::string& what) {
+    if (error_) return;
+    file_.clear();
+    for (const Document& document : all_) file_ += (file_.empty() ? "" : ":") + document.file;
+    error_ = invalid(fmt::format("{}: {}", key, what));
+  }
+
+  std::vector<Document> all_;
+  std::string file_{};
+  std::optional<Error> error_{};
+};
 
 /// "key" (a file name, relative to the kubeconfig's folder) or "key-data" (base64).
 FileOrData file_or_data(ConfigFields& fields, const char* key,
@@ -274,54 +338,106 @@ void read_user(ConfigFields& user, const std::filesystem::path& folder, RestConf
   read_impersonation(user, config);
 }
 
-std::optional<Error> read_document(const YAML::Node& document, const std::filesystem::path& folder,
-                                   std::string_view context, RestConfig& config) {
-  std::optional<Error> error;
-  ConfigFields root(document, "", error);
-  std::string name(context);
-  if (name.empty()) name = root.text("current-context");
-  if (name.empty()) {
-    root.fail("current-context", root.has("contexts") || root.has("clusters")
-                                     ? "is missing: it must name one of the contexts"
-                                     : "is missing: there is no configuration in this file");
-    return error;
+void read_documents(Documents& documents, const KubeconfigChoice& choice, RestConfig& config) {
+  std::string cluster_name = choice.cluster;
+  std::string user_name = choice.user;
+  std::string name = choice.context;
+  // Cluster and user may be chosen where no context is set, as with kubectl.
+  if (name.empty() && cluster_name.empty()) name = documents.current_context();
+  if (documents.failed()) return;
+  if (!name.empty()) {
+    auto [context, document] = documents.entry("contexts", "context", name);
+    if (cluster_name.empty()) cluster_name = context.text("cluster");
+    if (user_name.empty()) user_name = context.text("user");
+    config.default_namespace = context.text("namespace");
+    if (cluster_name.empty()) {
+      context.fail("cluster", "is missing: it must name one of the clusters");
+    }
+    if (documents.failed()) return;
+    config.source = fmt::format("kubeconfig {}, context {}", document->file, name);
   }
-  ConfigFields selected = named_entry(root, "contexts", "context", name, error);
-  const std::string cluster_name = selected.text("cluster");
-  const std::string user_name = selected.text("user");
-  config.default_namespace = selected.text("namespace");
-  if (cluster_name.empty())
-    selected.fail("cluster", "is missing: it must name one of the clusters");
-  if (error) return error;
-  ConfigFields cluster = named_entry(root, "clusters", "cluster", cluster_name, error);
-  read_cluster(cluster, folder, config);
+  auto [cluster, document] = documents.entry("clusters", "cluster", cluster_name);
+  read_cluster(cluster, document->folder, config);
+  if (config.source.empty()) {
+    config.source = fmt::format("kubeconfig {}, cluster {}", document->file, cluster_name);
+  }
   // A context without a user is anonymous, as in client-go.
   if (!user_name.empty()) {
-    ConfigFields user = named_entry(root, "users", "user", user_name, error);
-    read_user(user, folder, config);
+    auto [user, users_document] = documents.entry("users", "user", user_name);
+    read_user(user, users_document->folder, config);
   }
+  documents.reading(*document);
   read_server(cluster, config);
-  config.source = ", context " + name;
-  return error;
+}
+
+Result<std::vector<Document>> read_files(const std::vector<std::string>& files) {
+  std::vector<Document> out;
+  for (const std::string& file : files) {
+    LPP_ASSIGN_OR_RETURN(const std::string text, read_small_file(file), "kubeconfig");
+    try {
+      std::error_code ignored;
+      out.push_back({.file = file,
+                     .folder = std::filesystem::absolute(file, ignored).parent_path(),
+                     .root = YAML::Load(text)});
+    } catch (const std::exception& e) {  // yaml-cpp reports by exception
+      return invalid(fmt::format("kubeconfig {}: {}", file, e.what()));
+    }
+  }
+  return out;
+}
+
+std::vector<std::string> names_in(const std::vector<Document>& documents, const char* list) {
+  std::vector<std::string> out;
+  for (const Document& document : documents) {
+    std::optional<Error> ignored;
+    const YAML::Node entries = ConfigFields(document.root, "", ignored).get(list);
+    for (std::size_t i = 0; entries.IsSequence() && i < entries.size(); ++i) {
+      std::string name = ConfigFields(entries[i], "", ignored).text("name");
+      if (!name.empty()) out.push_back(std::move(name));
+    }
+  }
+  return out;
 }
 
 }  // namespace
 
 Result<RestConfig> load_kubeconfig(const std::string& file, std::string_view context) {
-  const std::string place = "kubeconfig " + file;
-  LPP_ASSIGN_OR_RETURN(const std::string text, read_small_file(file), "kubeconfig");
+  return load_kubeconfigs({file}, {.context = std::string(context)});
+}
+
+Result<RestConfig> load_kubeconfigs(const std::vector<std::string>& files,
+                                    const KubeconfigChoice& choice) {
+  auto read = read_files(files);
+  if (!read.ok()) return std::move(read).error();
+  Documents documents(*std::move(read));
   RestConfig config;
-  std::optional<Error> error;
   try {
-    std::error_code ignored;
-    auto folder = std::filesystem::absolute(file, ignored).parent_path();
-    error = read_document(YAML::Load(text), folder, context, config);
+    read_documents(documents, choice, config);
   } catch (const std::exception& e) {  // yaml-cpp reports by exception
-    error = invalid(e.what());
+    return invalid(fmt::format("kubeconfig {}: {}", files.front(), e.what()));
   }
-  if (error) return std::move(*error).wrap(place);
-  config.source = place + config.source;
+  if (auto error = documents.error()) return *std::move(error);
   return config;
+}
+
+KubeconfigNames read_kubeconfig_names(const std::vector<std::string>& files) {
+  KubeconfigNames out;
+  for (const std::string& file : files) {
+    const auto read = read_files({file});
+    if (!read.ok()) continue;
+    try {
+      const auto add = [&](std::vector<std::string>& to, const char* list) {
+        const auto names = names_in(*read, list);
+        to.insert(to.end(), names.begin(), names.end());
+      };
+      add(out.contexts, "contexts");
+      add(out.clusters, "clusters");
+      add(out.users, "users");
+    } catch (const std::exception& e) {  // yaml-cpp reports by exception
+      log::debug("kubeconfig {}: {}", file, e.what());
+    }
+  }
+  return out;
 }
 
 }  // namespace lpp::k8s

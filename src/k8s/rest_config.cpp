@@ -1,5 +1,6 @@
 #include "k8s/rest_config.h"
 
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 
@@ -22,37 +23,62 @@ bool file_exists(const std::string& path) {
   return std::filesystem::exists(path, ignored);
 }
 
-/// The first existing file of KUBECONFIG, or nothing with the reason added to `tried`.
-std::string kubeconfig_from_list(const std::string& list, std::string& tried) {
+/// The existing files of KUBECONFIG; the reasons for the others are added to `tried`.
+std::vector<std::string> kubeconfig_list(const std::string& list, std::string& tried) {
+  std::vector<std::string> files;
   for (const auto entry : split(list, ':')) {
-    if (entry.empty()) continue;
-    if (file_exists(std::string(entry))) return std::string(entry);
-    tried += fmt::format("; KUBECONFIG: {} does not exist", entry);
+    std::string file(entry);
+    if (file.empty() || std::find(files.begin(), files.end(), file) != files.end()) continue;
+    if (file_exists(file)) {
+      files.push_back(std::move(file));
+    } else {
+      tried += fmt::format("; KUBECONFIG: {} does not exist", file);
+    }
   }
+  return files;
+}
+
+std::string home_kubeconfig(const RestConfigSources& sources, std::string& tried) {
+  const std::string home = env_or_empty(sources, "HOME");
+  if (home.empty()) {
+    tried += "; HOME is not set";
+    return {};
+  }
+  std::string file = home + "/.kube/config";
+  if (file_exists(file)) return file;
+  tried += "; " + file + " does not exist";
   return {};
 }
 
-Result<RestConfig> find_rest_config(const RestConfigSources& sources) {
-  if (!sources.kubeconfig_flag.empty())
-    return load_kubeconfig(sources.kubeconfig_flag, sources.context);
-  std::string tried = "--kubeconfig is not given";
+/// The kubeconfig files that serve together, in front of in-cluster.
+std::vector<std::string> kubeconfig_files(const RestConfigSources& sources, std::string& tried) {
+  if (!sources.kubeconfig_flag.empty()) return {sources.kubeconfig_flag};
+  tried = "--kubeconfig is not given";
   const std::string list = env_or_empty(sources, "KUBECONFIG");
   if (list.empty()) tried += "; KUBECONFIG is not set";
-  if (const auto file = kubeconfig_from_list(list, tried); !file.empty()) {
-    return load_kubeconfig(file, sources.context);
+  auto files = kubeconfig_list(list, tried);
+  if (!sources.as_kubectl) {
+    if (files.size() > 1) files.resize(1);
+  } else if (list.empty()) {
+    if (std::string file = home_kubeconfig(sources, tried); !file.empty()) return {file};
   }
-  if (sources.context.empty()) {  // only a kubeconfig has contexts
+  return files;
+}
+
+Result<RestConfig> find_rest_config(const RestConfigSources& sources) {
+  std::string tried;
+  if (const auto files = kubeconfig_files(sources, tried); !files.empty()) {
+    return load_kubeconfigs(files, sources.choice);
+  }
+  if (sources.choice.empty()) {  // only a kubeconfig has entries to choose
     auto in_cluster = load_in_cluster(sources);
     if (in_cluster.ok()) return in_cluster;
     tried += "; " + in_cluster.error().message;
   }
-  const std::string home = env_or_empty(sources, "HOME");
-  if (home.empty()) {
-    tried += "; HOME is not set";
-  } else {
-    const std::string file = home + "/.kube/config";
-    if (file_exists(file)) return load_kubeconfig(file, sources.context);
-    tried += "; " + file + " does not exist";
+  if (!sources.as_kubectl) {
+    if (const std::string file = home_kubeconfig(sources, tried); !file.empty()) {
+      return load_kubeconfigs({file}, sources.choice);
+    }
   }
   return invalid("no configuration of a Kubernetes API server was found: " + tried);
 }
@@ -96,8 +122,14 @@ Result<RestConfig> load_in_cluster(const RestConfigSources& sources) {
   return config;
 }
 
+KubeconfigNames kubeconfig_names(const RestConfigSources& sources) {
+  std::string tried;
+  return read_kubeconfig_names(kubeconfig_files(sources, tried));
+}
+
 Result<RestConfig> load_rest_config(const RestConfigSources& sources) {
   auto config = find_rest_config(sources);
+  if (config.ok() && !sources.impersonate.user.empty()) config->impersonate = sources.impersonate;
   if (!config.ok() || !config->proxy_url.empty() || !sources.getenv) return config;
   config->proxy_url =
       proxy_from_environment(config->https, config->host, config->port, sources.getenv);

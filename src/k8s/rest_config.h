@@ -68,21 +68,47 @@ struct RestConfig {
   std::string user_agent{};
 };
 
+/// What is chosen among the entries of a kubeconfig; "" = as its current-context says.
+struct KubeconfigChoice {
+  std::string context{};
+  std::string cluster{};
+  std::string user{};
+  bool empty() const { return context.empty() && cluster.empty() && user.empty(); }
+};
+
 /// Where configuration may come from; the environment is passed in so that tests need none.
 struct RestConfigSources {
   std::string kubeconfig_flag{};
-  std::string context{};  // of the kubeconfig file; "" = its current-context
+  KubeconfigChoice choice{};
+  Impersonation impersonate{};  // with a user: instead of the one that the kubeconfig names
+  /// What kubectl reads: all files of KUBECONFIG as one or else $HOME/.kube/config, then
+  /// in-cluster. Otherwise the first existing file of KUBECONFIG, in-cluster, $HOME/.kube/config
+  /// (behaviour rule B1.3).
+  bool as_kubectl = false;
   std::function<std::optional<std::string>(const std::string&)> getenv{};
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";
 };
 
-/// In the order of behaviour rule B1.3: the flag; the first existing file of KUBECONFIG;
-/// in-cluster; $HOME/.kube/config. The error names everything that was tried and why it did not
-/// serve.
+/// The flag's file, else what as_kubectl says. The error names everything that was tried and why it
+/// did not serve.
 Result<RestConfig> load_rest_config(const RestConfigSources& sources);
 
 /// One kubeconfig file; `context` "" means current-context. Errors name file and field.
 Result<RestConfig> load_kubeconfig(const std::string& file, std::string_view context = {});
+
+/// Several files as one: of entries with one name the first counts, and the first current-context.
+/// Paths in a file are relative to that file. Errors name file and field.
+Result<RestConfig> load_kubeconfigs(const std::vector<std::string>& files,
+                                    const KubeconfigChoice& choice);
+
+/// The names of a kubeconfig's entries, for shells; nothing of what cannot be read.
+struct KubeconfigNames {
+  std::vector<std::string> contexts{};
+  std::vector<std::string> clusters{};
+  std::vector<std::string> users{};
+};
+KubeconfigNames kubeconfig_names(const RestConfigSources& sources);
+KubeconfigNames read_kubeconfig_names(const std::vector<std::string>& files);
 
 /// The service account's files and KUBERNETES_SERVICE_HOST/PORT.
 Result<RestConfig> load_in_cluster(const RestConfigSources& sources);

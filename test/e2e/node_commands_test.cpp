@@ -140,7 +140,7 @@ TEST_CASE("real node: kubectl local-path and the pages say where a claim is") {
   const auto check = ask({"check"});
   CHECK(check.code == 0);
   check_says(check, "Result:    ok");
-  check_says(check, " rights");
+  check_says(check, " permissions");
 
   wait_for_page(story, "/metrics",
                 {"\ncontroller_persistentvolumeclaim_provision_total{class=\"local-path\"",

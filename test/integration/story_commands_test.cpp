@@ -136,6 +136,85 @@ TEST_CASE("check finds the manifest's cluster sound, and what cannot work in it"
   CHECK(report["ok"] == false);
 }
 
+/// The kubeconfig of somebody who may read one namespace, as with Kubernetes' own role `view`.
+std::string viewer_kubeconfig(StoryBed& story, const std::string& ns) {
+  LPP_MUST(story.admin().apply({{"apiVersion", "rbac.authorization.k8s.io/v1"},
+                                {"kind", "Role"},
+                                {"metadata", {{"name", "viewer"}, {"namespace", ns}}},
+                                {"rules",
+                                 {{{"apiGroups", {""}},
+                                   {"resources", {"persistentvolumeclaims", "events", "pods"}},
+                                   {"verbs", {"get", "list", "watch"}}}}}}));
+  LPP_MUST(story.admin().apply(
+      {{"apiVersion", "rbac.authorization.k8s.io/v1"},
+       {"kind", "RoleBinding"},
+       {"metadata", {{"name", "viewer"}, {"namespace", ns}}},
+       {"roleRef",
+        {{"apiGroup", "rbac.authorization.k8s.io"}, {"kind", "Role"}, {"name", "viewer"}}},
+       {"subjects", nlohmann::json::array(
+                        {{{"kind", "ServiceAccount"}, {"name", "viewer"}, {"namespace", ns}}})}}));
+  return LPP_MUST(story.bed->cluster().service_account_kubeconfig(ns, "viewer"));
+}
+
+TEST_CASE("who may read one namespace learns there why a claim is Pending, and what happened") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  change_script(story, "setup", "echo 'no bees here' >&2; exit 7");
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "data"}, .selected_node = "node-1"})));
+  wait_for_event(story, {"app", "data"}, "ProvisioningFailed", "no bees here");
+  const std::string viewer = viewer_kubeconfig(story, "app");
+  const Output why = run(story, {"volumes", "app/data"}, viewer);
+  CHECK(why.code == 0);
+  has(why, "no bees here");
+  has(why, "note: list persistentvolumes: ");
+  has(run(story, {"history", "-n", "app"}, viewer), "no bees here");
+  CHECK(run(story, {"volumes", "-A"}, viewer).code == 1);
+  // Names are completed with what may be listed.
+  has(run(story, {"__complete", "--", "volumes", "-n", "app", ""}, viewer), "data\n:4\n");
+  CHECK(run(story, {"__complete", "--", "volumes", "-n", ""}, viewer).text == ":4\n");
+  has(run(story, {"__complete", "--", "volumes", "-n", "ap"}, story.bed->cluster().kubeconfig()),
+      "app\n:4\n");
+  // The administrator may ask as somebody else: then that one's permissions count.
+  const Output as_viewer = run(story, {"volumes", "-A", "--as", "system:serviceaccount:app:viewer"},
+                               story.bed->cluster().kubeconfig());
+  CHECK(as_viewer.code == 1);
+  has(as_viewer, "app:viewer");
+}
+
+/// Runs a line in a shell, with the program as $0.
+Output run_line(const std::string& line) {
+  return LPP_MUST(run_command({.program = "/bin/sh", .args = {"-c", line, daemon_program()}},
+                              std::chrono::seconds(is_sanitized() ? 60 : 20)));
+}
+
+TEST_CASE("output that cannot be written is an error, a reader that has left is none") {
+  for (const char* line :
+       {"\"$0\" version >/dev/full", "\"$0\" --help >/dev/full", "\"$0\" reference >/dev/full",
+        "\"$0\" check -f - >/dev/full </dev/null"}) {
+    CAPTURE(line);
+    CHECK(run_line(line).code == 1);
+  }
+  has(run_line("\"$0\" version >/dev/full"), "standard output cannot be written: ");
+  CHECK(run_line("\"$0\" reference | true").code == 0);
+}
+
+TEST_CASE("check reads a manifest from a pipe, by name and from standard input") {
+  const std::string manifest =
+      "printf 'apiVersion: storage.k8s.io/v1\\nkind: StorageClass\\nmetadata: {name: from-pipe}\\n"
+      "provisioner: rancher.io/local-path\\nvolumeBindingMode: WaitForFirstConsumer\\n'";
+  for (const std::string& line : {manifest + " | \"$0\" check --strict -f -",
+                                  manifest + " | \"$0\" check --strict -f /dev/stdin",
+                                  "pipe=$(mktemp -u) && mkfifo \"$pipe\" && { " + manifest +
+                                      " >\"$pipe\" & \"$0\" check --strict -f \"$pipe\"; code=$?; "
+                                      "rm \"$pipe\"; exit $code; }"}) {
+    CAPTURE(line);
+    const Output outcome = run_line(line);
+    CHECK(outcome.code == 0);
+    has(outcome, "StorageClass from-pipe");
+  }
+}
+
 TEST_CASE("without a cluster, or the rights, each command says why and fails") {
   StoryBed story;
   for (const std::vector<std::string>& args :
@@ -149,7 +228,7 @@ TEST_CASE("without a cluster, or the rights, each command says why and fails") {
   story.bed->cluster().faults().add(
       devcluster::on("list persistentvolumes").reply(403, "Forbidden"));
   for (const std::vector<std::string>& args :
-       {std::vector<std::string>{"volumes"}, {"explain-path", "a/b"}}) {
+       {std::vector<std::string>{"volumes", "-A"}, {"explain-path", "a/b"}}) {
     const Output refused = run(story, args);
     CHECK(refused.code == 1);
     has(refused, "list persistentvolumes: ");

@@ -327,6 +327,34 @@ TEST_CASE("a command's flags may stand before it; without the command its place 
   check_refused({"--kubeconfig", "x"}, {}, "COMMAND --kubeconfig");
 }
 
+TEST_CASE("short flags before the command may be one, with a value that is no command") {
+  const auto call = [](const Arguments& arguments) {
+    const auto none = [](const std::string&) { return std::optional<std::string>(); };
+    const auto parsed = parse_command_line(arguments, none);
+    const auto* const found = std::get_if<cli::Call>(&parsed);
+    REQUIRE(found != nullptr);
+    return *found;
+  };
+  for (const Arguments& arguments :
+       {Arguments{"-Ao", "check", "volumes"}, Arguments{"-Aocheck", "volumes"},
+        Arguments{"-A", "-o=check", "volumes"}, Arguments{"volumes", "-Ao", "check"}}) {
+    const auto found = call(arguments);
+    CHECK(found.command->name == "volumes");
+    CHECK(found.given.flags.at("output") == std::vector<std::string>{"check"});
+    CHECK(found.given.asked_for("all-namespaces"));
+  }
+}
+
+TEST_CASE("under the name that kubectl asks for completion, all words are what is completed") {
+  const char* const argv[] = {"/usr/bin/kubectl_complete-local_path", "volumes", "--help", "-n",
+                              ""};
+  const auto parsed = parse_command_line(5, argv);
+  const auto* const call = std::get_if<cli::Call>(&parsed);
+  REQUIRE(call != nullptr);
+  CHECK(call->command->name == "__complete");
+  CHECK(call->given.words == std::vector<std::string>{"volumes", "--help", "-n", ""});
+}
+
 TEST_CASE("a global flag that is neither true nor false is refused") {
   check_refused({"start", "--debug=banana"}, {}, "banana");
   check_refused({"--debug=banana", "volumes"}, {}, "banana");

@@ -73,10 +73,11 @@ TEST_CASE("a cluster in which all is well is ok") {
   const auto outcome = cluster.run({"check"});
   CHECK(outcome.err.empty());
   CHECK(outcome.code == 0);
-  CHECK(outcome.out ==
-        "Checked:   Deployment local-path-storage/local-path-provisioner, Namespace "
-        "local-path-storage, 30 rights, config.json, helperPod.yaml, 1 StorageClass, 1 node, 0 "
-        "volumes\nResult:    ok\n");
+  CHECK(
+      outcome.out ==
+      "Checked:   Deployment local-path-storage/local-path-provisioner, Namespace "
+      "local-path-storage, 30 permissions, config.json, helperPod.yaml, 1 StorageClass, 1 node, 0 "
+      "volumes\nResult:    ok\n");
 }
 
 TEST_CASE("a missing right is a problem that names its verbs") {
@@ -135,7 +136,7 @@ TEST_CASE("who may not ask for rights gets a warning, and the rest is checked") 
   cluster.be_good();
   const auto outcome = cluster.run({"check"});
   CHECK(outcome.code == 0);
-  CHECK(outcome.out.find("rights are not checked: ask for the daemon's rights: ") !=
+  CHECK(outcome.out.find("permissions are not checked: ask for the daemon's permissions: ") !=
         std::string::npos);
   CHECK(cluster.transport->count("POST", "subjectaccessreviews") == 1);
   CHECK(outcome.out.find("1 StorageClass") != std::string::npos);
@@ -157,7 +158,7 @@ TEST_CASE("who may not read Deployments and the namespace is told so, and rights
   CHECK(outcome.out.find("Namespace local-path-storage\n           not checked: ") !=
         std::string::npos);
   CHECK(outcome.out.find("no Deployment runs") == std::string::npos);
-  CHECK(outcome.out.find("30 rights") != std::string::npos);
+  CHECK(outcome.out.find("30 permissions") != std::string::npos);
 }
 
 TEST_CASE("a class that lets claims of lost nodes go needs a right that is asked for only then") {

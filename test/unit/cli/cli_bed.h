@@ -28,6 +28,8 @@ struct CliBed {
   std::map<std::string, std::string> environment{};
   std::optional<Error> connect_error{};
   std::vector<std::string> connected_with{};  // "<kubeconfig> <context>"
+  std::vector<cli::ConnectionRequest> requests{};
+  k8s::KubeconfigNames kubeconfig_names{};
   cli::Terminal terminal{};
 
   /// Answers lists of a kind with these objects, and of what has no answer yet with none.
@@ -71,9 +73,10 @@ struct CliBed {
       if (it == files.end()) return Error{ErrorCode::kNotFound, name + ": no such file"};
       return it->second;
     };
-    context.connect = [this](const std::string& kubeconfig,
-                             const std::string& name) -> Result<cli::Connection> {
-      connected_with.push_back(kubeconfig + " " + name);
+    context.kubeconfig_names = [this](const std::string&) { return kubeconfig_names; };
+    context.connect = [this](const cli::ConnectionRequest& request) -> Result<cli::Connection> {
+      connected_with.push_back(request.kubeconfig + " " + request.choice.context);
+      requests.push_back(request);
       if (connect_error) return *connect_error;
       return cli::Connection{.transport = std::make_unique<Borrowed>(transport),
                              .source = "kubeconfig test, context test",

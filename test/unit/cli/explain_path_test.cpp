@@ -51,7 +51,7 @@ class:         local-path
 node:          n1 (by --node)
 config.json:   nodePathMap, entry DEFAULT_PATH_FOR_NON_LISTED_NODES: /opt/a
 base path:     /opt/a (the only path)
-folder:        pvc-<uid>_web_data (<volume>_<namespace>_<claim>: no pathPattern)
+directory:     pvc-<uid>_web_data (<volume>_<namespace>_<claim>: no pathPattern)
 volume:        hostPath, usable on nodes with kubernetes.io/hostname=n1
 path:          /opt/a/pvc-<uid>_web_data
 )");
@@ -77,7 +77,7 @@ TEST_CASE("the steps show entries of nodes, several paths, patterns and owners")
   CHECK(outcome.out.find("one of 2; chosen by the volume's name, which is not known yet") !=
         std::string::npos);
   CHECK(outcome.out.find("pathPattern:   {{ .PVC.Namespace }}/") != std::string::npos);
-  CHECK(outcome.out.find("folder:        web/data/shop\n") != std::string::npos);
+  CHECK(outcome.out.find("directory:     web/data/shop\n") != std::string::npos);
   CHECK(outcome.out.find("mode:          0750\n") != std::string::npos);
   CHECK(outcome.out.find("volume:        local, usable") != std::string::npos);
 }

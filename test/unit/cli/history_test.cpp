@@ -100,6 +100,62 @@ TEST_CASE("what a replica did whose log is gone is told from Events and volumes"
   CHECK(told[2].source == "log");
 }
 
+TEST_CASE("a name that is a part of another one is not taken for it") {
+  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  HistorySources sources;
+  sources.provisioner_name = kProvisionerName;
+  sources.log = {*log_entry("2026-11-20T11:30:00.000Z warning claim=web/data-2 volume=pvc-10: no"),
+                 *log_entry("2026-11-20T11:30:00.000Z warning claim=my-web/data volume=pvc-11: x")};
+  sources.events = {{.type = "Warning",
+                     .reason = "ProvisioningFailed",
+                     .message = "no",
+                     .component = std::string(kProvisionerName) + "_host_1",
+                     .kind = "PersistentVolumeClaim",
+                     .about = {"web", "data"},
+                     .time = now - 30min}};
+  sources.volumes = {volume("pvc-1").created("2026-11-20T11:00:00Z").claim("web", "x").build()};
+  CHECK(history(sources, now - 12h).size() == 4);
+}
+
+TEST_CASE("history of one namespace tells of its claims and their volumes only") {
+  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  HistorySources sources;
+  sources.provisioner_name = kProvisionerName;
+  sources.ns = "web";
+  sources.volumes = {volume("pvc-1").created("2026-11-20T09:00:00Z").claim("web", "x").build(),
+                     volume("pvc-2").created("2026-11-20T09:00:00Z").claim("db", "x").build()};
+  sources.log = {*log_entry("2026-11-20T10:00:00.000Z warning lease is lost"),
+                 *log_entry("2026-11-20T10:01:00.000Z info volume provisioned volume=pvc-1"),
+                 *log_entry("2026-11-20T10:02:00.000Z info volume provisioned volume=pvc-2"),
+                 *log_entry("2026-11-20T10:03:00.000Z warning claim=web/y volume=pvc-3: no"),
+                 *log_entry("2026-11-20T10:04:00.000Z warning claim=web-2/y volume=pvc-4: no")};
+  const auto told = history(sources, now - 12h);
+  REQUIRE(told.size() == 2);
+  CHECK(told[0].message == "volume provisioned volume=pvc-1");
+  CHECK(told[1].message == "claim=web/y volume=pvc-3: no");
+}
+
+TEST_CASE("permissions in one namespace suffice for its history") {
+  CliBed bed;
+  const std::string time = lpp::format_rfc3339(bed.clock.wall_now() - 10min);
+  bed.serve("/namespaces/web/events?",
+            {{{"type", "Warning"},
+              {"reason", "ProvisioningFailed"},
+              {"message", "no space"},
+              {"source", {{"component", std::string(kProvisionerName) + "_host_1"}}},
+              {"lastTimestamp", time},
+              {"involvedObject",
+               {{"kind", "PersistentVolumeClaim"}, {"namespace", "web"}, {"name", "data"}}}}});
+  bed.transport->on("GET", "").always([](const auto&) {
+    return lpp::k8s::Response{403, "{}", "application/json"};
+  });
+  const auto outcome = bed.run({"history", "-n", "web"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("ProvisioningFailed: no space claim=web/data") != std::string::npos);
+  CHECK(outcome.err.find("note: list persistentvolumes: ") != std::string::npos);
+  CHECK(bed.run({"history"}).code == 1);
+}
+
 TEST_CASE("of a log that is too long the newest lines are read, and that is said") {
   CliBed bed;
   const std::string stamp = lpp::format_rfc3339(bed.clock.wall_now() - 10min).substr(0, 19);

@@ -93,7 +93,7 @@ TEST_CASE("a kubelet that does not answer, or may not be asked, costs a note") {
   const auto outcome = cluster.run({"volumes"});
   CHECK(outcome.code == 0);
   CHECK(outcome.out.find("USED") != std::string::npos);
-  CHECK(outcome.err.find("needs the right to get nodes/proxy") != std::string::npos);
+  CHECK(outcome.err.find("needs the permission to get nodes/proxy") != std::string::npos);
   CHECK(outcome.err.find("node n2") != std::string::npos);
 }
 

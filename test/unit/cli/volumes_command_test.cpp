@@ -143,7 +143,8 @@ TEST_CASE("-o wide adds volume, class and helper pod") {
   CHECK(out.find("pvc-1    local-path   Delete    -            -\n") != std::string::npos);
 }
 
-TEST_CASE("without a cluster, or without rights, the reason is told and the exit code is 1") {
+TEST_CASE(
+    "without a cluster, or the permissions for it, the reason is told and the exit code is 1") {
   CliBed bed;
   bed.connect_error = lpp::Error{lpp::ErrorCode::kInvalid, "no configuration was found"};
   const auto none = bed.run({"volumes", "--kubeconfig", "k", "--context", "c"});
@@ -158,10 +159,73 @@ TEST_CASE("without a cluster, or without rights, the reason is told and the exit
   forbidden.transport->on("GET", "/persistentvolumes?").always([](const auto&) {
     return lpp::k8s::Response{403, kForbidden, "application/json"};
   });
-  const auto refused = forbidden.run({"volumes"});
+  const auto refused = forbidden.run({"volumes", "-A"});
   CHECK(refused.code == 1);
   CHECK(refused.out.empty());
   CHECK(refused.err.find("persistentvolumes is forbidden: User \"eve\"") != std::string::npos);
+}
+
+TEST_CASE("permissions in one namespace suffice for questions about it") {
+  CliBed bed;
+  const std::string created = lpp::format_rfc3339(bed.clock.wall_now() - std::chrono::minutes(5));
+  bed.serve("/namespaces/web/persistentvolumeclaims?",
+            {claim("data").ns("web").created(created).volume("pvc-1").node("n1").json(),
+             claim("fresh").ns("web").uid("u2").created(created).node("n2").json(),
+             claim("idle").ns("web").uid("u3").no_provisioner().created(created).json(),
+             claim("other").ns("web").uid("u4").provisioner("x.io/y").created(created).json()});
+  bed.serve("/namespaces/web/pods?", {});
+  bed.serve("/namespaces/web/events?", {{{"type", "Warning"},
+                                         {"reason", "ProvisioningFailed"},
+                                         {"message", "no space"},
+                                         {"involvedObject",
+                                          {{"kind", "PersistentVolumeClaim"},
+                                           {"namespace", "web"},
+                                           {"name", "fresh"},
+                                           {"uid", "u2"}}}}});
+  bed.transport->on("GET", "").always([](const auto&) {
+    return lpp::k8s::Response{403, kForbidden, "application/json"};
+  });
+  const auto outcome = bed.run({"volumes", "-n", "web"});
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out ==
+        R"(CLAIM   NODE   PATH   SIZE   PHASE     AGE   PENDING
+data    n1     -      1Gi    Bound     5m    -
+fresh   n2     -      1Gi    Pending   5m    no space
+idle    -      -      1Gi    Pending   5m    waits for the first pod that uses it (WaitForFirstConsumer)
+)");
+  CHECK(outcome.err.find("note: list persistentvolumes: ") != std::string::npos);
+  CHECK(outcome.err.find("note: list storageclasses: ") != std::string::npos);
+  // A name with its namespace is such a question too; one about all namespaces is none.
+  CHECK(bed.run({"volumes", "web/fresh"}).out.find("Pending:    no space") != std::string::npos);
+  CHECK(bed.run({"volumes", "-A"}).code == 1);
+  CHECK(bed.run({"volumes", "web/fresh", "db/data"}).code == 1);
+}
+
+TEST_CASE("other failures than a missing permission are failures in one namespace, too") {
+  CliBed bed;
+  bed.serve("/storageclasses", {});
+  bed.serve("/persistentvolumeclaims?", {});
+  bed.transport->on("GET", "/persistentvolumes?").always([](const auto&) {
+    return lpp::k8s::Response{500, "{}", "application/json"};
+  });
+  CHECK(bed.run({"volumes", "-n", "web"}).code == 1);
+}
+
+TEST_CASE("what -o name prints is accepted back") {
+  Cluster cluster;
+  const auto printed = cluster.run({"volumes", "-A", "-o", "name"}).out;
+  std::vector<std::string> again{"volumes", "-A", "-o", "name"};
+  for (std::size_t at = 0; at < printed.size(); at = printed.find('\n', at) + 1) {
+    again.push_back(printed.substr(at, printed.find('\n', at) - at));
+  }
+  CHECK(cluster.run(again).out == printed);
+  CHECK(cluster.run({"volumes", "persistentvolume/pvc-2"})
+            .out.starts_with("Claim:            web/old"));
+  CHECK(cluster.run({"volumes", "-n", "web", "persistentvolumeclaim/data"})
+            .out.starts_with("Claim:      web/data"));
+  CHECK(cluster.run({"volumes", "persistentvolumeclaims/cache"}).out.starts_with("Claim:"));
+  CHECK(cluster.run({"volumes", "persistentvolumeclaim/nope"}).code == 1);
+  CHECK(cluster.run({"volumes", "persistentvolumeclaim/"}).code == 1);
 }
 
 TEST_CASE("what is only helpful may be forbidden: a note says what is missing") {

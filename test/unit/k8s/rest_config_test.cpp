@@ -88,6 +88,82 @@ TEST_CASE_FIXTURE(Machine, "when nothing serves, the error names all that was tr
   CHECK_FALSE(load_rest_config({}).ok());
 }
 
+TEST_CASE_FIXTURE(Machine, "as kubectl reads it, the files of KUBECONFIG are one") {
+  const std::string a =
+      folder.write("one/a",
+                   "contexts: [{name: x, context: {cluster: c, user: u, namespace: web}}]\n"
+                   "users: [{name: u, user: {tokenFile: token-a}}]\n");
+  const std::string b = folder.write(
+      "two/b",
+      "current-context: x\n"
+      "contexts: [{name: x, context: {cluster: never}}]\n"
+      "clusters: [{name: c, cluster: {server: \"https://b\", certificate-authority: ca}}]\n"
+      "users: [{name: u, user: {token: never}}, {name: other, user: {token: t}}]\n");
+  const std::string c = folder.write(
+      "c",
+      "current-context: y\ncontexts: [{name: y, context: {cluster: d}}]\n"
+      "clusters: [{name: d, cluster: {server: \"https://d\"}}, {name: c, cluster: {}}]\n");
+  env["KUBECONFIG"] = folder.path("none") + ":" + a + "::" + b + ":" + c + ":" + a;
+  auto wanted = sources();
+  wanted.as_kubectl = true;
+  auto config = load_rest_config(wanted);
+  REQUIRE(config.ok());
+  CHECK(config->host == "b");
+  CHECK(config->default_namespace == "web");
+  CHECK(config->token_file == folder.path("one/token-a"));  // relative to its own file
+  CHECK(config->ca.file == folder.path("two/ca"));
+  CHECK(config->token.empty());
+  CHECK(config->source == "kubeconfig " + a + ", context x");
+
+  wanted.choice = {.context = "y"};
+  CHECK(load_rest_config(wanted)->host == "d");
+  wanted.choice = {.cluster = "d", .user = "other"};
+  config = load_rest_config(wanted);
+  REQUIRE(config.ok());
+  CHECK(config->host == "d");
+  CHECK(config->token == "t");
+  wanted.choice = {.user = "nobody"};
+  CHECK(
+      contains(load_rest_config(wanted).error().message, "users: there is no entry named nobody"));
+  CHECK(contains(load_rest_config(wanted).error().message, a + ":" + b + ":" + c));
+
+  const auto names = kubeconfig_names(wanted);
+  CHECK(names.contexts == std::vector<std::string>{"x", "x", "y"});
+  CHECK(names.clusters == std::vector<std::string>{"c", "d", "c"});
+
+  // The daemon takes the first file, as it always did.
+  CHECK(contains(host(), "current-context: is missing"));
+}
+
+TEST_CASE_FIXTURE(Machine, "as kubectl reads it, the home directory goes before the cluster") {
+  auto wanted = sources();
+  wanted.as_kubectl = true;
+  env["HOME"] = folder.path("home");
+  service_account();
+  CHECK(load_rest_config(wanted)->host == "10.0.0.1");
+  kubeconfig("home/.kube/config", "home");
+  CHECK(load_rest_config(wanted)->host == "home");
+  env["KUBECONFIG"] = "/none";  // it is what was asked for, and not the home directory's
+  CHECK(load_rest_config(wanted)->host == "10.0.0.1");
+  env["KUBECONFIG"] = folder.write("bad", "hello") + ":" + kubeconfig("good", "good");
+  CHECK(contains(load_rest_config(wanted).error().message, "kubeconfig " + folder.path("bad")));
+}
+
+TEST_CASE_FIXTURE(Machine, "a user to impersonate goes before the one in the kubeconfig") {
+  env["KUBECONFIG"] =
+      folder.write("config",
+                   "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"
+                   "clusters: [{name: c, cluster: {server: \"https://h\"}}]\n"
+                   "users: [{name: u, user: {token: t, as: eve, as-groups: [g]}}]\n");
+  auto wanted = sources();
+  CHECK(load_rest_config(wanted)->impersonate.user == "eve");
+  wanted.impersonate.user = "bob";
+  const auto config = load_rest_config(wanted);
+  CHECK(config->impersonate.user == "bob");
+  CHECK(config->impersonate.groups.empty());
+  CHECK(config->token == "t");
+}
+
 TEST_CASE_FIXTURE(Machine, "in a cluster: token and authority files, IPv6, namespace") {
   service_account();
   auto config = load_in_cluster(sources());

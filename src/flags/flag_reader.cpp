@@ -1,13 +1,13 @@
-#include "cli/flag_reader.h"
+#include "flags/flag_reader.h"
 
 #include <algorithm>
 #include <limits>
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "cli/flag_values.h"
+#include "flags/flag_values.h"
 
-namespace lpp::cli {
+namespace lpp::flags {
 
 bool FlagReader::given(std::string_view name) const {
   const Source source = look_up(name);
@@ -108,4 +108,4 @@ void FlagReader::fail(const Source& source, std::string_view expected) {
                    log::quoted(truncate_utf8(source.value, 200)), expected));
 }
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags

@@ -1,11 +1,7 @@
-#include "cli/flags.h"
+#include "flags/flag.h"
 
 #include <algorithm>
-
-#include "base/log.h"
-#include "cli/flag_values.h"
-
-namespace lpp::cli {
+namespace lpp::flags {
 
 namespace {
 
@@ -26,17 +22,6 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     }
   }
   return row[b.size()];
-}
-
-Error unknown_flag(std::string_view argument, std::string_view name,
-                   std::span<const FlagGroup> groups) {
-  std::vector<std::string_view> names;
-  for (const FlagGroup& group : groups) {
-    for (const Flag& flag : group.flags) names.push_back(flag.name);
-  }
-  const std::string_view guess = nearest(name, names);
-  return invalid(fmt::format("unknown flag {}{}", argument.substr(0, argument.find('=')),
-                             guess.empty() ? "" : fmt::format("; did you mean --{}?", guess)));
 }
 
 }  // namespace
@@ -62,61 +47,6 @@ std::string_view nearest(std::string_view name, const std::vector<std::string_vi
     best_distance = distance;
   }
   return best;
-}
-
-std::optional<std::string_view> flag_name(std::string_view argument) {
-  if (argument.size() < 2 || argument.front() != '-' || argument == "--") return std::nullopt;
-  argument.remove_prefix(argument.starts_with("--") ? 2 : 1);
-  return argument.substr(0, argument.find('='));
-}
-
-bool Given::asked_for(std::string_view name) const {
-  const auto it = flags.find(name);
-  return it != flags.end() && parse_go_bool(it->second.back()).value_or(true);
-}
-
-// Written out, because a parser that matches values by regular expression does not survive a
-// --config of JSON text with line breaks, or a long one.
-Result<Given> parse_flags(std::span<const std::string> arguments,
-                          std::span<const FlagGroup> groups) {
-  Given given;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& argument = arguments[i];
-    if (argument == "--") {
-      const auto rest = arguments.subspan(i + 1);
-      given.words.insert(given.words.end(), rest.begin(), rest.end());
-      break;
-    }
-    const auto name = flag_name(argument);
-    if (!name) {
-      given.words.push_back(argument);
-      continue;
-    }
-    const Flag* flag = find_flag(groups, *name);
-    // "-ojson": a short name with its value behind it.
-    if (flag == nullptr && !argument.starts_with("--")) {
-      flag = find_flag(groups, name->substr(0, 1));
-      if (flag != nullptr && !flag->is_boolean()) {
-        given.flags[flag->name].push_back(argument.substr(2));
-        continue;
-      }
-      flag = nullptr;
-    }
-    if (flag == nullptr) return unknown_flag(argument, *name, groups);
-
-    std::string& value = given.flags[flag->name].emplace_back();
-    if (const auto equals = argument.find('='); equals != std::string::npos) {
-      value = argument.substr(equals + 1);
-    } else if (flag->is_boolean()) {
-      value = "true";
-    } else if (i + 1 < arguments.size()) {
-      value = arguments[++i];
-    } else {
-      return invalid(
-          fmt::format("--{} needs a value: --{} {}", flag->name, flag->name, flag->placeholder));
-    }
-  }
-  return given;
 }
 
 std::string_view shown_default(const Flag& flag) {
@@ -165,4 +95,4 @@ void append_group(std::string& out, const FlagGroup& group) {
   }
 }
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags

@@ -9,9 +9,10 @@
 #include <vector>
 
 #include "base/result.h"
-#include "cli/flags.h"
+#include "flags/flag.h"
+#include "flags/parser.h"
 
-namespace lpp::cli {
+namespace lpp::flags {
 
 /// Reads the values of one command's flags: the flag, else its variable, else its default, checked.
 /// The first error is kept; what is returned after one is of no use. Names must be in the tables.
@@ -75,4 +76,4 @@ class FlagReader {
   std::optional<Error> error_{};
 };
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags

@@ -1,4 +1,4 @@
-#include "cli/flag_values.h"
+#include "flags/flag_values.h"
 
 #include <array>
 #include <charconv>
@@ -10,7 +10,7 @@
 
 #include "base/strings.h"
 
-namespace lpp::cli {
+namespace lpp::flags {
 
 namespace {
 
@@ -177,4 +177,4 @@ bool is_provisioner_name(std::string_view text) {
 
 bool is_driver_name(std::string_view text) { return text.size() <= 63 && is_dns_subdomain(text); }
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags

@@ -1,10 +1,10 @@
-#include "cli/flag_values.h"
+#include "flags/flag_values.h"
 
 #include <doctest/doctest.h>
 
 #include <string>
 
-using namespace lpp::cli;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::flags;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
 
 TEST_CASE("integers are read as Go's flag package reads them") {

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string_view>
 
-namespace lpp::cli {
+namespace lpp::flags {
 
 /// Values of flags and variables as Go's flag package writes them; nullopt when the whole text is
 /// not one. Pure.
@@ -31,4 +31,4 @@ bool is_provisioner_name(std::string_view text);
 /// A provisioner's name that a CSIDriver object can have, too.
 bool is_driver_name(std::string_view text);
 
-}  // namespace lpp::cli
+}  // namespace lpp::flags
