@@ -140,8 +140,9 @@ class Executor {
   /// in words that tell what was taken away.
   virtual Progress lost(const Operation& operation) const = 0;
 
-  /// Whether it has a way to give directories a limit. Without one a volume grows in numbers only.
-  virtual Result<bool> can_resize() = 0;
+  /// Whether it has a way to give that directory a limit. Without one a volume grows in numbers
+  /// only.
+  virtual Result<bool> can_resize(const Operation& operation) = 0;
 
   /// The node has come, gone, or changed its labels: owners of what is recorded there are woken.
   virtual void node_changed(std::string_view node) = 0;
