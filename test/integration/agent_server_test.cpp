@@ -8,7 +8,6 @@
 #include <csignal>
 #include <filesystem>
 
-#include <malloc.h>
 #include "fakes/empty_cluster.h"
 #include "fakes/eventually.h"
 #include "support/raw_client.h"
@@ -288,7 +287,7 @@ TEST_CASE("another certificate is used from then on, and open connections stay")
   CHECK(before.ask(kTell, "good-a", encode(agent::Tell{.session = session})).status == 200);
 }
 
-TEST_CASE("hundreds of held polls take no thread, and little memory, each") {
+TEST_CASE("hundreds of held polls take no thread each, and are all answered") {
   ServerBed bed({.most_unproved = 1000});
   constexpr int kAgents = 300;
   const auto threads = [] {
@@ -307,10 +306,8 @@ TEST_CASE("hundreds of held polls take no thread, and little memory, each") {
   };
   connect(0, 10);
   const auto threads_before = threads();
-  const auto bytes_before = mallinfo2().uordblks;
   connect(10, kAgents);
   CHECK(threads() == threads_before);
-  MESSAGE("bytes for each, both ends: " << (mallinfo2().uordblks - bytes_before) / 290);
   CHECK(bed.server->counts().connections == kAgents);
   for (int i = 0; i < kAgents; ++i) {
     CHECK(bed.executor.start(ServerBed::make("n" + std::to_string(i))).ok());
