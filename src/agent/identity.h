@@ -7,16 +7,14 @@
 
 namespace lpp::agent {
 
-/// Who an agent is, as the API server vouches for it.
+/// Who an agent is, by what the API server says of its token; never by its own words.
 struct AgentIdentity {
   std::string node;
   std::string pod;
-  bool operator==(const AgentIdentity&) const = default;
 };
 
-/// Whose token it is. May block on the API server; callable from any thread. kUnauthorized: nobody's;
-/// kForbidden: somebody else's, the message says whose or what is missing; kUnavailable: it could not
-/// be found out now.
+/// Says whose token it is; may ask the API server and wait for it. kUnauthorized: nobody's, or not
+/// for us; kForbidden: somebody's who is no agent; else it cannot be told now. Thread-safe.
 using Authenticate = std::function<Result<AgentIdentity>(const std::string& token)>;
 
 }  // namespace lpp::agent
