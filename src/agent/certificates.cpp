@@ -1,0 +1,217 @@
+#include "agent/certificates.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/log.h"
+#include "k8s/base64.h"
+
+namespace lpp::agent {
+
+namespace {
+
+using nlohmann::json;
+using std::chrono::hours;
+
+constexpr k8s::Resource kSecrets{"", "v1", "secrets", "Secret", true};
+
+constexpr hours kAuthorityLife{24 * 3650};
+constexpr hours kServerLife{24 * 90};
+/// Agents see a new authority within minutes; a node may be away for longer.
+constexpr hours kShownBefore{24 * 30};
+constexpr int kTries = 3;
+
+constexpr const char* kAuthorityName = "local-path-provisioner agents";
+
+std::optional<CertificateFacts> facts_of(const KeyPair& pair, WallTime now) {
+  auto facts = inspect(pair);
+  if (!facts.ok() || facts->not_after <= now || facts->not_before > now) return std::nullopt;
+  return std::move(*facts);
+}
+
+WallTime renewal_of(const CertificateFacts& facts) {
+  return facts.not_before + (facts.not_after - facts.not_before) * 2 / 3;
+}
+
+bool has_names(const CertificateFacts& facts, std::vector<std::string> names) {
+  auto have = facts.names;
+  std::sort(have.begin(), have.end());
+  std::sort(names.begin(), names.end());
+  return have == names;
+}
+
+std::string member(const json& data, const char* name) {
+  if (!data.is_object()) return {};
+  const auto it = data.find(name);
+  if (it == data.end() || !it->is_string()) return {};
+  return k8s::base64_decode(it->get_ref<const std::string&>()).value_or("");
+}
+
+json data_in(const json& object) {
+  const auto it = object.is_object() ? object.find("data") : object.end();
+  return it == object.end() ? json() : *it;
+}
+
+Keys keys_of(const json& secret) {
+  const json data = data_in(secret);
+  return {.authority = {member(data, "ca.crt"), member(data, "ca.key")},
+          .next = {member(data, "next-ca.crt"), member(data, "next-ca.key")},
+          .former = member(data, "former-ca.crt"),
+          .server = {member(data, "tls.crt"), member(data, "tls.key")}};
+}
+
+json data_of(const Keys& keys) {
+  json data = json::object();
+  const auto put = [&data](const char* name, const std::string& value) {
+    if (!value.empty()) data[name] = k8s::base64_encode(value);
+  };
+  put("ca.crt", keys.authority.certificate);
+  put("ca.key", keys.authority.key);
+  put("next-ca.crt", keys.next.certificate);
+  put("next-ca.key", keys.next.key);
+  put("former-ca.crt", keys.former);
+  put("tls.crt", keys.server.certificate);
+  put("tls.key", keys.server.key);
+  return data;
+}
+
+json object(const k8s::Resource& resource, const std::string& ns, const std::string& name) {
+  return {{"apiVersion", resource.api_version()},
+          {"kind", resource.kind},
+          {"metadata",
+           {{"namespace", ns},
+            {"name", name},
+            {"labels", {{"app.kubernetes.io/name", "local-path-provisioner"}}}}}};
+}
+
+/// Of an object that somebody else may have changed in any way.
+void set_member(json& in, const char* name, json value) {
+  if (!in.is_object()) in = json::object();
+  in[name] = std::move(value);
+}
+
+}  // namespace
+
+std::string Keys::bundle() const { return authority.certificate + next.certificate + former; }
+
+Result<Keys> renewed(const Keys& keys, const std::vector<std::string>& names, WallTime now) {
+  Keys wanted = keys;
+  auto authority = facts_of(wanted.authority, now);
+  const auto next = facts_of(wanted.next, now);
+  if (!next) wanted.next = {};
+  if (!authority && next) {
+    wanted.authority = std::exchange(wanted.next, {});
+    authority = next;
+  }
+  if (!authority) {
+    LPP_ASSIGN_OR_RETURN(wanted.authority, make_authority(kAuthorityName, now, kAuthorityLife),
+                         "authority");
+    authority = facts_of(wanted.authority, now);
+    wanted.former = {};
+  } else if (renewal_of(*authority) <= now && wanted.next.empty()) {
+    LPP_ASSIGN_OR_RETURN(wanted.next, make_authority(kAuthorityName, now, kAuthorityLife),
+                         "next authority");
+  } else if (!wanted.next.empty() && next && next->not_before + kShownBefore <= now) {
+    wanted.former = wanted.authority.certificate;
+    wanted.authority = std::exchange(wanted.next, {});
+    authority = next;
+  }
+  const auto server = facts_of(wanted.server, now);
+  const bool trusted = is_signed_by(wanted.server.certificate, wanted.authority.certificate) ||
+                       is_signed_by(wanted.server.certificate, wanted.former);
+  if (!server || !trusted || !has_names(*server, names) || renewal_of(*server) <= now) {
+    // No certificate outlives its authority.
+    const auto left =
+        std::chrono::duration_cast<hours>(authority ? authority->not_after - now : kServerLife);
+    LPP_ASSIGN_OR_RETURN(
+        wanted.server,
+        issue_server(wanted.authority, names, now, std::min<hours>(kServerLife, left)), "server");
+  }
+  return wanted;
+}
+
+WallTime next_renewal(const Keys& keys, WallTime now) {
+  WallTime first = now + hours(24);
+  const auto sooner = [&first](WallTime time) { first = std::min(first, time); };
+  if (const auto facts = facts_of(keys.server, now)) sooner(renewal_of(*facts));
+  if (const auto facts = facts_of(keys.next, now)) {
+    sooner(facts->not_before + kShownBefore);
+  } else if (const auto authority = facts_of(keys.authority, now)) {
+    sooner(renewal_of(*authority));
+  }
+  return first;
+}
+
+Result<Keys> Certificates::ensure_secret() {
+  const k8s::ObjectKey key{settings_.ns, settings_.secret};
+  Error last;
+  for (int i = 0; i < kTries; ++i) {
+    auto found = client_.get(kSecrets, key);
+    const bool is_new = !found.ok() && found.error().is(ErrorCode::kNotFound);
+    if (!found.ok() && !is_new) return std::move(found).error().wrap("Secret " + key.to_string());
+    json secret = is_new ? object(kSecrets, key.ns, key.name) : std::move(*found);
+    const Keys keys = keys_of(secret);
+    LPP_ASSIGN_OR_RETURN(const Keys wanted, renewed(keys, settings_.names, clock_.wall_now()),
+                         "certificates of agents");
+    if (!is_new && wanted == keys) return keys;
+    set_member(secret, "data", data_of(wanted));
+    auto written =
+        is_new ? client_.create(kSecrets, key.ns, secret) : client_.update(kSecrets, key, secret);
+    if (written.ok()) return wanted;
+    last = std::move(written).error().wrap("Secret " + key.to_string());
+    // Somebody else was quicker; or it was deleted in between.
+    const bool again = last.is(ErrorCode::kConflict) || last.is(ErrorCode::kAlreadyExists) ||
+                       last.is(ErrorCode::kNotFound);
+    if (!again) return last;
+  }
+  return last;
+}
+
+Result<void> Certificates::ensure_config_map(const std::string& bundle) {
+  const k8s::ObjectKey key{settings_.ns, settings_.config_map};
+  Error last;
+  for (int i = 0; i < kTries; ++i) {
+    auto found = client_.get(k8s::kConfigMaps, key);
+    const bool is_new = !found.ok() && found.error().is(ErrorCode::kNotFound);
+    if (!found.ok() && !is_new) {
+      return std::move(found).error().wrap("ConfigMap " + key.to_string());
+    }
+    json map = is_new ? object(k8s::kConfigMaps, key.ns, key.name) : std::move(*found);
+    const json wanted{{"ca.crt", bundle}};
+    if (!is_new && data_in(map) == wanted) return {};
+    set_member(map, "data", wanted);
+    auto written = is_new ? client_.create(k8s::kConfigMaps, key.ns, map)
+                          : client_.update(k8s::kConfigMaps, key, map);
+    if (written.ok()) return {};
+    last = std::move(written).error().wrap("ConfigMap " + key.to_string());
+    const bool again = last.is(ErrorCode::kConflict) || last.is(ErrorCode::kAlreadyExists) ||
+                       last.is(ErrorCode::kNotFound);
+    if (!again) return last;
+  }
+  return last;
+}
+
+ServerTls Certificates::shown(const Keys& keys) const {
+  return {.server = keys.server, .look_again = next_renewal(keys, clock_.wall_now())};
+}
+
+Result<ServerTls> Certificates::ensure() {
+  LPP_ASSIGN_OR_RETURN(const Keys keys, ensure_secret(), "agents");
+  LPP_RETURN_IF_ERROR(ensure_config_map(keys.bundle()), "agents");
+  return shown(keys);
+}
+
+Result<ServerTls> Certificates::read() {
+  const k8s::ObjectKey key{settings_.ns, settings_.secret};
+  LPP_ASSIGN_OR_RETURN(const json secret, client_.get(kSecrets, key),
+                       "agents: Secret " + key.to_string());
+  const Keys keys = keys_of(secret);
+  if (!facts_of(keys.server, clock_.wall_now())) {
+    return Error{ErrorCode::kNotFound,
+                 "agents: Secret " + key.to_string() + " holds no certificate that is valid now"};
+  }
+  return shown(keys);
+}
+
+}  // namespace lpp::agent
