@@ -15,14 +15,14 @@ namespace lpp::agent {
 
 namespace {
 
-struct Free {
+struct FreePem {
   void operator()(BIO* bio) const { BIO_free(bio); }
   void operator()(X509* certificate) const { X509_free(certificate); }
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
 };
-using Bio = std::unique_ptr<BIO, Free>;
-using Certificate = std::unique_ptr<X509, Free>;
-using Key = std::unique_ptr<EVP_PKEY, Free>;
+using Bio = std::unique_ptr<BIO, FreePem>;
+using Certificate = std::unique_ptr<X509, FreePem>;
+using Key = std::unique_ptr<EVP_PKEY, FreePem>;
 
 constexpr std::size_t kPiece = 16384;  // no TLS record holds more
 

@@ -18,6 +18,8 @@
 
 namespace lpp::app {
 
+class Agents;
+
 /// A cache as monitoring sees it.
 struct CacheSubject {
   std::string resource{};  // "persistentvolumeclaims"
@@ -46,6 +48,7 @@ struct Subjects {
   const ConfigLoader& config;
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work
   const k8s::EventRecorder& events;
+  const Agents* agents = nullptr;  // nullptr = without --agents
   std::function<bool()> stopping{};
 };
 
