@@ -147,8 +147,9 @@ void Agents::stop() {
   if (server_) server_->stop();
 }
 
-agent::ServerCounts Agents::counts() const {
-  return server_ ? server_->counts() : agent::ServerCounts{};
+AgentsSubject Agents::subject() const {
+  return {.agents = agents_.agents(),
+          .server = server_ ? server_->counts() : agent::ServerCounts{}};
 }
 
 }  // namespace lpp::app

@@ -14,6 +14,7 @@
 #include "agent/mixed_executor.h"
 #include "agent/token_reviewer.h"
 #include "app/options.h"
+#include "app/subjects.h"
 #include "config/config.h"
 #include "config/published.h"
 #include "k8s/api_client.h"
@@ -53,9 +54,7 @@ class Agents {
   void config_changed() { agents_.bases_changed(); }
 
   operation::Executor& executor() { return mixed_; }
-  std::vector<agent::AgentState> states() const { return agents_.agents(); }
-  /// Nothing was seen before start().
-  agent::ServerCounts counts() const;
+  AgentsSubject subject() const;
 
  private:
   agent::AgentExecutor::Surroundings surroundings();

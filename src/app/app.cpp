@@ -363,7 +363,8 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
                     .config = config_,
                     .elector = options_.leader_election.enabled ? elector_.get() : nullptr,
                     .events = events_,
-                    .agents = agents_.get(),
+                    .agents = agents_ == nullptr ? std::function<AgentsSubject()>()
+                                                 : [this] { return agents_->subject(); },
                     .stopping = [this] { return stopping_.load(); }};
   subjects.caches = {subject_of("persistentvolumeclaims", claims_),
                      subject_of("persistentvolumes", volumes_),

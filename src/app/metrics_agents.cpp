@@ -1,4 +1,3 @@
-#include "app/agents.h"
 #include "app/metric_family.h"
 #include "app/metrics.h"
 
@@ -9,14 +8,14 @@ namespace {
 using Family = MetricFamilyBuilder;
 using Families = std::vector<prometheus::MetricFamily>;
 
-Families collect(const Agents& agents) {
+Families collect(const AgentsSubject& seen) {
   double connected = 0;
   double works = 0;
-  for (const auto& one : agents.states()) {
+  for (const auto& one : seen.agents) {
     if (one.presence == agent::Presence::kConnected) ++connected;
     works += static_cast<double>(one.works);
   }
-  const auto counts = agents.counts();
+  const auto& counts = seen.server;
   auto requests = Family::counter("local_path_provisioner_agent_requests_total",
                                   "Requests of node agents that were served, by request.");
   for (const auto& [request, count] : counts.requests) {
@@ -50,7 +49,7 @@ Families collect(const Agents& agents) {
 
 std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects) {
   return make_collector(
-      [agents = subjects.agents] { return agents == nullptr ? Families() : collect(*agents); });
+      [agents = subjects.agents] { return agents ? collect(agents()) : Families(); });
 }
 
 }  // namespace lpp::app

@@ -2,7 +2,6 @@
 
 #include <map>
 
-#include "app/agents.h"
 #include "app/health_checks.h"
 #include "app/html.h"
 #include "app/version.h"
@@ -171,9 +170,9 @@ void add_caches(HtmlPage& page, const Subjects& subjects) {
 
 void add_agents(HtmlPage& page, const Subjects& subjects,
                 std::chrono::system_clock::time_point now) {
-  if (subjects.agents == nullptr) return;
+  if (!subjects.agents) return;
   Rows rows;
-  const auto all = subjects.agents->states();
+  const auto all = subjects.agents().agents;
   for (const auto& one : all) {
     if (rows.size() == kMaxConfigRows) break;
     std::string bases;

@@ -72,6 +72,7 @@ struct SubjectsFixture {
                            space};
   provisioner::Controller controller{
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
+  std::function<app::AgentsSubject()> agents;
   bool stopping = false;
   bool synced = true;
   k8s::ReflectorStats cache_stats;
@@ -92,6 +93,7 @@ struct SubjectsFixture {
                       .runner = runner,
                       .config = config,
                       .events = events,
+                      .agents = agents,
                       .stopping = [this] { return stopping; }};
     out.caches.push_back({.resource = "persistentvolumes",
                           .stats = &cache_stats,
