@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <variant>
 
+#include "app/agent_process.h"
 #include "app/app.h"
 #include "app/flag_table.h"
 #include "app/options.h"
@@ -47,6 +48,9 @@ int main(int argc, char** argv) {
   mallopt(M_ARENA_MAX, 2);  // NOLINT(concurrency-mt-unsafe): no thread yet
   // What is large is held for a moment: it goes back at once, and leaves no holes.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);  // NOLINT(concurrency-mt-unsafe): no thread yet
+  if (const auto* agent = std::get_if<AgentOptions>(&invocation)) {
+    return run_agent_until_signal(*agent);
+  }
   App app(std::get<Options>(invocation));
   return run_until_signal(app);
 }

@@ -430,17 +430,7 @@ App::App(Options options, MakeExecutor make_executor)
 }
 App::~App() = default;
 
-void App::toggle_debug_log() const {
-  const log::Level usual =
-      options_.log_level == log::Level::kDebug ? log::Level::kInfo : options_.log_level;
-  if (log::level() != log::Level::kDebug) {
-    log::set_level(log::Level::kDebug);
-    log::info("each step is logged until the next SIGUSR2");
-  } else {
-    log::info("not every step is logged any more");
-    log::set_level(usual);
-  }
-}
+void App::toggle_debug_log() const { app::toggle_debug_log(options_.log_level); }
 
 int App::run(const std::stop_token& stop) {
   log::info("local-path-provisioner {} provisioner={} namespace={}", version(),

@@ -110,18 +110,24 @@ constexpr std::array kAgents = {
          .help = "service account of the agents; nobody else is served"},
 };
 
+constexpr Flag kLogLevel{
+    .name = "log-level",
+    .placeholder = "LEVEL",
+    .fallback = "info",
+    .help =
+        "what is logged: error (you must act), warn (it is tried again), info (volumes "
+        "come and go), debug (each step); SIGUSR2 switches debug on and off",
+    .choices = "debug|info|warn|error"};
+
+constexpr Flag kLogFormat{.name = "log-format",
+                          .placeholder = "FORMAT",
+                          .fallback = "text",
+                          .help = "how it is written",
+                          .choices = "text|json"};
+
 constexpr std::array kMonitoring = {
-    Flag{.name = "log-level",
-         .placeholder = "LEVEL",
-         .fallback = "info",
-         .help = "what is logged: error (you must act), warn (it is tried again), info (volumes "
-                 "come and go), debug (each step); SIGUSR2 switches debug on and off",
-         .choices = "debug|info|warn|error"},
-    Flag{.name = "log-format",
-         .placeholder = "FORMAT",
-         .fallback = "text",
-         .help = "how it is written",
-         .choices = "text|json"},
+    kLogLevel,
+    kLogFormat,
     Flag{.name = "health-port",
          .placeholder = "PORT",
          .env = "HEALTH_PORT",
@@ -191,12 +197,91 @@ constexpr cli::Command kStart{
     .flags = kStartGroups,
 };
 
+constexpr std::array kAgentController = {
+    Flag{.name = "controller",
+         .placeholder = "URL[,URL...]",
+         .fallback_note = "https://local-path-provisioner-agents.NAMESPACE.svc:8443",
+         .help = "where the controller is; of a host with several addresses all are tried"},
+    Flag{.name = "namespace",
+         .placeholder = "NAME",
+         .env = "POD_NAMESPACE",
+         .fallback = "local-path-storage",
+         .help = "namespace of the controller, where --controller does not say"},
+    Flag{.name = "ca-file",
+         .placeholder = "FILE",
+         .fallback = "/etc/local-path-provisioner/agents-ca/ca.crt",
+         .help = "certificates that the controller's must come from; read again when it changes"},
+    Flag{.name = "token-file",
+         .placeholder = "FILE",
+         .fallback = "/var/run/secrets/local-path-provisioner/token",
+         .help = "token of the agent's pod, made for the audience local-path-provisioner-agent; "
+                 "read again when it changes"},
+};
+
+constexpr std::array kAgentNode = {
+    Flag{.name = "root",
+         .placeholder = "DIR",
+         .fallback = "/",
+         .help = "where the node's file system is: base paths are looked for below it"},
+    Flag{.name = "usage-interval",
+         .placeholder = "DURATION",
+         .fallback = "1m",
+         .help = "time between two looks at what the base paths hold"},
+    Flag{.name = "node-name",
+         .placeholder = "NAME",
+         .env = "NODE_NAME",
+         .help = "for the log only: the controller knows the node from the token"},
+};
+
+constexpr std::array kAgentMonitoring = {
+    kLogLevel,
+    kLogFormat,
+    Flag{.name = "health-port",
+         .placeholder = "PORT",
+         .fallback = "0",
+         .help = "port of the probes /healthz and /readyz (is there a session?); 0 = none"},
+};
+
+constexpr std::array kAgentGroups = {FlagGroup{"Controller", kAgentController},
+                                     FlagGroup{"Node", kAgentNode},
+                                     FlagGroup{"Monitoring", kAgentMonitoring}};
+
+constexpr cli::Command kAgent{
+    .name = "agent",
+    .summary = "work on this node's directories until stopped, as the controller orders",
+    .text =
+        "Work on this node's directories, as the controller orders: the opt-in alternative to a "
+        "pod for\n"
+        "each directory. One runs on each node and asks the controller for work, over HTTPS;\n"
+        "nobody connects to it, and it needs no rights in the API server.\n"
+        "\n"
+        "  its base paths  come from the controller's configuration. Each must be mounted at its "
+        "own path:\n"
+        "                  of one that is not, the controller is told so, and sends helper pods\n"
+        "  its records     lie on each base path's own disk, in .local-path-provisioner: what has "
+        "begun\n"
+        "                  is known after a restart, and goes on when the controller says so\n"
+        "  SIGTERM         ends it after makes that run; a removal stops, and goes on another "
+        "time\n"
+        "\n"
+        "Examples:\n"
+        "  # in a pod of a DaemonSet\n"
+        "  local-path-provisioner agent\n"
+        "\n"
+        "  # beside a node, to look into it\n"
+        "  local-path-provisioner --debug agent --controller https://localhost:8443 --ca-file "
+        "ca.crt \\\n"
+        "    --token-file token --root /mnt/node\n",
+    .flags = kAgentGroups,
+};
+
 }  // namespace
 
 const cli::Command& start_command() { return kStart; }
+const cli::Command& agent_command() { return kAgent; }
 
 std::vector<const cli::Command*> all_commands() {
-  std::vector<const cli::Command*> all{&kStart};
+  std::vector<const cli::Command*> all{&kStart, &kAgent};
   for (const cli::Command& command : cli::commands()) all.push_back(&command);
   return all;
 }

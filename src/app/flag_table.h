@@ -9,7 +9,10 @@ namespace lpp::app {
 /// `start` with its flags, by group, without the global ones.
 const cli::Command& start_command();
 
-/// `start` and the commands of src/cli, as the help lists them.
+/// `agent`, as well.
+const cli::Command& agent_command();
+
+/// `start`, `agent` and the commands of src/cli, as the help lists them.
 std::vector<const cli::Command*> all_commands();
 
 }  // namespace lpp::app

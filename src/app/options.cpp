@@ -8,11 +8,13 @@
 #include "app/flag_table.h"
 #include "app/version.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/result.h"
 #include "base/strings.h"
 #include "cli/flag_reader.h"
 #include "cli/flag_values.h"
 #include "helperpod/manifest.h"
+#include "k8s/server_url.h"
 #include "provisioner/names.h"
 
 namespace lpp::app {
@@ -154,6 +156,40 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   return out;
 }
 
+Result<AgentOptions> read_agent_options(const Given& given, const GetEnv& getenv) {
+  const auto groups = all_flags(agent_command());
+  FlagReader values(given, getenv, groups);
+  AgentOptions out;
+  const log::Level level = log_level(values.choice("log-level"));
+  out.log_level = values.boolean("debug") ? log::Level::kDebug : level;
+  out.log_format = values.choice("log-format") == "json" ? log::Format::kJson : log::Format::kText;
+  const std::string ns = values.checked_text("namespace", cli::is_dns_label, kLabelRule);
+  const std::string controllers =
+      values.given("controller")
+          ? values.text("controller")
+          : fmt::format("https://local-path-provisioner-agents.{}.svc:8443", ns);
+  for (const std::string_view url : split(controllers, ',')) {
+    const auto parsed = k8s::parse_url(url);
+    if (!parsed.ok() || parsed->scheme != "https" || parsed->host.empty()) {
+      values.fail("--controller: expected URLs like https://HOST:PORT, separated by commas");
+    }
+    out.controllers.emplace_back(url);
+  }
+  out.ca_file = values.text("ca-file");
+  out.token_file = values.text("token-file");
+  out.root = tidy_path(values.text("root"));
+  if (!out.root.starts_with('/')) values.fail("--root: expected an absolute path");
+  out.usage_interval = values.seconds("usage-interval");
+  out.node_name = values.text("node-name");
+  out.health_port = values.integer("health-port", 0, 65535);
+  if (!given.words.empty()) {
+    values.fail(fmt::format("argument {} is not known",
+                            log::quoted(truncate_utf8(given.words.front(), 200))));
+  }
+  if (values.error()) return *values.error();
+  return out;
+}
+
 // ---- commands --------------------------------------------------------------------------------
 
 PrintAndExit print_version() {
@@ -172,6 +208,11 @@ Invocation run(Program program, const Command& command, std::span<const std::str
     values.boolean("debug");
     if (values.error()) return command_error(program, command, values.error()->message);
     return cli::Call{&command, *std::move(given)};
+  }
+  if (&command == &agent_command()) {
+    auto agent = read_agent_options(*given, getenv);
+    if (!agent.ok()) return command_error(program, command, agent.error().message);
+    return *std::move(agent);
   }
   auto options = read_start_options(*given, getenv);
   if (!options.ok()) return command_error(program, command, options.error().message);

@@ -63,6 +63,20 @@ struct Options {
   std::vector<std::string> warnings{};  // accepted, but worth a log line
 };
 
+/// Everything `agent` was told by flags and environment, checked. A plain value.
+struct AgentOptions {
+  log::Level log_level = log::Level::kInfo;
+  log::Format log_format = log::Format::kText;
+  std::vector<std::string> controllers{};  // URLs
+  std::string ca_file{};
+  std::string token_file{};
+  std::string root{};  // absolute
+  std::chrono::seconds usage_interval{60};
+  std::string node_name{};
+  int health_port = 0;  // 0 = none
+  bool operator==(const AgentOptions&) const = default;
+};
+
 /// The command line asked for text only (exit code 0: stdout), or was wrong (2: stderr).
 struct PrintAndExit {
   std::string text{};
@@ -70,7 +84,7 @@ struct PrintAndExit {
 };
 
 /// What to do: one alternative per command.
-using Invocation = std::variant<Options, PrintAndExit, cli::Call>;
+using Invocation = std::variant<Options, AgentOptions, PrintAndExit, cli::Call>;
 
 using cli::GetEnv;
 

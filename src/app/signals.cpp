@@ -72,4 +72,14 @@ int wait_for_signal(const std::stop_token& stop, const std::function<void()>& on
   }
 }
 
+void toggle_debug_log(log::Level usual) {
+  if (log::level() != log::Level::kDebug) {
+    log::set_level(log::Level::kDebug);
+    log::info("each step is logged until the next SIGUSR2");
+  } else {
+    log::info("not every step is logged any more");
+    log::set_level(usual == log::Level::kDebug ? log::Level::kInfo : usual);
+  }
+}
+
 }  // namespace lpp::app

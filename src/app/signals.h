@@ -3,6 +3,8 @@
 #include <functional>
 #include <stop_token>
 
+#include "base/log.h"
+
 namespace lpp::app {
 
 /// Keeps SIGINT, SIGTERM, SIGUSR2 and SIGHUP (unless it is ignored, as under nohup) from
@@ -19,5 +21,9 @@ void unblock_signals();
 /// returns, with 0, when `stop` is triggered. Meanwhile `on_usr2` is called here for each SIGUSR2;
 /// later ones are ignored. Needs block_signals(). Call it once.
 int wait_for_signal(const std::stop_token& stop = {}, const std::function<void()>& on_usr2 = {});
+
+/// For SIGUSR2: switches between the level that is usual here and debug (or, if that is debug,
+/// info).
+void toggle_debug_log(log::Level usual);
 
 }  // namespace lpp::app

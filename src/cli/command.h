@@ -22,7 +22,8 @@ struct Command {
   std::string_view arguments{};  // of the usage line, e.g. "NAMESPACE/CLAIM"
   std::string_view text{};       // the help; the usage line follows its first paragraph
   std::span<const FlagGroup> flags{};
-  /// Runs it and returns the exit code; nullptr for the daemon itself, which main() runs.
+  /// Runs it and returns the exit code; nullptr for what runs until it is stopped: main() does
+  /// that.
   int (*run)(const Given& given, Context& context) = nullptr;
   /// Words that completion offers, separated by '|'.
   std::string_view words{};

@@ -25,10 +25,8 @@ constexpr std::uint64_t kTellEvery = 1U << 18U;
 /// The exit codes are those that the daemon reads of the scripts of helper pods.
 int fail_node(Context& context, const Error& error, int unfit = kExitProblem) {
   int code = kExitProblem;
-  if (error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists)) {
-    code = helperpod::kInfeasibleExitCode;
-  }
-  if (error.is(ErrorCode::kUnfit)) code = unfit;
+  if (node::verdict_of(error) == node::Verdict::kNever) code = helperpod::kInfeasibleExitCode;
+  if (node::verdict_of(error) == node::Verdict::kElsewhere) code = unfit;
   return fail(context, kName, error, code);
 }
 
@@ -44,7 +42,8 @@ json to_json(const node::Volume& volume) {
           {"project", volume.project},
           {"bytes", volume.limits.bytes},
           {"inodes", volume.limits.inodes},
-          {"sizeBytes", volume.size}};
+          {"sizeBytes", volume.size},
+          {"published", volume.published}};
 }
 
 /// The lines that the daemon reads of a helper pod's message; docs/sizes.md describes them.

@@ -4,8 +4,8 @@
 #include <pwd.h>
 
 #include <array>
-#include <charconv>
 
+#include "agent/texts.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
@@ -14,6 +14,8 @@
 namespace lpp::cli {
 
 namespace {
+
+using agent::read_number;
 
 constexpr std::array kVolumeFlags = {
     Flag{.name = "path",
@@ -111,15 +113,8 @@ std::optional<NodeAction> action_of(std::string_view word) {
   return std::nullopt;
 }
 
-std::optional<std::uint32_t> number(std::string_view text, int base, std::uint32_t most) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size() || value > most) return std::nullopt;
-  return value;
-}
-
 std::optional<std::uint32_t> user_id(const std::string& name) {
-  if (const auto id = number(name, 10, UINT32_MAX - 1)) return id;
+  if (const auto id = read_number(name, 10, UINT32_MAX - 1)) return id;
   passwd entry{};
   passwd* found = nullptr;
   std::array<char, 16384> buffer{};
@@ -128,7 +123,7 @@ std::optional<std::uint32_t> user_id(const std::string& name) {
 }
 
 std::optional<std::uint32_t> group_id(const std::string& name) {
-  if (const auto id = number(name, 10, UINT32_MAX - 1)) return id;
+  if (const auto id = read_number(name, 10, UINT32_MAX - 1)) return id;
   group entry{};
   group* found = nullptr;
   std::array<char, 16384> buffer{};
@@ -146,7 +141,7 @@ void read_access(FlagReader& flags, node::Access& access) {
     if (!access.group) flags.fail(fmt::format("--group: there is no group {}", log::quoted(name)));
   }
   const std::string perm = flags.text("perm");
-  const auto mode = perm.empty() ? std::optional<std::uint32_t>(0777) : number(perm, 8, 07777);
+  const auto mode = perm.empty() ? std::optional<std::uint32_t>(0777) : read_number(perm, 8, 07777);
   if (!mode)
     flags.fail(fmt::format("--perm={}: expected an octal mode up to 7777", log::quoted(perm)));
   access.mode = mode.value_or(0);
@@ -166,7 +161,7 @@ void read_limits(FlagReader& flags, NodeRequest& request) {
     request.limits.bytes = static_cast<std::uint64_t>(parsed->value());
   }
   if (const std::string inodes = flags.text("quota-inodes"); !inodes.empty()) {
-    const auto parsed = number(inodes, 10, UINT32_MAX);
+    const auto parsed = read_number(inodes, 10, UINT32_MAX);
     if (!parsed)
       flags.fail(fmt::format("--quota-inodes={}: expected a number", log::quoted(inodes)));
     request.limits.inodes = parsed.value_or(0);
@@ -180,15 +175,8 @@ void read_room(FlagReader& flags, node::Room& room) {
   if (reserve.empty()) return;
   const std::string expected =
       fmt::format("--reserve={}: expected a size such as 10Gi, or 10%", log::quoted(reserve));
-  if (reserve.ends_with('%')) {
-    const auto percent = number(reserve.substr(0, reserve.size() - 1), 10, 100);
-    if (!percent) return flags.fail(expected);
-    room.reserve = {.percent = *percent};
-    return;
-  }
-  const auto bytes = k8s::Quantity::parse(reserve);
-  if (!bytes.ok() || bytes->value() < 0) return flags.fail(expected);
-  room.reserve = {.bytes = static_cast<std::uint64_t>(bytes->value())};
+  room.reserve = agent::read_reserve(reserve);
+  if (!room.reserve) flags.fail(expected);
 }
 
 /// Where the volume is: below --base, or in the words of a helper pod, which shows the base folder
@@ -249,7 +237,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   request.json = flags.boolean("json");
   request.id = flags.text("id");
   if (request.id.empty() && !request.path.empty()) {
-    request.id = node::is_id(request.path) ? request.path : "path-" + short_hash(request.path);
+    request.id = node::id_of_path(request.path);
   }
   const bool makes = *known == NodeAction::kMake || *known == NodeAction::kAdopt;
   const bool one = makes || *known == NodeAction::kRemove || *known == NodeAction::kResize;

@@ -143,6 +143,11 @@ int Kernel::quota(int fd, const char* device, unsigned command, std::uint32_t pr
   });
 }
 
+Verdict verdict_of(const Error& error) {
+  if (error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists)) return Verdict::kNever;
+  return error.is(ErrorCode::kUnfit) ? Verdict::kElsewhere : Verdict::kAgain;
+}
+
 Error system_error(int error, std::string_view what) {
   std::string message(what);
   message.append(": ").append(std::generic_category().message(error));

@@ -78,6 +78,14 @@ class Kernel {
 /// kUnavailable (busy, broken: again later), kInvalid (it will never work like this).
 Error system_error(int error, std::string_view what);
 
+/// What an error of this folder means for who wants the work done.
+enum class Verdict {
+  kAgain,      // it may go well the next time
+  kNever,      // not like this
+  kElsewhere,  // not in this base folder, as when its disk is full; in another one perhaps
+};
+Verdict verdict_of(const Error& error);
+
 /// What tells a directory from all others, whatever it is called: the inode number of one that is
 /// gone is given again at once, and in the same tick of the kernel's clock with the same time of
 /// birth, but not with the same generation.

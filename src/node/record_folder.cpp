@@ -117,34 +117,52 @@ Result<RecordFolder::Lock> RecordFolder::lock_volume(const std::string& id) cons
 
 Result<RecordFolder::Lock> RecordFolder::lock_base() const { return lock_range(0, F_OFD_SETLKW); }
 
+Result<std::optional<std::string>> RecordFolder::read_text(const std::string& name,
+                                                           std::size_t limit) const {
+  const UniqueFd file(kernel_->open_beneath(fd_.get(), name.c_str(), O_RDONLY));
+  if (!file.valid() && errno == ENOENT) return std::optional<std::string>();
+  if (!file.valid()) return system_error(errno, "open " + name);
+  LPP_ASSIGN_OR_RETURN(std::string text, read_file(*kernel_, file.get(), limit), name);
+  return std::optional(std::move(text));
+}
+
+Result<void> RecordFolder::put_file(const std::string& name, const std::string& temporary,
+                                    std::string_view text, bool durable) const {
+  {
+    const UniqueFd file(kernel_->create(fd_.get(), temporary.c_str()));
+    if (!file.valid()) return system_error(errno, "open " + temporary);
+    while (!text.empty()) {
+      const ssize_t written = kernel_->write(file.get(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) return system_error(errno, "write " + temporary);
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+    if (durable && kernel_->sync(file.get()) != 0) return system_error(errno, "fsync " + temporary);
+  }
+  if (kernel_->replace(fd_.get(), temporary.c_str(), name.c_str()) != 0) {
+    return system_error(errno, "rename " + temporary);
+  }
+  return {};
+}
+
+Result<void> RecordFolder::remove_file(const std::string& name) const {
+  if (kernel_->remove_file(fd_.get(), name.c_str()) == 0 || errno == ENOENT) return {};
+  return system_error(errno, "unlink " + name);
+}
+
 Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {
   const std::string name = record_name(id);
-  const UniqueFd file(kernel_->open_beneath(fd_.get(), name.c_str(), O_RDONLY));
-  if (!file.valid() && errno == ENOENT) return std::optional<Volume>();
-  if (!file.valid()) return system_error(errno, "open " + name);
-  LPP_ASSIGN_OR_RETURN(const std::string text, read_file(*kernel_, file.get(), kMaxRecord), name);
-  LPP_ASSIGN_OR_RETURN(Volume volume, decode_record(text), name);
+  LPP_ASSIGN_OR_RETURN(const auto text, read_text(name, kMaxRecord), "record");
+  if (!text) return std::optional<Volume>();
+  LPP_ASSIGN_OR_RETURN(Volume volume, decode_record(*text), name);
   if (volume.id != id) return invalid(name + ": the record is of another volume: " + volume.id);
   return std::optional(std::move(volume));
 }
 
 Result<void> RecordFolder::write(const Volume& volume) const {
-  const std::string name = "write." + volume.id;
-  const UniqueFd file(kernel_->create(fd_.get(), name.c_str()));
-  if (!file.valid()) return system_error(errno, "open " + name);
-  const std::string text = encode_record(volume);
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written = kernel_->write(file.get(), rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_error(errno, "write " + name);
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
-  if (kernel_->sync(file.get()) != 0) return system_error(errno, "fsync " + name);
-  const std::string record = record_name(volume.id);
-  if (kernel_->replace(fd_.get(), name.c_str(), record.c_str()) != 0) {
-    return system_error(errno, "rename " + name);
-  }
+  LPP_RETURN_IF_ERROR(
+      put_file(record_name(volume.id), "write." + volume.id, encode_record(volume), true),
+      "record");
   if (!keeps_order_ && kernel_->sync(fd_.get()) != 0) {
     return system_error(errno, std::string("fsync ") + kRecordFolder);
   }
@@ -172,11 +190,14 @@ Result<RecordFolder::Names> RecordFolder::names() const {
     collect(entry, "new.", names.being_made);
     collect(entry, "gone.", names.being_removed);
     std::string_view name = entry;
-    if (!name.starts_with(kRecordPrefix) || !name.ends_with(kRecordSuffix)) continue;
+    if (!name.ends_with(kRecordSuffix)) continue;
     name.remove_suffix(kRecordSuffix.size());
     collect(name, kRecordPrefix, names.records);
+    if (const auto dot = name.rfind('.'); dot != std::string_view::npos) {
+      collect(name.substr(0, dot), "work.", names.works);
+    }
   }
-  for (auto* list : {&names.records, &names.being_made, &names.being_removed}) {
+  for (auto* list : {&names.works, &names.records, &names.being_made, &names.being_removed}) {
     std::sort(list->begin(), list->end());
   }
   return names;

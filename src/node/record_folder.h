@@ -18,6 +18,8 @@ namespace lpp::node {
 ///     new.<id>           a directory that is being made
 ///     gone.<id>          a folder of what is being removed
 ///     lock               who works at which volume
+///     identity.json      what tells this disk from others
+///     work.<id>.<…>.json what an agent has on record for the volume (agent/work_book.h)
 ///
 /// Thread-safe, and safe against other processes, as long as the caller holds the volume's lock.
 /// The kernel must outlive it.
@@ -50,15 +52,32 @@ class RecordFolder {
 
   /// What stands in the folder, by id.
   struct Names {
+    std::vector<std::string> works{};  // an id once for each
     std::vector<std::string> records{};
     std::vector<std::string> being_made{};
     std::vector<std::string> being_removed{};
   };
   Result<Names> names() const;
 
+  /// See Volumes::identity().
+  Result<std::string> identity() const;
+
+  /// What else lies here as a small file of its own: replaced in one step, and there after the end
+  /// of the process; `durable` = after that of the machine, too. `temporary` is taken for it.
+  Result<void> put_file(const std::string& name, const std::string& temporary,
+                        std::string_view text, bool durable) const;
+  /// nullopt: it is not there.
+  Result<std::optional<std::string>> read_text(const std::string& name, std::size_t limit) const;
+  /// Not there is as good.
+  Result<void> remove_file(const std::string& name) const;
+
   static std::string record_name(const std::string& id) { return "volume." + id + ".json"; }
   static std::string new_name(const std::string& id) { return "new." + id; }
   static std::string gone_name(const std::string& id) { return "gone." + id; }
+  /// `key`: without a dot.
+  static std::string work_name(const std::string& id, std::string_view key) {
+    return "work." + id + "." + std::string(key) + ".json";
+  }
 
  private:
   RecordFolder(Kernel& kernel, UniqueFd fd, bool keeps_order)

@@ -70,6 +70,12 @@ class Reader {
   }
   /// Of a record that an earlier version wrote without it: 0.
   std::uint64_t later_number(const char* name) { return object_.contains(name) ? number(name) : 0; }
+  bool later_flag(const char* name, bool absent) {
+    const auto it = object_.find(name);
+    if (it == object_.end()) return absent;
+    if (!it->is_boolean()) wrong(name);
+    return it->is_boolean() ? it->get<bool>() : absent;
+  }
   void wrong(const char* name) {
     if (wrong_.empty()) wrong_ = name;
   }
@@ -104,6 +110,10 @@ bool is_path(std::string_view text) {
          });
 }
 
+std::string id_of_path(const std::string& path) {
+  return is_id(path) ? path : "path-" + short_hash(path);
+}
+
 std::string_view to_string(Origin origin) { return origin == Origin::kMade ? "made" : "found"; }
 
 std::string_view to_string(State state) {
@@ -130,6 +140,7 @@ std::string encode_record(const Volume& volume) {
                     {"bytes", volume.limits.bytes},
                     {"inodes", volume.limits.inodes},
                     {"size", volume.size},
+                    {"published", volume.published},
                     {"inode", volume.directory.inode},
                     {"generation", volume.directory.generation},
                     // As text, for it may be before 1970.
@@ -169,6 +180,7 @@ Result<Volume> decode_record(std::string_view text) {
   volume.project = static_cast<std::uint32_t>(project);
   volume.limits = {.bytes = read.number("bytes"), .inodes = read.number("inodes")};
   volume.size = read.later_number("size");
+  volume.published = read.later_flag("published", true);
   volume.directory.inode = read.number("inode");
   const std::uint64_t generation = read.later_number("generation");
   if (generation > UINT32_MAX) read.wrong("generation");

@@ -40,6 +40,9 @@ struct Volume {
   std::uint32_t project = 0;  // 0 = without limits
   Limits limits{};
   std::uint64_t size = 0;  // bytes that it was promised, a limit or not; 0 = nobody said
+  /// May have been shown to a tenant: from then on it goes for its own released volume only. Set
+  /// in records that do not tell.
+  bool published = true;
   Identity directory{};
 };
 
@@ -52,6 +55,10 @@ bool is_id(std::string_view text);
 /// Components that are not empty, ".", ".." or longer than 255 bytes, the first one not
 /// kRecordFolder, without a NUL, in at most 4000 bytes; no slash in front or behind.
 bool is_path(std::string_view text);
+
+/// The id of a volume that has no name of its own: its path from the base folder, as far as that is
+/// an id, else made from it. The same for helper pods and agents, or records are not found again.
+std::string id_of_path(const std::string& path);
 
 /// The last component.
 inline std::string leaf_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }

@@ -2,6 +2,8 @@
 
 #include <fcntl.h>
 
+#include <algorithm>
+
 namespace lpp::node {
 
 namespace {
@@ -103,6 +105,11 @@ Result<std::optional<UniqueFd>> Volumes::find_directory(const std::string& path)
   return failure;
 }
 
+Result<std::string> Volumes::identity() const {
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  return records ? records->identity() : Result<std::string>(std::string());
+}
+
 Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) const {
   std::vector<std::string> problems;
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
@@ -118,8 +125,10 @@ Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) c
     }
   };
   each(names.being_made, [&](const std::string& id) { return recover_made(*records, id); });
-  each(names.being_removed,
-       [&](const std::string& id) { return recover_removed(*records, id, stop); });
+  each(names.being_removed, [&](const std::string& id) -> Result<void> {
+    if (std::binary_search(names.works.begin(), names.works.end(), id)) return {};
+    return recover_removed(*records, id, stop);
+  });
   return problems;
 }
 

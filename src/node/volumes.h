@@ -48,6 +48,7 @@ struct MakeRequest {
   Limits limits{};         // any: the file system must be able to hold them
   std::uint64_t size = 0;  // bytes that the volume is promised, a limit or not
   Room room{};             // looked at for what is promised anew
+  bool published = true;   // a tenant may see it as soon as it is made
 };
 
 struct ResizeRequest {
@@ -88,6 +89,11 @@ enum class Removed {
   kRemoved,
   kAbsent,  // there was no directory
   kKept,    // kTakeBack found one that was not made for this volume, kIfEmpty one that is not empty
+};
+
+enum class PutBack {
+  kInPlace,  // what is left of the directory is where it belongs, or never left
+  kNothing,  // the directory itself is gone: what may be left of it can only be removed
 };
 
 /// A volume and what it takes up. Nothing is measured of one without limits.
@@ -165,6 +171,12 @@ class Volumes {
   /// this thread, at a low I/O priority.
   Result<Removed> remove(const RemoveRequest& request) const;
 
+  /// Calls off a removal that was stopped: what it has left goes back into its place, with limits
+  /// and record; what it had moved out of great depth lies in folders "put-back.N" of the directory
+  /// then. Whenever it is stopped, all that is left is either still being removed or in its place.
+  /// kAlreadyExists: something else stands there by now, and what is left stays being removed.
+  Result<PutBack> put_back(const std::string& id) const;
+
   /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.
   Result<Volume> resize(const ResizeRequest& request) const;
 
@@ -173,8 +185,14 @@ class Volumes {
   Result<BaseUsage> usage() const;
   Result<Listing> list() const;
 
+  /// Tells the records' disk from any other one under the same path: made at the first call that
+  /// finds records, and never changed. "" = there are no records yet.
+  Result<std::string> identity() const;
+
   /// Brings to an end what was begun and left: removals, and directories that were recorded and
-  /// not put into their place. What is worked at is left alone. The problems that it met.
+  /// not put into their place. What is worked at is left alone, and so is a removal that an agent
+  /// has on record (RecordFolder::work_name): only who ordered it knows whether it is to go on. The
+  /// problems that it met.
   Result<std::vector<std::string>> recover(const std::stop_token& stop) const;
 
  private:
@@ -226,6 +244,8 @@ class Volumes {
   Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,
                               const RemoveRequest& request) const;
   Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
+  Result<void> put_pieces_back(const RecordFolder& records, int gone, int directory) const;
+  Result<void> put_whole_back(const RecordFolder& records, const Volume& volume, int gone) const;
   Result<void> lift_limits(std::uint32_t project) const;
   Result<void> forget(const RecordFolder& records, const Volume& volume) const;
   Result<void> recover_made(const RecordFolder& records, const std::string& id) const;

@@ -32,7 +32,8 @@ Volume described(const MakeRequest& request, Origin origin) {
           .uid = request.uid,
           .origin = origin,
           .limits = request.limits,
-          .size = request.size};
+          .size = request.size,
+          .published = request.published};
 }
 
 }  // namespace
@@ -85,6 +86,11 @@ Result<std::optional<Volume>> Volumes::finish(const RecordFolder& records,
 
 Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& request,
                               Volume volume) const {
+  if (request.published && !volume.published) {
+    volume.published = true;
+    LPP_RETURN_IF_ERROR(records.write(volume), "record");
+    if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  }
   const bool has_limits = !request.limits.any() || request.limits == volume.limits;
   if (has_limits && request.size <= volume.size) return volume;
   if (volume.project == 0 && request.limits.any()) {

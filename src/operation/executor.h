@@ -100,10 +100,10 @@ struct Owner {
 /// Does operations on directories of nodes; the reconcilers know nothing else about how. Helper
 /// pods are one way, an agent on each node can be another. Passive: work goes on outside, and each
 /// call is one short pass that never waits for it. Whatever an operation does on a node, its record
-/// was written before and survives this process. Where the records are on the nodes themselves another
-/// process knows of what has begun as soon as its node is heard of, and never of what nobody has
-/// begun. What is on record, as far as it is known, is in the PathLedger. All calls
-/// are safe to repeat. Thread-safe.
+/// was written before and survives this process. Where the records are on the nodes themselves
+/// another process knows of what has begun as soon as its node is heard of, and never of what
+/// nobody has begun. What is on record, as far as it is known, is in the PathLedger. All calls are
+/// safe to repeat. Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;

@@ -1,12 +1,7 @@
 #include "harness/daemon_process.h"
 
-#include <csignal>
-#include <fstream>
-#include <sstream>
-#include <thread>
-
-#include "base/strings.h"
 #include "harness/http_get.h"
+#include "harness/process_probe.h"
 
 namespace lpp::testing {
 
@@ -23,59 +18,25 @@ Result<std::unique_ptr<DaemonProcess>> DaemonProcess::start(const DaemonOptions&
 }
 
 Result<void> DaemonProcess::wait_ready(std::chrono::milliseconds limit) {
-  const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::string last = "no answer";
-  while (true) {
-    const auto answer = http_get(health_port_, "/ready", std::chrono::seconds(2));
-    if (answer.ok() && answer->status == 200) return {};
-    if (answer.ok()) last = std::to_string(answer->status) + " " + answer->body;
-    if (const auto exit = child_->wait(std::chrono::milliseconds(10))) {
-      return Error{.message = "the daemon ended with " + exit->to_string() + "\n" + log_tail()};
-    }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      return Error{.code = ErrorCode::kTimeout,
-                   .message = "the daemon is not ready (" + last + ")\n" + log_tail()};
-    }
-  }
+  return wait_for_page(*child_, health_port_, "/ready", limit, log_file_);
 }
 
 Result<DaemonProcess::Ending> DaemonProcess::terminate(std::chrono::milliseconds limit) {
   const auto began = std::chrono::steady_clock::now();
-  child_->signal(SIGTERM);
-  const auto exit = child_->wait(limit);
-  if (!exit) {
-    child_->kill();
-    return Error{.code = ErrorCode::kTimeout,
-                 .message = "the daemon did not end in time\n" + log_tail()};
-  }
-  return Ending{.exit = *exit,
+  LPP_ASSIGN_OR_RETURN(const ChildExit exit, terminate_process(*child_, limit, log_file_),
+                       "the daemon");
+  return Ending{.exit = exit,
                 .took = std::chrono::duration_cast<std::chrono::milliseconds>(
                     std::chrono::steady_clock::now() - began)};
 }
 
 int DaemonProcess::peak_mib() const {
   constexpr int kKibPerMib = 1024;
-  std::ifstream status("/proc/" + std::to_string(pid()) + "/status");
-  for (std::string word; status >> word;) {
-    if (word != "VmHWM:") continue;
-    int kib = 0;
-    status >> kib;
-    return kib / kKibPerMib;
-  }
-  return 0;
+  return status_kib(pid(), "VmHWM") / kKibPerMib;
 }
 
 std::string DaemonProcess::log_tail(std::size_t lines) const {
-  std::ifstream in(log_file_, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  const std::string all = text.str();
-  std::size_t start = all.size();
-  for (std::size_t i = 0; i <= lines && start != std::string::npos && start > 0; ++i) {
-    start = all.rfind('\n', start - 1);
-  }
-  return "end of " + log_file_ + ":\n" +
-         all.substr(start == std::string::npos || start == 0 ? 0 : start + 1);
+  return tail_of_log(log_file_, lines);
 }
 
 }  // namespace lpp::testing

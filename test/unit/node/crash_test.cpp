@@ -1,6 +1,6 @@
 #include <doctest/doctest.h>
 
-#include "node_bed.h"
+#include "everywhere.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
@@ -9,45 +9,6 @@ using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test f
 // Every system call has a place before and one after it: the process ends there, or the call fails.
 
 namespace {
-
-using Prepare = std::function<void(const BaseFolder&)>;
-using Work = std::function<bool(const Volumes&)>;
-using Check = std::function<void(const BaseFolder&, const Volumes&)>;
-
-/// Ends a process that does `work` at every place, each time on a new base folder, and lets
-/// `check` look at what is there then. Returns the number of places.
-int crash_everywhere(const Prepare& prepare, const Work& work, const Check& check) {
-  for (int place = 0;; ++place) {
-    const BaseFolder base;
-    prepare(base);
-    const int code = in_process([&] {
-      FaultyKernel faulty(place, 0);
-      const auto volumes = Volumes::open(faulty, base.path(), {});
-      return volumes.ok() && work(*volumes) ? 0 : 1;
-    });
-    REQUIRE((code == 0 || code == FaultyKernel::kCrashed));
-    CAPTURE(place);
-    Kernel kernel;
-    check(base, base.volumes(kernel));
-    if (code == 0) return place;
-  }
-}
-
-/// The same with a call that fails.
-int fail_everywhere(const Prepare& prepare, const Work& work, int error, const Check& check) {
-  for (int place = 0;; ++place) {
-    const BaseFolder base;
-    prepare(base);
-    FaultyKernel faulty(place, error);
-    if (const auto volumes = Volumes::open(faulty, base.path(), {}); volumes.ok()) {
-      static_cast<void>(work(*volumes));
-    }
-    CAPTURE(place);
-    Kernel kernel;
-    check(base, base.volumes(kernel));
-    if (faulty.places() <= place) return place;
-  }
-}
 
 void nothing(const BaseFolder& /*base*/) {}
 

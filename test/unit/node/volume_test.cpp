@@ -101,3 +101,24 @@ TEST_CASE("ids are plain names, and paths stay below the base folder") {
   CHECK(is_path(std::string(255, 'a')));
   CHECK_FALSE(is_path(std::string(256, 'a')));
 }
+
+TEST_CASE("a record that does not tell counts as shown to a tenant") {
+  Volume volume = example();
+  volume.published = false;
+  auto record = nlohmann::json::parse(encode_record(volume));
+  CHECK_FALSE(decode_record(record.dump())->published);
+  record["published"] = "no";
+  CHECK(decode_record(record.dump()).error().message.find("published") != std::string::npos);
+  record.erase("published");
+  CHECK(decode_record(record.dump())->published);
+}
+
+TEST_CASE("a volume without a name of its own has one of its path") {
+  CHECK(id_of_path("pvc-1_web_data") == "pvc-1_web_data");
+  const std::string made = id_of_path("web/data");
+  CHECK(is_id(made));
+  CHECK(made.starts_with("path-"));
+  CHECK(id_of_path("web/data") == made);
+  CHECK(id_of_path("web/data2") != made);
+  CHECK(is_id(id_of_path(std::string(255, 'x'))));
+}

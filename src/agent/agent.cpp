@@ -1,0 +1,177 @@
+#include "agent/agent.h"
+
+#include <algorithm>
+
+#include "agent/work.h"
+#include "agent/work_book.h"
+#include "base/log.h"
+
+// Orders, and what is to be told. agent_work.cpp has what the threads do.
+
+namespace lpp::agent {
+
+using operation::Id;
+using operation::Operation;
+using operation::Progress;
+using State = Progress::State;
+
+Agent::Agent(node::Kernel& kernel, Clock& clock, Options options)
+    : kernel_(kernel), clock_(clock), options_(std::move(options)) {}
+
+Agent::~Agent() { stop(); }
+
+void Agent::changed(Entry& entry) {
+  entry.version = ++version_;
+  to_tell_.notify_all();
+}
+
+void Agent::enqueue(const EntryPtr& entry) {
+  entry->active = true;
+  // What only goes from the record does not wait for the removal of others.
+  const bool slow = removes(entry->operation.kind) && !entry->forgotten && !entry->cancelling;
+  (slow ? slow_ : quick_).push_back(entry);
+  to_work_.notify_all();
+}
+
+void Agent::take(const Order& order) {
+  MutexLock lock(mutex_);
+  switch (order.what) {
+    case Order::What::kStart:
+      if (order.operation) start_work(*order.operation);
+      break;
+    case Order::What::kCancel:
+      cancel(order.id);
+      break;
+    case Order::What::kForget:
+      forget(order.id);
+      break;
+    case Order::What::kBases:
+      paths_ = order.base_paths;
+      look_now_ = true;
+      to_look_.notify_all();
+      break;
+  }
+}
+
+void Agent::start_work(const Operation& operation) {
+  auto& entry = entries_[key_of(operation.id())];
+  if (entry != nullptr) {
+    // What is over is told again: who orders it does not know.
+    if (entry->progress.over()) return changed(*entry);
+    if (entry->active || entry->cancelling) return;
+    entry->stop = std::stop_source();
+    return enqueue(entry);
+  }
+  entry = std::make_shared<Entry>(Entry{.operation = operation});
+  const bool known = std::find(paths_.begin(), paths_.end(), operation.base_path) != paths_.end();
+  if (auto place = place_of(operation); !place.ok() || !known) {
+    if (place.ok()) {
+      place = invalid(operation.base_path + " is not one of the base paths of this node's agent");
+    }
+    entry->progress = failed(operation, place.error());
+    return changed(*entry);
+  }
+  enqueue(entry);
+}
+
+void Agent::cancel(const Id& id) {
+  const auto it = entries_.find(key_of(id));
+  if (it == entries_.end()) {
+    ended_.push_back(id);
+    to_tell_.notify_all();
+    return;
+  }
+  const EntryPtr entry = it->second;
+  entry->cancelling = true;
+  entry->stop.request_stop();
+  if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
+  if (entry->active) return;  // who works at it sees it
+  if (entry->begun) return enqueue(entry);
+  ended_.push_back(id);
+  entries_.erase(it);
+  to_tell_.notify_all();
+}
+
+void Agent::forget(const Id& id) {
+  const auto it = entries_.find(key_of(id));
+  if (it == entries_.end() || it->second->active) return;
+  const EntryPtr entry = it->second;
+  if (!entry->progress.over()) return;  // nobody knows what became of it
+  entry->forgotten = true;
+  if (entry->begun) return enqueue(entry);
+  entries_.erase(it);
+}
+
+void Agent::begin_session() {
+  MutexLock lock(mutex_);
+  pending_.reset();
+  ended_.clear();
+  everything_ = true;
+  bases_told_ = 0;
+  for (const auto& [key, entry] : entries_) {
+    entry->version = ++version_;
+    entry->told = 0;
+  }
+}
+
+bool Agent::has_to_tell() const {
+  if (everything_ || !ended_.empty() || bases_told_ != bases_version_) return true;
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& item) { return item.second->version != item.second->told; });
+}
+
+bool Agent::wait_to_tell(const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [this] {
+    MutexLock lock(mutex_);
+    to_tell_.notify_all();
+  });
+  MutexLock lock(mutex_);
+  while (!stop.stop_requested() && !has_to_tell()) to_tell_.wait(mutex_);
+  return !stop.stop_requested();
+}
+
+std::optional<Tell> Agent::next_tell() {
+  MutexLock lock(mutex_);
+  if (pending_) return pending_->tell;
+  if (!has_to_tell()) return std::nullopt;
+  // Room for what else stands in a message.
+  constexpr std::size_t kMostBytes = kMaxMessage / 2;
+  Pending next;
+  next.tell.everything = everything_;
+  if (bases_told_ != bases_version_) {
+    next.tell.bases = bases_;
+    next.bases_version = bases_version_;
+  }
+  std::size_t bytes = 0;
+  for (const auto& [key, entry] : entries_) {
+    if (entry->version == entry->told) continue;
+    Work work{.operation = entry->operation, .progress = entry->progress};
+    bytes += encode(work).size();
+    if (next.tell.works.size() == kMaxWorks || bytes > kMostBytes) {
+      next.tell.last = false;
+      break;
+    }
+    next.versions.emplace_back(entry, entry->version);
+    next.tell.works.push_back(std::move(work));
+  }
+  // What was told in an earlier part may have ended since.
+  if (!everything_) {
+    next.ended = std::min(ended_.size(), kMaxWorks);
+    next.tell.ended.assign(ended_.begin(),
+                           ended_.begin() + static_cast<std::ptrdiff_t>(next.ended));
+  }
+  pending_ = std::move(next);
+  return pending_->tell;
+}
+
+void Agent::told() {
+  MutexLock lock(mutex_);
+  if (!pending_) return;
+  for (const auto& [entry, version] : pending_->versions) entry->told = version;
+  if (pending_->tell.bases) bases_told_ = pending_->bases_version;
+  ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(pending_->ended));
+  if (pending_->tell.last) everything_ = false;
+  pending_.reset();
+}
+
+}  // namespace lpp::agent

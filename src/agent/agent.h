@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "base/clock.h"
+#include "base/sync.h"
+#include "node/kernel.h"
+
+namespace lpp::agent {
+
+/// The work of one node's agent, without the way to the controller: orders come in, what there is
+/// to tell goes out. It begins nothing by itself: what its work books show as begun is told, and
+/// goes on only when it is ordered again, so that whoever decides can cancel it first. Makes and
+/// resizes have threads of their own, so that they never wait for the removal of a large tree.
+///
+/// No disk is held open between two pieces of work. Thread-safe; open_bases() waits for the disks,
+/// everything else is quick. Kernel and clock must outlive it.
+class Agent {
+ public:
+  struct Options {
+    std::string root{};  // where the node's file system is; "" = as it is here
+    Duration look_every = std::chrono::seconds(60);  // at the base paths, for what they hold
+  };
+
+  Agent(node::Kernel& kernel, Clock& clock, Options options);
+  /// Stops.
+  ~Agent();
+  Agent(const Agent&) = delete;
+  Agent& operator=(const Agent&) = delete;
+
+  /// Like stop(), on the thread that owns it.
+  void start();
+  /// Makes and resizes that run end, a removal stops where it is, nothing else is begun. Returns
+  /// when no thread works any more. Repeatable.
+  void stop();
+
+  /// These are the node's base paths from now on. When it returns their work books have been read.
+  void open_bases(const std::vector<std::string>& paths);
+
+  void take(const Order& order);
+
+  // For one session at a time, on one thread.
+
+  /// From now on everything is to be told anew.
+  void begin_session();
+  /// The next part of what is to be told, without the session; nullopt: nothing. The same again
+  /// until told(). Bounded as the protocol says.
+  std::optional<Tell> next_tell();
+  /// What next_tell() gave last has arrived.
+  void told();
+  /// False when the stop came first.
+  bool wait_to_tell(const std::stop_token& stop);
+
+ private:
+  /// An operation on record. Guarded by mutex_.
+  struct Entry {
+    operation::Operation operation{};
+    operation::Progress progress{};
+    bool begun = false;       // something may have been done, and be in the work book
+    bool active = false;      // queued, or a worker has it
+    bool cancelling = false;  // is to act no more, and to be dropped
+    bool forgotten = false;   // is to be dropped
+    std::stop_source stop{};
+    std::uint64_t version = 0;  // of what there is to tell of it
+    std::uint64_t told = 0;
+  };
+  using EntryPtr = std::shared_ptr<Entry>;
+  using Queue = std::deque<EntryPtr>;
+
+  /// What the last tell that has not been acknowledged yet holds.
+  struct Pending {
+    Tell tell{};
+    std::vector<std::pair<EntryPtr, std::uint64_t>> versions{};
+    std::uint64_t bases_version = 0;
+    std::size_t ended = 0;
+  };
+
+  void start_work(const operation::Operation& operation) LPP_REQUIRES(mutex_);
+  void cancel(const operation::Id& id) LPP_REQUIRES(mutex_);
+  void forget(const operation::Id& id) LPP_REQUIRES(mutex_);
+  void enqueue(const EntryPtr& entry) LPP_REQUIRES(mutex_);
+  void changed(Entry& entry) LPP_REQUIRES(mutex_);
+  bool has_to_tell() const LPP_REQUIRES(mutex_);
+
+  void work_off(Queue Agent::*queue);
+  void serve(const EntryPtr& entry);
+  /// nullopt: stopped.
+  std::optional<operation::Progress> work_at(const EntryPtr& entry);
+  Result<void> drop(const EntryPtr& entry);
+  void watch_bases(const std::stop_token& stop);
+  void look_at_bases();
+  Base look_at(const std::string& path);
+  Result<void> read_book(const std::string& path, const std::string& identity);
+  std::string at(const std::string& path) const;
+
+  node::Kernel& kernel_;
+  Clock& clock_;
+  const Options options_;
+
+  /// Between a look into a work book and what follows of it; before mutex_.
+  Mutex books_mutex_;
+  std::map<std::string, std::string> read_books_ LPP_GUARDED_BY(books_mutex_);  // disk by base path
+
+  Mutex mutex_;
+  CondVar to_work_;
+  CondVar to_tell_;
+  CondVar to_look_;
+  bool stopping_ LPP_GUARDED_BY(mutex_) = false;
+  bool look_now_ LPP_GUARDED_BY(mutex_) = false;
+  std::map<std::string, EntryPtr> entries_ LPP_GUARDED_BY(mutex_);  // by key_of()
+  Queue quick_ LPP_GUARDED_BY(mutex_);
+  Queue slow_ LPP_GUARDED_BY(mutex_);
+  std::vector<std::string> paths_ LPP_GUARDED_BY(mutex_);
+  std::vector<Base> bases_ LPP_GUARDED_BY(mutex_);
+  std::vector<operation::Id> ended_ LPP_GUARDED_BY(mutex_);
+  std::uint64_t version_ LPP_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bases_version_ LPP_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bases_told_ LPP_GUARDED_BY(mutex_) = 0;
+  bool everything_ LPP_GUARDED_BY(mutex_) = false;  // is not told yet
+  std::optional<Pending> pending_ LPP_GUARDED_BY(mutex_);
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace lpp::agent

@@ -1,0 +1,275 @@
+#include <algorithm>
+
+#include "agent/agent.h"
+#include "agent/work.h"
+#include "agent/work_book.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+// What the agent's threads do.
+
+namespace lpp::agent {
+
+using operation::Progress;
+using State = Progress::State;
+
+namespace {
+
+constexpr int kQuickThreads = 2;
+
+void log_outcome(const operation::Operation& operation, const Progress& progress) {
+  if (progress.state == State::kSucceeded) {
+    log::info("{} {}: done", to_string(operation.kind), operation.path);
+  } else {
+    log::warn("{} {}: {}", to_string(operation.kind), operation.path, progress.message);
+  }
+}
+
+}  // namespace
+
+std::string Agent::at(const std::string& path) const {
+  return options_.root == "/" ? path : options_.root + path;
+}
+
+void Agent::start() {
+  for (int i = 0; i < kQuickThreads; ++i) {
+    threads_.emplace_back([this] {
+      set_thread_name("quick");
+      work_off(&Agent::quick_);
+    });
+  }
+  threads_.emplace_back([this] {
+    set_thread_name("removals");
+    work_off(&Agent::slow_);
+  });
+  threads_.emplace_back([this](const std::stop_token& stop) {
+    set_thread_name("bases");
+    watch_bases(stop);
+  });
+}
+
+void Agent::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+    for (const auto& [key, entry] : entries_) {
+      if (removes(entry->operation.kind)) entry->stop.request_stop();
+    }
+    to_work_.notify_all();
+    to_look_.notify_all();
+  }
+  threads_.clear();
+}
+
+void Agent::work_off(Queue Agent::*queue) {
+  while (true) {
+    EntryPtr entry;
+    {
+      MutexLock lock(mutex_);
+      Queue& mine = this->*queue;
+      while (!stopping_ && mine.empty()) to_work_.wait(mutex_);
+      if (stopping_) return;
+      entry = std::move(mine.front());
+      mine.pop_front();
+      if (!entry->cancelling && !entry->forgotten) {
+        entry->begun = true;
+        entry->progress = {.state = State::kRunning};
+        changed(*entry);
+      }
+    }
+    serve(entry);
+  }
+}
+
+void Agent::serve(const EntryPtr& entry) {
+  const auto is_to_go = [&] { return entry->cancelling || entry->forgotten; };
+  bool to_go = false;
+  {
+    MutexLock lock(mutex_);
+    to_go = is_to_go();
+  }
+  if (!to_go) {
+    auto progress = work_at(entry);
+    if (progress) log_outcome(entry->operation, *progress);
+    MutexLock lock(mutex_);
+    if (progress) {
+      entry->progress = *std::move(progress);
+      if (!entry->cancelling) changed(*entry);
+    }
+    to_go = is_to_go();
+    if (!to_go) entry->active = false;
+  }
+  if (!to_go) return;
+  const auto dropped = drop(entry);
+  if (dropped.ok()) return;
+  log::warn("{} {}: {}", to_string(entry->operation.kind), entry->operation.path,
+            dropped.error().message);
+  MutexLock lock(mutex_);
+  entry->active = false;
+  if (entry->cancelling) {
+    // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
+    entry->progress = {.state = State::kEnding,
+                       .message = "called off, but: " + dropped.error().message,
+                       .reason = "CannotCallOff",
+                       .acts_no_more = true};
+    changed(*entry);
+  }
+  entry->forgotten = false;
+}
+
+std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
+  const operation::Operation& operation = entry->operation;  // never changes
+  std::stop_token stop;
+  {
+    MutexLock lock(mutex_);
+    stop = entry->stop.get_token();
+  }
+  const std::string base = at(operation.base_path);
+  const auto book = WorkBook::open(kernel_, base);
+  if (!book.ok()) return failed(operation, book.error());
+  const auto noted = book->put({operation, {.state = State::kRunning}});
+  // A removal is what makes room on a full disk, and its volume's record tells of it.
+  if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
+    return failed(operation, noted.error());
+  }
+  const auto volumes = node::Volumes::open(kernel_, base, {});
+  auto done = volumes.ok() ? do_work(*volumes, operation, stop)
+                           : Result<Progress>(failed(operation, volumes.error()));
+  if (!done.ok()) return std::nullopt;
+  if (const auto kept = book->put({operation, *done}); !kept.ok()) {
+    // After a restart it counts as begun, and is done again, which changes nothing.
+    log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),
+              operation.path, kept.error().message);
+  }
+  return *std::move(done);
+}
+
+Result<void> Agent::drop(const EntryPtr& entry) {
+  const operation::Operation& operation = entry->operation;
+  bool half_done = false;
+  {
+    MutexLock lock(mutex_);
+    half_done = entry->cancelling && entry->begun && !entry->progress.over();
+  }
+  const std::string base = at(operation.base_path);
+  if (half_done && removes(operation.kind)) {
+    LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "call off");
+    LPP_ASSIGN_OR_RETURN(const auto volumes, node::Volumes::open(kernel_, base, {}), "call off");
+    LPP_ASSIGN_OR_RETURN(const auto back, volumes.put_back(place.volume_id), "call off");
+    log::info(
+        "{} {}: called off, {}", to_string(operation.kind), operation.path,
+        back == node::PutBack::kInPlace ? "what is left is in its place" : "nothing of it is left");
+  }
+  MutexLock books(books_mutex_);
+  const auto book = WorkBook::open(kernel_, base);
+  // What is on a disk that is not there is told when it comes back.
+  const bool away = !book.ok() && book.error().is(ErrorCode::kNotFound);
+  if (!away) {
+    LPP_RETURN_IF_ERROR(book.ok() ? book->drop(operation) : Result<void>(book.error()), "drop");
+  }
+  MutexLock lock(mutex_);
+  entries_.erase(key_of(operation.id()));
+  if (entry->cancelling) {
+    ended_.push_back(operation.id());
+    to_tell_.notify_all();
+  }
+  return {};
+}
+
+void Agent::watch_bases(const std::stop_token& stop) {
+  while (true) {
+    {
+      MutexLock lock(mutex_);
+      const TimePoint next = clock_.now() + options_.look_every;
+      while (!stopping_ && !stop.stop_requested() && !look_now_ && clock_.now() < next) {
+        clock_.wait_until(to_look_, mutex_, next);
+      }
+      if (stopping_ || stop.stop_requested()) return;
+      look_now_ = false;
+      for (const auto& [key, entry] : entries_) {
+        if (entry->cancelling && !entry->active) enqueue(entry);
+      }
+    }
+    look_at_bases();
+  }
+}
+
+void Agent::open_bases(const std::vector<std::string>& paths) {
+  {
+    MutexLock lock(mutex_);
+    paths_ = paths;
+  }
+  look_at_bases();
+}
+
+void Agent::look_at_bases() {
+  std::vector<std::string> paths;
+  {
+    MutexLock lock(mutex_);
+    paths = paths_;
+  }
+  std::vector<Base> bases;
+  for (const std::string& path : paths) bases.push_back(look_at(path));
+  MutexLock lock(mutex_);
+  if (paths != paths_ || (bases == bases_ && bases_version_ != 0)) return;
+  bases_ = std::move(bases);
+  ++bases_version_;
+  to_tell_.notify_all();
+}
+
+Base Agent::look_at(const std::string& path) {
+  Base base{.path = path};
+  const auto look = [&]() -> Result<void> {
+    if (!path.starts_with('/')) return invalid("a base path is absolute");
+    const auto volumes = node::Volumes::open(kernel_, at(path), {});
+    if (!volumes.ok() && volumes.error().is(ErrorCode::kNotFound)) {
+      return Error{ErrorCode::kNotFound, "not mounted into the agent: " + path + " is not there"};
+    }
+    if (!volumes.ok()) return volumes.error();
+    LPP_ASSIGN_OR_RETURN(base.identity, volumes->identity(), "identity of the disk");
+    LPP_RETURN_IF_ERROR(read_book(path, base.identity), "work book");
+    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
+    base.space = space_of(usage.space);
+    base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
+    base.volumes = static_cast<std::int64_t>(usage.volumes.size());
+    return {};
+  };
+  if (const auto looked = look(); !looked.ok()) {
+    base = {.path = path, .problem = looked.error().message};
+  }
+  return base;
+}
+
+Result<void> Agent::read_book(const std::string& path, const std::string& identity) {
+  std::vector<std::string> problems;
+  {
+    MutexLock books(books_mutex_);
+    const auto read = read_books_.find(path);
+    if (read != read_books_.end() && read->second == identity) return {};
+    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, at(path)), "open");
+    LPP_ASSIGN_OR_RETURN(auto loaded, book.load(), "read");
+    read_books_[path] = identity;
+    problems = std::move(loaded.problems);
+    MutexLock lock(mutex_);
+    for (Work& work : loaded.works) {
+      const std::string key = key_of(work.operation.id());
+      if (work.operation.base_path != path) {
+        problems.push_back(key + ": it is about " + work.operation.path);
+        continue;
+      }
+      auto& entry = entries_[key];
+      if (entry != nullptr) continue;
+      entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
+                                            .progress = std::move(work.progress),
+                                            .begun = true});
+      if (!entry->progress.over()) entry->progress = {.state = State::kRunning};
+      changed(*entry);
+    }
+  }
+  for (const std::string& problem : problems) {
+    log::error("on record in {}, and left alone: {}", path, problem);
+  }
+  return {};
+}
+
+}  // namespace lpp::agent

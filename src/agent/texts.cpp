@@ -1,0 +1,27 @@
+#include "agent/texts.h"
+
+#include <charconv>
+
+#include "k8s/quantity.h"
+
+namespace lpp::agent {
+
+std::optional<std::uint32_t> read_number(std::string_view text, int base, std::uint32_t most) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
+  if (error != std::errc() || end != text.data() + text.size() || value > most) return std::nullopt;
+  return value;
+}
+
+std::optional<node::Room::Reserve> read_reserve(std::string_view text) {
+  if (text.ends_with('%')) {
+    const auto percent = read_number(text.substr(0, text.size() - 1), 10, 100);
+    if (!percent) return std::nullopt;
+    return node::Room::Reserve{.percent = *percent};
+  }
+  const auto bytes = k8s::Quantity::parse(text);
+  if (!bytes.ok() || bytes->value() < 0) return std::nullopt;
+  return node::Room::Reserve{.bytes = static_cast<std::uint64_t>(bytes->value())};
+}
+
+}  // namespace lpp::agent

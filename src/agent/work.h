@@ -1,0 +1,38 @@
+#pragma once
+
+#include <stop_token>
+#include <string>
+
+#include "base/result.h"
+#include "node/volumes.h"
+#include "operation/executor.h"
+#include "operation/operation.h"
+
+namespace lpp::agent {
+
+/// Where an operation's directory lies in its base folder, and as which volume it is on record
+/// there: the same as for a helper pod.
+struct Place {
+  std::string path{};  // from the base folder
+  std::string volume_id{};
+};
+
+/// kInvalid: the path does not lie below the operation's base path.
+Result<Place> place_of(const operation::Operation& operation);
+
+operation::Space space_of(const node::Space& space);
+
+/// Whether it takes something away: slow for large trees, and to be stopped in between.
+bool removes(operation::Kind kind);
+
+/// Does an operation in its base folder, on this thread; once, however often it is called. What
+/// became of it, as a helper pod would tell; the message of a failure is for an Event. kCancelled:
+/// a removal was stopped, and goes on the next time or is called off (node::Volumes::put_back).
+Result<operation::Progress> do_work(const node::Volumes& volumes,
+                                    const operation::Operation& operation,
+                                    const std::stop_token& stop);
+
+/// kFailed, for an operation that met this error.
+operation::Progress failed(const operation::Operation& operation, const Error& error);
+
+}  // namespace lpp::agent

@@ -1,0 +1,91 @@
+#include "agent/work_book.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "agent/work.h"
+#include "base/strings.h"
+
+namespace lpp::agent {
+
+using node::RecordFolder;
+using operation::Operation;
+using operation::Progress;
+
+namespace {
+
+constexpr std::string_view kPrefix = "work.";
+constexpr std::string_view kTemporaryPrefix = "work-write.";
+constexpr std::size_t kMostBytes = 256UL << 10U;
+
+Result<std::string> file_of(const Operation& operation) {
+  LPP_ASSIGN_OR_RETURN(const Place place, place_of(operation), "agent");
+  return RecordFolder::work_name(place.volume_id, key_of(operation.id()));
+}
+
+}  // namespace
+
+std::string key_of(const operation::Id& id) {
+  return short_hash(std::string(to_string(id.kind)) + '\n' + id.volume_name + '\n' + id.owner_uid +
+                    '\n' + std::to_string(id.attempt));
+}
+
+Result<WorkBook> WorkBook::open(node::Kernel& kernel, const std::string& base) {
+  UniqueFd fd(kernel.open(base.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!fd.valid()) return node::system_error(errno, "open the base folder " + base);
+  return WorkBook(kernel, std::move(fd));
+}
+
+Result<WorkBook::Loaded> WorkBook::load() const {
+  Loaded loaded;
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), "work book");
+  if (!records) return loaded;
+  LPP_ASSIGN_OR_RETURN(auto names, node::entries_of(*kernel_, records->fd()), "work book");
+  std::sort(names.begin(), names.end());
+  for (const std::string& name : names) {
+    if (name.starts_with(kTemporaryPrefix)) {
+      LPP_RETURN_IF_ERROR(records->remove_file(name), "work book");
+    }
+    if (!name.starts_with(kPrefix)) continue;
+    const auto text = records->read_text(name, kMostBytes);
+    if (text.ok() && !*text) continue;
+    auto work = text.ok() ? decode_work(**text) : Result<Work>(text.error());
+    if (!work.ok()) {
+      loaded.problems.push_back(name + ": " + work.error().message);
+      continue;
+    }
+    const auto file = file_of(work->operation);
+    if (!file.ok() || *file != name) {
+      loaded.problems.push_back(name + ": it tells of an operation of another name");
+    } else if (work->progress.state == Progress::State::kWaiting) {
+      LPP_RETURN_IF_ERROR(records->remove_file(name), "work book");
+    } else {
+      loaded.works.push_back(*std::move(work));
+    }
+  }
+  return loaded;
+}
+
+Result<void> WorkBook::put(const Work& work) const {
+  LPP_ASSIGN_OR_RETURN(const std::string name, file_of(work.operation), "work book");
+  const std::string temporary = std::string(kTemporaryPrefix) + key_of(work.operation.id());
+  const auto write = [&](const RecordFolder& records) {
+    return records.put_file(name, temporary, encode(work), false);
+  };
+  if (work.operation.kind == operation::Kind::kMake) {
+    LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),
+                         "work book");
+    return write(records);
+  }
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), "work book");
+  return records ? write(*records) : Result<void>();
+}
+
+Result<void> WorkBook::drop(const Operation& operation) const {
+  LPP_ASSIGN_OR_RETURN(const std::string name, file_of(operation), "work book");
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), "work book");
+  return records ? records->remove_file(name) : Result<void>();
+}
+
+}  // namespace lpp::agent

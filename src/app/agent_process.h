@@ -1,0 +1,12 @@
+#pragma once
+
+#include "app/options.h"
+
+namespace lpp::app {
+
+/// Runs a node's agent until a signal ends it: makes that run end, a removal stops where it is.
+/// Returns the process's exit code: 0 after a signal, 1 when it cannot start. For main(), after
+/// block_signals().
+int run_agent_until_signal(const AgentOptions& options);
+
+}  // namespace lpp::app

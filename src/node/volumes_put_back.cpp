@@ -1,0 +1,96 @@
+#include <fcntl.h>
+
+#include <algorithm>
+
+#include "node/volumes.h"
+
+// The order of a way back: first what the removal moved out of great depth goes into the directory,
+// wherever that is; then the directory goes into its place; then the folder of what is being
+// removed, which alone tells of a removal. So whatever is left is in one of the two at any time.
+
+namespace lpp::node {
+
+Result<PutBack> Volumes::put_back(const std::string& id) const {
+  if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  if (!records) return PutBack::kNothing;
+  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
+  LPP_ASSIGN_OR_RETURN(auto volume, records->read(id), shown_);
+  const std::string name = RecordFolder::gone_name(id);
+  const UniqueFd gone(kernel_->open_beneath(records->fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!gone.valid() && errno != ENOENT) return system_error(errno, "open " + name);
+  if (!volume) {
+    if (!gone.valid()) return PutBack::kNothing;
+    return invalid("there is no record of " + id + " any more that tells where it was");
+  }
+
+  UniqueFd taken;
+  if (gone.valid()) {
+    taken.reset(kernel_->open_beneath(gone.get(), "volume", O_RDONLY | O_DIRECTORY));
+    if (!taken.valid() && errno != ENOENT) return system_error(errno, "open " + name + "/volume");
+  }
+  if (taken.valid()) {
+    LPP_RETURN_IF_ERROR(put_pieces_back(*records, gone.get(), taken.get()), "put back");
+    LPP_RETURN_IF_ERROR(put_whole_back(*records, *volume, gone.get()), "put back");
+  } else {
+    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(volume->path), "put back");
+    Identity identity;
+    if (there) {
+      LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, there->get()), volume->path);
+    }
+    // Without its directory there is nothing that the rest could be put into.
+    if (!there || identity != volume->directory) return PutBack::kNothing;
+    if (gone.valid()) {
+      LPP_RETURN_IF_ERROR(put_pieces_back(*records, gone.get(), there->get()), "put back");
+    }
+  }
+  if (volume->state == State::kRemoving) {
+    volume->state = State::kPresent;
+    LPP_RETURN_IF_ERROR(records->write(*volume), "record");
+    if (kernel_->sync(records->fd()) != 0) return system_error(errno, "fsync of the records");
+  }
+  if (gone.valid() && kernel_->remove_folder(records->fd(), name.c_str()) != 0 && errno != ENOENT) {
+    return system_error(errno, "rmdir " + name);
+  }
+  return PutBack::kInPlace;
+}
+
+Result<void> Volumes::put_pieces_back(const RecordFolder& records, int gone, int directory) const {
+  LPP_ASSIGN_OR_RETURN(const auto names, entries_of(*kernel_, gone), "what is being removed");
+  std::uint64_t number = 0;
+  bool moved = false;
+  for (const std::string& name : names) {
+    if (name == "volume") continue;
+    while (true) {
+      const std::string to = "put-back." + std::to_string(++number);
+      if (kernel_->move(gone, name.c_str(), directory, to.c_str()) == 0) break;
+      if (errno != EEXIST) return system_error(errno, "move " + name + " to " + to);
+    }
+    moved = true;
+  }
+  if (!moved || records.keeps_order()) return {};
+  if (kernel_->sync(directory) != 0 || kernel_->sync(gone) != 0) {
+    return system_error(errno, "fsync");
+  }
+  return {};
+}
+
+Result<void> Volumes::put_whole_back(const RecordFolder& records, const Volume& volume,
+                                     int gone) const {
+  for (int attempt = 0;; ++attempt) {
+    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, make_parent(records, volume.path), "place");
+    const std::string leaf = leaf_of(volume.path);
+    if (kernel_->move(gone, "volume", parent.get(), leaf.c_str()) == 0) {
+      if (kernel_->sync(parent.get()) != 0) return system_error(errno, "fsync");
+      return {};
+    }
+    // A removal next to it takes folders along that are empty.
+    constexpr int kAttempts = 10;
+    if (errno == ENOENT && attempt < kAttempts) continue;
+    Error error = system_error(errno, "move back to " + shown_ + "/" + volume.path);
+    if (errno == EEXIST) error.message += " (something else stands there by now)";
+    return error;
+  }
+}
+
+}  // namespace lpp::node

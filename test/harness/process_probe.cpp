@@ -1,0 +1,60 @@
+#include "harness/process_probe.h"
+
+#include <csignal>
+#include <fstream>
+
+#include "harness/file_text.h"
+#include "harness/http_get.h"
+
+namespace lpp::testing {
+
+std::string tail_of_log(const std::string& file, std::size_t lines) {
+  const std::string all = text_of(file);
+  std::size_t start = all.size();
+  for (std::size_t i = 0; i <= lines && start != std::string::npos && start > 0; ++i) {
+    start = all.rfind('\n', start - 1);
+  }
+  return "end of " + file + ":\n" +
+         all.substr(start == std::string::npos || start == 0 ? 0 : start + 1);
+}
+
+int status_kib(pid_t pid, std::string_view name) {
+  std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+  for (std::string word; status >> word;) {
+    if (word != std::string(name) + ":") continue;
+    int kib = 0;
+    status >> kib;
+    return kib;
+  }
+  return 0;
+}
+
+Result<void> wait_for_page(ChildProcess& child, int port, const std::string& page,
+                           std::chrono::milliseconds limit, const std::string& log_file) {
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::string last = "no answer";
+  while (true) {
+    const auto answer = http_get(port, page, std::chrono::seconds(2));
+    if (answer.ok() && answer->status == 200) return {};
+    if (answer.ok()) last = std::to_string(answer->status) + " " + answer->body;
+    if (const auto exit = child.wait(std::chrono::milliseconds(10))) {
+      return Error{.message = "the process ended with " + exit->to_string() + "\n" +
+                              tail_of_log(log_file)};
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Error{.code = ErrorCode::kTimeout,
+                   .message = "it is not ready (" + last + ")\n" + tail_of_log(log_file)};
+    }
+  }
+}
+
+Result<ChildExit> terminate_process(ChildProcess& child, std::chrono::milliseconds limit,
+                                    const std::string& log_file) {
+  child.signal(SIGTERM);
+  if (const auto exit = child.wait(limit)) return *exit;
+  child.kill();
+  return Error{.code = ErrorCode::kTimeout,
+               .message = "the process did not end in time\n" + tail_of_log(log_file)};
+}
+
+}  // namespace lpp::testing

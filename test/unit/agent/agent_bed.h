@@ -1,0 +1,123 @@
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "agent/agent.h"
+#include "agent/work_book.h"
+#include "fakes/eventually.h"
+#include "fakes/fake_clock.h"
+#include "unit/node/node_bed.h"
+
+namespace lpp::testing {
+
+inline operation::Operation operation_of(const BaseFolder& base, operation::Kind kind,
+                                         const std::string& name = "pvc-1", int attempt = 1) {
+  operation::Operation operation{.kind = kind,
+                                 .volume_name = name,
+                                 .claim = {"web", "data"},
+                                 .owner_uid = "u-1",
+                                 .attempt = attempt,
+                                 .node = "node-1",
+                                 .base_path = base.path(),
+                                 .path = base.at("web/" + name),
+                                 .size_bytes = 1 << 20,
+                                 .perm = "0750"};
+  operation.limits.hard = BaseFolder::has_limits();
+  return operation;
+}
+
+inline agent::Order start(const operation::Operation& operation) {
+  return {.what = agent::Order::What::kStart, .operation = operation};
+}
+inline agent::Order cancel(const operation::Operation& operation) {
+  return {.what = agent::Order::What::kCancel, .id = operation.id()};
+}
+inline agent::Order forget(const operation::Operation& operation) {
+  return {.what = agent::Order::What::kForget, .id = operation.id()};
+}
+
+/// What a controller knows of an agent: everything that was told, put together.
+class Listener {
+ public:
+  explicit Listener(agent::Agent& agent) : agent_(agent) {}
+
+  void begin_session() {
+    agent_.begin_session();
+    works_.clear();
+    ended_.clear();
+    hear();
+  }
+  /// What there is to hear at the moment.
+  void hear() {
+    while (const auto tell = agent_.next_tell()) {
+      if (tell->bases) bases_ = *tell->bases;
+      for (const auto& work : tell->works) {
+        works_[agent::key_of(work.operation.id())] = work.progress;
+      }
+      for (const auto& id : tell->ended) {
+        works_.erase(agent::key_of(id));
+        ended_.push_back(id);
+      }
+      agent_.told();
+    }
+  }
+  std::optional<operation::Progress> progress(const operation::Operation& operation) {
+    hear();
+    const auto it = works_.find(agent::key_of(operation.id()));
+    return it == works_.end() ? std::nullopt : std::optional(it->second);
+  }
+  /// Waits for the outcome.
+  std::optional<operation::Progress> outcome(const operation::Operation& operation) {
+    eventually([&] {
+      const auto now = progress(operation);
+      return now && now->over();
+    });
+    return progress(operation);
+  }
+  bool has_ended(const operation::Operation& operation) {
+    return eventually([&] {
+      hear();
+      return std::find(ended_.begin(), ended_.end(), operation.id()) != ended_.end();
+    });
+  }
+  const std::vector<agent::Base>& bases() const { return bases_; }
+  std::size_t works() const { return works_.size(); }
+
+ private:
+  agent::Agent& agent_;
+  std::vector<agent::Base> bases_;
+  std::map<std::string, operation::Progress> works_;
+  std::vector<operation::Id> ended_;
+};
+
+/// An agent at work in a base folder, with a session.
+class RunningAgent {
+ public:
+  RunningAgent(const BaseFolder& base, node::Kernel& kernel)
+      : agent(kernel, clock, {}), listener(agent) {
+    agent.open_bases({base.path()});
+    agent.start();
+    listener.begin_session();
+  }
+  operation::Progress run(const operation::Operation& operation) {
+    agent.take(start(operation));
+    return listener.outcome(operation).value_or(operation::Progress{});
+  }
+
+  FakeClock clock;
+  agent::Agent agent;
+  Listener listener;
+};
+
+/// Names of an agent's own files in the folder of the records.
+inline std::set<std::string> work_files(const BaseFolder& base) {
+  std::set<std::string> files;
+  for (const std::string& name : base.content()) {
+    if (name.find("/work") != std::string::npos) files.insert(name);
+  }
+  return files;
+}
+
+}  // namespace lpp::testing

@@ -1,0 +1,293 @@
+#include "agent/agent.h"
+
+#include <doctest/doctest.h>
+
+#include <condition_variable>
+
+#include "agent/work.h"
+#include "agent_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using operation::Directory;
+using operation::Kind;
+using State = operation::Progress::State;
+
+namespace {
+
+/// Holds the n-th call of a name until it is let go.
+class HoldingKernel final : public node::Kernel {
+ public:
+  HoldingKernel(std::string call, int times) : call_(std::move(call)), times_(times) {}
+  void let_go() {
+    MutexLock lock(mutex_);
+    times_ = -1;
+    changed_.notify_all();
+  }
+  bool holds() {
+    return eventually([&] {
+      MutexLock lock(mutex_);
+      return held_;
+    });
+  }
+
+ protected:
+  int before(const char* call) override {
+    MutexLock lock(mutex_);
+    if (times_ <= 0 || call_ != call || --times_ > 0) return 0;
+    held_ = true;
+    changed_.notify_all();
+    while (times_ == 0) changed_.wait(mutex_);
+    return 0;
+  }
+
+ private:
+  const std::string call_;
+  Mutex mutex_;
+  CondVar changed_;
+  int times_;
+  bool held_ = false;
+};
+
+bool ends_up(const std::function<bool()>& condition) { return eventually(condition); }
+
+}  // namespace
+
+TEST_CASE("orders become directories, outcomes are told and kept until they are forgotten") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  const auto make = operation_of(base, Kind::kMake);
+  const auto made = running.run(make);
+  CHECK_MESSAGE(made.state == State::kSucceeded, made.message);
+  CHECK(made.directory == Directory::kMade);
+  CHECK(made.kept.size == BaseFolder::has_limits());
+  REQUIRE(made.space.has_value());
+  CHECK(made.space->size > 0);
+  CHECK(base.has("web/pvc-1"));
+  CHECK(work_files(base).size() == 1);
+
+  // Ordered again it is told again, and not done again.
+  CHECK(running.run(make) == made);
+  running.agent.take(forget(make));
+  CHECK(ends_up([&] { return work_files(base).empty(); }));
+  running.listener.begin_session();
+  CHECK(running.listener.works() == 0);
+
+  const auto remove = operation_of(base, Kind::kRemove);
+  CHECK(running.run(remove).directory == Directory::kRemoved);
+  CHECK_FALSE(base.has("web"));
+  running.agent.take(forget(remove));
+  CHECK(ends_up([&] { return work_files(base).empty(); }));
+}
+
+TEST_CASE("an agent tells of its base paths, and why it cannot work at one") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.listener.bases().size() == 1);
+  CHECK(running.listener.bases()[0].problem.empty());
+  CHECK(running.listener.bases()[0].identity.empty());
+  CHECK(running.listener.bases()[0].space.has_value());
+
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  running.agent.take({.what = Order::What::kBases, .base_paths = {base.path(), "/no/such"}});
+  REQUIRE(ends_up([&] {
+    running.listener.hear();
+    return running.listener.bases().size() == 2;
+  }));
+  const Base seen = running.listener.bases()[0];
+  CHECK(seen.identity.size() == 36);
+  CHECK(seen.volumes == 1);
+  CHECK(seen.promised_bytes == 1 << 20);
+  CHECK(running.listener.bases()[1].problem.find("not mounted into the agent: /no/such") !=
+        std::string::npos);
+
+  // Nothing is told of what stays as it is.
+  REQUIRE(running.run(operation_of(base, Kind::kMake, "pvc-2")).state == State::kSucceeded);
+  CHECK(running.listener.bases()[0].volumes == 1);
+  CHECK(ends_up([&] {
+    running.clock.advance(std::chrono::seconds(61));
+    running.listener.hear();
+    return running.listener.bases()[0].volumes == 2;
+  }));
+}
+
+TEST_CASE("an order for a path outside of the base paths is refused in words") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  auto outside = operation_of(base, Kind::kMake);
+  outside.path = "/etc/pvc-1";
+  CHECK(running.run(outside).message.find("/etc/pvc-1") != std::string::npos);
+  auto dots = operation_of(base, Kind::kMake, "pvc-2");
+  dots.path = base.path() + "/../pvc-2";
+  CHECK(running.run(dots).state == State::kFailed);
+  auto unknown = operation_of(base, Kind::kMake, "pvc-3");
+  unknown.base_path = "/opt";
+  unknown.path = "/opt/pvc-3";
+  CHECK(running.run(unknown).message.find("not one of the base paths") != std::string::npos);
+  CHECK(base.content().empty());
+  running.agent.take(forget(outside));
+  running.listener.begin_session();
+  CHECK(running.listener.works() == 2);
+}
+
+TEST_CASE("what was never begun is cancelled at once, what is unknown has ended") {
+  const BaseFolder base;
+  HoldingKernel kernel("mkdirat", 1);
+  RunningAgent running(base, kernel);
+  const auto unknown = operation_of(base, Kind::kRemove, "pvc-9");
+  running.agent.take(cancel(unknown));
+  CHECK(running.listener.has_ended(unknown));
+
+  // Both threads for makes are held by the first one's folder of the records.
+  std::vector<operation::Operation> makes;
+  for (const char* name : {"pvc-1", "pvc-2", "pvc-3"}) {
+    makes.push_back(operation_of(base, Kind::kMake, name));
+  }
+  running.agent.take(start(makes[0]));
+  REQUIRE(kernel.holds());
+  CHECK(running.listener.progress(makes[0])->state == State::kRunning);
+  running.agent.take(cancel(makes[0]));
+  running.agent.take(start(makes[1]));
+  running.agent.take(start(makes[2]));
+  running.agent.take(cancel(makes[2]));
+  running.agent.take(cancel(makes[1]));
+  kernel.let_go();
+  // A make that runs ends first, and its outcome is dropped.
+  for (const auto& make : makes) CHECK(running.listener.has_ended(make));
+  CHECK(base.has("web/pvc-1"));
+  CHECK(work_files(base).empty());
+}
+
+TEST_CASE("a removal that is cancelled stops, and what is left is in its place again") {
+  const BaseFolder base;
+  HoldingKernel kernel("unlinkat", 6);
+  RunningAgent running(base, kernel);
+  const auto make = operation_of(base, Kind::kMake);
+  REQUIRE(running.run(make).state == State::kSucceeded);
+  running.agent.take(forget(make));
+  REQUIRE(ends_up([&] { return work_files(base).empty(); }));
+  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.agent.take(start(remove));
+  REQUIRE(kernel.holds());
+  CHECK_FALSE(base.has("web/pvc-1"));
+  CHECK(running.listener.progress(remove)->state == State::kRunning);
+  CHECK(work_files(base).size() == 1);
+  running.agent.take(cancel(remove));
+  kernel.let_go();
+  REQUIRE(running.listener.has_ended(remove));
+  CHECK(base.has("web/pvc-1"));
+  const auto left = base.content();
+  CHECK(left.size() > 4);
+  CHECK(left.size() < 14);
+  CHECK(work_files(base).empty());
+  // Its volume is removed another day.
+  CHECK(running.run(operation_of(base, Kind::kRemove, "pvc-1", 2)).directory ==
+        Directory::kRemoved);
+}
+
+TEST_CASE("a removal whose place is taken by now stays on record, and ends when it is free") {
+  const BaseFolder base;
+  HoldingKernel kernel("unlinkat", 6);
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.agent.take(start(remove));
+  REQUIRE(kernel.holds());
+  base.write("web/pvc-1/of somebody else");
+  running.agent.take(cancel(remove));
+  kernel.let_go();
+  REQUIRE(ends_up([&] {
+    const auto now = running.listener.progress(remove);
+    return now && now->state == State::kEnding;
+  }));
+  CHECK(running.listener.progress(remove)->acts_no_more);
+  CHECK(running.listener.progress(remove)->message.find("web/pvc-1") != std::string::npos);
+  const auto all = base.content();
+  CHECK(base.volumes(kernel).recover({})->empty());
+  CHECK(base.content() == all);
+  std::filesystem::remove_all(base.at("web"));
+  CHECK(ends_up([&] {
+    running.clock.advance(std::chrono::seconds(61));
+    running.listener.hear();
+    return !running.listener.progress(remove);
+  }));
+  CHECK(running.listener.has_ended(remove));
+  CHECK(base.has("web/pvc-1"));
+}
+
+TEST_CASE("a removal goes on after a restart only when it is ordered again") {
+  const BaseFolder base;
+  const auto remove = operation_of(base, Kind::kRemove);
+  {
+    HoldingKernel kernel("unlinkat", 6);
+    RunningAgent running(base, kernel);
+    const auto make = operation_of(base, Kind::kMake);
+    REQUIRE(running.run(make).state == State::kSucceeded);
+    running.agent.take(forget(make));
+    REQUIRE(ends_up([&] { return work_files(base).empty(); }));
+    for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+    running.agent.take(start(remove));
+    REQUIRE(kernel.holds());
+    std::jthread stopping([&] { running.agent.stop(); });
+    // The stop is requested before it waits for the thread that is held.
+    running.agent.take(start(operation_of(base, Kind::kMake, "pvc-2")));
+    std::this_thread::yield();
+    kernel.let_go();
+  }
+  CHECK_FALSE(base.has("web/pvc-1"));
+  node::Kernel kernel;
+  RunningAgent again(base, kernel);
+  const auto known = again.listener.progress(remove);
+  REQUIRE(known.has_value());
+  if (known->state == State::kRunning) {
+    CHECK(base.has(BaseFolder::record("gone.") + node::id_of_path("web/pvc-1")));
+    again.agent.take(start(remove));
+  }
+  CHECK(again.listener.outcome(remove)->directory == Directory::kRemoved);
+  CHECK_FALSE(base.has("web/pvc-1"));
+}
+
+TEST_CASE("everything is told in parts of a bounded size, and again until it has arrived") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  FakeClock clock;
+  Agent agent(kernel, clock, {});
+  agent.open_bases({base.path()});
+  for (std::size_t i = 0; i < kMaxWorks + 1; ++i) {
+    auto outside = operation_of(base, Kind::kMake, "pvc-" + std::to_string(i));
+    outside.base_path = "/elsewhere";
+    agent.take(start(outside));
+  }
+  agent.begin_session();
+  const auto first = agent.next_tell();
+  REQUIRE(first.has_value());
+  CHECK(first->everything);
+  CHECK_FALSE(first->last);
+  CHECK(first->works.size() == kMaxWorks);
+  CHECK(first->bases.has_value());
+  CHECK(encode(*agent.next_tell()) == encode(*first));
+  agent.told();
+  // What ends meanwhile is told after it.
+  const auto ended = operation_of(base, Kind::kMake, "pvc-77");
+  agent.take(cancel(ended));
+  const auto second = agent.next_tell();
+  REQUIRE(second.has_value());
+  CHECK(second->everything);
+  CHECK(second->last);
+  CHECK(second->works.size() == 1);
+  CHECK_FALSE(second->bases.has_value());
+  CHECK(second->ended.empty());
+  agent.told();
+  const auto third = agent.next_tell();
+  REQUIRE(third.has_value());
+  CHECK_FALSE(third->everything);
+  CHECK(third->ended.size() == 1);
+  agent.told();
+  CHECK_FALSE(agent.next_tell().has_value());
+}
