@@ -5,6 +5,7 @@
 #include <stop_token>
 #include <thread>
 
+#include "app/agents.h"
 #include "app/config_loader.h"
 #include "app/health_checks.h"
 #include "app/health_server.h"
@@ -106,6 +107,7 @@ class App::Impl {
         operations_(clock_),
         binding_(clock_, options.bind_claims ? provisioner::Binding::By::kUs
                                              : provisioner::Binding::By::kControlPlane),
+        agents_(options.agents ? std::make_unique<Agents>(agent_parts()) : nullptr),
         world_{options.served_names(),
                leader_client_,
                clock_,
@@ -149,7 +151,9 @@ class App::Impl {
            nodes_.has_synced() && pods_.has_synced();
   }
   helperpod::HelperPodRunner::Current current() const;
+  operation::Executor& pods_or_other();
   operation::Executor& executor();
+  Agents::Parts agent_parts();
   k8s::LeaderElectorOptions elector_options() const;
   template <typename Use>
   void for_each_cache(const Use& use);
@@ -186,6 +190,7 @@ class App::Impl {
   provisioner::Operations operations_;
   provisioner::Binding binding_;
   operation::SpaceBoard space_;
+  std::unique_ptr<Agents> agents_;
   provisioner::World world_;
   provisioner::Controller controller_;
   provisioner::CapacityPublisher capacities_;
@@ -212,7 +217,10 @@ Result<void> App::Impl::start() {
     controller_.event_dropped(about);
   });
   events_.start();
-  config_.on_change([this] { controller_.config_changed(); });
+  config_.on_change([this] {
+    controller_.config_changed();
+    if (agents_) agents_->config_changed();
+  });
   if (uses_config_map(options_)) config_map_.start();
   LPP_RETURN_IF_ERROR(config_.start(), "configuration");
   claims_.start();
@@ -221,6 +229,7 @@ Result<void> App::Impl::start() {
   nodes_.start();
   pods_.start();
   if (wait_for_sync()) log::info("caches have synced");
+  if (agents_) LPP_RETURN_IF_ERROR(agents_->start(), "agents");
   unmap_idle_code();  // much of it only starts the program
   return {};
 }
@@ -250,6 +259,7 @@ void App::Impl::shut_down() {
   config_.stop();
   events_.stop(kEventsLimit);
   abort_.request_stop();
+  if (agents_) agents_->stop();
   claims_.join();
   volumes_.join();
   classes_.join();
@@ -360,6 +370,8 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
                     .config = config_,
                     .elector = options_.leader_election.enabled ? elector_.get() : nullptr,
                     .events = events_,
+                    .agents = agents_ == nullptr ? std::function<AgentsSubject()>()
+                                                 : [this] { return agents_->subject(); },
                     .stopping = [this] { return stopping_.load(); }};
   subjects.caches = {subject_of("persistentvolumeclaims", claims_),
                      subject_of("persistentvolumes", volumes_),
@@ -393,8 +405,20 @@ helperpod::HelperPodRunner::Current App::Impl::current() const {
           .resize_command = config->resize_command};
 }
 
-operation::Executor& App::Impl::executor() {
+operation::Executor& App::Impl::pods_or_other() {
   return other_executor_ == nullptr ? runner_ : *other_executor_;
+}
+
+operation::Executor& App::Impl::executor() {
+  return agents_ == nullptr ? pods_or_other() : agents_->executor();
+}
+
+Agents::Parts App::Impl::agent_parts() {
+  const auto leads = [this] {
+    return !options_.leader_election.enabled || clock_.now() < elector_->valid_until();
+  };
+  return {options_,        identity_,        clock_,         client_, leader_client_, ledger_,
+          pods_or_other(), config_.config(), nodes_.store(), space_,  leads};
 }
 
 k8s::LeaderElectorOptions App::Impl::elector_options() const {

@@ -98,6 +98,24 @@ constexpr std::array kWork = {
          .help = "retries of a failed deletion; 0 = for ever"},
 };
 
+constexpr std::array kAgents = {
+    Flag{.name = "agents",
+         .fallback = "false",
+         .help = "let agents on the nodes work where they are connected; helper pods elsewhere"},
+    Flag{.name = "agents-port",
+         .placeholder = "PORT",
+         .fallback = "8443",
+         .help = "port at which agents are served (HTTPS); 0 = any free one"},
+    Flag{.name = "agents-service",
+         .placeholder = "NAME",
+         .fallback = "local-path-provisioner-agents",
+         .help = "Service under which agents reach this port; named in the server's certificate"},
+    Flag{.name = "agents-service-account",
+         .placeholder = "NAME",
+         .fallback = "local-path-provisioner-agent",
+         .help = "service account of the agents; nobody else is served"},
+};
+
 constexpr Flag kLogLevel{
     .name = "log-level",
     .placeholder = "LEVEL",
@@ -156,9 +174,13 @@ constexpr std::array kLeaderElection = {
 };
 
 constexpr std::array kStartGroups = {
-    FlagGroup{"Configuration", kConfiguration}, FlagGroup{"Identity", kIdentity},
-    FlagGroup{"API server", kApiServer},        FlagGroup{"Work", kWork},
-    FlagGroup{"Monitoring", kMonitoring},       FlagGroup{"Leader election", kLeaderElection},
+    FlagGroup{"Configuration", kConfiguration},
+    FlagGroup{"Identity", kIdentity},
+    FlagGroup{"API server", kApiServer},
+    FlagGroup{"Work", kWork},
+    FlagGroup{"Node agents", kAgents},
+    FlagGroup{"Monitoring", kMonitoring},
+    FlagGroup{"Leader election", kLeaderElection},
 };
 
 constexpr cli::Command kStart{

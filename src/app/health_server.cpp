@@ -18,6 +18,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/listener.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "base/sync.h"
@@ -282,46 +283,6 @@ class ProbeServer final : public httplib::Server {
   const HealthEndpoints endpoints_;
 };
 
-/// A listening socket on all addresses: IPv6 and IPv4, or IPv4 alone where there is no IPv6.
-/// Returns -1 with errno.
-socket_t listen_on(int port) {
-  const int yes = 1;
-  const int no = 0;
-  sockaddr_in6 any6{};
-  any6.sin6_family = AF_INET6;
-  any6.sin6_addr = in6addr_any;
-  any6.sin6_port = htons(static_cast<std::uint16_t>(port));
-  sockaddr_in any4{};
-  any4.sin_family = AF_INET;
-  any4.sin_addr.s_addr = htonl(INADDR_ANY);
-  any4.sin_port = any6.sin6_port;
-  const std::pair<const sockaddr*, socklen_t> addresses[] = {
-      {reinterpret_cast<const sockaddr*>(&any6), sizeof any6},
-      {reinterpret_cast<const sockaddr*>(&any4), sizeof any4}};
-  for (const auto& [address, size] : addresses) {
-    const socket_t socket = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (socket < 0) continue;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (address->sa_family == AF_INET6) {
-      setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
-    }
-    if (bind(socket, address, size) == 0 && listen(socket, kBacklog) == 0) return socket;
-    const int why = errno;
-    ::close(socket);
-    errno = why;
-    if (why == EADDRINUSE || why == EACCES) return -1;
-  }
-  return -1;
-}
-
-int port_of(socket_t socket) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size);
-  // The port has the same place in both families.
-  return ntohs(reinterpret_cast<const sockaddr_in*>(&address)->sin_port);
-}
-
 }  // namespace
 
 class HealthServer::Impl {
@@ -398,7 +359,7 @@ HealthServer::~HealthServer() = default;
 
 Result<std::unique_ptr<HealthServer>> HealthServer::start(int port, HealthEndpoints endpoints,
                                                           Clock& clock, Duration connection_time) {
-  const socket_t listener = listen_on(port);
+  const socket_t listener = listen_on(port, kBacklog);
   if (listener < 0) {
     return Error{.code = ErrorCode::kUnavailable,
                  .message = fmt::format("listen on port {}: {}", port,

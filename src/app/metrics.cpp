@@ -79,6 +79,7 @@ Metrics::Metrics(const Subjects& subjects) {
   collectors_.push_back(volume_metrics(subjects));
   collectors_.push_back(client_metrics(subjects));
   collectors_.push_back(daemon_metrics(subjects));
+  collectors_.push_back(agent_metrics(subjects));
   collectors_.push_back(process_metrics());
 }
 

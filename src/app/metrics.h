@@ -31,6 +31,7 @@ std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> volume_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> client_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> daemon_metrics(const Subjects& subjects);
+std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects);
 /// The process_* metrics of client libraries, from `proc` (a folder like /proc/self, and
 /// /proc/stat next to it).
 std::unique_ptr<prometheus::Collectable> process_metrics(std::string proc = "/proc");

@@ -52,7 +52,11 @@ struct Options {
   int helper_pods_per_node = 50;      // 0 = no limit
   int provisioning_retry_count = 15;  // 0 = for ever
   int deletion_retry_count = 15;      // 0 = for ever
-  bool bind_claims = true;            // else only the control plane's binder does
+  bool agents = false;                // node agents are served
+  int agents_port = 8443;             // 0 = any free port
+  std::string agents_service{};       // under which they reach us
+  std::string agents_service_account{};
+  bool bind_claims = true;  // else only the control plane's binder does
   bool allow_unsafe_helper_pod_template = false;
   std::optional<ClientThrottle> client_throttle{};  // nullopt = no limit on our side
   int health_port = 8080;                           // 0 = any free port

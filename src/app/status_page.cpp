@@ -168,6 +168,30 @@ void add_caches(HtmlPage& page, const Subjects& subjects) {
   page.paragraph("Helper pods: " + (pods.empty() ? "none" : pods));
 }
 
+void add_agents(HtmlPage& page, const Subjects& subjects,
+                std::chrono::system_clock::time_point now) {
+  if (!subjects.agents) return;
+  Rows rows;
+  const auto all = subjects.agents().agents;
+  for (const auto& one : all) {
+    if (rows.size() == kMaxConfigRows) break;
+    std::string bases;
+    for (const auto& base : one.bases) {
+      bases += (bases.empty() ? "" : ", ") + base.path;
+      if (!base.problem.empty()) bases += " (" + base.problem + ")";
+    }
+    rows.push_back({one.node,
+                    one.presence == agent::Presence::kConnected  ? "connected"
+                    : one.presence == agent::Presence::kExpected ? "expected"
+                                                                 : "away",
+                    when(one.since, now), one.program, bases, std::to_string(one.works)});
+  }
+  page.heading("Agents").table(
+      {"Node", "State", "Session since", "Version", "Base paths", "Operations"}, rows,
+      "No agent has connected to this process.");
+  if (all.size() > rows.size()) page.paragraph(fmt::format("{} more.", all.size() - rows.size()));
+}
+
 }  // namespace
 
 std::string status_page(const Subjects& subjects) {
@@ -179,6 +203,7 @@ std::string status_page(const Subjects& subjects) {
   add_failures(page, subjects, now);
   add_queues(page, subjects);
   add_config(page, subjects, now);
+  add_agents(page, subjects, now);
   add_caches(page, subjects);
   std::vector<std::string> links{"/livez?verbose", "/readyz?verbose"};
   if (subjects.options.metrics) links.emplace_back("/metrics");

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent_server.h"
 #include "app/config_loader.h"
 #include "app/options.h"
 #include "base/clock.h"
@@ -18,6 +19,12 @@
 #include "provisioner/operations.h"
 
 namespace lpp::app {
+
+/// What is known of node agents.
+struct AgentsSubject {
+  std::vector<agent::AgentState> agents{};
+  agent::ServerCounts server{};
+};
 
 /// A cache as monitoring sees it.
 struct CacheSubject {
@@ -48,6 +55,7 @@ struct Subjects {
   const ConfigLoader& config;
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work
   const k8s::EventRecorder& events;
+  std::function<AgentsSubject()> agents{};  // none = without --agents
   std::function<bool()> stopping{};
 };
 

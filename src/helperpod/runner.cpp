@@ -116,7 +116,7 @@ Progress HelperPodRunner::lost(const Operation& /*operation*/) const {
 }
 
 /// Only resizes ask, and they are rare: the script may come and go in the ConfigMap meanwhile.
-Result<bool> HelperPodRunner::can_resize() {
+Result<bool> HelperPodRunner::can_resize(const Operation& /*operation*/) {
   if (!current_().resize_command.empty()) return true;
   const auto found = client_.get(k8s::kConfigMaps, {settings_.ns, settings_.config_map});
   if (!found.ok() && found.error().is(ErrorCode::kNotFound)) return false;

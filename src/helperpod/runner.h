@@ -64,7 +64,7 @@ class HelperPodRunner final : public operation::Executor {
   Result<void> cancel(const operation::Id& id) override;
   Result<bool> forget(const operation::Id& id, When when) override;
   operation::Progress lost(const Operation& operation) const override;
-  Result<bool> can_resize() override;
+  Result<bool> can_resize(const Operation& operation) override;
   void node_changed(std::string_view node) override;
 
   /// Removes the oldest pod that was left for a quiet moment, if there is one. False if it could

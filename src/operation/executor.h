@@ -100,8 +100,10 @@ struct Owner {
 /// Does operations on directories of nodes; the reconcilers know nothing else about how. Helper
 /// pods are one way, an agent on each node can be another. Passive: work goes on outside, and each
 /// call is one short pass that never waits for it. Whatever an operation does on a node, its record
-/// was written before and survives this process. What is on record is in the PathLedger. All calls
-/// are safe to repeat. Thread-safe.
+/// was written before and survives this process. Where the records are on the nodes themselves
+/// another process knows of what has begun as soon as its node is heard of, and never of what
+/// nobody has begun. What is on record, as far as it is known, is in the PathLedger. All calls are
+/// safe to repeat. Thread-safe.
 class Executor {
  public:
   virtual ~Executor() = default;
@@ -140,8 +142,9 @@ class Executor {
   /// in words that tell what was taken away.
   virtual Progress lost(const Operation& operation) const = 0;
 
-  /// Whether it has a way to give directories a limit. Without one a volume grows in numbers only.
-  virtual Result<bool> can_resize() = 0;
+  /// Whether it has a way to give that directory a limit. Without one a volume grows in numbers
+  /// only.
+  virtual Result<bool> can_resize(const Operation& operation) = 0;
 
   /// The node has come, gone, or changed its labels: owners of what is recorded there are woken.
   virtual void node_changed(std::string_view node) = 0;

@@ -149,22 +149,8 @@ int next_attempt(const ResizeScene& scene) {
   return last + 1;
 }
 
-ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
+Operation resize_to(const ResizeScene& scene, const Size& goal) {
   const k8s::PersistentVolume& volume = *scene.volume;
-  if (const auto left = held(scene.memory.retry, scene.now, goal.text)) {
-    return for_resize::Wait{.at_most = *left};
-  }
-  if (!scene.has_way) return for_resize::AskForWay{};
-  if (scene.node.kind == VolumeNode::Kind::kGone || scene.node.kind == VolumeNode::Kind::kUnclear) {
-    const bool gone = scene.node.kind == VolumeNode::Kind::kGone;
-    return for_resize::Refuse{
-        gone ? "node " + scene.node.description + " does not exist"
-             : "it is not clear on which node the directory is: " + scene.node.description,
-        goal};
-  }
-  if (const auto safe = check_place(volume, *scene.config, "resize"); !safe.ok()) {
-    return for_resize::Refuse{safe.error().message, goal};
-  }
   Operation operation;
   operation.kind = operation::Kind::kResize;
   operation.volume_name = volume.meta.name;
@@ -179,7 +165,26 @@ ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
   operation.size_bytes = goal.bytes;
   operation.limits = limits_of_volume(scene);
-  return for_resize::Start{std::move(operation)};
+  return operation;
+}
+
+ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
+  const k8s::PersistentVolume& volume = *scene.volume;
+  if (const auto left = held(scene.memory.retry, scene.now, goal.text)) {
+    return for_resize::Wait{.at_most = *left};
+  }
+  if (!scene.has_way) return for_resize::AskForWay{resize_to(scene, goal)};
+  if (scene.node.kind == VolumeNode::Kind::kGone || scene.node.kind == VolumeNode::Kind::kUnclear) {
+    const bool gone = scene.node.kind == VolumeNode::Kind::kGone;
+    return for_resize::Refuse{
+        gone ? "node " + scene.node.description + " does not exist"
+             : "it is not clear on which node the directory is: " + scene.node.description,
+        goal};
+  }
+  if (const auto safe = check_place(volume, *scene.config, "resize"); !safe.ok()) {
+    return for_resize::Refuse{safe.error().message, goal};
+  }
+  return for_resize::Start{resize_to(scene, goal)};
 }
 
 /// A volume without a limit grows in numbers; one that has a limit must not seem larger than that.

@@ -56,7 +56,9 @@ struct Begin {
   Size size{};
 };
 /// Asks the executor whether it can limit directories.
-struct AskForWay {};
+struct AskForWay {
+  operation::Operation operation{};  // that would be begun
+};
 /// Records the work on the node and lets it begin.
 struct Start {
   operation::Operation operation{};

@@ -115,8 +115,8 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::B
 }
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
-                                                 const for_resize::AskForWay& /*decision*/) {
-  const auto way = world_.executor.can_resize();
+                                                 const for_resize::AskForWay& decision) {
+  const auto way = world_.executor.can_resize(decision.operation);
   if (!way.ok()) return api_failed(pass, way.error());
   pass.has_way = *way;
   return std::nullopt;

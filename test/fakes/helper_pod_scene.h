@@ -9,19 +9,12 @@
 #include <vector>
 
 #include "fakes/builders.h"
+#include "fakes/empty_cluster.h"
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 #include "helperpod/runner.h"
 
 namespace lpp::testing {
-
-/// No volumes, and every node is known.
-struct EmptyCluster final : operation::Surroundings {
-  std::optional<operation::Holder> volume_in_the_way(const operation::Operation&) const override {
-    return std::nullopt;
-  }
-  bool may_be_one_node(std::string_view a, std::string_view b) const override { return a == b; }
-};
 
 /// A runner over a scripted API server; pods reach the store as an informer would bring them.
 struct HelperPodScene {

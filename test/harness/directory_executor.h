@@ -54,7 +54,7 @@ class DirectoryExecutor final : public operation::Executor {
   Result<void> cancel(const operation::Id& id) override;
   Result<bool> forget(const operation::Id& id, When when) override;
   operation::Progress lost(const Operation& operation) const override;
-  Result<bool> can_resize() override { return true; }
+  Result<bool> can_resize(const Operation& /*operation*/) override { return true; }
   void node_changed(std::string_view node) override;
 
  private:

@@ -42,6 +42,15 @@ struct BusyFixture : SubjectsFixture {
     made_volumes.put(made->meta.key(), made);
     space.note("n1", "/data", {.size = 1, .free = 1, .inodes = 1, .free_inodes = 1});
     helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
+    agents = [] {
+      agent::AgentState there{.node = "n1", .pod = "agent-1", .program = "1.0", .works = 3};
+      there.presence = agent::Presence::kConnected;
+      there.bases = {{.path = "/data"}, {.path = "/bad", .problem = "not mounted"}};
+      agent::AgentState away{.node = "n2"};
+      return app::AgentsSubject{
+          .agents = {there, away},
+          .server = {.connections = 2, .requests = {{"poll", 7}}, .refused = {{"token", 5}}}};
+    };
     cache_stats.lists = 3;
     cache_stats.last_contact = clock.now() - std::chrono::seconds(20);
   }

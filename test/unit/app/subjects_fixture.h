@@ -73,6 +73,7 @@ struct SubjectsFixture {
   provisioner::Controller controller{
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   provisioner::CapacityPublisher::Stats capacities;
+  std::function<app::AgentsSubject()> agents;
   bool stopping = false;
   bool synced = true;
   k8s::ReflectorStats cache_stats;
@@ -94,6 +95,7 @@ struct SubjectsFixture {
                       .runner = runner,
                       .config = config,
                       .events = events,
+                      .agents = agents,
                       .stopping = [this] { return stopping; }};
     out.caches.push_back({.resource = "persistentvolumes",
                           .stats = &cache_stats,

@@ -48,7 +48,7 @@ class FakeExecutor final : public operation::Executor {
   operation::Progress lost(const operation::Operation& /*operation*/) const override {
     return {.state = State::kFailed, .message = "it was removed before it ended", .reason = "Lost"};
   }
-  Result<bool> can_resize() override { return has_way; }
+  Result<bool> can_resize(const operation::Operation& /*operation*/) override { return has_way; }
   operation::Admission admit(const operation::Operation& operation) override {
     if (is_full) {
       turned_away.push_back(operation);

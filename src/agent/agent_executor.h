@@ -1,0 +1,217 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agent/identity.h"
+#include "agent/protocol.h"
+#include "base/clock.h"
+#include "base/sync.h"
+#include "operation/executor.h"
+#include "operation/node_load.h"
+#include "operation/path_ledger.h"
+
+namespace lpp::agent {
+
+/// Whether a node's agent can be reckoned with.
+enum class Presence {
+  kConnected,
+  kExpected,  // it may well come in a moment, and then tell what it has on record
+  kAbsent,
+};
+
+/// What is to be said of a node's agent.
+struct AgentState {
+  std::string node{};
+  std::string pod{};
+  std::string program{};
+  Presence presence = Presence::kAbsent;
+  std::chrono::system_clock::time_point since{};  // of its session
+  std::vector<Base> bases{};
+  std::size_t works = 0;  // on record
+};
+
+/// The executor that lets agents on the nodes work. Knows no network: whoever speaks with the
+/// agents hands in what they say (hello, tell, poll), each with the identity that was proved, and
+/// calls tick() about once a second. The durable records are the agents'; those of a node are known
+/// here from the moment on that its agent has told them, and between begin() and end() only.
+/// What was begun before an agent's restart goes on when the owner, woken for it, has become quiet
+/// without having cancelled it, or after ten seconds. Starts no thread, never waits; calls
+/// what it was given under no lock of its own. Thread-safe.
+class AgentExecutor final : public operation::Executor {
+ public:
+  using Operation = operation::Operation;
+
+  struct Settings {
+    std::string program{};          // our version, for people
+    std::string instance{};         // of this process: sessions of another one have another
+    std::size_t most_per_node = 0;  // operations at once; 0 = no limit
+    Duration hold = std::chrono::seconds(240);  // of a poll for which there is no order
+  };
+  /// What surrounds it; called from any thread.
+  struct Surroundings {
+    std::function<std::chrono::seconds()> cmd_timeout;
+    /// Configured for the node.
+    std::function<std::vector<std::string>(const std::string& node)> base_paths;
+    /// Whether the node is known to have that label. What an agent says of others is not believed.
+    std::function<bool(const std::string& node, const std::string& key, const std::string& value)>
+        has_label;
+    /// May ask the API server.
+    std::function<Result<bool>(const std::string& node)> is_node_gone;
+    std::function<void(const std::string& node, const std::vector<Base>& bases)> bases_told;
+  };
+
+  AgentExecutor(Clock& clock, operation::PathLedger& ledger, Settings settings,
+                Surroundings surroundings);
+  ~AgentExecutor() override;
+
+  void begin(operation::Owner owner) override;
+  void end(Duration limit) override;
+  std::vector<operation::Recorded> recorded(std::string_view volume_name) override;
+  operation::Admission admit(const Operation& operation) override;
+  /// kUnavailable when the node's agent is not connected.
+  Result<Start> start(const Operation& operation) override;
+  Result<void> cancel(const operation::Id& id) override;
+  Result<bool> forget(const operation::Id& id, When when) override;
+  operation::Progress lost(const Operation& operation) const override;
+  Result<bool> can_resize(const Operation& operation) override;
+  void node_changed(std::string_view node) override;
+
+  Presence presence(const std::string& node) const;
+  /// Whether the node's agent can work below that base path.
+  bool sees(const std::string& node, const std::string& base_path) const;
+  /// By node.
+  std::vector<AgentState> agents() const;
+  /// Is told of each change; "" = any node's may have changed. Before begin().
+  void on_presence(std::function<void(const std::string& node)> changed);
+  /// The configuration is another one.
+  void bases_changed();
+
+  // What agents say. kUnavailable: we do not lead; kExpired: the session has ended; kInvalid: it is
+  // refused as a whole. Error::reason has one word for counting.
+  Result<Welcome> hello(const AgentIdentity& agent, const Hello& hello);
+  Result<void> tell(const AgentIdentity& agent, Tell tell);
+  /// The answer is called once, at once or from any thread later, unless the poll is abandoned.
+  using Answer = std::function<void(Result<Orders>)>;
+  using Ticket = std::uint64_t;
+  Ticket poll(const AgentIdentity& agent, const Poll& poll, Answer answer);
+  /// Nobody waits for the answer any more.
+  void abandon(const AgentIdentity& agent, Ticket ticket);
+
+  /// What time brings. Returns when it is to be called next, at the latest.
+  Duration tick();
+
+ private:
+  using State = operation::Progress::State;
+
+  struct Entry {
+    std::shared_ptr<const Operation> operation{};
+    operation::Progress progress{};  // as told
+    TimePoint since{};
+    bool sent = false;   // the agent may have it on record
+    bool begun = false;  // told so
+    std::optional<TimePoint> cancelled{};
+    std::optional<TimePoint> suspended{};  // the agent waits for word that it is to go on
+  };
+  using EntryPtr = std::shared_ptr<Entry>;
+  struct Pending {
+    Order order{};
+    std::size_t bytes = 0;
+    EntryPtr entry{};  // kStart
+    bool urgent = true;
+  };
+  struct Held {
+    Ticket ticket = 0;
+    Answer answer{};
+    TimePoint until{};
+  };
+  struct Forgotten {
+    operation::Id id{};
+    std::int64_t order = 0;  // its number; 0 = not ordered in this session
+  };
+  struct Agent {
+    std::string session{};
+    std::string program{};
+    std::string pod{};
+    std::chrono::system_clock::time_point since{};
+    bool complete = false;  // it has told everything
+    TimePoint heard{};
+    TimePoint lost{};
+    std::chrono::system_clock::time_point lost_wall{};
+    Presence shown = Presence::kAbsent;  // what was told last
+    std::optional<Held> held{};
+    std::deque<Pending> orders{};
+    std::int64_t last_order = 0;
+    std::int64_t last_given = 0;
+    std::vector<std::string> base_paths{};  // as it was told
+    std::vector<Base> bases{};
+    std::map<std::string, EntryPtr> works{};  // by name_of(id)
+    std::map<std::string, Forgotten> forgotten{};
+    std::set<std::string> told{};  // so far, while it tells everything
+  };
+  /// What is to be done when the lock is released.
+  struct Effects {
+    std::vector<std::shared_ptr<const Operation>> woken{};
+    std::vector<std::pair<Answer, Result<Orders>>> answers{};
+    std::vector<std::string> nodes{};  // with another presence
+  };
+
+  void perform(Effects effects) const;
+  void wake(const std::vector<std::shared_ptr<const Operation>>& operations) const;
+
+  Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
+      LPP_REQUIRES(mutex_);
+  Result<void> check(const std::string& node, const Agent& agent, const Tell& tell) const
+      LPP_REQUIRES(mutex_);
+  Work believed(const std::string& node, Work work) const;
+  void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
+  void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
+  void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+
+  EntryPtr add(Agent& agent, std::shared_ptr<const Operation> operation) LPP_REQUIRES(mutex_);
+  void drop(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  std::vector<EntryPtr> find(const operation::Id& id) const LPP_REQUIRES(mutex_);
+  void cancel(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
+  void drop_gone_nodes(std::string_view volume_name);
+
+  void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
+  void give_orders(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  Orders take_orders(Agent& agent) LPP_REQUIRES(mutex_);
+  void resume(bool quiet, Effects& effects) LPP_REQUIRES(mutex_);
+
+  Clock& clock_;
+  operation::PathLedger& ledger_;
+  const Settings settings_;
+  const Surroundings surroundings_;
+  std::function<void(const std::string&)> presence_changed_;
+
+  /// Held while the owner is told, so that end() returns after the last time.
+  mutable Mutex owner_mutex_;
+  std::optional<operation::Owner> owner_ LPP_GUARDED_BY(owner_mutex_);
+  mutable Mutex mutex_;
+  bool active_ LPP_GUARDED_BY(mutex_) = false;
+  TimePoint begun_ LPP_GUARDED_BY(mutex_){};
+  bool all_expected_ LPP_GUARDED_BY(mutex_) = false;
+  std::uint64_t last_session_ LPP_GUARDED_BY(mutex_) = 0;
+  Ticket last_ticket_ LPP_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
+  std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
+  operation::NodeLoad load_;
+};
+
+}  // namespace lpp::agent

@@ -1,0 +1,445 @@
+#include <algorithm>
+
+#include "agent/agent_executor.h"
+#include "agent/executor_names.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+// What agents say, what they are ordered, and what time brings.
+
+namespace lpp::agent {
+
+using operation::Kind;
+using operation::Operation;
+using operation::Progress;
+
+namespace {
+
+/// An agent that has its orders polls again at once; one that does not is lost.
+constexpr std::chrono::seconds kSilence{15};
+/// What was begun before goes on after this, though the owner has not become quiet.
+constexpr std::chrono::seconds kResumeAfter{10};
+/// How often it is looked whether the owner is quiet by now, and else.
+constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::seconds kTick{1};
+/// On record of one node; nobody has so many, but somebody may say so.
+constexpr std::size_t kMostWorks = 20'000;
+/// Of a node that has nothing on record and is not heard of, nothing is known after this.
+constexpr std::chrono::minutes kForgetAgentAfter{10};
+/// Orders are given in answers of about this size at most.
+constexpr std::size_t kOrderBytes = kMaxMessage / 2;
+
+Error refused(ErrorCode code, const char* reason, std::string message) {
+  return {.code = code, .message = std::move(message), .reason = reason};
+}
+
+Error not_leading() {
+  return refused(ErrorCode::kUnavailable, "not_leading", "this replica does not lead");
+}
+
+/// That a message of agents can hold: what only we say of operations is not theirs to say.
+Progress plain(Progress progress) {
+  if (progress.state == Progress::State::kLate || progress.state == Progress::State::kEnding) {
+    progress.state = Progress::State::kRunning;
+  }
+  progress.acts_no_more = false;
+  progress.changes_at.reset();
+  return progress;
+}
+
+}  // namespace
+
+Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
+  if (!active_) return Presence::kAbsent;
+  const bool speaks = !agent.session.empty() && (agent.held || now < agent.heard + kSilence);
+  if (speaks && agent.complete) return Presence::kConnected;
+  if (speaks || now < std::max(begun_, agent.lost) + kExpectedFor) return Presence::kExpected;
+  return Presence::kAbsent;
+}
+
+Presence AgentExecutor::presence(const std::string& node) const {
+  MutexLock lock(mutex_);
+  const TimePoint now = clock_.now();
+  if (const auto it = agents_.find(node); it != agents_.end()) return presence_of(it->second, now);
+  return active_ && now < begun_ + kExpectedFor ? Presence::kExpected : Presence::kAbsent;
+}
+
+void AgentExecutor::note_presence(const std::string& node, Agent& agent, Effects& effects) {
+  const TimePoint now = clock_.now();
+  Presence there = presence_of(agent, now);
+  if (there == agent.shown) return;
+  if (agent.shown == Presence::kConnected) {
+    agent.lost = now;
+    agent.lost_wall = clock_.wall_now();
+    there = presence_of(agent, now);
+  }
+  agent.shown = there;
+  effects.nodes.push_back(node);
+  for (const auto& [name, entry] : agent.works) effects.woken.push_back(entry->operation);
+}
+
+bool AgentExecutor::sees(const std::string& node, const std::string& base_path) const {
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(node);
+  if (it == agents_.end()) return false;
+  const auto& bases = it->second.bases;
+  return std::any_of(bases.begin(), bases.end(), [&](const Base& base) {
+    return base.path == base_path && base.problem.empty();
+  });
+}
+
+std::vector<AgentState> AgentExecutor::agents() const {
+  std::vector<AgentState> all;
+  MutexLock lock(mutex_);
+  for (const auto& [node, agent] : agents_) {
+    all.push_back({.node = node,
+                   .pod = agent.pod,
+                   .program = agent.program,
+                   .presence = presence_of(agent, clock_.now()),
+                   .since = agent.since,
+                   .bases = agent.bases,
+                   .works = agent.works.size()});
+  }
+  return all;
+}
+
+Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {
+  const auto base_paths = surroundings_.base_paths(identity.node);
+  Effects effects;
+  Welcome welcome{.program = settings_.program, .base_paths = base_paths};
+  {
+    MutexLock lock(mutex_);
+    if (!active_) return not_leading();
+    const auto [it, added] = agents_.try_emplace(identity.node);
+    Agent& agent = it->second;
+    if (added) {
+      agent.lost = begun_;
+      agent.lost_wall = clock_.wall_now();
+      agent.shown = presence_of(agent, clock_.now());
+    }
+    if (agent.held) {
+      effects.answers.emplace_back(
+          std::move(agent.held->answer),
+          refused(ErrorCode::kExpired, "session", "a newer session has begun"));
+      agent.held.reset();
+    }
+    welcome.session = fmt::format("{}-{}", settings_.instance, ++last_session_);
+    agent.session = welcome.session;
+    agent.program = hello.program;
+    agent.pod = identity.pod;
+    agent.since = clock_.wall_now();
+    agent.complete = false;
+    agent.heard = clock_.now();
+    agent.orders.clear();
+    agent.last_order = 0;
+    agent.last_given = 0;
+    agent.base_paths = base_paths;
+    agent.told.clear();
+    for (auto& [name, forgotten] : agent.forgotten) forgotten.order = 0;
+    note_presence(identity.node, agent, effects);
+  }
+  perform(std::move(effects));
+  return welcome;
+}
+
+Result<AgentExecutor::Agent*> AgentExecutor::session_of(const AgentIdentity& identity,
+                                                        const std::string& session) {
+  if (!active_) return not_leading();
+  const auto it = agents_.find(identity.node);
+  if (it == agents_.end() || it->second.session != session) {
+    return refused(ErrorCode::kExpired, "session", "the session has ended: begin with hello");
+  }
+  return &it->second;
+}
+
+Result<void> AgentExecutor::check(const std::string& node, const Agent& agent,
+                                  const Tell& tell) const {
+  for (const Work& work : tell.works) {
+    const Operation& operation = work.operation;
+    bool foreign = operation.node != node || operation.shared;
+    for (const auto& entry : find(operation.id())) {
+      foreign = foreign || entry->operation->node != node;
+    }
+    if (foreign) {
+      return refused(ErrorCode::kInvalid, "foreign",
+                     fmt::format("{} of volume {} is not an operation of node {}",
+                                 to_string(operation.kind), operation.volume_name, node));
+    }
+  }
+  if (agent.works.size() + tell.works.size() > kMostWorks || agent.told.size() > kMostWorks) {
+    return refused(ErrorCode::kInvalid, "too_many", "too many operations are told");
+  }
+  return {};
+}
+
+/// A volume of what it says it has made must not be tied to other nodes.
+Work AgentExecutor::believed(const std::string& node, Work work) const {
+  work.progress = plain(std::move(work.progress));
+  const auto& shape = work.operation.shape;
+  if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
+    return work;
+  }
+  if (shape->has_affinity &&
+      surroundings_.has_label(node, shape->affinity_key, shape->affinity_value)) {
+    return work;
+  }
+  work.progress = {.state = State::kFailed,
+                   .message = fmt::format("the record on node {} is of a volume that is not tied "
+                                          "to this node, or its labels have changed",
+                                          node),
+                   .reason = "RecordRefused"};
+  return work;
+}
+
+Result<void> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
+  const std::string& node = identity.node;
+  const bool everything = tell.everything;
+  for (Work& work : tell.works) work = believed(node, std::move(work));
+  Effects effects;
+  std::optional<std::vector<Base>> bases;
+  {
+    MutexLock lock(mutex_);
+    LPP_ASSIGN_OR_RETURN(Agent* const agent, session_of(identity, tell.session), "tell");
+    LPP_RETURN_IF_ERROR(check(node, *agent, tell), "tell");
+    agent->heard = clock_.now();
+    if (tell.bases) agent->bases = *tell.bases;
+    bases = std::move(tell.bases);
+    for (Work& work : tell.works) apply(*agent, std::move(work), everything, effects);
+    for (const operation::Id& id : tell.ended) {
+      agent->forgotten.erase(name_of(id));
+      const auto it = agent->works.find(name_of(id));
+      if (it != agent->works.end() && it->second->sent) drop(*agent, EntryPtr(it->second), effects);
+    }
+    if (everything && tell.last) told_everything(*agent, effects);
+    note_presence(node, *agent, effects);
+  }
+  if (bases) surroundings_.bases_told(node, *bases);
+  perform(std::move(effects));
+  return {};
+}
+
+void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& effects) {
+  const std::string name = name_of(work.operation.id());
+  if (everything) agent.told.insert(name);
+  // What is told of it has not heard yet that it is to be forgotten.
+  if (agent.forgotten.contains(name)) return;
+  EntryPtr entry;
+  const auto it = agent.works.find(name);
+  const bool is_news = it == agent.works.end();
+  if (!is_news) {
+    entry = it->second;
+  } else {
+    entry = add(agent, std::make_shared<const Operation>(std::move(work.operation)));
+    // What nobody here has ordered waits for word, whoever has ordered it.
+    if (!work.progress.over()) entry->suspended = clock_.now();
+  }
+  entry->sent = true;
+  if (entry->progress.over() || entry->cancelled) return;  // a late word
+  const bool was_begun =
+      std::exchange(entry->begun, entry->begun || work.progress.state != Progress::State::kWaiting);
+  if (was_begun && work.progress.state == Progress::State::kWaiting && !everything) return;
+  if (entry->progress == work.progress && !is_news) return;
+  entry->progress = std::move(work.progress);
+  effects.woken.push_back(entry->operation);
+  if (!entry->progress.over()) return;
+  entry->suspended.reset();
+  const auto served = load_.ended(*entry->operation, name);
+  effects.woken.insert(effects.woken.end(), served.begin(), served.end());
+}
+
+void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
+  agent.complete = true;
+  const std::set<std::string> told = std::exchange(agent.told, {});
+  const std::map<std::string, EntryPtr> works = agent.works;
+  for (const auto& [name, entry] : works) {
+    if (told.contains(name)) {
+      if (entry->cancelled) {
+        (void)order(agent, {.order = {.what = Order::What::kCancel, .id = entry->operation->id()}},
+                    effects);
+      } else if (!entry->progress.over() && !entry->suspended) {
+        order_start(agent, entry, effects);  // ordered by us, and not called off
+      }
+    } else if (entry->cancelled || entry->begun) {
+      drop(agent, entry, effects);  // it acts no more, or somebody took its record away
+    } else {
+      entry->sent = false;
+      entry->suspended.reset();
+      order_start(agent, entry, effects);
+    }
+  }
+  for (auto it = agent.forgotten.begin(); it != agent.forgotten.end();) {
+    if (!told.contains(it->first)) {
+      it = agent.forgotten.erase(it);
+      continue;
+    }
+    it->second.order =
+        order(agent, {.order = {.what = Order::What::kForget, .id = it->second.id}}, effects);
+    ++it;
+  }
+}
+
+AgentExecutor::Ticket AgentExecutor::poll(const AgentIdentity& identity, const Poll& poll,
+                                          Answer answer) {
+  Effects effects;
+  Ticket ticket = 0;
+  {
+    MutexLock lock(mutex_);
+    ticket = ++last_ticket_;
+    const auto session = session_of(identity, poll.session);
+    if (!session.ok()) {
+      effects.answers.emplace_back(std::move(answer), session.error());
+    } else if (poll.taken > (*session)->last_given) {
+      effects.answers.emplace_back(std::move(answer),
+                                   refused(ErrorCode::kInvalid, "malformed",
+                                           "taken: orders up to that number were not given"));
+    } else {
+      Agent& agent = **session;
+      std::erase_if(agent.orders,
+                    [&](const Pending& pending) { return pending.order.number <= poll.taken; });
+      std::erase_if(agent.forgotten, [&](const auto& item) {
+        return item.second.order > 0 && item.second.order <= poll.taken;
+      });
+      if (agent.held) effects.answers.emplace_back(std::move(agent.held->answer), Orders{});
+      agent.heard = clock_.now();
+      // Not all at one time.
+      const Duration hold = settings_.hold - settings_.hold / 640 * (ticket % 64);
+      agent.held =
+          Held{.ticket = ticket, .answer = std::move(answer), .until = clock_.now() + hold};
+      if (!agent.orders.empty()) give_orders(agent, effects);
+      note_presence(identity.node, agent, effects);
+    }
+  }
+  perform(std::move(effects));
+  return ticket;
+}
+
+void AgentExecutor::abandon(const AgentIdentity& identity, Ticket ticket) {
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    const auto it = agents_.find(identity.node);
+    if (it == agents_.end() || !it->second.held || it->second.held->ticket != ticket) return;
+    it->second.held.reset();
+    it->second.heard = TimePoint::min() + kSilence;  // far away
+    note_presence(identity.node, it->second, effects);
+  }
+  perform(std::move(effects));
+}
+
+void AgentExecutor::order_start(Agent& agent, const EntryPtr& entry, Effects& effects) {
+  Pending pending{.order = {.what = Order::What::kStart, .operation = *entry->operation},
+                  .entry = entry};
+  (void)order(agent, std::move(pending), effects);
+}
+
+std::int64_t AgentExecutor::order(Agent& agent, Pending pending, Effects& effects) {
+  pending.order.number = ++agent.last_order;
+  pending.bytes = encode(Orders{{pending.order}}).size();
+  const bool urgent = pending.urgent;
+  agent.orders.push_back(std::move(pending));
+  if (urgent) give_orders(agent, effects);
+  return agent.last_order;
+}
+
+void AgentExecutor::give_orders(Agent& agent, Effects& effects) {
+  if (!agent.held) return;
+  effects.answers.emplace_back(std::move(agent.held->answer), take_orders(agent));
+  agent.held.reset();
+  agent.heard = clock_.now();
+}
+
+/// They stay until they are taken.
+Orders AgentExecutor::take_orders(Agent& agent) {
+  Orders orders;
+  std::size_t bytes = 0;
+  for (const Pending& pending : agent.orders) {
+    bytes += pending.bytes;
+    if (orders.orders.size() == kMaxOrders || (bytes > kOrderBytes && !orders.orders.empty())) {
+      break;
+    }
+    orders.orders.push_back(pending.order);
+    agent.last_given = std::max(agent.last_given, pending.order.number);
+    if (pending.entry) pending.entry->sent = true;
+  }
+  return orders;
+}
+
+void AgentExecutor::bases_changed() {
+  std::map<std::string, std::vector<std::string>> wanted;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [node, agent] : agents_) wanted[node];
+  }
+  for (auto& [node, base_paths] : wanted) base_paths = surroundings_.base_paths(node);
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    for (auto& [node, base_paths] : wanted) {
+      const auto it = agents_.find(node);
+      if (it == agents_.end() || it->second.base_paths == base_paths) continue;
+      it->second.base_paths = base_paths;
+      (void)order(it->second,
+                  {.order = {.what = Order::What::kBases, .base_paths = std::move(base_paths)}},
+                  effects);
+    }
+  }
+  perform(std::move(effects));
+}
+
+Duration AgentExecutor::tick() {
+  Effects effects;
+  bool any_suspended = false;
+  {
+    MutexLock lock(mutex_);
+    if (!active_) return kTick;
+    const TimePoint now = clock_.now();
+    if (all_expected_ && now >= begun_ + kExpectedFor) {
+      all_expected_ = false;
+      effects.nodes.emplace_back();
+    }
+    for (auto it = agents_.begin(); it != agents_.end();) {
+      auto& [node, agent] = *it;
+      if (agent.held && (!agent.orders.empty() || now >= agent.held->until)) {
+        give_orders(agent, effects);
+      }
+      note_presence(node, agent, effects);
+      any_suspended =
+          any_suspended || std::any_of(agent.works.begin(), agent.works.end(),
+                                       [](const auto& item) { return item.second->suspended; });
+      const bool unknown = agent.shown == Presence::kAbsent && agent.works.empty() &&
+                           now >= agent.lost + kForgetAgentAfter;
+      it = unknown ? agents_.erase(it) : std::next(it);
+    }
+  }
+  perform(std::move(effects));
+  if (!any_suspended) return kTick;
+  bool quiet = false;
+  {
+    MutexLock lock(owner_mutex_);
+    quiet = owner_ && owner_->is_quiet();
+  }
+  Effects resumed;
+  {
+    MutexLock lock(mutex_);
+    resume(quiet, resumed);
+  }
+  perform(std::move(resumed));
+  return kLook;
+}
+
+/// The owner was woken for each when it was told; quiet since means that it has decided.
+void AgentExecutor::resume(bool quiet, Effects& effects) {
+  const TimePoint now = clock_.now();
+  for (auto& [node, agent] : agents_) {
+    if (!agent.complete) continue;
+    for (const auto& [name, entry] : agent.works) {
+      if (!entry->suspended) continue;
+      const Duration waited = now - *entry->suspended;
+      if (waited < kResumeAfter && (!quiet || waited < kLook)) continue;
+      entry->suspended.reset();
+      order_start(agent, entry, effects);
+    }
+  }
+}
+
+}  // namespace lpp::agent

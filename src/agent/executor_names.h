@@ -1,0 +1,22 @@
+#pragma once
+
+#include <fmt/format.h>
+#include <chrono>
+#include <string>
+
+#include "operation/operation.h"
+
+// Of the parts of AgentExecutor.
+
+namespace lpp::agent {
+
+/// So long an agent may take to come: after we have begun to lead, and after it was lost.
+inline constexpr std::chrono::seconds kExpectedFor{10};
+
+/// Different ids have different ones: only the last part may hold anything.
+inline std::string name_of(const operation::Id& id) {
+  return fmt::format("{}/{}/{}/{}", static_cast<int>(id.kind), id.attempt, id.volume_name.size(),
+                     id.volume_name + id.owner_uid);
+}
+
+}  // namespace lpp::agent

@@ -1,0 +1,155 @@
+#include "app/agents.h"
+
+#include <algorithm>
+
+#include "app/version.h"
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace lpp::app {
+
+namespace {
+
+/// They are short there, and an agent puts them in a row; beyond this other nodes' have a turn.
+constexpr std::size_t kMostPerNode = 100;
+/// How often the certificate is looked at, and after a failure.
+constexpr std::chrono::minutes kLookAgain{1};
+constexpr std::chrono::seconds kTryAgain{5};
+/// Until another replica leads, or has made it.
+constexpr std::chrono::seconds kNotYet{1};
+
+std::vector<std::string> names_of(const Options& options) {
+  const std::string& service = options.agents_service;
+  const std::string in_ns = service + "." + options.namespace_name;
+  return {service, in_ns, in_ns + ".svc", in_ns + ".svc.cluster.local", "localhost", "127.0.0.1"};
+}
+
+}  // namespace
+
+std::vector<std::string> base_paths_of(const config::Config& config, const std::string& node) {
+  std::vector<std::string> all;
+  const auto add = [&](const config::PathConfig& paths) {
+    if (paths.shared()) return;
+    if (const auto* const mine = paths.paths_for(node)) {
+      all.insert(all.end(), mine->begin(), mine->end());
+    }
+  };
+  add(config.paths);
+  for (const auto& [name, paths] : config.classes) add(paths);
+  std::sort(all.begin(), all.end());
+  all.erase(std::unique(all.begin(), all.end()), all.end());
+  return all;
+}
+
+Agents::Agents(const Parts& parts)
+    : parts_(parts),
+      agents_(parts.clock, parts.ledger,
+              {.program = std::string(version()),
+               .instance = parts.identity,
+               .most_per_node = kMostPerNode},
+              surroundings()),
+      mixed_(agents_, parts.others),
+      reviewer_(parts.client, parts.clock,
+                {.ns = parts.options.namespace_name,
+                 .service_account = parts.options.agents_service_account}),
+      certificates_(parts.leader_client, parts.clock,
+                    {.ns = parts.options.namespace_name,
+                     .secret = "local-path-provisioner-agents-tls",
+                     .config_map = "local-path-provisioner-agents-ca",
+                     .names = names_of(parts.options)}) {}
+
+Agents::~Agents() { stop(); }
+
+agent::AgentExecutor::Surroundings Agents::surroundings() {
+  return {
+      .cmd_timeout = [this] { return parts_.config.current()->cmd_timeout; },
+      .base_paths =
+          [this](const std::string& node) { return base_paths_of(*parts_.config.current(), node); },
+      .has_label =
+          [this](const std::string& node, const std::string& key, const std::string& value) {
+            const auto found = parts_.nodes.get({"", node});
+            if (found == nullptr) return false;
+            const std::string* const label = k8s::find(found->meta.labels, key);
+            return label != nullptr && *label == value;
+          },
+      .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
+      .bases_told =
+          [this](const std::string& node, const std::vector<agent::Base>& bases) {
+            for (const auto& base : bases) {
+              if (base.space) parts_.space.note(node, base.path, *base.space);
+            }
+          },
+  };
+}
+
+Result<bool> Agents::is_node_gone(const std::string& node) {
+  if (parts_.nodes.get({"", node}) != nullptr) return false;
+  const auto found = parts_.client.get(k8s::kNodes, {"", node});
+  if (found.ok()) return false;
+  if (found.error().is(ErrorCode::kNotFound)) return true;
+  return found.error().wrap("look for node " + node);
+}
+
+Result<void> Agents::start() {
+  auto server = agent::AgentServer::start(
+      {.port = parts_.options.agents_port}, agents_,
+      [this](const std::string& token) { return reviewer_.check(token); }, parts_.leads,
+      parts_.clock);
+  if (!server.ok()) return server.error();
+  server_ = *std::move(server);
+  keeper_ = std::jthread([this](const std::stop_token& stop) {
+    set_thread_name("agent-tls");
+    keep_certificate(stop);
+  });
+  log::info("agents are served on port {}", server_->port());
+  return {};
+}
+
+/// The leader makes and renews it; the others read what there is, and show it too. What cannot be
+/// had leaves the former one in use.
+void Agents::keep_certificate(const std::stop_token& stop) {
+  std::string told;
+  agent::KeyPair shown;
+  while (!stop.stop_requested()) {
+    const bool leads = parts_.leads();
+    const auto tls = leads ? certificates_.ensure() : certificates_.read();
+    Duration wait = kLookAgain;
+    Result<void> used;
+    if (!tls.ok()) {
+      used = tls.error();
+    } else if (!(tls->server == shown)) {
+      used = server_->use(tls->server.certificate, tls->server.key);
+      if (used.ok()) shown = tls->server;
+    }
+    if (used.ok()) {
+      told.clear();
+    } else if (!leads && used.error().is(ErrorCode::kNotFound)) {
+      wait = kNotYet;
+    } else {
+      wait = kTryAgain;
+      if (!stop.stop_requested() && std::exchange(told, used.error().message) != told) {
+        log::error("the agents' certificate: {}", told);
+      }
+    }
+    // Who begins to lead is the one who makes it from then on.
+    const TimePoint next = parts_.clock.now() + wait;
+    while (parts_.clock.now() < next && parts_.leads() == leads &&
+           parts_.clock.sleep_for(kNotYet, stop)) {
+    }
+  }
+}
+
+void Agents::stop() {
+  if (keeper_.joinable()) {
+    keeper_.request_stop();
+    keeper_.join();
+  }
+  if (server_) server_->stop();
+}
+
+AgentsSubject Agents::subject() const {
+  return {.agents = agents_.agents(),
+          .server = server_ ? server_->counts() : agent::ServerCounts{}};
+}
+
+}  // namespace lpp::app

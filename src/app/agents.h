@@ -1,0 +1,73 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <stop_token>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "agent/agent_executor.h"
+#include "agent/agent_server.h"
+#include "agent/certificates.h"
+#include "agent/mixed_executor.h"
+#include "agent/token_reviewer.h"
+#include "app/options.h"
+#include "app/subjects.h"
+#include "config/config.h"
+#include "config/published.h"
+#include "k8s/api_client.h"
+#include "k8s/objects.h"
+#include "k8s/store.h"
+#include "operation/path_ledger.h"
+#include "operation/space.h"
+
+namespace lpp::app {
+
+/// The base paths of a node in the configuration, of every class; shared ones are nobody's.
+std::vector<std::string> base_paths_of(const config::Config& config, const std::string& node);
+
+/// What --agents adds to the daemon: agents work where they are, and `others` everywhere else.
+/// Thread-safe; everything passed in must outlive it.
+class Agents {
+ public:
+  struct Parts {
+    const Options& options;
+    const std::string& identity;  // of this process
+    Clock& clock;
+    k8s::ApiClient& client;
+    k8s::ApiClient& leader_client;  // for what only the leader may write
+    operation::PathLedger& ledger;
+    operation::Executor& others;
+    const config::Published<config::Config>& config;
+    const k8s::Store<k8s::Node>& nodes;
+    operation::SpaceBoard& space;
+    std::function<bool()> leads;
+  };
+  explicit Agents(const Parts& parts);
+  ~Agents();
+
+  /// Opens the port, and serves agents once there is a certificate.
+  Result<void> start();
+  void stop();
+  void config_changed() { agents_.bases_changed(); }
+
+  operation::Executor& executor() { return mixed_; }
+  AgentsSubject subject() const;
+
+ private:
+  agent::AgentExecutor::Surroundings surroundings();
+  Result<bool> is_node_gone(const std::string& node);
+  void keep_certificate(const std::stop_token& stop);
+
+  const Parts parts_;
+  agent::AgentExecutor agents_;
+  agent::MixedExecutor mixed_;
+  agent::TokenReviewer reviewer_;
+  agent::Certificates certificates_;
+  std::unique_ptr<agent::AgentServer> server_;
+  std::jthread keeper_;
+};
+
+}  // namespace lpp::app

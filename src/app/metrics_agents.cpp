@@ -1,0 +1,55 @@
+#include "app/metric_family.h"
+#include "app/metrics.h"
+
+namespace lpp::app {
+
+namespace {
+
+using Family = MetricFamilyBuilder;
+using Families = std::vector<prometheus::MetricFamily>;
+
+Families collect(const AgentsSubject& seen) {
+  double connected = 0;
+  double works = 0;
+  for (const auto& one : seen.agents) {
+    if (one.presence == agent::Presence::kConnected) ++connected;
+    works += static_cast<double>(one.works);
+  }
+  const auto& counts = seen.server;
+  auto requests = Family::counter("local_path_provisioner_agent_requests_total",
+                                  "Requests of node agents that were served, by request.");
+  for (const auto& [request, count] : counts.requests) {
+    requests.add({{"request", request}}, static_cast<double>(count));
+  }
+  auto refused =
+      Family::counter("local_path_provisioner_agent_refused_total",
+                      "Requests and connections at the agents' port that were refused, by reason.");
+  for (const auto& [reason, count] : counts.refused) {
+    refused.add({{"reason", reason}}, static_cast<double>(count));
+  }
+  Families out;
+  out.push_back(Family::gauge("local_path_provisioner_agents_connected",
+                              "Node agents that are connected to this process.")
+                    .add({}, connected)
+                    .build());
+  out.push_back(Family::gauge("local_path_provisioner_agent_operations",
+                              "Operations that node agents have on record.")
+                    .add({}, works)
+                    .build());
+  out.push_back(Family::gauge("local_path_provisioner_agent_connections",
+                              "Open connections at the agents' port.")
+                    .add({}, static_cast<double>(counts.connections))
+                    .build());
+  out.push_back(requests.build());
+  out.push_back(refused.build());
+  return out;
+}
+
+}  // namespace
+
+std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects) {
+  return make_collector(
+      [agents = subjects.agents] { return agents ? collect(agents()) : Families(); });
+}
+
+}  // namespace lpp::app

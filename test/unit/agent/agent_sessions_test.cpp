@@ -1,0 +1,333 @@
+// What agents say, in whichever order and however often.
+
+#include "agent_scene.h"
+
+namespace lpp::agent {
+namespace {
+
+TEST_CASE("an agent is expected at first, and connected once it has told everything") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  CHECK(scene.executor.presence("node-1") == Presence::kExpected);
+  scene.pass(seconds(10));
+  CHECK(scene.executor.presence("node-1") == Presence::kAbsent);
+  CHECK(scene.present == std::vector<std::string>{""});
+
+  agent.hello();
+  CHECK(agent.base_paths == std::vector<std::string>{"/opt/local"});
+  CHECK(scene.executor.presence("node-1") == Presence::kExpected);
+  CHECK(agent.tell(Tell{.everything = true, .last = false}).ok());
+  CHECK(scene.executor.presence("node-1") == Presence::kExpected);
+  CHECK_FALSE(scene.executor.sees("node-1", "/opt/local"));
+  CHECK(agent
+            .tell(Tell{.everything = true,
+                       .bases = {{{.path = "/opt/local"}, {.path = "/bad", .problem = "none"}}}})
+            .ok());
+  CHECK(scene.executor.presence("node-1") == Presence::kConnected);
+  CHECK(scene.executor.sees("node-1", "/opt/local"));
+  CHECK_FALSE(scene.executor.sees("node-1", "/bad"));
+  CHECK_FALSE(scene.executor.sees("node-2", "/opt/local"));
+  CHECK(scene.told["node-1"].size() == 2);
+  CHECK(scene.executor.can_resize(make_of()).value());
+  CHECK(scene.executor.presence("node-2") == Presence::kAbsent);
+}
+
+TEST_CASE("an agent that is lost is expected for a moment, and absent then") {
+  for (const bool hangs_up : {true, false}) {
+    AgentScene scene;
+    SceneAgent agent(scene);
+    agent.connect();
+    scene.pass(seconds(100));
+    CHECK(scene.executor.presence("node-1") == Presence::kConnected);
+    scene.present.clear();
+    if (hangs_up) {
+      agent.hang_up();
+      CHECK(scene.present == std::vector<std::string>{"node-1"});
+    } else {
+      (void)scene.executor.start(make_of());  // it does not come back for more
+      scene.pass(seconds(14));
+      CHECK(scene.executor.presence("node-1") == Presence::kConnected);
+      scene.pass(seconds(1));
+    }
+    CHECK(scene.executor.presence("node-1") == Presence::kExpected);
+    SUBCASE("it comes back with the session it had") {
+      agent.poll();
+      CHECK(scene.executor.presence("node-1") == Presence::kConnected);
+    }
+    SUBCASE("it stays away") {
+      scene.pass(seconds(10));
+      CHECK(scene.executor.presence("node-1") == Presence::kAbsent);
+      const auto all = scene.executor.agents();
+      REQUIRE(all.size() == 1);
+      CHECK(all[0].pod == "agent-pod");
+      CHECK(all[0].program == "0.9");
+      scene.pass(std::chrono::minutes(10));
+      CHECK(scene.executor.agents().empty() == hangs_up);  // else something is on record
+    }
+  }
+}
+
+TEST_CASE("a poll without orders is answered in time, and one that nobody waits for is not") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  SUBCASE("in time") {
+    scene.pass(seconds(240));
+    REQUIRE(agent.answered);
+    CHECK((*agent.answered)->orders.empty());
+  }
+  SUBCASE("a second one of the session takes its place") {
+    Result<Orders> first{Error{}};
+    agent.hang_up();
+    (void)scene.executor.poll(agent.identity, {.session = agent.session},
+                              [&](Result<Orders> orders) { first = std::move(orders); });
+    agent.poll();
+    CHECK(first.value().orders.empty());
+    CHECK_FALSE(agent.answered);
+  }
+  SUBCASE("nobody waits") {
+    agent.hang_up();
+    scene.pass(seconds(300));
+    CHECK_FALSE(agent.answered);
+  }
+}
+
+TEST_CASE("orders are repeated until they are taken, and numbered within the session") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(make_of("a"));
+  (void)scene.executor.start(make_of("b"));
+  REQUIRE(agent.answered);
+  CHECK((*agent.answered)->orders.size() == 1);
+  for (int i = 0; i < 2; ++i) {
+    agent.poll();  // the answer was lost
+    REQUIRE(agent.answered);
+    REQUIRE((*agent.answered)->orders.size() == 2);
+    CHECK((*agent.answered)->orders[0].number == 1);
+    CHECK((*agent.answered)->orders[1].number == 2);
+  }
+  agent.taken = 1;
+  CHECK((agent.poll(), agent.orders()) == "start b");
+  CHECK(agent.orders().empty());
+  agent.taken = 7;
+  agent.poll();
+  CHECK(agent.answered->error().is(ErrorCode::kInvalid));
+}
+
+TEST_CASE("of many orders an answer holds no more than a message may") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  agent.hang_up();
+  agent.poll();
+  std::string padding;
+  std::size_t expected = kMaxOrders;
+  SUBCASE("small ones") {}
+  SUBCASE("large ones") {
+    padding = std::string(100'000, 'x');
+    expected = kMaxMessage / 2 / 100'200;
+  }
+  (void)scene.executor.start(make_of("first"));
+  for (int i = 0; i < 300; ++i) {
+    Operation operation = make_of("v" + std::to_string(i));
+    operation.storage_class = padding;
+    CHECK(scene.executor.start(operation).ok());
+  }
+  CHECK(agent.take().size() == 1);
+  std::size_t all = 0;
+  while (agent.answered) {
+    const auto orders = agent.take();
+    CHECK(encode(Orders{orders}).size() <= kMaxMessage);
+    if (all == 0) CHECK(orders.size() == expected);
+    all += orders.size();
+  }
+  CHECK(all == 300);
+}
+
+TEST_CASE("a newer session ends the older one, and everything not done is ordered again") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  for (const char* volume : {"unsent", "sent", "waiting", "running", "over", "ended"}) {
+    (void)scene.executor.start(make_of(volume));
+    if (std::string_view(volume) != "unsent") continue;
+    (void)agent.take();
+  }
+  for (int i = 0; i < 3; ++i) (void)agent.take();
+  agent.tell(make_of("waiting"), State::kWaiting);
+  agent.tell(make_of("running"), State::kRunning);
+  agent.tell(make_of("ended"), State::kRunning);
+  agent.tell(make_of("over"), State::kSucceeded);
+  CHECK_FALSE(agent.answered);
+
+  SceneAgent again(scene);
+  again.hello();
+  REQUIRE(agent.answered);
+  CHECK(agent.answered->error().is(ErrorCode::kExpired));
+  CHECK(agent.tell(Tell{}).error().is(ErrorCode::kExpired));
+  agent.poll();
+  CHECK(agent.answered->error().is(ErrorCode::kExpired));
+  (void)scene.take_woken();
+  CHECK(again
+            .tell(Tell{.everything = true,
+                       .last = false,
+                       .works = {work_of(make_of("over"), State::kSucceeded)}})
+            .ok());
+  CHECK(scene.state(make_of("ended")) == State::kRunning);  // it may come yet
+  CHECK(
+      again.tell(Tell{.everything = true, .works = {work_of(make_of("running"), State::kRunning)}})
+          .ok());
+  again.poll();
+  CHECK(again.orders() == "start sent, start unsent, start running, start waiting");
+  CHECK(scene.state(make_of("over")) == State::kSucceeded);
+  // What it had begun, and has on record no more, somebody took away.
+  CHECK_FALSE(scene.state(make_of("ended")));
+  CHECK(scene.was_woken("ended"));
+}
+
+TEST_CASE("what was begun before goes on when the owner has decided nothing else, or in a while") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect({work_of(removal_of(), State::kRunning)});
+  CHECK(scene.was_woken("pvc-1"));
+  CHECK(scene.state(removal_of()) == State::kRunning);
+  SUBCASE("the owner is quiet") {
+    scene.quiet = true;
+    (void)scene.executor.tick();  // not before it could decide
+    CHECK(agent.orders().empty());
+    scene.clock.advance(scene.executor.tick());
+    (void)scene.executor.tick();
+    CHECK(agent.orders() == "start pvc-1");
+    scene.pass(seconds(20));
+    CHECK(agent.orders().empty());
+  }
+  SUBCASE("the owner is busy") {
+    scene.pass(seconds(9));
+    CHECK(agent.orders().empty());
+    scene.pass(seconds(1));
+    CHECK(agent.orders() == "start pvc-1");
+  }
+  SUBCASE("the owner cancels it") {
+    CHECK(scene.executor.cancel(removal_of().id()).ok());
+    scene.quiet = true;
+    scene.pass(seconds(20));
+    CHECK(agent.orders() == "cancel pvc-1");
+    CHECK(agent.orders().empty());
+  }
+  SUBCASE("it ends by itself") {
+    agent.tell(removal_of(), State::kSucceeded);
+    scene.pass(seconds(20));
+    CHECK(agent.orders().empty());
+  }
+}
+
+TEST_CASE("a late or repeated word changes nothing") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(make_of());
+  (void)agent.orders();
+  agent.tell(make_of(), State::kRunning);
+  (void)scene.take_woken();
+  agent.tell(make_of(), State::kRunning);
+  agent.tell(make_of(), State::kWaiting);
+  CHECK(scene.state(make_of()) == State::kRunning);
+  CHECK(scene.take_woken().empty());
+  agent.tell(make_of(), State::kSucceeded);
+  (void)scene.take_woken();
+  for (const State late : {State::kWaiting, State::kRunning, State::kFailed, State::kSucceeded}) {
+    agent.tell(make_of(), late);
+    CHECK(scene.state(make_of()) == State::kSucceeded);
+  }
+  CHECK(scene.take_woken().empty());
+  CHECK(agent.tell(Tell{.ended = {make_of("never").id()}}).ok());
+}
+
+TEST_CASE("an agent is believed for its own node only") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  SceneAgent other(scene, "node-2");
+  agent.connect();
+  other.connect();
+  const auto refused = [&](const Operation& operation) {
+    const auto told = other.tell(Tell{.works = {work_of(make_of("own", "node-2"), State::kRunning),
+                                                work_of(operation, State::kSucceeded)}});
+    CHECK_FALSE(scene.state(make_of("own", "node-2")));  // nothing of it counts
+    return !told.ok() && told.error().is(ErrorCode::kInvalid) && told.error().reason == "foreign";
+  };
+  SUBCASE("of another node") { CHECK(refused(make_of())); }
+  SUBCASE("of no node") { CHECK(refused(make_of("pvc-1", ""))); }
+  SUBCASE("of a shared file system") {
+    Operation shared = make_of("pvc-1", "node-2");
+    shared.shared = true;
+    CHECK(refused(shared));
+  }
+  SUBCASE("under the number of another node's") {
+    (void)scene.executor.start(make_of());
+    CHECK(refused(make_of("pvc-1", "node-2")));
+    CHECK(scene.state(make_of()) == State::kWaiting);
+  }
+  SUBCASE("another node's session") {
+    other.session = agent.session;
+    CHECK(other.tell(Tell{}).error().is(ErrorCode::kExpired));
+  }
+  SUBCASE("what we know of an operation is not changed by what is told of it") {
+    (void)scene.executor.start(make_of());
+    Operation changed = make_of();
+    changed.path = "/etc";
+    agent.tell(changed, State::kSucceeded);
+    REQUIRE(scene.executor.recorded("pvc-1").size() == 1);
+    CHECK(scene.executor.recorded("pvc-1")[0].operation->path == make_of().path);
+  }
+  SUBCASE("states that only we give") {
+    agent.connect({work_of(make_of("a"), State::kEnding), work_of(make_of("b"), State::kLate)});
+    CHECK(scene.state(make_of("a")) == State::kRunning);
+    CHECK(scene.state(make_of("b")) == State::kRunning);
+  }
+  SUBCASE("a volume that would be tied to other nodes") {
+    Operation make = make_of("pvc-9", "node-2");
+    make.shape = operation::Shape{.affinity_key = "host", .affinity_value = "node-2"};
+    State wanted = State::kFailed;
+    SUBCASE("its own") { wanted = State::kSucceeded; }
+    SUBCASE("another") { make.shape->affinity_value = "node-1"; }
+    SUBCASE("any") { make.shape->has_affinity = false; }
+    other.tell(make, State::kSucceeded);
+    CHECK(scene.state(make) == wanted);
+  }
+  SUBCASE("more than any node has") {
+    std::vector<Work> works;
+    int count = 0;
+    Result<void> told;
+    for (; count < 60 && told.ok(); ++count) {
+      works.clear();
+      for (int i = 0; i < 500; ++i) {
+        const std::string volume = std::to_string(count) + "-" + std::to_string(i);
+        works.push_back(work_of(make_of(volume, "node-2"), State::kRunning));
+      }
+      told = other.tell(Tell{.works = works});
+    }
+    REQUIRE_FALSE(told.ok());
+    CHECK(told.error().reason == "too_many");
+    CHECK(scene.executor.agents()[1].works == 20'000);
+  }
+}
+
+TEST_CASE("an agent hears when its base paths change, and only then") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  scene.executor.bases_changed();
+  CHECK(agent.orders().empty());
+  scene.base_paths["node-1"] = {"/opt/local", "/data"};
+  scene.executor.bases_changed();
+  const auto orders = agent.take();
+  REQUIRE(orders.size() == 1);
+  CHECK(orders[0].what == What::kBases);
+  CHECK(orders[0].base_paths == scene.base_paths["node-1"]);
+  scene.executor.bases_changed();
+  CHECK(agent.orders().empty());
+}
+
+}  // namespace
+}  // namespace lpp::agent

@@ -1,0 +1,157 @@
+#include "agent/mixed_executor.h"
+
+#include "agent_scene.h"
+
+namespace lpp::agent {
+namespace {
+
+/// Keeps what it is given.
+class OtherExecutor final : public Executor {
+ public:
+  void begin(operation::Owner owner) override { owner_ = std::move(owner); }
+  void end(Duration /*limit*/) override { owner_.reset(); }
+  std::vector<operation::Recorded> recorded(std::string_view volume_name) override {
+    std::vector<operation::Recorded> all;
+    for (const auto& [operation, progress] : records) {
+      if (operation.volume_name != volume_name) continue;
+      all.push_back({std::make_shared<const Operation>(operation), progress});
+    }
+    return all;
+  }
+  operation::Admission admit(const Operation& /*operation*/) override {
+    return operation::Admission([] {});
+  }
+  Result<Start> start(const Operation& operation) override {
+    records.emplace_back(operation, Progress{});
+    return Start::kRecorded;
+  }
+  Result<void> cancel(const operation::Id& id) override { return drop(id); }
+  Result<bool> forget(const operation::Id& id, When /*when*/) override {
+    (void)drop(id);
+    return true;
+  }
+  Progress lost(const Operation& /*operation*/) const override { return {.reason = "Other"}; }
+  Result<bool> can_resize(const Operation& /*operation*/) override { return false; }
+  void node_changed(std::string_view node) override { changed.emplace_back(node); }
+
+  std::vector<std::pair<Operation, Progress>> records;
+  std::vector<std::string> changed;
+
+ private:
+  Result<void> drop(const operation::Id& id) {
+    std::erase_if(records, [&](const auto& item) { return item.first.id() == id; });
+    return {};
+  }
+  std::optional<operation::Owner> owner_;
+};
+
+struct MixedScene : AgentScene {
+  MixedScene() {
+    mixed.begin({.wake = [this](const Operation& one) { woken.push_back(one.volume_name); },
+                 .is_quiet = [this] { return quiet; }});
+  }
+  bool admit(const Operation& operation) { return static_cast<bool>(mixed.admit(operation)); }
+  /// Who does it: "agent", "other", or why nobody.
+  std::string begin(const Operation& operation) {
+    const auto started = mixed.start(operation);
+    if (!started.ok()) return started.error().message;
+    CHECK(*started == Start::kRecorded);
+    CHECK(mixed.recorded(operation.volume_name).size() == 1);
+    return executor.recorded(operation.volume_name).empty() ? "other" : "agent";
+  }
+
+  OtherExecutor other;
+  MixedExecutor mixed{executor, other};
+};
+
+TEST_CASE("an agent works where it is, and the other executor everywhere else") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  Operation make = make_of();
+  std::string by = "other";
+  SUBCASE("there is an agent") { by = "agent"; }
+  SUBCASE("which does not see the base path") { make.base_path = "/elsewhere"; }
+  SUBCASE("there is none") {
+    make.node = "node-2";
+    scene.pass(seconds(10));
+  }
+  SUBCASE("on a shared file system") { make.shared = true; }
+  SUBCASE("on no node") { make.node.clear(); }
+  CHECK(scene.admit(make));
+  CHECK(scene.begin(make) == by);
+  CHECK(scene.mixed.can_resize(make).value() == (by == "agent"));
+  CHECK(scene.mixed.lost(make).reason == (by == "agent" ? "RecordRemoved" : "Other"));
+}
+
+TEST_CASE("nothing begins on a node whose agent is expected, and who waits is woken") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  CHECK_FALSE(scene.admit(make_of()));
+  CHECK_FALSE(scene.admit(make_of()));
+  CHECK(scene.begin(make_of()).find("expected") != std::string::npos);
+  CHECK(scene.mixed.can_resize(make_of()).error().is(ErrorCode::kUnavailable));
+  CHECK(scene.take_woken().empty());
+  SUBCASE("it comes") {
+    agent.connect();
+    CHECK(scene.take_woken() == std::vector<std::string>{"pvc-1"});
+    CHECK(scene.admit(make_of()));
+    CHECK(scene.begin(make_of()) == "agent");
+    SUBCASE("and is lost") {
+      CHECK(agent.orders() == "start pvc-1");
+      agent.hang_up();
+      CHECK_FALSE(scene.admit(make_of("pvc-2")));
+      CHECK(scene.begin(make_of("pvc-2")).find("expected") != std::string::npos);
+      (void)scene.take_woken();
+      scene.pass(seconds(10));
+      CHECK(scene.was_woken("pvc-2"));
+      CHECK(scene.begin(make_of("pvc-2")) == "other");
+    }
+  }
+  SUBCASE("it does not come") {
+    scene.pass(seconds(10));
+    CHECK(scene.take_woken() == std::vector<std::string>{"pvc-1"});
+    CHECK(scene.admit(make_of()));
+    CHECK(scene.begin(make_of()) == "other");
+  }
+}
+
+TEST_CASE("an operation stays with whoever has it on record") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  const Operation make = make_of();
+  SUBCASE("the agent, which is away") {
+    CHECK(scene.begin(make) == "agent");
+    agent.hang_up();
+    scene.pass(seconds(10));
+    CHECK(scene.begin(make) == "agent");
+    CHECK(scene.mixed.cancel(make.id()).ok());
+    CHECK(scene.state(make) == State::kEnding);
+    CHECK_FALSE(scene.mixed.forget(make.id(), When::kNow).value());
+  }
+  SUBCASE("the other one, though there is an agent by now") {
+    (void)scene.other.start(make);
+    CHECK(scene.mixed.start(make).ok());
+    CHECK(scene.other.records.size() == 2);
+    CHECK(scene.executor.recorded("pvc-1").empty());
+    CHECK(scene.mixed.forget(make.id(), When::kNow).value());
+    CHECK(scene.mixed.recorded("pvc-1").empty());
+  }
+  SUBCASE("both, since the agent was away when it was begun anew: the one that may still act") {
+    scene.other.records.emplace_back(make, Progress{.state = State::kSucceeded});
+    agent.connect({work_of(make, State::kRunning)});
+    const auto all = scene.mixed.recorded("pvc-1");
+    REQUIRE(all.size() == 1);
+    CHECK(all[0].progress.state == State::kRunning);
+    agent.tell(make, State::kSucceeded);
+    CHECK(scene.mixed.recorded("pvc-1").size() == 1);
+    CHECK(scene.mixed.forget(make.id(), When::kNow).value());
+    CHECK(scene.mixed.recorded("pvc-1").empty());
+  }
+  scene.mixed.node_changed("node-1");
+  CHECK(scene.other.changed == std::vector<std::string>{"node-1"});
+}
+
+}  // namespace
+}  // namespace lpp::agent
