@@ -122,6 +122,7 @@ class Agent {
   Queue slow_ LPP_GUARDED_BY(mutex_);
   std::vector<std::string> paths_ LPP_GUARDED_BY(mutex_);
   std::vector<Base> bases_ LPP_GUARDED_BY(mutex_);
+  TimePoint bases_due_ LPP_GUARDED_BY(mutex_){};  // then they are told though nothing has changed
   std::vector<operation::Id> ended_ LPP_GUARDED_BY(mutex_);
   std::uint64_t version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_version_ LPP_GUARDED_BY(mutex_) = 0;

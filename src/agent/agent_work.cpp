@@ -16,6 +16,8 @@ using State = Progress::State;
 namespace {
 
 constexpr int kQuickThreads = 2;
+/// What is known of a node's disks is forgotten when nobody confirms it.
+constexpr std::chrono::minutes kTellAgain{5};
 
 void log_outcome(const operation::Operation& operation, const Progress& progress) {
   if (progress.state == State::kSucceeded) {
@@ -214,8 +216,11 @@ void Agent::look_at_bases() {
   std::vector<Base> bases;
   for (const std::string& path : paths) bases.push_back(look_at(path));
   MutexLock lock(mutex_);
-  if (paths != paths_ || (bases == bases_ && bases_version_ != 0)) return;
+  const auto now = clock_.now();
+  const bool same = bases == bases_ && bases_version_ != 0 && now < bases_due_;
+  if (paths != paths_ || same) return;
   bases_ = std::move(bases);
+  bases_due_ = now + kTellAgain;
   ++bases_version_;
   to_tell_.notify_all();
 }

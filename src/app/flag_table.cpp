@@ -100,6 +100,7 @@ constexpr std::array kWork = {
 
 constexpr std::array kAgents = {
     Flag{.name = "agents",
+         .env = "AGENTS",
          .fallback = "false",
          .help = "let agents on the nodes work where they are connected; helper pods elsewhere"},
     Flag{.name = "agents-port",

@@ -158,9 +158,9 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.deletion_retry_count = values.integer("deletion-retry-count", 0, kMax);
   out.agents = values.boolean("agents");
   out.agents_port = values.integer("agents-port", 0, 65535);
-  out.agents_service = values.checked_text("agents-service", cli::is_dns_label, kLabelRule);
+  out.agents_service = values.checked_text("agents-service", flags::is_dns_label, kLabelRule);
   out.agents_service_account =
-      values.checked_text("agents-service-account", cli::is_dns_subdomain, kSubdomainRule);
+      values.checked_text("agents-service-account", flags::is_dns_subdomain, kSubdomainRule);
   out.bind_claims = values.boolean("bind-claims");
   out.allow_unsafe_helper_pod_template = values.boolean("allow-unsafe-helper-pod-template");
   out.client_throttle = read_client_throttle(values);

@@ -251,7 +251,7 @@ bool Controller::may_want_more(const k8s::PersistentVolumeClaim& claim) const {
 }
 
 bool Controller::may_be_lost(const k8s::PersistentVolume& volume) const {
-  if (volume.phase != "Bound" || !is_ours(volume, world_.provisioner_name)) return false;
+  if (volume.phase != "Bound" || !is_ours(volume, world_.names)) return false;
   if (has_node_lost_mark(volume)) return true;
   const auto storage_class = world_.classes.get({"", volume.storage_class_name});
   if (storage_class == nullptr) return false;

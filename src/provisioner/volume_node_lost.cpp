@@ -37,7 +37,7 @@ std::string text_of(Duration wait) {
 void VolumeReconciler::note_node(VolumeScene& scene) {
   const k8s::PersistentVolume& volume = *scene.volume;
   const auto storage_class = world_.classes.get({"", volume.storage_class_name});
-  if (storage_class != nullptr && storage_class->provisioner == world_.provisioner_name) {
+  if (storage_class != nullptr && world_.names.has(storage_class->provisioner)) {
     const auto wanted = on_node_lost_of(*storage_class);
     const auto* const on_node_lost = std::get_if<OnNodeLost>(&wanted);
     if (on_node_lost != nullptr && on_node_lost->release) {
