@@ -54,8 +54,8 @@ Agents::Agents(const Parts& parts)
                  .service_account = parts.options.agents_service_account}),
       certificates_(parts.leader_client, parts.clock,
                     {.ns = parts.options.namespace_name,
-                     .secret = "local-path-provisioner-agents-tls",
-                     .config_map = "local-path-provisioner-agents-ca",
+                     .secret = parts.options.agents_service + "-tls",
+                     .config_map = parts.options.agents_service + "-ca",
                      .names = names_of(parts.options)}) {}
 
 Agents::~Agents() { stop(); }

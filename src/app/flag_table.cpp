@@ -110,7 +110,9 @@ constexpr std::array kAgents = {
     Flag{.name = "agents-service",
          .placeholder = "NAME",
          .fallback = "local-path-provisioner-agents",
-         .help = "Service under which agents reach this port; named in the server's certificate"},
+         .help = "Service under which agents reach this port, for the server's certificate; the "
+                 "Secret NAME-tls and "
+                 "the ConfigMap NAME-ca hold it"},
     Flag{.name = "agents-service-account",
          .placeholder = "NAME",
          .fallback = "local-path-provisioner-agent",

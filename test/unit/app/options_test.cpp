@@ -10,48 +10,11 @@
 #include "app/flag_table.h"
 #include "app/version.h"
 #include "base/log.h"
+#include "options_reading.h"
 
-using namespace lpp::app;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::app;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::app::testing;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
-
-namespace {
-
-using Environment = std::map<std::string, std::string>;
-using Arguments = std::vector<std::string>;
-
-Invocation parse(const Arguments& arguments, const Environment& environment = {}) {
-  return parse_command_line(arguments, [&](const std::string& name) -> std::optional<std::string> {
-    const auto it = environment.find(name);
-    if (it == environment.end()) return std::nullopt;
-    return it->second;
-  });
-}
-
-Options options(const Arguments& arguments, const Environment& environment = {}) {
-  const auto invocation = parse(arguments, environment);
-  if (const auto* text = std::get_if<PrintAndExit>(&invocation)) FAIL(text->text);
-  return std::get<Options>(invocation);
-}
-
-PrintAndExit text(const Arguments& arguments, const Environment& environment = {}) {
-  const auto invocation = parse(arguments, environment);
-  REQUIRE(std::holds_alternative<PrintAndExit>(invocation));
-  return std::get<PrintAndExit>(invocation);
-}
-
-/// A usage error: exit code 2, the message, and how to go on.
-void check_refused(const Arguments& arguments, const Environment& environment,
-                   const std::string& message) {
-  const PrintAndExit out = text(arguments, environment);
-  CAPTURE(out.text);
-  CHECK(out.exit_code == 2);
-  CHECK(out.text.starts_with("local-path-provisioner: "));
-  CHECK(out.text.find(message) != std::string::npos);
-  CHECK(out.text.find("Usage:") != std::string::npos);
-  CHECK(out.text.find("--help`") != std::string::npos);
-}
-
-}  // namespace
 
 TEST_CASE("start without flags has the documented defaults") {
   const Options o = options({"start"});
@@ -331,7 +294,7 @@ TEST_CASE("short flags before the command may be one, with a value that is no co
   const auto call = [](const Arguments& arguments) {
     const auto none = [](const std::string&) { return std::optional<std::string>(); };
     const auto parsed = parse_command_line(arguments, none);
-    const auto* const found = std::get_if<cli::Call>(&parsed);
+    const auto* const found = std::get_if<lpp::cli::Call>(&parsed);
     REQUIRE(found != nullptr);
     return *found;
   };
@@ -349,7 +312,7 @@ TEST_CASE("under the name that kubectl asks for completion, all words are what i
   const char* const argv[] = {"/usr/bin/kubectl_complete-local_path", "volumes", "--help", "-n",
                               ""};
   const auto parsed = parse_command_line(5, argv);
-  const auto* const call = std::get_if<cli::Call>(&parsed);
+  const auto* const call = std::get_if<lpp::cli::Call>(&parsed);
   REQUIRE(call != nullptr);
   CHECK(call->command->name == "__complete");
   CHECK(call->given.words == std::vector<std::string>{"volumes", "--help", "-n", ""});
@@ -480,54 +443,4 @@ TEST_CASE("metrics and the status page can be switched off") {
   CHECK_FALSE(options({"start", "--statusz=false"}).statusz);
   CHECK(options({"start"}).bind_claims);
   CHECK_FALSE(options({"start", "--bind-claims=false"}).bind_claims);
-}
-
-TEST_CASE("agent without flags looks for its controller in its own namespace") {
-  const auto read = [](const Arguments& arguments, const Environment& environment = {}) {
-    const auto invocation = parse(arguments, environment);
-    REQUIRE(std::holds_alternative<AgentOptions>(invocation));
-    return std::get<AgentOptions>(invocation);
-  };
-  const AgentOptions usual = read({"agent"});
-  CHECK(usual.controllers ==
-        std::vector<std::string>{
-            "https://local-path-provisioner-agents.local-path-storage.svc:8443"});
-  CHECK(usual.root == "/");
-  CHECK(usual.usage_interval == std::chrono::seconds(60));
-  CHECK(usual.health_port == 0);
-  CHECK(read({"agent"}, {{"POD_NAMESPACE", "ns1"}}).controllers[0].find("-agents.ns1.svc") !=
-        std::string::npos);
-  const AgentOptions other =
-      read({"agent", "--controller", "https://a:1,https://b", "--root=/host/", "--debug",
-            "--usage-interval", "5s", "--ca-file", "/ca", "--token-file", "/token"},
-           {{"NODE_NAME", "node-1"}});
-  CHECK(other.controllers == std::vector<std::string>{"https://a:1", "https://b"});
-  CHECK(other.root == "/host");
-  CHECK(other.log_level == lpp::log::Level::kDebug);
-  CHECK(other.usage_interval == std::chrono::seconds(5));
-  CHECK(other.ca_file == "/ca");
-  CHECK(other.token_file == "/token");
-  CHECK(other.node_name == "node-1");
-}
-
-TEST_CASE("agent refuses what cannot work, and names the flag") {
-  for (const auto& [arguments, word] : std::vector<std::pair<Arguments, std::string>>{
-           {{"agent", "--controller", "http://a"}, "--controller"},
-           {{"agent", "--controller", "a:8443"}, "--controller"},
-           {{"agent", "--controller", "https://a,"}, "--controller"},
-           {{"agent", "--controller", ""}, "--controller"},
-           {{"agent", "--root", "host"}, "--root"},
-           {{"agent", "--usage-interval", "0s"}, "--usage-interval"},
-           {{"agent", "--health-port", "x"}, "--health-port"},
-           {{"agent", "--namespace", "A b"}, "--namespace"},
-           {{"agent", "now"}, "now"},
-           {{"agent", "--kubeconfig", "x"}, "--kubeconfig"}}) {
-    CAPTURE(word);
-    const auto invocation = parse(arguments);
-    REQUIRE(std::holds_alternative<PrintAndExit>(invocation));
-    const auto& out = std::get<PrintAndExit>(invocation);
-    CHECK(out.exit_code == 2);
-    CHECK(out.text.find(word) != std::string::npos);
-    CHECK(out.text.find("agent --help") != std::string::npos);
-  }
 }

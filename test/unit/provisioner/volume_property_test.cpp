@@ -323,7 +323,7 @@ const std::vector<For> kWhatIsLost{
      "its class says so",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
        if (!speaks_of_a_lost_node(decision)) return true;
-       return !scene.is_wanted && is_ours(*scene.volume, scene.provisioner_name) &&
+       return !scene.is_wanted && is_ours(*scene.volume, scene.names) &&
               scene.volume->phase == "Bound" && !scene.volume->meta.deleting() &&
               scene.claim != nullptr && !scene.claim->meta.deleting() && scene.lets_go_after &&
               scene.node.kind == VolumeNode::Kind::kGone && !scene.node.name.empty() &&
