@@ -59,6 +59,7 @@ void Agent::start_work(const Operation& operation) {
     // What is over is told again: who orders it does not know.
     if (entry->progress.over()) return changed(*entry);
     if (entry->active || entry->cancelling) return;
+    entry->asking = false;
     entry->stop = std::stop_source();
     return enqueue(entry);
   }
@@ -152,6 +153,7 @@ std::optional<Tell> Agent::next_tell() {
       break;
     }
     next.versions.emplace_back(entry, entry->version);
+    if (entry->asking) next.tell.asks.push_back(entry->operation.id());
     next.tell.works.push_back(std::move(work));
   }
   // What was told in an earlier part may have ended since.
@@ -164,9 +166,18 @@ std::optional<Tell> Agent::next_tell() {
   return pending_->tell;
 }
 
-void Agent::told() {
+void Agent::told(const Told& answer, TimePoint sent) {
   MutexLock lock(mutex_);
   if (!pending_) return;
+  for (const Id& id : answer.begin) {
+    const auto it = entries_.find(key_of(id));
+    if (it == entries_.end() || !it->second->asking || it->second->cancelling) continue;
+    it->second->asking = false;
+    it->second->asked = sent;
+    it->second->active = true;
+    slow_.push_front(it->second);  // its turn had come
+    to_work_.notify_all();
+  }
   for (const auto& [entry, version] : pending_->versions) entry->told = version;
   if (pending_->tell.bases) bases_told_ = pending_->bases_version;
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(pending_->ended));

@@ -56,8 +56,8 @@ class Agent {
   /// The next part of what is to be told, without the session; nullopt: nothing. The same again
   /// until told(). Bounded as the protocol says.
   std::optional<Tell> next_tell();
-  /// What next_tell() gave last has arrived.
-  void told();
+  /// What next_tell() gave last was sent at that time and has arrived; the answer.
+  void told(const Told& answer, TimePoint sent);
   /// False when the stop came first.
   bool wait_to_tell(const std::stop_token& stop);
 
@@ -66,10 +66,12 @@ class Agent {
   struct Entry {
     operation::Operation operation{};
     operation::Progress progress{};
-    bool begun = false;       // something may have been done, and be in the work book
-    bool active = false;      // queued, or a worker has it
-    bool cancelling = false;  // is to act no more, and to be dropped
-    bool forgotten = false;   // is to be dropped
+    bool begun = false;                // something may have been done, and be in the work book
+    bool active = false;               // queued, or a worker has it
+    bool cancelling = false;           // is to act no more, and to be dropped
+    bool forgotten = false;            // is to be dropped
+    bool asking = false;               // a removal that waits for leave to begin
+    std::optional<TimePoint> asked{};  // and got it, as of then
     std::stop_source stop{};
     std::uint64_t version = 0;  // of what there is to tell of it
     std::uint64_t told = 0;
@@ -84,6 +86,8 @@ class Agent {
     std::uint64_t bases_version = 0;
     std::size_t ended = 0;
   };
+
+  bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
 
   void start_work(const operation::Operation& operation) LPP_REQUIRES(mutex_);
   void cancel(const operation::Id& id) LPP_REQUIRES(mutex_);

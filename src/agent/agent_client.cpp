@@ -133,9 +133,11 @@ class AgentClient::Session {
     tell.session = id_;
     const std::string body = encode(tell);
     for (int attempt = 0;; ++attempt) {
+      const TimePoint sent = clock_.now();
       auto answer = post(kTellTarget, body, kCallLimit);
       if (answer.ok()) {
-        agent_.told();
+        LPP_ASSIGN_OR_RETURN(const auto told, decode_told(*answer), "told");
+        agent_.told(told, sent);
         return {};
       }
       const bool last = attempts && attempt + 1 >= *attempts;

@@ -100,7 +100,7 @@ class AgentExecutor final : public operation::Executor {
   // What agents say. kUnavailable: we do not lead; kExpired: the session has ended; kInvalid: it is
   // refused as a whole. Error::reason has one word for counting.
   Result<Welcome> hello(const AgentIdentity& agent, const Hello& hello);
-  Result<void> tell(const AgentIdentity& agent, Tell tell);
+  Result<Told> tell(const AgentIdentity& agent, Tell tell);
   /// The answer is called once, at once or from any thread later, unless the poll is abandoned.
   using Answer = std::function<void(Result<Orders>)>;
   using Ticket = std::uint64_t;

@@ -191,11 +191,12 @@ Work AgentExecutor::believed(const std::string& node, Work work) const {
   return work;
 }
 
-Result<void> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
+Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
   const bool everything = tell.everything;
   for (Work& work : tell.works) work = believed(node, std::move(work));
   Effects effects;
+  Told answer;
   std::optional<std::vector<Base>> bases;
   {
     MutexLock lock(mutex_);
@@ -211,11 +212,18 @@ Result<void> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       if (it != agent->works.end() && it->second->sent) drop(*agent, EntryPtr(it->second), effects);
     }
     if (everything && tell.last) told_everything(*agent, effects);
+    for (const operation::Id& id : tell.asks) {
+      const auto it = agent->works.find(name_of(id));
+      if (it == agent->works.end()) continue;
+      const Entry& entry = *it->second;
+      const bool is_wanted = !entry.cancelled && !entry.suspended && !entry.progress.over();
+      if (is_wanted) answer.begin.push_back(id);
+    }
     note_presence(node, *agent, effects);
   }
   if (bases) surroundings_.bases_told(node, *bases);
   perform(std::move(effects));
-  return {};
+  return answer;
 }
 
 void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& effects) {

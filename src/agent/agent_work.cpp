@@ -16,6 +16,8 @@ using State = Progress::State;
 namespace {
 
 constexpr int kQuickThreads = 2;
+/// An answer that is older says nothing about what the controller wants now.
+constexpr std::chrono::seconds kLeaveIsGood{5};
 /// What is known of a node's disks is forgotten when nobody confirms it.
 constexpr std::chrono::minutes kTellAgain{5};
 
@@ -63,6 +65,13 @@ void Agent::stop() {
   threads_.clear();
 }
 
+/// An order may have been under way for long: through a cut network, or from a controller that
+/// leads no more. What was done by it could not be undone.
+bool Agent::needs_leave(const Entry& entry) const {
+  if (!removes(entry.operation.kind) || entry.cancelling || entry.forgotten) return false;
+  return !entry.asked || clock_.now() - *entry.asked > kLeaveIsGood;
+}
+
 void Agent::work_off(Queue Agent::*queue) {
   while (true) {
     EntryPtr entry;
@@ -73,6 +82,12 @@ void Agent::work_off(Queue Agent::*queue) {
       if (stopping_) return;
       entry = std::move(mine.front());
       mine.pop_front();
+      if (needs_leave(*entry)) {
+        entry->active = false;
+        entry->asking = true;
+        changed(*entry);
+        continue;
+      }
       if (!entry->cancelling && !entry->forgotten) {
         entry->begun = true;
         entry->progress = {.state = State::kRunning};

@@ -300,6 +300,13 @@ std::string encode(const Tell& tell) {
   if (tell.bases) object["bases"] = list_of(*tell.bases);
   if (!tell.works.empty()) object["works"] = list_of(tell.works);
   if (!tell.ended.empty()) object["ended"] = list_of(tell.ended);
+  if (!tell.asks.empty()) object["asks"] = list_of(tell.asks);
+  return dump(object);
+}
+
+std::string encode(const Told& told) {
+  json object = json::object();
+  if (!told.begin.empty()) object["begin"] = list_of(told.begin);
   return dump(object);
 }
 
@@ -348,7 +355,17 @@ Result<Tell> decode_tell(std::string_view text) {
   LPP_ASSIGN_OR_RETURN(tell.works, read_all<Work>(object, "works", kMaxWorks, read_work), "tell");
   LPP_ASSIGN_OR_RETURN(tell.ended, read_all<operation::Id>(object, "ended", kMaxWorks, read_id),
                        "tell");
+  LPP_ASSIGN_OR_RETURN(tell.asks, read_all<operation::Id>(object, "asks", kMaxWorks, read_id),
+                       "tell");
   return tell;
+}
+
+Result<Told> decode_told(std::string_view text) {
+  LPP_ASSIGN_OR_RETURN(json object, parse(text), "told");
+  Told told;
+  LPP_ASSIGN_OR_RETURN(told.begin, read_all<operation::Id>(object, "begin", kMaxWorks, read_id),
+                       "told");
+  return told;
 }
 
 Result<Poll> decode_poll(std::string_view text) {

@@ -21,9 +21,10 @@
 ///     poll    held open until there are orders; says up to which number orders have been taken
 ///
 /// An agent begins with hello and one tell of everything, then keeps one poll open and tells what
-/// changes. Orders are numbered within a session and repeated until a poll says that they were
-/// taken. An answer of 410 ends the session (begin anew with hello), 503 comes from a replica that
-/// does not lead (ask another one), 401 and 403 refuse the token, 400 names what is wrong.
+/// changes. It removes nothing without having asked, in a tell, right before. Orders are numbered
+/// within a session and repeated until a poll says that they were taken. An answer of 410 ends the
+/// session (begin anew with hello), 503 comes from a replica that does not lead (ask another one),
+/// 401 and 403 refuse the token, 400 names what is wrong.
 ///
 /// Unknown members are ignored and absent ones have defaults, so that controller and agent may be
 /// of different versions; `protocol` rises only when that is not enough. All functions are pure and
@@ -83,6 +84,14 @@ struct Tell {
   std::optional<std::vector<Base>> bases{};  // all of them, if any has changed
   std::vector<Work> works{};                 // those that have changed
   std::vector<operation::Id> ended{};        // on record no more, and acting no more
+  /// Removals that were ordered. They begin, or go on, only when the answer says so: an order may
+  /// arrive long after it was called off.
+  std::vector<operation::Id> asks{};
+};
+
+/// The answer to a tell.
+struct Told {
+  std::vector<operation::Id> begin{};  // of those asked for; the others wait for another order
 };
 
 struct Order {
@@ -111,12 +120,14 @@ struct Orders {
 std::string encode(const Hello& hello);
 std::string encode(const Welcome& welcome);
 std::string encode(const Tell& tell);
+std::string encode(const Told& told);
 std::string encode(const Poll& poll);
 std::string encode(const Orders& orders);
 
 Result<Hello> decode_hello(std::string_view text);
 Result<Welcome> decode_welcome(std::string_view text);
 Result<Tell> decode_tell(std::string_view text);
+Result<Told> decode_told(std::string_view text);
 Result<Poll> decode_poll(std::string_view text);
 Result<Orders> decode_orders(std::string_view text);
 

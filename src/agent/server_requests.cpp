@@ -133,7 +133,7 @@ void AgentServer::Impl::handle(std::uint64_t id, std::uint64_t request, const st
     if (!tell.ok()) return answer_with(tell.error());
     const auto told = executor_.tell(who, *std::move(tell));
     if (!told.ok()) return answer_with(told.error());
-    return answer_with(std::string("{}"));
+    return answer_with(encode(*told));
   }
   count_request("poll");
   const auto poll = decode_poll(body);

@@ -161,7 +161,8 @@ done
 # Whatever the daemon asked for is what the manifest grants. That all of it is needed is for
 # integration.rights to say: some of it is asked for only when things go wrong in a certain way.
 "$rights" --user system:serviceaccount:local-path-storage:local-path-provisioner-service-account \
-  --part "$root/deploy/local-path-storage.yaml" "$root/deploy/capacity/rbac.yaml" -- "$state/log/audit.log" || result=1
+  --part "$root/deploy/local-path-storage.yaml" "$root/deploy/capacity/rbac.yaml" \
+  "$root/deploy/agents/rbac.yaml" -- "$state/log/audit.log" || result=1
 
 [ "$result" = 0 ] && [ "$dry" = 0 ] || result=1
 totals "$state/log/e2e.log"

@@ -41,6 +41,7 @@ class AgentProcess {
 
   /// SIGKILL; returns when it is dead.
   void kill() { child_->kill(); }
+  void signal(int number) const { child_->signal(number); }
   /// SIGTERM; kTimeout (and killed) when it does not end in time.
   Result<ChildExit> terminate(std::chrono::milliseconds limit);
 

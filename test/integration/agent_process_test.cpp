@@ -71,7 +71,7 @@ class Controller {
       MutexLock lock(mutex_);
       works_.insert(works_.end(), tell->works.begin(), tell->works.end());
       if (tell->everything) first_tells_.push_back(*std::move(tell));
-      return exchange.respond(200, "{}");
+      return exchange.respond(200, encode(agent::Told{.begin = tell->asks}));
     }
     const auto poll = agent::decode_poll(body);
     if (!poll.ok()) return exchange.respond(400, poll.error().message);

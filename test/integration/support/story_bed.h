@@ -15,11 +15,13 @@
 #include "harness/sanitizer_report.h"
 #include "harness/temp_dir.h"
 #include "harness/volume_audit.h"
+#include "integration/support/agent_bed.h"
 
 namespace lpp::testing {
 
-/// What does the daemon's operations: helper pods, or the second executor, which only tests have.
-enum class By { kHelperPods, kDirectories };
+/// What does the daemon's operations: helper pods, the second executor, which only tests have, or
+/// an agent on each node.
+enum class By { kHelperPods, kDirectories, kAgents };
 
 /// The test case is run with each of them: its body has a `By` named `by`.
 #define LPP_EXECUTORS_TEST_CASE(name) LPP_EXECUTORS_TEST_CASE_AS(name, DOCTEST_ANONYMOUS(lpp_case_))
@@ -36,17 +38,26 @@ struct StoryBed {
                     By executor = By::kHelperPods)
       : by(executor),
         bed(LPP_MUST(EmbeddedBed::create(options))),
+        agents(by == By::kAgents ? std::make_unique<NodeAgents>(*bed, daemon_program()) : nullptr),
         installation(LPP_MUST(Installation::create(*bed, installed(daemon_args)))),
-        audit(*bed) {}
+        audit(*bed) {
+    if (agents) LPP_MUST(apply_manifest(admin(), LPP_AGENTS_MANIFEST));
+  }
   explicit StoryBed(By executor) : StoryBed({}, {.manifest = LPP_MANIFEST}, executor) {}
 
-  ~StoryBed() { CHECK(sanitizer_report(installation->log_text()) == ""); }
+  ~StoryBed() {
+    CHECK(sanitizer_report(installation->log_text()) == "");
+    if (agents) CHECK(agents->sanitizer_reports() == "");
+  }
   StoryBed(const StoryBed&) = delete;
   StoryBed& operator=(const StoryBed&) = delete;
 
   void start() {
     LPP_MUST(installation->start_daemon());
     LPP_MUST(installation->wait_ready());
+    if (!agents) return;
+    agents->take_ca();
+    agents->start_all();
   }
   Kube& admin() { return bed->admin(); }
   /// Of the second executor.
@@ -58,6 +69,7 @@ struct StoryBed {
   const By by;
   const TempDir folder;
   const std::unique_ptr<EmbeddedBed> bed;
+  const std::unique_ptr<NodeAgents> agents;  // nullptr: there are none
   const std::unique_ptr<Installation> installation;
   VolumeAudit audit;
 
@@ -68,6 +80,10 @@ struct StoryBed {
     if (by == By::kDirectories) {
       options.daemon = LPP_DIRECTORY_DAEMON;
       options.env = {{"DIRECTORY_DISKS", disks()}, {"DIRECTORY_RECORDS", records()}};
+    }
+    if (agents) {
+      options.extra_args.insert(options.extra_args.end(),
+                                {"--agents", "--agents-port", std::to_string(agents->port())});
     }
     return options;
   }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <doctest/doctest.h>
+
 #include <map>
 #include <string>
 #include <vector>
@@ -41,7 +43,7 @@ inline agent::Order forget(const operation::Operation& operation) {
 /// What a controller knows of an agent: everything that was told, put together.
 class Listener {
  public:
-  explicit Listener(agent::Agent& agent) : agent_(agent) {}
+  Listener(agent::Agent& agent, Clock& clock) : agent_(agent), clock_(clock) {}
 
   void begin_session() {
     agent_.begin_session();
@@ -60,7 +62,9 @@ class Listener {
         works_.erase(agent::key_of(id));
         ended_.push_back(id);
       }
-      agent_.told();
+      for (const auto& id : tell->asks) ++asked_[agent::key_of(id)];
+      agent_.told({.begin = lets_begin ? tell->asks : std::vector<operation::Id>()},
+                  clock_.now() - answer_takes);
     }
   }
   std::optional<operation::Progress> progress(const operation::Operation& operation) {
@@ -85,8 +89,19 @@ class Listener {
   const std::vector<agent::Base>& bases() const { return bases_; }
   std::size_t works() const { return works_.size(); }
 
+  /// How often there was a question whether it may begin.
+  int asked(const operation::Operation& operation) {
+    hear();
+    return asked_[agent::key_of(operation.id())];
+  }
+
+  bool lets_begin = true;
+  Duration answer_takes = Duration::zero();
+
  private:
   agent::Agent& agent_;
+  Clock& clock_;
+  std::map<std::string, int> asked_;
   std::vector<agent::Base> bases_;
   std::map<std::string, operation::Progress> works_;
   std::vector<operation::Id> ended_;
@@ -96,7 +111,7 @@ class Listener {
 class RunningAgent {
  public:
   RunningAgent(const BaseFolder& base, node::Kernel& kernel)
-      : agent(kernel, clock, {}), listener(agent) {
+      : agent(kernel, clock, {}), listener(agent, clock) {
     agent.open_bases({base.path()});
     agent.start();
     listener.begin_session();
@@ -104,6 +119,14 @@ class RunningAgent {
   operation::Progress run(const operation::Operation& operation) {
     agent.take(start(operation));
     return listener.outcome(operation).value_or(operation::Progress{});
+  }
+  /// Ordered, and at work.
+  void begin(const operation::Operation& operation) {
+    agent.take(start(operation));
+    REQUIRE(eventually([&] {
+      const auto now = listener.progress(operation);
+      return now && now->state != operation::Progress::State::kWaiting;
+    }));
   }
 
   FakeClock clock;

@@ -181,7 +181,7 @@ TEST_CASE("a session that is over begins anew with all there is, whatever ended 
         });
         polls.hang();
       }
-      tells.always([](const auto&) { return k8s::Response{.status = 200}; });
+      tells.always([](const auto&) { return k8s::Response{.status = 200, .body = "{}"}; });
       bed.run();
       REQUIRE(eventually([&] {
         const auto told = tells_of(controller);
@@ -225,7 +225,7 @@ TEST_CASE("what was told is told again until it has arrived") {
       .fail(ErrorCode::kTimeout)
       .fail(ErrorCode::kUnavailable)
       .reply(502)
-      .always([](const auto&) { return k8s::Response{.status = 200}; });
+      .always([](const auto&) { return k8s::Response{.status = 200, .body = "{}"}; });
   bed.run();
   REQUIRE(has_told(controller, make, State::kSucceeded));
   const auto requests = controller.requests();
@@ -256,7 +256,7 @@ TEST_CASE("polls that are cut or time out are repeated, and given up after some"
       .fail(ErrorCode::kUnavailable)
       .hang();
   controller.on("POST", std::string(kTellTarget)).always([](const auto&) {
-    return k8s::Response{.status = 200};
+    return k8s::Response{.status = 200, .body = "{}"};
   });
   bed.run();
   REQUIRE(eventually([&] { return controller.count("POST", std::string(kHello)) == 2; }));
@@ -299,7 +299,7 @@ TEST_CASE("work goes on while nobody is there, and its outcome is told to whoeve
       .reply(410)
       .hang();
   controller.on("POST", std::string(kTellTarget)).always([](const auto&) {
-    return k8s::Response{.status = 200};
+    return k8s::Response{.status = 200, .body = "{}"};
   });
   bed.run();
   CHECK(has_told(controller, make, State::kSucceeded));

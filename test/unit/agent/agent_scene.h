@@ -136,7 +136,7 @@ struct SceneAgent {
     taken = 0;
     answered = {};
   }
-  Result<void> tell(Tell what) {
+  Result<Told> tell(Tell what) {
     what.session = session;
     return scene.executor.tell(identity, std::move(what));
   }

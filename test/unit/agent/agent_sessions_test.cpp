@@ -222,6 +222,45 @@ TEST_CASE("what was begun before goes on when the owner has decided nothing else
   }
 }
 
+TEST_CASE("a removal may begin as long as it is ordered and not called off, and no other") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  const operation::Id id = removal_of().id();
+  const auto granted = [&](const Tell& tell = {}) {
+    Tell asking = tell;
+    asking.asks = {removal_of("of nobody").id(), id};
+    const auto answer = agent.tell(asking);
+    REQUIRE(answer.ok());
+    return !answer->begin.empty() && answer->begin == std::vector{id};
+  };
+  SUBCASE("ordered") {
+    agent.connect();
+    CHECK_FALSE(granted());
+    (void)scene.executor.start(removal_of());
+    (void)agent.take();
+    CHECK(granted({.works = {work_of(removal_of(), State::kWaiting)}}));
+    CHECK(granted());  // the answer was lost
+    agent.connect({work_of(removal_of(), State::kWaiting)});
+    CHECK(granted());
+    SUBCASE("and called off") { CHECK(scene.executor.cancel(id).ok()); }
+    SUBCASE("and over") { agent.tell(removal_of(), State::kSucceeded); }
+    SUBCASE("and by another process, that leads no more") {
+      scene.executor.end(Duration::zero());
+      CHECK_FALSE(agent.tell(Tell{.asks = {id}}).ok());
+      scene.executor.begin({.wake = [](const auto&) {}, .is_quiet = [] { return true; }});
+      agent.connect();
+    }
+    CHECK_FALSE(granted());
+  }
+  SUBCASE("found, by who has not decided yet") {
+    agent.connect({work_of(removal_of(), State::kRunning)});
+    CHECK_FALSE(granted());
+    scene.pass(seconds(10));
+    CHECK(agent.orders() == "start pvc-1");
+    CHECK(granted());
+  }
+}
+
 TEST_CASE("a late or repeated word changes nothing") {
   AgentScene scene;
   SceneAgent agent(scene);
@@ -298,7 +337,7 @@ TEST_CASE("an agent is believed for its own node only") {
   SUBCASE("more than any node has") {
     std::vector<Work> works;
     int count = 0;
-    Result<void> told;
+    Result<Told> told = Told();
     for (; count < 60 && told.ok(); ++count) {
       works.clear();
       for (int i = 0; i < 500; ++i) {

@@ -172,7 +172,7 @@ TEST_CASE("a removal that is cancelled stops, and what is left is in its place a
   REQUIRE(ends_up([&] { return work_files(base).empty(); }));
   for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
   const auto remove = operation_of(base, Kind::kRemove);
-  running.agent.take(start(remove));
+  running.begin(remove);
   REQUIRE(kernel.holds());
   CHECK_FALSE(base.has("web/pvc-1"));
   CHECK(running.listener.progress(remove)->state == State::kRunning);
@@ -197,7 +197,7 @@ TEST_CASE("a removal whose place is taken by now stays on record, and ends when 
   REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
   for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
   const auto remove = operation_of(base, Kind::kRemove);
-  running.agent.take(start(remove));
+  running.begin(remove);
   REQUIRE(kernel.holds());
   base.write("web/pvc-1/of somebody else");
   running.agent.take(cancel(remove));
@@ -232,7 +232,7 @@ TEST_CASE("a removal goes on after a restart only when it is ordered again") {
     running.agent.take(forget(make));
     REQUIRE(ends_up([&] { return work_files(base).empty(); }));
     for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
-    running.agent.take(start(remove));
+    running.begin(remove);
     REQUIRE(kernel.holds());
     std::jthread stopping([&] { running.agent.stop(); });
     // The stop is requested before it waits for the thread that is held.
@@ -251,6 +251,44 @@ TEST_CASE("a removal goes on after a restart only when it is ordered again") {
   }
   CHECK(again.listener.outcome(remove)->directory == Directory::kRemoved);
   CHECK_FALSE(base.has("web/pvc-1"));
+}
+
+TEST_CASE("a removal begins only with a fresh answer that it is still wanted") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  base.write("web/pvc-1/data");
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.listener.lets_begin = false;
+  running.agent.take(start(remove));
+  REQUIRE(ends_up([&] { return running.listener.asked(remove) == 1; }));
+  CHECK(running.listener.progress(remove)->state == State::kWaiting);
+
+  SUBCASE("it was called off: nothing has happened") {
+    running.agent.take(cancel(remove));
+    REQUIRE(running.listener.has_ended(remove));
+    CHECK(base.has("web/pvc-1/data"));
+    CHECK(running.listener.asked(remove) == 1);
+  }
+  SUBCASE("an answer that was long under way counts for nothing") {
+    running.listener.lets_begin = true;
+    running.listener.answer_takes = std::chrono::seconds(6);
+    running.agent.take(start(remove));
+    REQUIRE(ends_up([&] { return running.listener.asked(remove) > 3; }));
+    CHECK(base.has("web/pvc-1/data"));
+    running.listener.answer_takes = std::chrono::seconds(4);
+    CHECK(running.listener.outcome(remove)->directory == Directory::kRemoved);
+  }
+  SUBCASE("it is asked again in the next session, and when it is ordered again") {
+    running.listener.begin_session();
+    CHECK(running.listener.asked(remove) == 2);
+    running.agent.take(start(remove));
+    REQUIRE(ends_up([&] { return running.listener.asked(remove) == 3; }));
+    CHECK(base.has("web/pvc-1/data"));
+    running.listener.lets_begin = true;
+    CHECK(running.run(remove).directory == Directory::kRemoved);
+  }
 }
 
 TEST_CASE("everything is told in parts of a bounded size, and again until it has arrived") {
@@ -272,7 +310,7 @@ TEST_CASE("everything is told in parts of a bounded size, and again until it has
   CHECK(first->works.size() == kMaxWorks);
   CHECK(first->bases.has_value());
   CHECK(encode(*agent.next_tell()) == encode(*first));
-  agent.told();
+  agent.told({}, clock.now());
   // What ends meanwhile is told after it.
   const auto ended = operation_of(base, Kind::kMake, "pvc-77");
   agent.take(cancel(ended));
@@ -283,11 +321,11 @@ TEST_CASE("everything is told in parts of a bounded size, and again until it has
   CHECK(second->works.size() == 1);
   CHECK_FALSE(second->bases.has_value());
   CHECK(second->ended.empty());
-  agent.told();
+  agent.told({}, clock.now());
   const auto third = agent.next_tell();
   REQUIRE(third.has_value());
   CHECK_FALSE(third->everything);
   CHECK(third->ended.size() == 1);
-  agent.told();
+  agent.told({}, clock.now());
   CHECK_FALSE(agent.next_tell().has_value());
 }

@@ -74,7 +74,8 @@ TEST_CASE("every message comes back as it was sent") {
                                             .last = false,
                                             .bases = std::vector{base},
                                             .works = {whole_work()},
-                                            .ended = {id}}))
+                                            .ended = {id},
+                                            .asks = {id}}))
                         .value();
   CHECK(tell.session == "s");
   CHECK(tell.everything);
@@ -83,6 +84,10 @@ TEST_CASE("every message comes back as it was sent") {
   REQUIRE(tell.works.size() == 1);
   check_same(tell.works[0], whole_work());
   CHECK(tell.ended == std::vector{id});
+  CHECK(tell.asks == std::vector{id});
+  CHECK(decode_told(encode(Told{.begin = {id}})).value().begin == std::vector{id});
+  CHECK(decode_told(encode(Told{})).value().begin.empty());
+  CHECK(decode_told(R"({"begin":[{"kind":1}]})").error().is(ErrorCode::kInvalid));
 
   const auto poll = decode_poll(encode(Poll{.session = "s", .taken = 5})).value();
   CHECK(poll.taken == 5);

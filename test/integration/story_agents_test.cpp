@@ -1,0 +1,348 @@
+// The daemon with agents on the nodes, all of them real processes.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "support/raw_client.h"
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using agent::kHelloTarget;
+using agent::kPollTarget;
+using agent::kTellTarget;
+using nlohmann::json;
+using operation::Kind;
+using operation::Operation;
+
+constexpr const char* kTenantsData = "what a tenant has written";
+
+struct AgentStory : StoryBed {
+  AgentStory() : StoryBed(By::kAgents) {}
+
+  /// The daemon, and agents on these nodes.
+  void start_with(const std::vector<std::string>& nodes) {
+    LPP_MUST(installation->start_daemon());
+    LPP_MUST(installation->wait_ready());
+    agents->take_ca();
+    for (const auto& node : nodes) agents->start(node);
+    for (const auto& node : nodes) agents->wait_connected(node);
+    LPP_MUST(admin().apply(namespace_object("app")));
+  }
+  void start_with_all() { start_with(bed->nodes()); }
+
+  k8s::ObjectKey want(const std::string& name, const std::string& node = "node-1",
+                      const std::string& storage_class = "local-path") {
+    const k8s::ObjectKey key{"app", name};
+    LPP_MUST(admin().create(
+        claim_object({.key = key, .storage_class = storage_class, .selected_node = node})));
+    return key;
+  }
+  std::vector<k8s::ObjectKey> want_many(int count) {
+    std::vector<k8s::ObjectKey> claims;
+    for (int i = 0; i < count; ++i) {
+      claims.push_back(want("c" + std::to_string(i), i % 2 == 0 ? "node-1" : "node-2"));
+    }
+    return claims;
+  }
+  VolumeFacts wait_bound_and_write(const k8s::ObjectKey& claim) {
+    const auto volume = LPP_MUST(audit.wait_bound(claim));
+    fs::create_directories(volume.disk + "/below");
+    std::ofstream(volume.disk + "/below/data") << kTenantsData;
+    return volume;
+  }
+  void remove_and_wait(const k8s::ObjectKey& claim, const VolumeFacts& volume) {
+    LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, claim));
+    LPP_MUST(audit.wait_deleted(claim, volume));
+  }
+  void wait_directories(std::size_t count) {
+    wait_for(*this, std::to_string(count) + " directories", [&]() -> std::string {
+      const auto now = audit.directories().size();
+      return now >= count ? "" : "there are " + std::to_string(now);
+    });
+  }
+  /// Deletes all claims; nothing may be left of them, be it a record.
+  void remove_all(const std::vector<k8s::ObjectKey>& claims) {
+    for (const auto& claim : claims) LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, claim));
+    wait_for(*this, "all volumes are gone", [&]() -> std::string {
+      const auto left = LPP_MUST(admin().list(k8s::kPersistentVolumes)).size();
+      return left == 0 ? "" : std::to_string(left) + " are there";
+    });
+    LPP_MUST(audit.wait_clean());
+    CHECK(audit.directories().empty());
+    wait_no_records();
+  }
+  /// Of volumes, of operations and of what was moved away to be removed.
+  void wait_no_records() {
+    wait_for(*this, "nothing is on record", [&]() -> std::string {
+      for (const auto& node : bed->nodes()) {
+        for (const auto& base : bed->base_paths()) {
+          const std::string kept = bed->on_disk(node, base) + "/.local-path-provisioner";
+          std::error_code none;
+          for (const auto& file : fs::directory_iterator(kept, none)) {
+            const std::string name = file.path().filename();
+            if (name != "lock" && name != "identity.json") return file.path();
+          }
+        }
+      }
+      return "";
+    });
+  }
+  std::ptrdiff_t helper_pods_made() const {
+    const auto records = installation->proxy().records();
+    return std::count_if(records.begin(), records.end(),
+                         [](const auto& record) { return record.request.is("create", "pods"); });
+  }
+  bool metrics_have(const std::string& line) const {
+    const auto page = http_get(installation->daemon().health_port(), "/metrics");
+    return page.ok() && page->body.find("\n" + line + "\n") != std::string::npos;
+  }
+  void wait_for_metric(const std::string& line) {
+    wait_for(*this, "the metrics say " + line, [&]() -> std::string {
+      return metrics_have(line)
+                 ? ""
+                 : LPP_MUST(http_get(installation->daemon().health_port(), "/metrics")).body;
+    });
+  }
+};
+
+using Steady = std::chrono::steady_clock;
+
+std::int64_t ms_since(Steady::time_point begin) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(Steady::now() - begin).count();
+}
+
+TEST_CASE("with agents a claim becomes a directory and goes again without any helper pod") {
+  AgentStory story;
+  story.start_with_all();
+  std::vector<std::int64_t> made;
+  std::vector<std::int64_t> removed;
+  for (int i = 0; i < 10; ++i) {
+    const auto begin = Steady::now();
+    const auto claim = story.want("data" + std::to_string(i), i % 2 == 0 ? "node-1" : "node-2");
+    const auto volume = story.wait_bound_and_write(claim);
+    made.push_back(ms_since(begin));
+    CHECK(volume.node == (i % 2 == 0 ? "node-1" : "node-2"));
+    CHECK((fs::status(volume.disk).permissions() & fs::perms::mask) == fs::perms::all);
+    const auto going = Steady::now();
+    story.remove_and_wait(claim, volume);
+    removed.push_back(ms_since(going));
+  }
+  std::sort(made.begin(), made.end());
+  std::sort(removed.begin(), removed.end());
+  MESSAGE("from claim to bound: ", made.front(), " ms at best, ", made[made.size() / 2],
+          " ms in the middle; from deletion to gone: ", removed.front(), " and ",
+          removed[removed.size() / 2], " ms");
+  CHECK(story.helper_pods_made() == 0);
+  story.wait_for_metric("local_path_provisioner_agents_connected 2");
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  LPP_MUST(story.audit.wait_clean());
+  story.wait_no_records();
+  LPP_MUST(story.installation->stop_daemon());
+  for (const auto& node : story.bed->nodes()) {
+    CHECK(LPP_MUST(story.agents->of(node).terminate(std::chrono::seconds(10))) == ChildExit{});
+  }
+}
+
+TEST_CASE("an agent killed in the middle of many claims costs none of them") {
+  AgentStory story;
+  story.start_with_all();
+  const auto claims = story.want_many(30);
+  story.wait_directories(4);
+  story.agents->start("node-1");  // the former one is killed
+  for (const auto& claim : claims) story.wait_bound_and_write(claim);
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(story.audit.directories().size() == claims.size());
+
+  for (const auto& claim : claims) {
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  }
+  wait_for(story, "some directories are gone", [&]() -> std::string {
+    return story.audit.directories().size() < claims.size() - 3 ? "" : "not yet";
+  });
+  story.agents->start("node-1");
+  story.remove_all({});
+}
+
+TEST_CASE("agents come back to the next daemon, with nothing done twice and nothing lost") {
+  AgentStory story;
+  story.start_with_all();
+  const auto claims = story.want_many(30);
+  story.wait_directories(4);
+  story.installation->kill_daemon();
+  LPP_MUST(story.installation->start_daemon());
+  std::vector<VolumeFacts> volumes;
+  for (const auto& claim : claims) volumes.push_back(story.wait_bound_and_write(claim));
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(story.audit.directories().size() == claims.size());
+  for (const auto& node : story.bed->nodes()) story.agents->wait_connected(node);
+
+  // Half of them go, while the daemon is killed again.
+  for (std::size_t i = 0; i < claims.size(); i += 2) {
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claims[i]));
+  }
+  wait_for(story, "a directory is gone", [&]() -> std::string {
+    return story.audit.directories().size() < claims.size() ? "" : "not yet";
+  });
+  story.installation->kill_daemon();
+  LPP_MUST(story.installation->start_daemon());
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    if (i % 2 == 0) LPP_MUST(story.audit.wait_deleted(claims[i], volumes[i]));
+    if (i % 2 == 1) CHECK(text_of(volumes[i].disk + "/below/data") == kTenantsData);
+  }
+  LPP_MUST(story.audit.wait_clean());
+  for (std::size_t i = 1; i < claims.size(); i += 2) {
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claims[i]));
+  }
+  story.remove_all({});
+}
+
+TEST_CASE("nodes with and without an agent live side by side, and agents come and go") {
+  AgentStory story;
+  story.start_with({"node-1"});
+  const auto here = story.want("here", "node-1");
+  const auto there = story.want("there", "node-2");
+  const auto by_agent = story.wait_bound_and_write(here);
+  const auto by_pod = story.wait_bound_and_write(there);
+  CHECK(story.helper_pods_made() == 1);
+
+  story.agents->start("node-2");
+  story.agents->wait_connected("node-2");
+  const auto late = story.want("late", "node-2");
+  const auto moved = story.wait_bound_and_write(late);
+  // Each can remove what the other has made.
+  story.remove_and_wait(there, by_pod);
+  CHECK(story.helper_pods_made() == 1);
+  story.agents->of("node-1").kill();
+  story.remove_and_wait(here, by_agent);
+  CHECK(story.helper_pods_made() == 2);
+  story.remove_and_wait(late, moved);
+  CHECK(story.helper_pods_made() == 2);
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(story.audit.directories().empty());
+}
+
+TEST_CASE("who is no agent is refused, and an agent can do nothing for another node") {
+  AgentStory story;
+  story.start_with({"node-2"});
+  const auto answer = [&](const std::string& token, std::string_view target,
+                          const std::string& body) {
+    RawClient client(story.agents->port());
+    REQUIRE(client.connected());
+    return client.ask(std::string(target), token, body);
+  };
+  const std::string hello = encode(agent::Hello{});
+  CHECK(answer("", kHelloTarget, hello).status == 401);
+  CHECK(answer("wrong", kHelloTarget, hello).status == 401);
+  const std::string audience(agent::kAudience);
+  const k8s::ObjectKey other{kDaemonNamespace, "local-path-provisioner-service-account"};
+  CHECK(answer(LPP_MUST(request_token(story.admin(), other, {audience})), kHelloTarget, hello)
+            .status == 403);
+  const std::string mine = story.agents->token("node-1");
+  const k8s::ObjectKey account{kDaemonNamespace, kAgentAccount};
+  // Of the agents' account, but of no pod, and for the API server.
+  CHECK(answer(LPP_MUST(request_token(story.admin(), account, {audience})), kHelloTarget, hello)
+            .status == 403);
+  CHECK(answer(LPP_MUST(request_token(story.admin(), account, {"somebody"}, "agent-node-1")),
+               kHelloTarget, hello)
+            .status == 401);
+
+  const auto welcomed = answer(mine, kHelloTarget, hello);
+  REQUIRE(welcomed.status == 200);
+  const std::string session = LPP_MUST(agent::decode_welcome(welcomed.body)).session;
+  const auto tell = [&](agent::Tell what) {
+    what.session = session;
+    return answer(mine, kTellTarget, encode(what));
+  };
+  std::vector<agent::Base> bases;
+  for (const auto& base : story.bed->base_paths()) bases.push_back({.path = base});
+  CHECK(tell({.everything = true, .bases = bases}).status == 200);
+
+  // Its node's orders it gets, the other node's it does not, nor can it say that they are done.
+  RawClient poll(story.agents->port());
+  REQUIRE(poll.post(std::string(kPollTarget), mine, encode(agent::Poll{.session = session})));
+  const auto theirs = story.wait_bound_and_write(story.want("theirs", "node-2"));
+  story.want("ours", "node-1");
+  const auto orders = LPP_MUST(agent::decode_orders(poll.answer().body)).orders;
+  REQUIRE(orders.size() == 1);
+  REQUIRE(orders[0].operation);
+  CHECK(orders[0].operation->claim.name == "ours");
+  Operation lie = *orders[0].operation;
+  lie.node = "node-2";
+  lie.volume_name = theirs.pv;
+  lie.path = theirs.path;
+  for (const Kind kind : {Kind::kMake, Kind::kRemove}) {
+    lie.kind = kind;
+    const auto refused =
+        tell({.works = {{.operation = lie,
+                         .progress = {.state = operation::Progress::State::kSucceeded}}}});
+    CHECK(refused.status == 400);
+    CHECK(refused.body.find("node-1") != std::string::npos);
+  }
+  story.wait_for_metric(R"(local_path_provisioner_agent_refused_total{reason="foreign"} 2)");
+  // A session is its agent's only.
+  CHECK(answer(story.agents->token("node-2"), kTellTarget, encode(agent::Tell{.session = session}))
+            .status == 410);
+  CHECK(text_of(theirs.disk + "/below/data") == kTenantsData);
+  CHECK(LPP_MUST(story.audit.bound_volume({"app", "theirs"})).pv == theirs.pv);
+
+  // The node's own agent ends the session of whoever had its token, and does the work.
+  story.agents->start("node-1");
+  LPP_MUST(story.audit.wait_bound({"app", "ours"}));
+  CHECK(tell({}).status == 410);
+  CHECK(story.helper_pods_made() == 0);
+  story.remove_all({{"app", "ours"}, {"app", "theirs"}});
+}
+
+TEST_CASE("a volume that is to be kept after all, before its agent has heard, keeps every file") {
+  AgentStory story;
+  story.start_with_all();
+  const auto claim = story.want("data");
+  const auto volume = story.wait_bound_and_write(claim);
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  story.agents->freeze("node-1");
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  // Ordered, and on its way.
+  story.wait_for_metric("local_path_provisioner_agent_operations 1");
+  LPP_MUST(story.admin().merge(k8s::kPersistentVolumes, {"", volume.pv},
+                               {{"spec", {{"persistentVolumeReclaimPolicy", "Retain"}}}}));
+  wait_for_log(story, "removal of the directory is cancelled");
+  story.agents->thaw("node-1");
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+}
+
+TEST_CASE("with agents a claim grows in numbers, without a helper pod") {
+  AgentStory story;
+  story.start_with_all();
+  json growing = class_object({.name = "growing"});
+  growing["allowVolumeExpansion"] = true;
+  LPP_MUST(story.admin().create(growing));
+  const auto claim = story.want("data", "node-1", "growing");
+  const auto volume = story.wait_bound_and_write(claim);
+  LPP_MUST(story.admin().merge(k8s::kPersistentVolumeClaims, claim,
+                               {{"spec", {{"resources", {{"requests", {{"storage", "2Gi"}}}}}}}}));
+  wait_for(story, "it has grown", [&]() -> std::string {
+    const json status = LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, claim))["status"];
+    const bool grown =
+        status["capacity"]["storage"] == "2Gi" && !status.contains("allocatedResourceStatuses");
+    return grown ? "" : status.dump();
+  });
+  wait_for_event(story, claim, "VolumeResizeSuccessful");
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  CHECK(story.helper_pods_made() == 0);
+  story.remove_all({claim});
+  CHECK(story.helper_pods_made() == 0);
+}
+
+}  // namespace
+}  // namespace lpp::testing

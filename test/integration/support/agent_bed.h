@@ -1,0 +1,102 @@
+#pragma once
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "harness/agent_account.h"
+#include "harness/agent_process.h"
+#include "harness/embedded/embedded_bed.h"
+#include "harness/file_text.h"
+#include "harness/http_get.h"
+#include "harness/installation.h"
+#include "harness/kinds.h"
+#include "harness/must.h"
+#include "harness/sanitizer_report.h"
+#include "harness/temp_dir.h"
+
+namespace lpp::testing {
+
+/// The agents of an embedded cluster's nodes as processes, each with what its pod would be given:
+/// the base paths, a token of its own and the authority's certificate. One thread.
+class NodeAgents {
+ public:
+  NodeAgents(EmbeddedBed& bed, std::string program)
+      : bed_(bed), program_(std::move(program)), port_(free_port()) {}
+  ~NodeAgents() {
+    for (const auto& [node, agent] : agents_) agent->signal(SIGCONT);
+  }
+  NodeAgents(const NodeAgents&) = delete;
+  NodeAgents& operator=(const NodeAgents&) = delete;
+
+  /// At which the controller is to serve them.
+  int port() const { return port_; }
+  std::string ca_file() const { return folder_.path("ca.crt"); }
+  std::string log_file(const std::string& node) const { return folder_.path(node + ".log"); }
+  std::string token(const std::string& node) {
+    return LPP_MUST(agent_token(bed_.admin(), kDaemonNamespace, node));
+  }
+
+  /// As the kubelet does when the ConfigMap changes.
+  void write_ca(const std::string& pem) const { std::ofstream(ca_file()) << pem; }
+  /// Waits for the ConfigMap, which the controller makes when it leads.
+  void take_ca() {
+    const k8s::ObjectKey key{kDaemonNamespace, "local-path-provisioner-agents-ca"};
+    LPP_MUST(wait_until(
+        "the agents' ConfigMap is there",
+        [&]() -> std::string {
+          const auto map = bed_.admin().get(k8s::kConfigMaps, key);
+          if (!map.ok()) return map.error().message;
+          write_ca((*map)["data"].value("ca.crt", ""));
+          return "";
+        },
+        bed_.patience()));
+  }
+
+  /// Starts it anew if it runs; does not wait for anything.
+  void start(const std::string& node) {
+    agents_.erase(node);
+    for (const auto& base : bed_.base_paths()) {
+      std::filesystem::create_directories(bed_.on_disk(node, base));
+    }
+    std::ofstream(folder_.path(node + ".token")) << token(node);
+    agents_[node] =
+        LPP_MUST(AgentProcess::start({.program = program_,
+                                      .controller = "https://127.0.0.1:" + std::to_string(port_),
+                                      .ca_file = ca_file(),
+                                      .token_file = folder_.path(node + ".token"),
+                                      .root = bed_.cluster().disk_root(node),
+                                      .args = {"--node-name", node, "--debug"},
+                                      .log_file = log_file(node)}));
+  }
+  AgentProcess& of(const std::string& node) { return *agents_.at(node); }
+  void wait_connected(const std::string& node) {
+    LPP_MUST(of(node).wait_connected(bed_.patience().limit));
+  }
+  void start_all() {
+    for (const auto& node : bed_.nodes()) start(node);
+    for (const auto& node : bed_.nodes()) wait_connected(node);
+  }
+  /// It neither works nor speaks, but its connection stays.
+  void freeze(const std::string& node) { of(node).signal(SIGSTOP); }
+  void thaw(const std::string& node) { of(node).signal(SIGCONT); }
+
+  /// "" unless a sanitizer has said something in one of them.
+  std::string sanitizer_reports() const {
+    std::string all;
+    for (const auto& node : bed_.nodes()) all += sanitizer_report(text_of(log_file(node)));
+    return all;
+  }
+
+ private:
+  EmbeddedBed& bed_;
+  const std::string program_;
+  const int port_;
+  const TempDir folder_;
+  std::map<std::string, std::unique_ptr<AgentProcess>> agents_;
+};
+
+}  // namespace lpp::testing
