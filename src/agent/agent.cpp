@@ -40,7 +40,7 @@ void Agent::take(const Order& order) {
       if (order.operation) start_work(*order.operation);
       break;
     case Order::What::kCancel:
-      cancel(order.id);
+      cancel(order);
       break;
     case Order::What::kForget:
       forget(order.id);
@@ -51,6 +51,10 @@ void Agent::take(const Order& order) {
       to_look_.notify_all();
       break;
   }
+}
+
+bool Agent::is_known(const std::string& base_path) const {
+  return std::find(paths_.begin(), paths_.end(), base_path) != paths_.end();
 }
 
 void Agent::start_work(const Operation& operation) {
@@ -64,8 +68,7 @@ void Agent::start_work(const Operation& operation) {
     return enqueue(entry);
   }
   entry = std::make_shared<Entry>(Entry{.operation = operation});
-  const bool known = std::find(paths_.begin(), paths_.end(), operation.base_path) != paths_.end();
-  if (auto place = place_of(operation); !place.ok() || !known) {
+  if (auto place = place_of(operation); !place.ok() || !is_known(operation.base_path)) {
     if (place.ok()) {
       place = invalid(operation.base_path + " is not one of the base paths of this node's agent");
     }
@@ -75,8 +78,17 @@ void Agent::start_work(const Operation& operation) {
   enqueue(entry);
 }
 
-void Agent::cancel(const Id& id) {
-  const auto it = entries_.find(key_of(id));
+void Agent::cancel(const Order& order) {
+  const Id& id = order.id;
+  auto it = entries_.find(key_of(id));
+  if (it == entries_.end() && order.operation && removes(order.operation->kind) &&
+      is_known(order.operation->base_path)) {
+    // It may have begun all the same: not every disk has room for a note of it, or a book.
+    it = entries_.emplace(key_of(id), std::make_shared<Entry>(Entry{.operation = *order.operation}))
+             .first;
+    it->second->begun = true;
+    it->second->progress = {.state = State::kRunning};
+  }
   if (it == entries_.end()) {
     ended_.push_back(id);
     to_tell_.notify_all();

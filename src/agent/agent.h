@@ -88,9 +88,10 @@ class Agent {
   };
 
   bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
+  bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
 
   void start_work(const operation::Operation& operation) LPP_REQUIRES(mutex_);
-  void cancel(const operation::Id& id) LPP_REQUIRES(mutex_);
+  void cancel(const Order& order) LPP_REQUIRES(mutex_);
   void forget(const operation::Id& id) LPP_REQUIRES(mutex_);
   void enqueue(const EntryPtr& entry) LPP_REQUIRES(mutex_);
   void changed(Entry& entry) LPP_REQUIRES(mutex_);

@@ -128,7 +128,7 @@ void AgentExecutor::drop_gone_nodes(std::string_view volume_name) {
       if (agent == agents_.end()) continue;
       if (presence_of(agent->second, clock_.now()) != Presence::kAbsent) continue;
       while (!agent->second.works.empty()) {
-        drop(agent->second, agent->second.works.begin()->second, effects);
+        drop(agent->second, EntryPtr(agent->second.works.begin()->second), effects);
       }
       agents_.erase(agent);
     }
@@ -251,8 +251,7 @@ void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
   entry->suspended.reset();
   effects.woken.push_back(entry->operation);
   if (!agent.complete) return;  // it is ordered when everything is told
-  (void)order(agent, {.order = {.what = Order::What::kCancel, .id = entry->operation->id()}},
-              effects);
+  order_cancel(agent, entry, effects);
 }
 
 Result<bool> AgentExecutor::forget(const Id& id, When when) {

@@ -45,9 +45,11 @@ struct AgentState {
 /// agents hands in what they say (hello, tell, poll), each with the identity that was proved, and
 /// calls tick() about once a second. The durable records are the agents'; those of a node are known
 /// here from the moment on that its agent has told them, and between begin() and end() only.
-/// What was begun before an agent's restart goes on when the owner, woken for it, has become quiet
-/// without having cancelled it, or after ten seconds. Starts no thread, never waits; calls
-/// what it was given under no lock of its own. Thread-safe.
+/// A make or resize that was begun before an agent's restart, or ordered by another process, goes
+/// on when the owner, woken for it, has become quiet without having cancelled it, or after ten
+/// seconds. A removal is called off instead, and what is left is put back: it begins anew if it is
+/// wanted. Starts no thread, never waits; calls what it was given under no lock of its own.
+/// Thread-safe.
 class AgentExecutor final : public operation::Executor {
  public:
   using Operation = operation::Operation;
@@ -144,7 +146,8 @@ class AgentExecutor final : public operation::Executor {
     std::string program{};
     std::string pod{};
     std::chrono::system_clock::time_point since{};
-    bool complete = false;  // it has told everything
+    bool complete = false;    // it has told everything
+    TimePoint tells_since{};  // the first hello since it had
     TimePoint heard{};
     TimePoint lost{};
     std::chrono::system_clock::time_point lost_wall{};
@@ -189,6 +192,7 @@ class AgentExecutor final : public operation::Executor {
   void drop_gone_nodes(std::string_view volume_name);
 
   void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
   void give_orders(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   Orders take_orders(Agent& agent) LPP_REQUIRES(mutex_);

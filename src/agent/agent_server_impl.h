@@ -44,6 +44,7 @@ class AgentServer::Impl {
     loop_.request_stop();
     mail_->post([] {});
     loop_.join();
+    proofs_.stop();
     jobs_.stop();
   }
 
@@ -141,7 +142,10 @@ class AgentServer::Impl {
   const int port_;
   const UniqueFd epoll_;
   const std::shared_ptr<Mailbox> mail_ = std::make_shared<Mailbox>();
-  Jobs jobs_{"agent-auth", 2};
+  /// Apart, so that whoever sends bad tokens keeps no agent waiting that is known. No more can wait
+  /// of agents than have connections.
+  Jobs proofs_{"agent-auth", 2, 256};
+  Jobs jobs_{"agent-jobs", 2, 10'000};
   mutable Mutex mutex_;
   ServerCounts counts_ LPP_GUARDED_BY(mutex_);
 

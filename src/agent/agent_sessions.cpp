@@ -53,7 +53,9 @@ Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
   if (!active_) return Presence::kAbsent;
   const bool speaks = !agent.session.empty() && (agent.held || now < agent.heard + kSilence);
   if (speaks && agent.complete) return Presence::kConnected;
-  if (speaks || now < std::max(begun_, agent.lost) + kExpectedFor) return Presence::kExpected;
+  // One that says hello over and over, and never what it has, is as good as none.
+  const TimePoint since = std::max({begun_, agent.lost, agent.tells_since});
+  if (now < since + kExpectedFor) return Presence::kExpected;
   return Presence::kAbsent;
 }
 
@@ -128,7 +130,7 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     agent.program = hello.program;
     agent.pod = identity.pod;
     agent.since = clock_.wall_now();
-    agent.complete = false;
+    if (std::exchange(agent.complete, false) || added) agent.tells_since = clock_.now();
     agent.heard = clock_.now();
     agent.orders.clear();
     agent.last_order = 0;
@@ -193,7 +195,7 @@ Work AgentExecutor::believed(const std::string& node, Work work) const {
 
 Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
-  const bool everything = tell.everything;
+  bool everything = tell.everything;
   for (Work& work : tell.works) work = believed(node, std::move(work));
   Effects effects;
   Told answer;
@@ -203,7 +205,15 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     LPP_ASSIGN_OR_RETURN(Agent* const agent, session_of(identity, tell.session), "tell");
     LPP_RETURN_IF_ERROR(check(node, *agent, tell), "tell");
     agent->heard = clock_.now();
-    if (tell.bases) agent->bases = *tell.bases;
+    everything = everything && !agent->complete;  // else a repetition
+    if (tell.bases) {
+      // What it was not asked for is none of ours.
+      std::erase_if(*tell.bases, [&](const Base& base) {
+        const auto& asked = agent->base_paths;
+        return std::find(asked.begin(), asked.end(), base.path) == asked.end();
+      });
+      agent->bases = *tell.bases;
+    }
     bases = std::move(tell.bases);
     for (Work& work : tell.works) apply(*agent, std::move(work), everything, effects);
     for (const operation::Id& id : tell.ended) {
@@ -238,10 +248,24 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     entry = it->second;
   } else {
     entry = add(agent, std::make_shared<const Operation>(std::move(work.operation)));
-    // What nobody here has ordered waits for word, whoever has ordered it.
-    if (!work.progress.over()) entry->suspended = clock_.now();
+    // What nobody here has ordered waits for word, whoever has ordered it. What takes something
+    // away is called off: it begins anew when whoever decides wants it now.
+    if (!work.progress.over()) {
+      if (removes(*entry->operation)) {
+        entry->cancelled = clock_.now();
+      } else {
+        entry->suspended = clock_.now();
+      }
+    }
+    if (entry->cancelled && !everything) order_cancel(agent, entry, effects);
   }
   entry->sent = true;
+  if (entry->cancelled && work.progress.reason == kCannotCallOff) {
+    log::warn("node {}: {} of {}: {}", entry->operation->node, to_string(entry->operation->kind),
+              entry->operation->path, work.progress.message);
+    // It acts no more. What is left of it stays on the node's disk, beside the records.
+    return drop(agent, entry, effects);
+  }
   if (entry->progress.over() || entry->cancelled) return;  // a late word
   const bool was_begun =
       std::exchange(entry->begun, entry->begun || work.progress.state != Progress::State::kWaiting);
@@ -262,11 +286,14 @@ void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
   for (const auto& [name, entry] : works) {
     if (told.contains(name)) {
       if (entry->cancelled) {
-        (void)order(agent, {.order = {.what = Order::What::kCancel, .id = entry->operation->id()}},
-                    effects);
+        order_cancel(agent, entry, effects);
       } else if (!entry->progress.over() && !entry->suspended) {
         order_start(agent, entry, effects);  // ordered by us, and not called off
       }
+    } else if (removes(*entry->operation) && entry->sent && !entry->progress.over()) {
+      // What it had begun may not be in its book: the disk was full, or has no book yet.
+      if (!entry->cancelled) entry->cancelled = clock_.now();
+      order_cancel(agent, entry, effects);
     } else if (entry->cancelled || entry->begun) {
       drop(agent, entry, effects);  // it acts no more, or somebody took its record away
     } else {
@@ -332,6 +359,16 @@ void AgentExecutor::abandon(const AgentIdentity& identity, Ticket ticket) {
     note_presence(identity.node, it->second, effects);
   }
   perform(std::move(effects));
+}
+
+/// With the operation: an agent that has lost its record of a removal puts back what is left, too.
+void AgentExecutor::order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) {
+  (void)order(agent,
+              {.order = {.what = Order::What::kCancel,
+                         .operation = removes(*entry->operation) ? std::optional(*entry->operation)
+                                                                 : std::nullopt,
+                         .id = entry->operation->id()}},
+              effects);
 }
 
 void AgentExecutor::order_start(Agent& agent, const EntryPtr& entry, Effects& effects) {

@@ -127,7 +127,7 @@ void Agent::serve(const EntryPtr& entry) {
     // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
     entry->progress = {.state = State::kEnding,
                        .message = "called off, but: " + dropped.error().message,
-                       .reason = "CannotCallOff",
+                       .reason = std::string(kCannotCallOff),
                        .acts_no_more = true};
     changed(*entry);
   }

@@ -3,6 +3,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "base/json_extent.h"
 #include "base/json_members.h"
 #include "operation/record.h"
 
@@ -14,6 +15,11 @@ using nlohmann::json;
 using operation::Directory;
 using operation::Kind;
 using operation::Progress;
+
+/// What we write is ten levels deep at most.
+constexpr std::size_t kMaxDepth = 32;
+/// Nobody tries so often; the next number must exist.
+constexpr int kMaxAttempt = 1'000'000'000;
 
 template <typename Value>
 using Words = std::array<std::pair<std::string_view, Value>, 6>;
@@ -69,6 +75,7 @@ std::string dump(const json& value) {
 
 Result<json> parse(std::string_view text) {
   if (text.size() > kMaxMessage) return invalid("a message is too long");
+  if (first_json_value(text, kMaxDepth).too_deep_at) return invalid("a message is nested too deep");
   json value = json::parse(text, nullptr, false);
   if (!value.is_object()) return invalid("a message is not a JSON object");
   return value;
@@ -126,6 +133,7 @@ Result<operation::Id> read_id(const json& object) {
   members.text("volume", id.volume_name, true);
   members.text("ownerUid", id.owner_uid);
   members.number<int>("attempt", id.attempt, 1);
+  if (id.attempt > kMaxAttempt) members.complain("attempt", "is out of range");
   LPP_RETURN_IF_ERROR(whole(members, "id"), "message");
   return id;
 }
@@ -194,6 +202,7 @@ Result<Work> read_work(const json& object) {
   if (!object.is_object()) return invalid("a work must be a JSON object");
   Work work;
   LPP_ASSIGN_OR_RETURN(work.operation, read_operation(object), "work");
+  if (work.operation.attempt > kMaxAttempt) return invalid("work: attempt is out of range");
   const auto progress = object.find("progress");
   if (progress == object.end()) return invalid("work: progress is missing");
   LPP_ASSIGN_OR_RETURN(work.progress, read_progress(*progress), "work");
@@ -231,6 +240,8 @@ json to_json(const Order& order) {
       if (order.operation) object["operation"] = to_json(*order.operation);
       break;
     case Order::What::kCancel:
+      if (order.operation) object["operation"] = to_json(*order.operation);
+      [[fallthrough]];
     case Order::What::kForget:
       object["id"] = to_json(order.id);
       break;
@@ -251,9 +262,11 @@ Result<Order> read_order(const json& object) {
   members.number<std::int64_t>("number", order.number, 1);
   members.texts("basePaths", order.base_paths);
   LPP_RETURN_IF_ERROR(whole(members, "order"), "message");
-  if (order.what == Order::What::kStart) {
+  const bool may_have_one = order.what == Order::What::kCancel && object.contains("operation");
+  if (order.what == Order::What::kStart || may_have_one) {
     LPP_ASSIGN_OR_RETURN(order.operation, read_operation(object), "order");
-  } else if (order.what != Order::What::kBases) {
+  }
+  if (order.what == Order::What::kCancel || order.what == Order::What::kForget) {
     LPP_ASSIGN_OR_RETURN(order.id, read_id(object.value("id", json())), "order");
   }
   return order;

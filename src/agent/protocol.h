@@ -39,6 +39,9 @@ inline constexpr std::string_view kHelloTarget = "/agent/v1/hello";
 inline constexpr std::string_view kTellTarget = "/agent/v1/tell";
 inline constexpr std::string_view kPollTarget = "/agent/v1/poll";
 
+/// Progress::reason of a removal that was called off, and cannot be put back.
+inline constexpr std::string_view kCannotCallOff = "CannotCallOff";
+
 /// Bounds of what is accepted from the other side.
 inline constexpr std::size_t kMaxMessage = 4UL << 20U;  // bytes; agents tell in parts
 inline constexpr std::size_t kMaxWorks = 500;           // in one tell
@@ -97,13 +100,13 @@ struct Told {
 struct Order {
   enum class What {
     kStart,   // record the operation and do it; the same for one that is on record: go on with it
-    kCancel,  // act no more, then tell that it has ended
+    kCancel,  // act no more, put back what a removal has left, then tell that it has ended
     kForget,  // what is over needs no record any more
     kBases,   // these are the node's base paths from now on
   };
   std::int64_t number = 0;  // 1, 2, … in a session
   What what = What::kStart;
-  std::optional<operation::Operation> operation{};  // kStart
+  std::optional<operation::Operation> operation{};  // kStart; kCancel of a removal
   operation::Id id{};                               // kCancel, kForget
   std::vector<std::string> base_paths{};            // kBases
 };

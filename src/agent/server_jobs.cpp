@@ -27,7 +27,7 @@ std::vector<Mailbox::Task> Mailbox::take() {
   return std::exchange(tasks_, {});
 }
 
-Jobs::Jobs(const std::string& name, std::size_t threads) {
+Jobs::Jobs(const std::string& name, std::size_t threads, std::size_t most) : most_(most) {
   for (std::size_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this, name] {
       set_thread_name(name);
@@ -36,11 +36,13 @@ Jobs::Jobs(const std::string& name, std::size_t threads) {
   }
 }
 
-void Jobs::add(std::function<void()> job) {
+bool Jobs::add(std::function<void()> job) {
   MutexLock lock(mutex_);
-  if (stopped_) return;
+  if (stopped_) return true;
+  if (jobs_.size() >= most_) return false;
   jobs_.push_back(std::move(job));
   changed_.notify_one();
+  return true;
 }
 
 void Jobs::stop() {

@@ -30,21 +30,23 @@ class Mailbox {
   std::vector<Task> tasks_ LPP_GUARDED_BY(mutex_);
 };
 
-/// A few threads for what may wait. Thread-safe.
+/// A few threads for what may wait; no more than `most` wait at once. Thread-safe.
 class Jobs {
  public:
-  Jobs(const std::string& name, std::size_t threads);
+  Jobs(const std::string& name, std::size_t threads, std::size_t most);
   ~Jobs() { stop(); }
   Jobs(const Jobs&) = delete;
   Jobs& operator=(const Jobs&) = delete;
 
-  void add(std::function<void()> job);
+  /// False: too many wait.
+  [[nodiscard]] bool add(std::function<void()> job);
   /// Waits for what is being done; what has not begun is dropped. Repeatable.
   void stop();
 
  private:
   void run();
 
+  const std::size_t most_;
   Mutex mutex_;
   CondVar changed_;
   bool stopped_ LPP_GUARDED_BY(mutex_) = false;

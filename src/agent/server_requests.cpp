@@ -55,9 +55,10 @@ void AgentServer::Impl::on_head(Connection& one) {
   }
   one.stage = Stage::kProving;
   one.token = one.head.token;
-  jobs_.add([this, id = one.id, request = ++one.request, token = one.token] {
+  const bool added = proofs_.add([this, id = one.id, request = ++one.request, token = one.token] {
     mail_->post([this, id, request, who = authenticate_(token)] { on_identity(id, request, who); });
   });
+  if (!added) refuse_with(503, "unproved", "too many tokens wait to be looked at");
 }
 
 void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
@@ -109,8 +110,12 @@ void AgentServer::Impl::on_body(Connection& one) {
   one.stage = Stage::kPending;
   one.deadline = clock_.now() + kHeldAtMost;
   want(one, 0);
-  jobs_.add([this, id = one.id, request = ++one.request, target = one.head.target, who = one.who,
-             body = std::move(body)] { handle(id, request, target, who, body); });
+  const bool added = jobs_.add(
+      [this, id = one.id, request = ++one.request, target = one.head.target, who = one.who,
+       body = std::move(body)] { handle(id, request, target, who, body); });
+  if (added) return;
+  count_refused("rate");
+  answer(one, 503, "too much waits to be looked at", true);
 }
 
 /// On a thread of the jobs.

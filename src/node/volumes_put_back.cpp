@@ -44,6 +44,11 @@ Result<PutBack> Volumes::put_back(const std::string& id) const {
       LPP_RETURN_IF_ERROR(put_pieces_back(*records, gone.get(), there->get()), "put back");
     }
   }
+  // A removal may have lifted it, to be quicker.
+  if (volume->project != 0) {
+    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "put back");
+    if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume->project, volume->limits), "limit again");
+  }
   if (volume->state == State::kRemoving) {
     volume->state = State::kPresent;
     LPP_RETURN_IF_ERROR(records->write(*volume), "record");

@@ -152,6 +152,19 @@ TEST_CASE("what is wrong is named") {
   CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"cancel"}]})")), "id"));
 }
 
+TEST_CASE("nesting and attempts without an end are refused") {
+  std::string deep = R"({"session":"s","works":[{"operation":)";
+  deep += std::string(1'000'000, '[');
+  CHECK_FALSE(decode_tell(deep).ok());
+  CHECK_FALSE(decode_work(deep).ok());
+  Work work = whole_work();
+  work.operation.attempt = 2'147'483'647;
+  CHECK_FALSE(decode_work(encode(work)).ok());
+  CHECK_FALSE(
+      decode_tell(R"({"session":"s","ended":[{"kind":"make","volume":"v","attempt":2147483647}]})")
+          .ok());
+}
+
 TEST_CASE("what is too much is refused or cut") {
   CHECK_FALSE(decode_tell(std::string(kMaxMessage + 1, ' ')).ok());
   json tell{{"session", "s"}, {"ended", json::array()}};
