@@ -303,6 +303,26 @@ TEST_CASE("who is no agent is refused, and an agent can do nothing for another n
   story.remove_all({{"app", "ours"}, {"app", "theirs"}});
 }
 
+TEST_CASE("a certificate that somebody has emptied is made anew, and agents believe it") {
+  AgentStory story;
+  story.start_with_all();
+  story.wait_bound_and_write(story.want("before"));
+  story.installation->kill_daemon();
+  const k8s::ObjectKey secret{kDaemonNamespace, "local-path-provisioner-agents-tls"};
+  const k8s::ObjectKey bundle{kDaemonNamespace, "local-path-provisioner-agents-ca"};
+  json emptied = LPP_MUST(story.admin().get(kSecrets, secret))["data"];
+  for (auto& value : emptied) value = "";
+  LPP_MUST(story.admin().merge(kSecrets, secret, {{"data", emptied}}));
+  LPP_MUST(story.admin().merge(k8s::kConfigMaps, bundle, {{"data", {{"ca.crt", ""}}}}));
+  LPP_MUST(story.installation->start_daemon());
+  LPP_MUST(story.installation->wait_ready());
+  story.agents->take_ca();
+  story.wait_for_metric("local_path_provisioner_agents_connected 2");
+  story.wait_bound_and_write(story.want("after"));
+  CHECK(story.helper_pods_made() == 0);
+  story.remove_all({{"app", "before"}, {"app", "after"}});
+}
+
 TEST_CASE("a volume that is to be kept after all, before its agent has heard, keeps every file") {
   AgentStory story;
   story.start_with_all();

@@ -50,7 +50,9 @@ class NodeAgents {
         [&]() -> std::string {
           const auto map = bed_.admin().get(k8s::kConfigMaps, key);
           if (!map.ok()) return map.error().message;
-          write_ca((*map)["data"].value("ca.crt", ""));
+          const std::string pem = (*map)["data"].value("ca.crt", "");
+          if (pem.empty()) return "it is empty";
+          write_ca(pem);
           return "";
         },
         bed_.patience()));

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "agent/agent_server.h"
+#include "agent/certificates.h"
+#include "agent/token_reviewer.h"
 #include "fakes/eventually.h"
 #include "fakes/helper_pod_scene.h"
 #include "helperpod/runner.h"
@@ -80,6 +83,52 @@ class HelperPodInstance final : public ExecutorInstance {
   helperpod::HelperPodRunner runner_;
 };
 
+/// Serves the agents of the story at their port, as the daemon does.
+class AgentInstance final : public ExecutorInstance {
+ public:
+  AgentInstance(StoryBed& story, Clock& clock, std::size_t most_per_node,
+                std::chrono::seconds patience)
+      : executor_(clock, ledger(),
+                  {.program = "test",
+                   .instance = "process-" + std::to_string(++count()),
+                   .most_per_node = most_per_node},
+                  {.cmd_timeout = [patience] { return patience; },
+                   .base_paths = [&story](const auto&) { return story.bed->base_paths(); },
+                   .has_label = [](const auto&, const auto&, const auto&) { return true; },
+                   .is_node_gone = [](const auto&) { return false; },
+                   .bases_told = [](const auto&, const auto&) {}}),
+        reviewer_(story.admin().api(), clock,
+                  {.ns = kDaemonNamespace, .service_account = kAgentAccount}),
+        server_(LPP_MUST(agent::AgentServer::start(
+            {.port = story.agents->port()}, executor_,
+            [this](const std::string& token) { return reviewer_.check(token); },
+            [] { return true; }, clock))) {
+    agent::Certificates certificates(story.admin().api(), clock,
+                                     {.ns = kDaemonNamespace,
+                                      .secret = "local-path-provisioner-agents-tls",
+                                      .config_map = "local-path-provisioner-agents-ca",
+                                      .names = {"127.0.0.1"}});
+    const auto tls = LPP_MUST(certificates.ensure());
+    LPP_MUST(server_->use(tls.server.certificate, tls.server.key));
+  }
+  operation::Executor& executor() override { return executor_; }
+  bool has_all(const std::vector<std::string>& nodes) const {
+    return std::all_of(nodes.begin(), nodes.end(), [this](const std::string& node) {
+      return executor_.presence(node) == agent::Presence::kConnected;
+    });
+  }
+
+ private:
+  static int& count() {
+    static int processes = 0;
+    return processes;
+  }
+
+  agent::AgentExecutor executor_;
+  agent::TokenReviewer reviewer_;
+  const std::unique_ptr<agent::AgentServer> server_;  // last: it uses the others
+};
+
 /// One of the executors on nodes that really work, without anything that decides.
 struct ExecutorBed : StoryBed {
   using Operation = operation::Operation;
@@ -105,6 +154,8 @@ struct ExecutorBed : StoryBed {
                                              .records = records(),
                                              .most_per_node = most_per_node,
                                              .patience = patience});
+    } else if (by == By::kAgents) {
+      instance = std::make_unique<AgentInstance>(*this, clock, most_per_node, patience);
     } else {
       instance = std::make_unique<HelperPodInstance>(*this, clock, most_per_node, patience);
     }
@@ -114,6 +165,16 @@ struct ExecutorBed : StoryBed {
                             woken.push_back(operation.volume_name);
                           },
                       .is_quiet = [] { return true; }});
+    if (by == By::kAgents) wait_for_agents();
+  }
+  void wait_for_agents() {
+    if (!std::exchange(agents_run, true)) {
+      agents->take_ca();
+      for (const auto& node : bed->nodes()) agents->start(node);
+    }
+    wait_for(*this, "the agents are connected", [this]() -> std::string {
+      return dynamic_cast<AgentInstance&>(*instance).has_all(bed->nodes()) ? "" : "not all";
+    });
   }
   void end() {
     executor().end(Duration::zero());
@@ -205,6 +266,7 @@ struct ExecutorBed : StoryBed {
   Mutex mutex;
   std::vector<std::string> woken;
   std::unique_ptr<ExecutorInstance> instance;
+  bool agents_run = false;
   Trouble trouble{*this};
 };
 

@@ -30,6 +30,16 @@ enum class By { kHelperPods, kDirectories, kAgents };
   TEST_CASE(name ", by helper pods") { function(By::kHelperPods); }                 \
   TEST_CASE(name ", by directories of the process") { function(By::kDirectories); } \
   static void function(By by)
+/// The same with agents as well: of what nobody on a node has begun they keep no record, and their
+/// work cannot be held in the middle.
+#define LPP_ALL_EXECUTORS_TEST_CASE(name) \
+  LPP_ALL_EXECUTORS_TEST_CASE_AS(name, DOCTEST_ANONYMOUS(lpp_case_))
+#define LPP_ALL_EXECUTORS_TEST_CASE_AS(name, function)                              \
+  static void function(By by);                                                      \
+  TEST_CASE(name ", by helper pods") { function(By::kHelperPods); }                 \
+  TEST_CASE(name ", by directories of the process") { function(By::kDirectories); } \
+  TEST_CASE(name ", by agents") { function(By::kAgents); }                          \
+  static void function(By by)
 
 /// An embedded cluster and the daemon on it, for one test case.
 struct StoryBed {

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <fcntl.h>
+
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "agent/protocol.h"
+#include "base/unique_fd.h"
 #include "harness/directory_executor.h"
 #include "integration/support/story_steps.h"
 #include "operation/operation.h"
@@ -19,15 +23,24 @@ class Trouble {
   enum class Moment { kBefore, kAfter };
 
   explicit Trouble(StoryBed& story) : story_(story) {
-    if (story.by == By::kDirectories) return;
+    if (story.by != By::kHelperPods) return;
     const auto map = LPP_MUST(story.admin().get(k8s::kConfigMaps, kScripts));
     for (const char* script : {"setup", "teardown"}) good_[script] = map["data"][script];
   }
   Trouble(const Trouble&) = delete;
   Trouble& operator=(const Trouble&) = delete;
 
-  /// The work fails before it has begun, and says this.
-  void fail(Kind kind, const std::string& said) {
+  /// The work fails before it has begun, and says this. An agent says what it always says when
+  /// somebody else holds the locks of all volumes.
+  std::string fail(Kind kind, const std::string& said) {
+    if (story_.by == By::kAgents) {
+      lock_volumes();
+      return "another process is working at this volume";
+    }
+    fail_with(kind, said);
+    return said;
+  }
+  void fail_with(Kind kind, const std::string& said) {
     faults_.fail[std::string(to_string(kind))] = said;
     if (tell()) return;
     change_script(story_, script_of(kind), "echo '" + said + "' >&2; exit 7");
@@ -54,7 +67,8 @@ class Trouble {
   }
   void end() {
     const auto silent = std::exchange(faults_, {}).silent;
-    if (tell()) return;
+    locks_.clear();
+    if (story_.by == By::kAgents || tell()) return;
     for (const auto& node : silent) story_.bed->cluster().nodes().set_faults(node, {});
     for (const auto& file : hold_files()) std::filesystem::remove(file);
     for (const auto& [script, text] : good_) restore_script(story_, script, text);
@@ -63,6 +77,7 @@ class Trouble {
   /// What is on record: "make waiting", "remove running", "make over", "remove ending" (cancelled)
   /// … one for each.
   std::vector<std::string> recorded() {
+    if (story_.by == By::kAgents) return recorded_on_disks();
     return story_.by == By::kDirectories ? recorded_in_files() : recorded_in_pods();
   }
   void wait_recorded(const std::string& what) {
@@ -103,6 +118,42 @@ class Trouble {
     }
     return files;
   }
+  std::vector<std::string> record_folders() const {
+    std::vector<std::string> folders;
+    for (const auto& node : story_.bed->nodes()) {
+      for (const auto& base : story_.bed->base_paths()) {
+        folders.push_back(story_.bed->on_disk(node, base) + "/.local-path-provisioner");
+      }
+    }
+    return folders;
+  }
+  void lock_volumes() {
+    for (const auto& records : record_folders()) {
+      std::filesystem::create_directories(records);
+      UniqueFd file(::open((records + "/lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+      REQUIRE(file.valid());
+      struct flock all {};  // but the first byte, which is no volume's
+      all.l_type = F_WRLCK;
+      all.l_whence = SEEK_SET;
+      all.l_start = 1;
+      REQUIRE(::fcntl(file.get(), F_OFD_SETLK, &all) == 0);
+      locks_.push_back(std::move(file));
+    }
+  }
+  std::vector<std::string> recorded_on_disks() const {
+    std::vector<std::string> all;
+    for (const auto& records : record_folders()) {
+      std::error_code none;
+      for (const auto& file : std::filesystem::directory_iterator(records, none)) {
+        if (!file.path().filename().string().starts_with("work.")) continue;
+        const auto work = agent::decode_work(text_of(file.path()));
+        if (!work.ok()) continue;  // it is being written
+        all.push_back(work->operation.kind == Kind::kMake ? "make" : "remove");
+        all.back() += work->progress.over() ? " over" : " running";
+      }
+    }
+    return all;
+  }
   std::vector<std::string> recorded_in_files() {
     std::vector<std::string> all;
     for (const auto& file : std::filesystem::directory_iterator(story_.records())) {
@@ -134,6 +185,7 @@ class Trouble {
 
   StoryBed& story_;
   DirectoryExecutor::Faults faults_;
+  std::vector<UniqueFd> locks_;
   std::map<std::string, std::string> good_;
 };
 
