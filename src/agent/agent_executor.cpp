@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "agent/executor_names.h"
+#include "agent/work.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "operation/record.h"
@@ -24,10 +25,6 @@ Error not_active() {
   return {.code = ErrorCode::kUnavailable,
           .message = "this process does not lead",
           .reason = "not_leading"};
-}
-
-bool removes(const Operation& operation) {
-  return operation.kind == Kind::kTakeBack || operation.kind == Kind::kRemove;
 }
 
 }  // namespace
@@ -168,9 +165,9 @@ Progress AgentExecutor::progress_of(const Entry& entry) const {
     progress.changes_at = std::max(begun_, agent.lost) + kExpectedFor;
   }
   // A large tree takes as long as it takes, as long as somebody works on it.
-  if (removes(operation) && there != Presence::kAbsent) return progress;
+  if (removes(operation.kind) && there != Presence::kAbsent) return progress;
   const TimePoint late_at =
-      (removes(operation) ? std::max(entry.since, agent.lost) : entry.since) + cmd_timeout;
+      (removes(operation.kind) ? std::max(entry.since, agent.lost) : entry.since) + cmd_timeout;
   if (now < late_at) {
     progress.changes_at = std::min(late_at, progress.changes_at.value_or(late_at));
     return progress;

@@ -2,6 +2,7 @@
 
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
+#include "agent/work.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -251,7 +252,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     // What nobody here has ordered waits for word, whoever has ordered it. What takes something
     // away is called off: it begins anew when whoever decides wants it now.
     if (!work.progress.over()) {
-      if (removes(*entry->operation)) {
+      if (removes(entry->operation->kind)) {
         entry->cancelled = clock_.now();
       } else {
         entry->suspended = clock_.now();
@@ -290,7 +291,7 @@ void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
       } else if (!entry->progress.over() && !entry->suspended) {
         order_start(agent, entry, effects);  // ordered by us, and not called off
       }
-    } else if (removes(*entry->operation) && entry->sent && !entry->progress.over()) {
+    } else if (removes(entry->operation->kind) && entry->sent && !entry->progress.over()) {
       // What it had begun may not be in its book: the disk was full, or has no book yet.
       if (!entry->cancelled) entry->cancelled = clock_.now();
       order_cancel(agent, entry, effects);
@@ -363,12 +364,13 @@ void AgentExecutor::abandon(const AgentIdentity& identity, Ticket ticket) {
 
 /// With the operation: an agent that has lost its record of a removal puts back what is left, too.
 void AgentExecutor::order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) {
-  (void)order(agent,
-              {.order = {.what = Order::What::kCancel,
-                         .operation = removes(*entry->operation) ? std::optional(*entry->operation)
-                                                                 : std::nullopt,
-                         .id = entry->operation->id()}},
-              effects);
+  (void)order(
+      agent,
+      {.order = {.what = Order::What::kCancel,
+                 .operation = removes(entry->operation->kind) ? std::optional(*entry->operation)
+                                                              : std::nullopt,
+                 .id = entry->operation->id()}},
+      effects);
 }
 
 void AgentExecutor::order_start(Agent& agent, const EntryPtr& entry, Effects& effects) {

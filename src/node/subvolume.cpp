@@ -115,7 +115,8 @@ Result<std::vector<ProjectUse>> SubvolumeQuota::uses_between(std::uint64_t first
       found[key.offset].limits.bytes = limited ? member(item, 1) : 0;
     }
   };
-  for (const std::uint32_t type : {BTRFS_QGROUP_INFO_KEY, BTRFS_QGROUP_LIMIT_KEY}) {
+  for (const std::uint32_t type :
+       {std::uint32_t{BTRFS_QGROUP_INFO_KEY}, std::uint32_t{BTRFS_QGROUP_LIMIT_KEY}}) {
     LPP_RETURN_IF_ERROR(
         search(kernel_, folder_, BTRFS_QUOTA_TREE_OBJECTID, {.type = type, .offset = first},
                {.type = type, .offset = last}, read),
