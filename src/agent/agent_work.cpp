@@ -229,6 +229,7 @@ void Agent::look_at_bases() {
     paths = paths_;
   }
   std::vector<Base> bases;
+  bases.reserve(paths.size());
   for (const std::string& path : paths) bases.push_back(look_at(path));
   MutexLock lock(mutex_);
   const auto now = clock_.now();

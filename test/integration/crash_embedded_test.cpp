@@ -11,8 +11,10 @@ namespace {
 
 void say(const std::string& text) { MESSAGE(text); }
 
-LPP_EXECUTORS_TEST_CASE("a daemon killed at any API call of its work finishes every volume once") {
+LPP_ALL_EXECUTORS_TEST_CASE(
+    "a daemon killed at any API call of its work finishes every volume once") {
   StoryBed story(by);
+  if (story.agents) story.start();  // they come back to each next daemon
   CrashStory crash(*story.installation, "crash", [](const auto& text) { say(text); });
   const auto summary = LPP_MUST(crash.during_work());
   // A story that was never hit proves nothing.
@@ -21,6 +23,8 @@ LPP_EXECUTORS_TEST_CASE("a daemon killed at any API call of its work finishes ev
     CAPTURE(place);
     CHECK(summary.places.contains(place));
   }
+  // An agent that is long in coming back leaves the work to helper pods.
+  if (by == By::kAgents) return;
   for (const char* place :
        {"before create pods", "after create pods", "before delete pods", "after delete pods"}) {
     CAPTURE(place);

@@ -1,5 +1,5 @@
-// The life of claims and volumes, with helper pods and with the second executor: what is decided
-// does not depend on who does the work.
+// The life of claims and volumes, with helper pods, the second executor and agents: what is
+// decided does not depend on who does the work.
 
 #include <doctest/doctest.h>
 
@@ -62,7 +62,8 @@ Moment each_moment() {
   return moment;
 }
 
-LPP_EXECUTORS_TEST_CASE("many claims get their volumes at once, and everything goes with them") {
+LPP_ALL_EXECUTORS_TEST_CASE(
+    "many claims get their volumes at once, and everything goes with them") {
   ExecutorStory story(by);
   constexpr int kClaims = 20;
   std::vector<VolumeFacts> volumes;
@@ -82,20 +83,20 @@ LPP_EXECUTORS_TEST_CASE("many claims get their volumes at once, and everything g
   LPP_MUST(story.installation->stop_daemon());
 }
 
-LPP_EXECUTORS_TEST_CASE(
+LPP_ALL_EXECUTORS_TEST_CASE(
     "work that fails is told with its cause, and done again until it succeeds") {
   ExecutorStory story(by);
-  story.trouble.fail(Kind::kMake, "the disk is full of bees");
+  std::string said = story.trouble.fail(Kind::kMake, "the disk is full of bees");
   const auto claim = story.want("data");
-  wait_for_event(story, claim, "ProvisioningFailed", "the disk is full of bees");
+  wait_for_event(story, claim, "ProvisioningFailed", said);
   story.trouble.end();
   const auto volume = story.wait_bound_and_write(claim);
 
-  story.trouble.fail(Kind::kRemove, "the bees are back");
+  said = story.trouble.fail(Kind::kRemove, "the bees are back");
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
   wait_for(story, "the volume's event", [&]() -> std::string {
     for (const auto& event : story.admin().events_about("PersistentVolume", {"", volume.pv})) {
-      const bool cause = event.find("the bees are back") != std::string::npos;
+      const bool cause = event.find(said) != std::string::npos;
       if (event.starts_with("Warning VolumeFailedDelete: ") && cause) return "";
     }
     return "there is none";

@@ -341,6 +341,73 @@ TEST_CASE("a volume that is to be kept after all, before its agent has heard, ke
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
 }
 
+TEST_CASE("what the claim before has kept survives a claim that does not come to be") {
+  AgentStory story;
+  story.start_with_all();
+  LPP_MUST(story.admin().create(
+      class_object({.name = "named",
+                    .reclaim_policy = "Retain",
+                    .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                   {"nodePath", "/opt/local-path-provisioner"}}})));
+  const auto claim = story.want("data", "node-1", "named");
+  const auto first = story.wait_bound_and_write(claim);
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", first.pv}));
+  // From here on only the directory itself and its record tell of the first claim.
+  SUBCASE("it gets the directory, and is kept as well") {
+    story.want("data", "node-1", "named");
+    const auto second = LPP_MUST(story.audit.wait_bound(claim));
+    CHECK(second.disk == first.disk);
+    CHECK(second.pv != first.pv);
+  }
+  SUBCASE("it goes while its directory is made") {
+    bool again = false;
+    // The volume is not published: the claim is gone by then.
+    story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
+      if (request.is("create", "persistentvolumes") && !std::exchange(again, true)) {
+        story.installation->kill_daemon();
+      }
+      return Decision::forward();
+    }});
+    story.want("data", "node-1", "named");
+    wait_for(story, "the daemon is killed",
+             [&] { return story.installation->daemon().alive() ? "it runs" : ""; });
+    story.installation->proxy().set_hooks({});
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    for (const auto& volume : LPP_MUST(story.admin().list(k8s::kPersistentVolumes))) {
+      LPP_MUST(
+          story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume["metadata"]["name"]}));
+    }
+    LPP_MUST(story.installation->start_daemon());
+    LPP_MUST(story.installation->wait_ready());
+    story.wait_for_metric("local_path_provisioner_agents_connected 2");
+    story.wait_for_metric("local_path_provisioner_agent_operations 0");
+    wait_for_event(story, claim, "DirectoryKept");
+  }
+  CHECK(text_of(first.disk + "/below/data") == kTenantsData);
+}
+
+TEST_CASE(
+    "a claim moved away from a node whose agent hangs gets its volume, and leaves none there") {
+  AgentStory story;
+  story.start_with_all();
+  story.agents->freeze("node-1");
+  const auto claim = story.want("data", "node-1");
+  story.wait_for_metric("local_path_provisioner_agent_operations 1");  // on its way
+  LPP_MUST(story.admin().merge(
+      k8s::kPersistentVolumeClaims, claim,
+      {{"metadata", {{"annotations", {{"volume.kubernetes.io/selected-node", "node-2"}}}}}}));
+  const auto volume = story.wait_bound_and_write(claim);
+  CHECK(volume.node == "node-2");
+  story.agents->thaw("node-1");
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  CHECK(story.helper_pods_made() == 0);
+  story.remove_all({claim});
+}
+
 TEST_CASE("with agents a claim grows in numbers, without a helper pod") {
   AgentStory story;
   story.start_with_all();
