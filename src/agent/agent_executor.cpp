@@ -74,11 +74,11 @@ void AgentExecutor::end(Duration /*limit*/) {
     MutexLock lock(owner_mutex_);
     owner_.reset();
   }
-  perform(std::move(effects));
+  perform(effects);
 }
 
-void AgentExecutor::perform(Effects effects) const {
-  for (auto& [answer, orders] : effects.answers) answer(std::move(orders));
+void AgentExecutor::perform(const Effects& effects) const {
+  for (const auto& [answer, orders] : effects.answers) answer(orders);
   for (const auto& node : effects.nodes) {
     if (presence_changed_) presence_changed_(node);
   }
@@ -129,7 +129,7 @@ void AgentExecutor::drop_gone_nodes(std::string_view volume_name) {
       }
       agents_.erase(agent);
     }
-    perform(std::move(effects));
+    perform(effects);
   }
 }
 
@@ -219,7 +219,7 @@ Result<operation::Executor::Start> AgentExecutor::start(const Operation& operati
     if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
     order_start(agent, add(agent, std::make_shared<const Operation>(operation)), effects);
   }
-  perform(std::move(effects));
+  perform(effects);
   return Start::kRecorded;
 }
 
@@ -229,7 +229,7 @@ Result<void> AgentExecutor::cancel(const Id& id) {
     MutexLock lock(mutex_);
     for (const auto& entry : find(id)) cancel(entry, effects);
   }
-  perform(std::move(effects));
+  perform(effects);
   return {};
 }
 
@@ -265,7 +265,7 @@ Result<bool> AgentExecutor::forget(const Id& id, When when) {
     }
     none_left = find(id).empty();
   }
-  perform(std::move(effects));
+  perform(effects);
   return none_left;
 }
 

@@ -169,7 +169,7 @@ class AgentExecutor final : public operation::Executor {
     std::vector<std::string> nodes{};  // with another presence
   };
 
-  void perform(Effects effects) const;
+  void perform(const Effects& effects) const;
   void wake(const std::vector<std::shared_ptr<const Operation>>& operations) const;
 
   Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)

@@ -141,7 +141,7 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     for (auto& [name, forgotten] : agent.forgotten) forgotten.order = 0;
     note_presence(identity.node, agent, effects);
   }
-  perform(std::move(effects));
+  perform(effects);
   return welcome;
 }
 
@@ -233,7 +233,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     note_presence(node, *agent, effects);
   }
   if (bases) surroundings_.bases_told(node, *bases);
-  perform(std::move(effects));
+  perform(effects);
   return answer;
 }
 
@@ -345,7 +345,7 @@ AgentExecutor::Ticket AgentExecutor::poll(const AgentIdentity& identity, const P
       note_presence(identity.node, agent, effects);
     }
   }
-  perform(std::move(effects));
+  perform(effects);
   return ticket;
 }
 
@@ -359,7 +359,7 @@ void AgentExecutor::abandon(const AgentIdentity& identity, Ticket ticket) {
     it->second.heard = TimePoint::min() + kSilence;  // far away
     note_presence(identity.node, it->second, effects);
   }
-  perform(std::move(effects));
+  perform(effects);
 }
 
 /// With the operation: an agent that has lost its record of a removal puts back what is left, too.
@@ -430,7 +430,7 @@ void AgentExecutor::bases_changed() {
                   effects);
     }
   }
-  perform(std::move(effects));
+  perform(effects);
 }
 
 Duration AgentExecutor::tick() {
@@ -458,7 +458,7 @@ Duration AgentExecutor::tick() {
       it = unknown ? agents_.erase(it) : std::next(it);
     }
   }
-  perform(std::move(effects));
+  perform(effects);
   if (!any_suspended) return kTick;
   bool quiet = false;
   {
@@ -470,7 +470,7 @@ Duration AgentExecutor::tick() {
     MutexLock lock(mutex_);
     resume(quiet, resumed);
   }
-  perform(std::move(resumed));
+  perform(resumed);
   return kLook;
 }
 

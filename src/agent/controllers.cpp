@@ -65,7 +65,7 @@ Result<std::vector<Way>> Controllers::find(const std::stop_token& stop) {
       config.host = text_of(address);
       if (config.host.empty()) continue;
       std::string name = k8s::host_and_port(config.host, config.port);
-      if (config.host != server.host) name = server.host + " (" + name + ")";
+      if (config.host != server.host) name = fmt::format("{} ({})", server.host, name);
       ways.push_back({.name = std::move(name), .connect = [this, config] {
                         return k8s::make_httplib_transport(config, clock_);
                       }});

@@ -69,7 +69,7 @@ Result<void> Volumes::put_pieces_back(const RecordFolder& records, int gone, int
     while (true) {
       const std::string to = "put-back." + std::to_string(++number);
       if (kernel_->move(gone, name.c_str(), directory, to.c_str()) == 0) break;
-      if (errno != EEXIST) return system_error(errno, "move " + name + " to " + to);
+      if (errno != EEXIST) return system_error(errno, std::string("move ") += name + " to " + to);
     }
     moved = true;
   }

@@ -71,7 +71,9 @@ void check_in_place(const BaseFolder& base, const Volumes& volumes) {
   struct stat status {};
   REQUIRE(::stat(base.at("web/pvc-1").c_str(), &status) == 0);
   CHECK((status.st_mode & 07777U) == 02770);
-  CHECK(status.st_ino == volume.directory.inode);
+  Kernel kernel;
+  const UniqueFd there(kernel.open(base.at("web/pvc-1").c_str(), O_RDONLY | O_DIRECTORY));
+  CHECK(*identity_of(kernel, there.get()) == volume.directory);
   const auto usage = volumes.usage();
   REQUIRE(usage.ok());
   if (!BaseFolder::has_limits()) return;
@@ -103,12 +105,14 @@ TEST_CASE("what a removal had moved out of its depth comes back into the directo
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
   stop_with_pieces(base);
-  REQUIRE(base.has(BaseFolder::record("gone.pvc-1/deep.0")));
+  // Nothing is moved from one subvolume to another: there it stays in the volume.
+  const bool stays = BaseFolder::has_subvolumes();
+  if (!stays) REQUIRE(base.has(BaseFolder::record("gone.pvc-1/deep.0")));
   const auto left = files_of(base);
   CHECK(left.count("far down") == 1);
   REQUIRE(put_back(volumes));
   check_in_place(base, volumes);
-  CHECK(base.has("web/pvc-1/put-back.1"));
+  if (!stays) CHECK(base.has("web/pvc-1/put-back.1"));
   CHECK(files_of(base) == left);
 }
 
