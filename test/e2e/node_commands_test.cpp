@@ -240,7 +240,7 @@ TEST_CASE("real node: a right to leases that is taken away is named by check, re
                     kLimit));
   };
   const auto sound = in_pod();
-  check_says(sound, " rights");
+  check_says(sound, " permissions");
   CHECK_FALSE(sound.says("may not"));
 
   Changed role(story.admin(), kRoles, {kDaemonNamespace, "local-path-provisioner-role"},
