@@ -153,6 +153,7 @@ class World {
 
   static std::vector<Offer> named(const std::vector<std::string>& names) {
     std::vector<Offer> out;
+    out.reserve(names.size());
     for (const std::string& name : names) out.push_back({name});
     return out;
   }

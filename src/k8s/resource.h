@@ -13,6 +13,7 @@ struct ObjectKey {
   std::string ns;
   std::string name;
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): taken for the 0 that others compare the result with
   auto operator<=>(const ObjectKey&) const = default;
   /// "ns/name", or just "name" for cluster-scoped objects.
   std::string to_string() const { return ns.empty() ? name : ns + "/" + name; }

@@ -69,7 +69,12 @@ Result<void> Volumes::put_pieces_back(const RecordFolder& records, int gone, int
     while (true) {
       const std::string to = "put-back." + std::to_string(++number);
       if (kernel_->move(gone, name.c_str(), directory, to.c_str()) == 0) break;
-      if (errno != EEXIST) return system_error(errno, std::string("move ") += name + " to " + to);
+      if (errno == EEXIST) continue;
+      std::string what = "move ";
+      what += name;
+      what += " to ";
+      what += to;
+      return system_error(errno, what);
     }
     moved = true;
   }

@@ -24,10 +24,10 @@ constexpr int kPage = 500;
 constexpr int kMostFailures = 3;
 
 const json& member(const json& object, std::string_view name) {
-  static const json kNothing;
-  if (!object.is_object()) return kNothing;
+  static const json nothing;
+  if (!object.is_object()) return nothing;
   const auto it = object.find(name);
-  return it == object.end() ? kNothing : *it;
+  return it == object.end() ? nothing : *it;
 }
 
 std::string text(const json& object, std::string_view name) {
