@@ -166,10 +166,11 @@ TEST_CASE("what is published outlives a crash, and goes with its class") {
   story.start();
   // The new process knows nothing of the node.
   LPP_MUST(story.audit.wait_bound(story.want("more", "1Mi", "node-2")));
-  CHECK(story.published().front() == "node-1=5Mi");
+  story.wait_published("node-1=5Mi");
   LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", kName}));
   wait_for(story, "nothing is published", [&]() -> std::string {
-    return story.published().empty() ? "" : "there is " + story.published().front();
+    const auto published = story.published();
+    return published.empty() ? "" : "there is " + published.front();
   });
 }
 

@@ -127,6 +127,9 @@ struct AgentScene {
 struct SceneAgent {
   explicit SceneAgent(AgentScene& s, std::string node = "node-1")
       : scene(s), identity{std::move(node), "agent-pod"} {}
+  ~SceneAgent() { hang_up(); }  // the scene outlives it
+  SceneAgent(const SceneAgent&) = delete;
+  SceneAgent& operator=(const SceneAgent&) = delete;
 
   void hello() {
     auto welcome = scene.executor.hello(identity, {.program = "0.9"});
