@@ -97,6 +97,7 @@ Result<void> Agents::start() {
       parts_.clock);
   if (!server.ok()) return server.error();
   server_ = *std::move(server);
+  counted_ = server_.get();
   keeper_ = std::jthread([this](const std::stop_token& stop) {
     set_thread_name("agent-tls");
     keep_certificate(stop);
@@ -148,8 +149,9 @@ void Agents::stop() {
 }
 
 AgentsSubject Agents::subject() const {
+  const auto* const server = counted_.load();
   return {.agents = agents_.agents(),
-          .server = server_ ? server_->counts() : agent::ServerCounts{}};
+          .server = server != nullptr ? server->counts() : agent::ServerCounts{}};
 }
 
 }  // namespace lpp::app

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -67,6 +68,7 @@ class Agents {
   agent::TokenReviewer reviewer_;
   agent::Certificates certificates_;
   std::unique_ptr<agent::AgentServer> server_;
+  std::atomic<const agent::AgentServer*> counted_ = nullptr;  // pages are shown before it starts
   std::jthread keeper_;
 };
 
