@@ -72,11 +72,11 @@ Result<std::vector<ManifestObject>> read_manifest(std::string_view text, const s
     auto read = helperpod::yaml_to_json(std::string(document.line - 1, '\n') + document.text);
     if (!read.ok()) return std::move(read).error().wrap(name);
     if (read->value.is_null()) continue;
-    const std::string place = name + ":" + std::to_string(first_line(document));
+    const std::string line = std::to_string(first_line(document));
     if (!read->value.is_object()) {
-      return invalid(place + ": is not a Kubernetes object");
+      return invalid("line " + line + ": is not a Kubernetes object").wrap(name);
     }
-    add(std::move(read->value), place, std::move(read->warnings), out);
+    add(std::move(read->value), name + ":" + line, std::move(read->warnings), out);
   }
   return out;
 }

@@ -47,7 +47,7 @@ TEST_CASE("what is not a manifest is refused with file and line") {
   CHECK(broken.error().message.starts_with("m.yaml: line "));
   const auto list = read_manifest("kind: A\n---\n- 1\n", "m.yaml");
   REQUIRE_FALSE(list.ok());
-  CHECK(list.error().message == "m.yaml:3: is not a Kubernetes object");
+  CHECK(list.error().message == "m.yaml: line 3: is not a Kubernetes object");
   CHECK(read_manifest("", "m.yaml")->empty());
   CHECK(read_manifest("\n---\n# nothing\n", "m.yaml")->empty());
 }

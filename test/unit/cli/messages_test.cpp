@@ -46,7 +46,8 @@ TEST_CASE("a finding of check names its file once, whatever is wrong with it") {
       CAPTURE(text);
       FileBed bed(text);
       const auto outcome = bed.run({"check", "-ojson", flag, kFile});
-      for (const auto& finding : nlohmann::json::parse(outcome.out)["findings"]) {
+      const auto report = nlohmann::json::parse(outcome.out);
+      for (const auto& finding : report["findings"]) {
         CAPTURE(finding.dump());
         CHECK(times(finding["place"], kFile) <= 1);
         CHECK(times(finding["message"], kFile) == 0);
