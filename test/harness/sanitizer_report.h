@@ -5,7 +5,8 @@
 
 namespace lpp::testing {
 
-/// The line of a log with which a sanitizer's first report begins; "" when there is none. Pure.
+/// The first report of a sanitizer in a log, its line and the next 79 at most; "" when there is
+/// none. Pure.
 std::string sanitizer_report(std::string_view log);
 
 }  // namespace lpp::testing

@@ -1,5 +1,3 @@
-#ifdef LPP_PROGRAM
-
 #include "harness/agent_process.h"
 
 #include <doctest/doctest.h>
@@ -11,6 +9,7 @@
 #include "fakes/eventually.h"
 #include "harness/file_text.h"
 #include "integration/support/transport_fixture.h"
+#include "places/places.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
@@ -104,7 +103,7 @@ struct Node {
   std::string disk() const { return folder.path() + "/node" + kBase; }
   AgentProcessOptions options(const std::string& controller, const TransportFixture& tls) {
     folder.write("ca.crt", tls.ca.pem());
-    return {.program = LPP_PROGRAM,
+    return {.program = built("src/local-path-provisioner"),
             .controller = controller,
             .ca_file = folder.path() + "/ca.crt",
             .token_file = folder.path() + "/token",
@@ -130,7 +129,7 @@ Order start(const Operation& operation) {
 }
 
 std::string url_of(const Controller& controller) {
-  return "https://localhost:" + std::to_string(controller.port());
+  return "https://127.0.0.1:" + std::to_string(controller.port());
 }
 
 }  // namespace
@@ -192,7 +191,7 @@ TEST_CASE_FIXTURE(TransportFixture, "an agent does not speak to whom it does not
   TestServer impostor({.certificate = TestCa().server({"DNS:localhost", "IP:127.0.0.1"})},
                       answer_ok);
   const auto agent = AgentProcess::start(
-      node.options("https://localhost:" + std::to_string(impostor.port()), *this));
+      node.options("https://127.0.0.1:" + std::to_string(impostor.port()), *this));
   REQUIRE_MESSAGE(agent.ok(), agent.error().message);
   CHECK(eventually([&] {
     return text_of((*agent)->log_file()).find("no session with the controller") !=
@@ -201,5 +200,3 @@ TEST_CASE_FIXTURE(TransportFixture, "an agent does not speak to whom it does not
   CHECK(impostor.requests().empty());
   CHECK((*agent)->terminate(10s).ok());
 }
-
-#endif
