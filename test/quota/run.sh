@@ -46,7 +46,7 @@ image btrfs mkfs.btrfs -q
 image btrfs-off mkfs.btrfs -q
 
 # The kernel's words go to its first terminal, the programs' too; its exit status says nothing.
-TMPDIR=$work timeout -k 5 "${LIMIT:-900}" linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
+TMPDIR=$work timeout -k 5 "${LIMIT:-1700}" nice -n 10 linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
   root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/init.sh" \
   ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
   ubd4s="$work/ext4-counts" ubd5s="$work/btrfs" ubd6s="$work/btrfs-off" \
