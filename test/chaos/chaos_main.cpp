@@ -12,6 +12,7 @@
 #include "chaos/embedded_faults.h"
 #include "harness/embedded/embedded_bed.h"
 #include "harness/temp_dir.h"
+#include "places/places.h"
 
 namespace {
 
@@ -87,7 +88,8 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))(
+      cxxopts::value<std::string>()->default_value(
+          lpp::testing::repository("deploy/local-path-storage.yaml")))(
       "seed", "of the schedule (default: a random one, printed)", cxxopts::value<std::uint64_t>())(
       "steps", "how many steps; 0: by time", cxxopts::value<std::size_t>()->default_value("0"))(
       "seconds", "how long, if not by steps", cxxopts::value<int>()->default_value("60"))(

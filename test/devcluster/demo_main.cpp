@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "devcluster/demo.h"
 #include "devcluster/quota_demo.h"
+#include "places/places.h"
 
 int main(int argc, char** argv) {
   cxxopts::Options options("lpp-demo",
@@ -19,7 +20,8 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))(
+      cxxopts::value<std::string>()->default_value(
+          lpp::testing::repository("deploy/local-path-storage.yaml")))(
       "dir", "folder for the nodes' disks; empty: a temporary one",
       cxxopts::value<std::string>()->default_value(""))(
       "quota-image",
@@ -49,7 +51,7 @@ int main(int argc, char** argv) {
     demo.folder = arguments["dir"].as<std::string>();
     demo.shown = "deploy/local-path-storage.yaml";
     if (arguments.count("quota-image") == 0) return lpp::devcluster::Demo(demo).run();
-    demo.manifest = LPP_QUOTA_MANIFEST;
+    demo.manifest = lpp::testing::repository("test/chart/kustomize/hard-quota.yaml");
     demo.shown = "examples/hard-quota";
     demo.images = {{"local-path-provisioner", arguments["quota-image"].as<std::string>()}};
     return lpp::devcluster::QuotaDemo(demo).run();

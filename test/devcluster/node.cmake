@@ -7,7 +7,3 @@ target_link_libraries(lpp-devcluster PRIVATE lpp_devcluster)
 
 add_executable(lpp-demo demo_main.cpp demo.cpp quota_demo.cpp)
 target_link_libraries(lpp-demo PRIVATE lpp_devcluster lpp_test_harness)
-# From whatever folder it is started.
-target_compile_definitions(
-  lpp-demo PRIVATE LPP_MANIFEST="${PROJECT_SOURCE_DIR}/deploy/local-path-storage.yaml"
-                   LPP_QUOTA_MANIFEST="${PROJECT_SOURCE_DIR}/test/chart/kustomize/hard-quota.yaml")

@@ -8,6 +8,7 @@
 #include "harness/applied_objects.h"
 #include "harness/child_process.h"
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -16,7 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kName = "local-path-capacity";
-const std::string kComponent = std::string(LPP_SOURCE_DIR) + "/deploy/capacity/";
+const std::string kComponent = repository("deploy/capacity/");
 
 /// A node called PREFIX0 with so much free of 100Mi; goes with the object.
 class HollowNode {

@@ -4,12 +4,13 @@
 
 #include "harness/must.h"
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 
 namespace lpp::testing {
 
 using nlohmann::json;
 
-std::string Example::folder() { return std::string(LPP_SOURCE_DIR) + "/examples"; }
+std::string Example::folder() { return repository("examples"); }
 
 Example::Example(const std::string& name) {
   const auto objects = LPP_MUST(read_yaml_objects(folder() + "/" + name + "/config.yaml"));

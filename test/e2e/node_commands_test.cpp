@@ -11,6 +11,7 @@
 #include "harness/applied_objects.h"
 #include "harness/command_run.h"
 #include "harness/http_get.h"
+#include "places/places.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -232,7 +233,7 @@ TEST_CASE("real node: a right to leases that is taken away is named by check, re
   const auto in_pod = [&] {
     const auto server = story.bed->upstream();
     return LPP_MUST(
-        run_command({.program = std::string(LPP_SOURCE_DIR) + "/test/e2e/as-pod.sh",
+        run_command({.program = repository("test/e2e/as-pod.sh"),
                      .args = {story.folder, required_setting("LPP_E2E_DAEMON"), "check"},
                      .env = {{"KUBERNETES_SERVICE_HOST", server.host},
                              {"KUBERNETES_SERVICE_PORT", std::to_string(server.port)},

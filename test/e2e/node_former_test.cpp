@@ -13,6 +13,7 @@
 #include "harness/applied_objects.h"
 #include "harness/child_process.h"
 #include "harness/http_get.h"
+#include "places/places.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -227,8 +228,7 @@ struct ImageOnly {
         folder(required_setting("LPP_E2E_LOGS") + "/former-image"),
         applied(LPP_MUST(AppliedObjects::in_namespace(*bed, "former-image"))),
         audit(*bed) {
-    LPP_MUST(apply_manifest(bed->admin(),
-                            std::string(LPP_SOURCE_DIR) + "/test/e2e/former-manifest.yaml"));
+    LPP_MUST(apply_manifest(bed->admin(), repository("test/e2e/former-manifest.yaml")));
     LPP_MUST(bed->admin().merge(k8s::kConfigMaps, {kFormer, "local-path-config"},
                                 {{"data", {{"config.json", config_json()}}}}));
     mount_config_map();
@@ -251,7 +251,7 @@ struct ImageOnly {
     const auto upstream = bed->upstream();
     const int port = free_port();
     daemon = LPP_MUST(
-        ChildProcess::start({.program = std::string(LPP_SOURCE_DIR) + "/test/e2e/as-pod.sh",
+        ChildProcess::start({.program = repository("test/e2e/as-pod.sh"),
                              .args = {folder, required_setting("LPP_E2E_DAEMON"), "--debug",
                                       "start", "--config", "/etc/config/config.json"},
                              .env = {{"KUBERNETES_SERVICE_HOST", upstream.host},

@@ -9,6 +9,7 @@
 #include "disk.h"
 #include "harness/applied_objects.h"
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -23,8 +24,7 @@ class SeparateNamespace {
     LPP_MUST(apply_manifest(*admin_, required_setting("LPP_E2E_SEPARATE_NAMESPACE")));
   }
   ~SeparateNamespace() {
-    const auto restored =
-        apply_manifest(*admin_, std::string(LPP_SOURCE_DIR) + "/deploy/local-path-storage.yaml");
+    const auto restored = apply_manifest(*admin_, repository("deploy/local-path-storage.yaml"));
     CHECK(restored.ok());
   }
   SeparateNamespace(const SeparateNamespace&) = delete;

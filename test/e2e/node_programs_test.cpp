@@ -10,6 +10,7 @@
 #include "disk.h"
 #include "example.h"
 #include "harness/applied_objects.h"
+#include "places/places.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -79,7 +80,7 @@ TEST_CASE("real node: the quota example's scripts limit each volume and forget i
   const std::string base = story.bed->base_paths().front();
   Example example("quota");
   example.put("/mnt/xfs", base);
-  example.put_tools(text_of(std::string(LPP_SOURCE_DIR) + "/test/e2e/quota-tools.sh"));
+  example.put_tools(text_of(repository("test/e2e/quota-tools.sh")));
   example.put_image("busybox:stable");
   const ConfiguredBy configured(story, example);
   story.start();

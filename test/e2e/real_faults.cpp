@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include "harness/command_run.h"
+#include "places/places.h"
 
 namespace lpp::testing {
 
@@ -30,7 +31,7 @@ std::map<std::string, std::string> environment() {
 RealFaults::~RealFaults() { trouble_node({}, {}); }
 
 Result<void> RealFaults::shell(const std::string& line) {
-  const std::string scripts = std::string(LPP_SOURCE_DIR) + "/test/e2e/cluster";
+  const std::string scripts = repository("test/e2e/cluster");
   LPP_ASSIGN_OR_RETURN(
       const auto output,
       run_command({.program = "/bin/bash",

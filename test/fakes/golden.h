@@ -8,14 +8,15 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "places/places.h"
+
 namespace lpp::testing {
 
 /// Compares a whole object with test/data/golden/NAME.json. With LPP_UPDATE_GOLDEN=1 in the
 /// environment the file is written instead; read the difference before you keep it.
 inline void check_golden(const std::string& name, const nlohmann::json& object) {
   namespace fs = std::filesystem;
-  const fs::path file =
-      fs::path(__FILE__).parent_path() / ".." / "data" / "golden" / (name + ".json");
+  const fs::path file = repository("test/data/golden/" + name + ".json");
   if (std::getenv("LPP_UPDATE_GOLDEN") != nullptr) {
     fs::create_directories(file.parent_path());
     std::ofstream(file) << object.dump(2) << '\n';

@@ -8,6 +8,7 @@
 #include <functional>
 #include <vector>
 
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -36,7 +37,10 @@ std::size_t bindings(StoryBed& story) {
 /// A namespace for claims; the control plane's controllers do not run: nobody else binds.
 struct NoBinder : StoryBed {
   explicit NoBinder(By executor = By::kHelperPods)
-      : StoryBed({}, {.manifest = LPP_MANIFEST, .run_controllers = false}, executor) {
+      : StoryBed(
+            {},
+            {.manifest = repository("deploy/local-path-storage.yaml"), .run_controllers = false},
+            executor) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
   }

@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -13,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kComponent = std::string(LPP_CHART_RENDERINGS) + "/../../../deploy/capacity/";
+const std::string kComponent = repository("deploy/capacity/");
 constexpr const char* kName = "local-path-capacity";
 
 /// In front of the manifest's script: a file beside the volumes says how many Mi of 100 are free.

@@ -7,6 +7,7 @@
 
 #include "harness/command_run.h"
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -17,7 +18,7 @@ using Output = CommandOutput;
 /// The kubeconfig of somebody who has the rights of deploy/reader.yaml and no others.
 std::string reader_kubeconfig(StoryBed& story) {
   const std::string ns = kDaemonNamespace;
-  for (const auto& role : LPP_MUST(read_yaml_objects(LPP_READER_MANIFEST))) {
+  for (const auto& role : LPP_MUST(read_yaml_objects(repository("deploy/reader.yaml")))) {
     LPP_MUST(story.admin().apply(role));
     nlohmann::json binding{
         {"apiVersion", "rbac.authorization.k8s.io/v1"},

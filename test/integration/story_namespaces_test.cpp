@@ -8,6 +8,7 @@
 #include "devcluster/apiserver/rbac.h"
 #include "devcluster/apiserver/request_log.h"
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -15,7 +16,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kRendering = std::string(LPP_CHART_RENDERINGS) + "/helper-namespace.yaml";
+const std::string kRendering = repository("test/chart/golden/helper-namespace.yaml");
 
 json rendered(const std::string& kind) {
   for (const json& object : LPP_MUST(read_yaml_objects(kRendering))) {

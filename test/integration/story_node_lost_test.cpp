@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/command_run.h"
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -44,7 +45,7 @@ struct Story : StoryBed {
   explicit Story(bool has_right = true) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
-    if (has_right) LPP_MUST(apply_manifest(admin(), LPP_NODE_LOST_MANIFEST));
+    if (has_right) LPP_MUST(apply_manifest(admin(), repository("deploy/node-lost.yaml")));
     LPP_MUST(admin().create(class_object(
         {.name = "let-go", .parameters = {{"onNodeLost", "release"}, {"onNodeLostAfter", "1s"}}})));
     LPP_MUST(admin().create(class_object({.name = "kept", .reclaim_policy = "Retain"})));

@@ -10,6 +10,7 @@
 
 #include "harness/command_run.h"
 #include "harness/yaml_objects.h"
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -18,7 +19,7 @@ namespace {
 using nlohmann::json;
 namespace fs = std::filesystem;
 
-const std::string kOverlay = std::string(LPP_CHART_RENDERINGS) + "/../kustomize/hard-quota.yaml";
+const std::string kOverlay = repository("test/chart/kustomize/hard-quota.yaml");
 
 json overlay_object(const std::string& kind) {
   for (const json& object : LPP_MUST(read_yaml_objects(kOverlay))) {
@@ -46,8 +47,10 @@ std::vector<std::string> overlay_flags() {
 /// The file system of the image, made as the Dockerfile makes it, with the daemon of this build.
 struct OwnImage {
   OwnImage() {
-    const auto collected = LPP_MUST(run_command(
-        {.program = LPP_COLLECT_IMAGE, .args = {LPP_DAEMON, root()}}, std::chrono::minutes(1)));
+    const auto collected =
+        LPP_MUST(run_command({.program = repository("scripts/collect-runtime.sh"),
+                              .args = {built("src/local-path-provisioner"), root()}},
+                             std::chrono::minutes(1)));
     REQUIRE_MESSAGE(collected.code == 0, collected.text);
   }
   std::string root() const { return folder.path() + "/image"; }

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "places/places.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -15,7 +16,8 @@ TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both 
   bool protobuf = true;
   SUBCASE("read as protobuf") {}
   SUBCASE("read as JSON, from an API server that has nothing else") { protobuf = false; }
-  StoryBed story({}, {.manifest = LPP_MANIFEST, .protobuf = protobuf});
+  StoryBed story({},
+                 {.manifest = repository("deploy/local-path-storage.yaml"), .protobuf = protobuf});
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};
@@ -42,7 +44,8 @@ TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both 
 }
 
 TEST_CASE("a claim with a node need not wait for a controller manager that is behind") {
-  StoryBed story({}, {.manifest = LPP_MANIFEST, .run_controllers = false});
+  StoryBed story(
+      {}, {.manifest = repository("deploy/local-path-storage.yaml"), .run_controllers = false});
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey key{"app", "data"};

@@ -19,6 +19,7 @@
 #include "harness/objects.h"
 #include "harness/temp_dir.h"
 #include "harness/volume_audit.h"
+#include "places/places.h"
 
 namespace {
 
@@ -147,7 +148,8 @@ int main(int argc, char** argv) {
   options.add_options()("daemon", "the local-path-provisioner program",
                         cxxopts::value<std::string>())(
       "manifest", "the manifest to install",
-      cxxopts::value<std::string>()->default_value(LPP_MANIFEST))(
+      cxxopts::value<std::string>()->default_value(
+          lpp::testing::repository("deploy/local-path-storage.yaml")))(
       "seconds", "how long", cxxopts::value<double>()->default_value("1800"))(
       "every", "seconds between two samples", cxxopts::value<double>()->default_value("10"))(
       "h,help", "print this text");

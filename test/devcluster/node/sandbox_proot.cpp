@@ -17,12 +17,15 @@
 #include "base/strings.h"
 #include "devcluster/node/node_disk.h"
 #include "devcluster/node/sandbox.h"
+#include "places/places.h"
 
 namespace lpp::devcluster {
 
 namespace fs = std::filesystem;
 
 namespace {
+
+std::string container_init() { return lpp::testing::built("test/devcluster/lpp-container-init"); }
 
 constexpr std::string_view kInit = "/dev/.container-init";  // in the container
 constexpr std::array kDevices = {"null", "zero", "full", "random", "urandom", "tty"};
@@ -161,12 +164,11 @@ Result<std::vector<std::string>> make_command(const SandboxTools& tools, const S
   const auto keep = kept_capabilities(spec);
   if (tools.root && (keep.has_value() || spec.uid != 0 || spec.gid != 0)) {
     const auto bits = keep.has_value() ? capability_bits(*keep) : ~std::uint64_t{0};
-    add({LPP_CONTAINER_INIT, "--become", fmt::format("{}:{}:{:x}", spec.uid, spec.gid, bits),
-         "--"});
+    add({container_init(), "--become", fmt::format("{}:{}:{:x}", spec.uid, spec.gid, bits), "--"});
   }
   add({tools.program, "-v", "-1", "-r", root, "-w", "/"});
   if (!tools.root) add({"-i", fmt::format("{}:{}", spec.uid, spec.gid)});
-  add({"-b", "/proc", "-b", std::string(LPP_CONTAINER_INIT) + ':' + std::string(kInit)});
+  add({"-b", "/proc", "-b", container_init() + ':' + std::string(kInit)});
   if (!spec.image_root.empty()) add({"-b", spec.image_root + "/bin:/bin"});
   std::vector<std::string> writable;
   if (!spec.read_only_root) writable.emplace_back("/");
@@ -221,7 +223,7 @@ std::vector<std::string> proot_command(const SandboxTools& tools, const SandboxS
                                        int status_fd, const std::string& folder) {
   auto command = make_command(tools, spec, status_fd, folder);
   if (command.ok()) return *std::move(command);
-  return {LPP_CONTAINER_INIT, "--fail", command.error().message};
+  return {container_init(), "--fail", command.error().message};
 }
 
 }  // namespace lpp::devcluster

@@ -16,6 +16,7 @@
 #include "harness/temp_dir.h"
 #include "harness/volume_audit.h"
 #include "integration/support/agent_bed.h"
+#include "places/places.h"
 
 namespace lpp::testing {
 
@@ -43,17 +44,19 @@ enum class By { kHelperPods, kDirectories, kAgents };
 
 /// An embedded cluster and the daemon on it, for one test case.
 struct StoryBed {
-  explicit StoryBed(std::vector<std::string> daemon_args = {},
-                    EmbeddedBed::Options options = {.manifest = LPP_MANIFEST},
-                    By executor = By::kHelperPods)
+  explicit StoryBed(
+      std::vector<std::string> daemon_args = {},
+      EmbeddedBed::Options options = {.manifest = repository("deploy/local-path-storage.yaml")},
+      By executor = By::kHelperPods)
       : by(executor),
         bed(LPP_MUST(EmbeddedBed::create(options))),
         agents(by == By::kAgents ? std::make_unique<NodeAgents>(*bed, daemon_program()) : nullptr),
         installation(LPP_MUST(Installation::create(*bed, installed(daemon_args)))),
         audit(*bed) {
-    if (agents) LPP_MUST(apply_manifest(admin(), LPP_AGENTS_MANIFEST));
+    if (agents) LPP_MUST(apply_manifest(admin(), repository("deploy/agents/rbac.yaml")));
   }
-  explicit StoryBed(By executor) : StoryBed({}, {.manifest = LPP_MANIFEST}, executor) {}
+  explicit StoryBed(By executor)
+      : StoryBed({}, {.manifest = repository("deploy/local-path-storage.yaml")}, executor) {}
 
   ~StoryBed() {
     CHECK(sanitizer_report(installation->log_text()) == "");
@@ -88,7 +91,7 @@ struct StoryBed {
     InstallationOptions options{
         .daemon = daemon_program(), .folder = folder.path(), .extra_args = args};
     if (by == By::kDirectories) {
-      options.daemon = LPP_DIRECTORY_DAEMON;
+      options.daemon = built("test/harness/lpp-directory-daemon");
       options.env = {{"DIRECTORY_DISKS", disks()}, {"DIRECTORY_RECORDS", records()}};
     }
     if (agents) {

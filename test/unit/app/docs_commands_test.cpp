@@ -12,16 +12,15 @@
 #include <sstream>
 #include <string>
 
+#include "places/places.h"
+
 namespace fs = std::filesystem;
 
 namespace {
 
 using Commands = std::set<std::string>;  // "page: command"
 
-fs::path root() {
-  const std::string here = __FILE__;
-  return here.substr(0, here.rfind("test/unit/"));
-}
+fs::path root() { return repository(); }
 
 std::string trimmed(const std::string& line) {
   const auto begin = line.find_first_not_of(' ');

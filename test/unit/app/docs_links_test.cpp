@@ -10,14 +10,13 @@
 #include <set>
 #include <sstream>
 
+#include "places/places.h"
+
 namespace fs = std::filesystem;
 
 namespace {
 
-fs::path root() {
-  const std::string here = __FILE__;
-  return here.substr(0, here.rfind("test/unit/"));
-}
+fs::path root() { return lpp::testing::repository(); }
 
 /// A page without its code: links are not looked for there, and "# x" is no heading.
 struct Page {

@@ -7,19 +7,14 @@
 
 #include "app/flag_table.h"
 #include "cli/context.h"
+#include "places/places.h"
 
 namespace {
 
 constexpr std::string_view kBegin = "<!-- reference: begin -->\n";
 constexpr std::string_view kEnd = "<!-- reference: end -->";
 
-std::string configure_page() {
-  const std::string here = __FILE__;
-  std::ifstream in(here.substr(0, here.rfind("test/unit/")) + "docs/configure.md");
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
+std::string configure_page() { return repository_text("docs/configure.md"); }
 
 }  // namespace
 

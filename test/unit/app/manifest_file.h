@@ -9,18 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "places/places.h"
+
 namespace lpp::testing {
 
 /// deploy/local-path-storage.yaml of the source tree.
 class ManifestFile {
  public:
-  ManifestFile() {
-    const auto root = std::filesystem::path(__FILE__).parent_path() / ".." / ".." / "..";
-    std::ifstream file(root / "deploy" / "local-path-storage.yaml");
-    std::ostringstream text;
-    text << file.rdbuf();
-    objects_ = YAML::LoadAll(text.str());
-  }
+  ManifestFile() { objects_ = YAML::LoadAll(repository_text("deploy/local-path-storage.yaml")); }
 
   const std::vector<YAML::Node>& objects() const { return objects_; }
 

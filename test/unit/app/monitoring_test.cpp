@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "app/metrics.h"
+#include "places/places.h"
 #include "unit/app/busy_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -20,12 +21,9 @@ namespace {
 using Names = std::set<std::string>;
 
 std::string file(const std::string& name) {
-  const std::string here = __FILE__;
-  std::ifstream in(here.substr(0, here.rfind("test/unit/")) + name);
-  REQUIRE(in.good());
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  std::string text = repository_text(name);
+  REQUIRE(!text.empty());
+  return text;
 }
 
 Names matches(const std::string& text, const std::string& pattern) {

@@ -17,6 +17,7 @@
 #include "fakes/temp_folder.h"
 #include "helperpod/manifest.h"
 #include "helperpod/yaml_to_json.h"
+#include "places/places.h"
 #include "provisioner/plan.h"
 #include "script_run.h"
 
@@ -57,7 +58,7 @@ UpstreamFile read_file(const fs::path& path) {
 }
 
 std::vector<UpstreamFile> upstream_files() {
-  const fs::path folder = fs::path(__FILE__).parent_path() / ".." / ".." / "data" / "upstream";
+  const fs::path folder = repository("test/data/upstream");
   std::vector<UpstreamFile> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     if (entry.path().extension() == ".yaml") files.push_back(read_file(entry.path()));

@@ -9,6 +9,7 @@
 #include "cli/manifests.h"
 #include "cli_bed.h"
 #include "fakes/builders.h"
+#include "places/places.h"
 
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 using lpp::cli::Findings;
@@ -48,12 +49,9 @@ std::vector<std::string> of_class(const StorageClassBuilder& builder,
 
 /// The manifest that this project ships.
 std::string shipped_manifest() {
-  const std::string here = __FILE__;
-  std::ifstream in(here.substr(0, here.rfind("test/unit/")) + "deploy/local-path-storage.yaml");
-  std::ostringstream text;
-  text << in.rdbuf();
-  REQUIRE(text.str().size() > 1000);
-  return text.str();
+  std::string text = repository_text("deploy/local-path-storage.yaml");
+  REQUIRE(text.size() > 1000);
+  return text;
 }
 
 }  // namespace

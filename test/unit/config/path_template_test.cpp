@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "places/places.h"
 
 namespace lpp::config {
 namespace {
@@ -65,8 +66,7 @@ std::string error_of(const std::string& pattern) {
 }
 
 json cases() {
-  const auto here = std::filesystem::path(__FILE__).parent_path();
-  std::ifstream file(here / "../../data/gotemplate/cases.json");
+  std::ifstream file(lpp::testing::repository("test/data/gotemplate/cases.json"));
   REQUIRE(file.good());
   return json::parse(file);
 }

@@ -1,0 +1,21 @@
+#include "places/places.h"
+
+#include <fstream>
+#include <sstream>
+
+namespace lpp::testing {
+
+std::string repository(const std::string& path) {
+  return path.empty() ? LPP_SOURCE_DIR : LPP_SOURCE_DIR "/" + path;
+}
+
+std::string repository_text(const std::string& path) {
+  std::ifstream in(repository(path));
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string built(const std::string& path) { return LPP_BINARY_DIR "/" + path; }
+
+}  // namespace lpp::testing
