@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The image holds the program, the shared libraries it needs, an SBOM and nothing else: no shell, no
 # package manager. `make image` builds it with docker or buildah.
 ARG BASE=debian:12-slim

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The front door: each target installs what it lacks (Debian 12, root or sudo), builds what it needs
 # and does one thing. What is behind it: CMakePresets.json and scripts/.
 SHELL := /bin/bash

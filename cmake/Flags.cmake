@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # INTERFACE targets that carry every flag; all our targets link them.
 add_library(lpp_warnings INTERFACE)
 target_compile_options(

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # lpp_library(name DEPS targets...): one static library from all .cpp files of the current folder.
 # The link lines are the rule about which folder may use which.
 function(lpp_library name)

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # base-image.sh NAME: makes a minimal Debian 12 image NAME for buildah, by debootstrap, for machines
 # that reach a Debian mirror but no registry of images. Root is needed. An image that is there is kept.
 # Settings of apt (mirror, proxy, certificates) are those of this machine, during the build only: the

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # chart.sh: packs the Helm chart into build/local-path-provisioner-<version>.tgz, the same bytes for the
 # same commit. `helm package` would make an archive with the same files. SOURCE=https://..., where this
 # repository is hosted, becomes home and sources of the chart.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # check-rules.sh: the rules of CONTRIBUTING.md that a search can judge. Each finding is one line.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
@@ -80,4 +81,5 @@ while IFS=: read -r file line; do
     finding "$file: there is no test case or file \"$name\""
   done < <(grep -oE "\`[^\`]+\`" <<<"$cell" | tr -d '\`')
 done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md)
+scripts/add-spdx.sh --check || found=1
 exit $found

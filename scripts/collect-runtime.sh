@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # collect-runtime.sh PROGRAM ROOT: makes ROOT a file system that can run the program and holds
 # nothing more: the program in /usr/bin by its two names, its shared libraries with their copyright files, a user.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # format.sh [--check]: bring all C++ files into the form of .clang-format, or only test it.
 set -euo pipefail
 cd "$(dirname "$0")/.."

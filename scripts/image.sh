@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # image.sh: builds the container image $IMAGE (default: local-path-provisioner:v<version>) with
 # docker if its daemon answers, else with buildah, which is installed if need be.
 #

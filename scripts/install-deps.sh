@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # install-deps.sh [--check] GROUP...
 #
 # Installs the Debian packages of the groups that are missing; says nothing and does nothing when

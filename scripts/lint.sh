@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # lint.sh: everything that is judged without running the programs: the project's rules, the form of
 # the C++ files, the shell scripts, clang-tidy and clang's thread-safety analysis. Goes on after a
 # failure, so that one run tells all; files that passed and did not change are not looked at again.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # load-image.sh kind|k3d|k3s [CLUSTER]: puts the image $IMAGE (default: local-path-provisioner:v<version>)
 # into the nodes of a cluster on this machine, so that no registry is needed. `make image` has built it.
 set -euo pipefail

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # recording.sh [--check]: draws what `make demo` prints as docs/demo.svg, the recording in the README.
 #
 # The lines appear one after another, each after the pause it had, times 8; without animations all of

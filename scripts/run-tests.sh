@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run-tests.sh [PRESET [ctest arguments...]]: builds a preset (default: dev) and runs its unit and
 # integration tests. The first line says what runs the containers of the embedded cluster, the last
 # one counts the test cases of all programs. In CI none may be skipped.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # sbom.sh PROGRAM VERSION: the software that is in the program and beside it in its image, as SPDX 2.3
 # JSON on standard output: the program, the packages of its shared libraries, and those whose headers
 # are compiled into it. Debian only. SOURCE_DATE_EPOCH is its date, so that it can be made again.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # set-version.sh X.Y.Z [DATE]    Put the next version wherever the present one stands, as a release
 # begins (docs/release.md): CMakeLists.txt, manifests, chart and its golden files, docs. What is
 # Unreleased in the changelog becomes that version's, of today or DATE. Look at the difference.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # update-docs.sh [PROGRAM]: writes what the program says about its flags, keys and parameters into
 # docs/configure.md, between the two marks. A test compares them.
 set -euo pipefail

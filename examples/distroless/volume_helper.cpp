@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A helper program for volumes: volume-helper -p DIRECTORY -s BYTES -m MODE -a create|delete
 //
 // Both may be run again after a crash. It ignores the size, and VOL_USER, VOL_GROUP and VOL_PERM.

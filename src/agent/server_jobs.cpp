@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/server_jobs.h"
 
 #include <sys/eventfd.h>

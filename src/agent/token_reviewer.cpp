@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/token_reviewer.h"
 
 #include <openssl/evp.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "node/quota.h"
 
 #include <linux/dqblk_xfs.h>

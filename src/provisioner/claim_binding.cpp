@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What ties a claim to its volume: which of it is written by us, and how.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the claim's step does to take back what was made for nothing.
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of the claim of a volume whose node was deleted from the cluster.
 
 #include "provisioner/node_lost.h"

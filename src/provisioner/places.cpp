@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "provisioner/places.h"
 
 #include "provisioner/volume_rules.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Letting the claim of a volume go whose node was deleted from the cluster.
 
 #include <fmt/chrono.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a volume's phase says when its claim has gone.
 
 #include <nlohmann/json.hpp>

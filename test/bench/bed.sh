@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # the settings are used by the scripts that source this
 # What every measurement stands on: control plane, hollow nodes, a provisioner; sourced.

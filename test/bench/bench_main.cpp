@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-bench: load, and what it is compared with. See kUsage.
 
 #include <csignal>

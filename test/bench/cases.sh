@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2153  # PROGRAM, FLAGS, MEASURED and AUDIT_USER are set by bed.sh
 # The cases of run.sh; sourced after bed.sh. Each writes its results with record().

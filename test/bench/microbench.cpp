@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp_microbench: what runs for each object, by Google Benchmark. The watch and the list go through
 // the real reflector and informer, over a transport that answers from memory.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp_node_bench: what the work on a node takes, by Google Benchmark. LPP_NODE_TEST_DIR names a
 // folder on the file system that is measured (with limits where it has project quota); without it,
 // memory. Trees: 100,000 files, or as many as LPP_TREE_FILES says.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """plot.py RUNS.jsonl OUT.svg    Time to Bound and memory, as a picture.
 
 Left: seconds until all claims are Bound, by the number of claims. Right: resident memory when idle,

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """report.py RUNS.jsonl    The measurements of run.sh as tables (Markdown, to standard output).
 
 Of several measurements of the same thing the median is shown, and the range where it matters.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [--full] [--repeat N] [--out DIR] [--keep] [CASE...]
 #
 # Measures the daemon on a real control plane with hollow nodes, against the floor (the least API

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-chaos: the real daemon under a random schedule of faults on an embedded cluster.
 
 #include <cstdio>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The quiet points of a chaos run, and what it leaves behind.
 
 #include <fmt/format.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Steps about volumes that outlive their claims, and about tenants' data in them.
 
 #include <fmt/format.h>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # dry-run.sh    Ask a real API server whether it would take the examples, the manifest and the chart.
 #
 # Uses the cluster of KUBECONFIG, with LPP_KUBECTL (kubectl). Namespaces are really made, because

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [--update]    Render deploy/chart with Helm's own packages and check what comes out.
 #
 # values/*.yaml are rendered and compared with golden/*.yaml; the objects must be those of

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-devcluster: the embedded cluster as a program of its own.
 
 #include <signal.h>

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The cluster as a library, and its programs.
 add_library(lpp_devcluster STATIC cluster.cpp)
 target_link_libraries(lpp_devcluster PUBLIC lpp_devcluster_node lpp_devcluster_controllers)

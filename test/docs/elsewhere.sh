@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Sourced by walk.sh: the commands of the docs that it does not run, each with how it is covered.
 

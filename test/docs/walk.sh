@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # walk.sh    Run the commands of the docs as they stand there, on a real control plane and node.
 #
 # The daemon runs as the docs install it: as the Deployment's pod, from an image. `doc FILE` runs the

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # as-pod.sh FOLDER PROGRAM [ARGUMENT...]    Run a program where it sees what a pod's container sees.
 #
 # FOLDER/config is at /etc/config and FOLDER/token (token, ca.crt, namespace) at the place of the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: what tells the scheduler of free space.
 
 #include "contract_case.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: how a claim asks for more, and what may be written down of it in its status.
 
 #include <algorithm>

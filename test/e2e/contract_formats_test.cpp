@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: lists and watches say the same as protobuf and as JSON. Objects that use every field
 // that is looked at prove the field numbers of src/k8s/objects.cpp on a real API server.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: lists, selectors, pages and watches.
 
 #include "contract_case.h"

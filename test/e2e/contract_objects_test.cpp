@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: create, read, update, patch and delete single objects.
 
 #include "contract_case.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "contract_case.h"
 #include "real_bed.h"
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: claims, volumes and pods, and what the controllers do with them.
 
 #include "contract_case.h"

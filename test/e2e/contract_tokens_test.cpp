@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Contract: whose a token is, which agents show to the controller.
 
 #include "agent/protocol.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Claims bound by the daemon beside the real binder; on a real node, or a hollow one.
 
 #include <doctest/doctest.h>

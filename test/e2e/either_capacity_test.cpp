@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Free space for the real scheduler. The nodes are hollow, in addition to the one that there is:
 // their helper pods tell of disks that nobody has.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other people's objects, as large as a real API server takes them; on a real node, or a hollow
 // one. More than 1,000 of them, made while they are sent: test/integration/load_memory_test.cpp.
 

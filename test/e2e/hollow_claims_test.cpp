@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Volumes on nodes that run nothing: what can be seen in the API alone.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A tenant whose process outlives its pod and changes the volume while it is removed, on a real
 // node.
 

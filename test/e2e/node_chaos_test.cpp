@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The random schedule of faults of test/chaos on a real control plane and a real node.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What classes and annotations ask for, on a real node's disk: one installation with several
 // classes, and all claims at once.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands besides start, and the pages of the daemon, where RBAC, Pod Security and kubectl are
 // the real ones.
 

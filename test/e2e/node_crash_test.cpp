@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The crash story of the integration tests, on a real control plane and a real node.
 
 #include <doctest/doctest.h>

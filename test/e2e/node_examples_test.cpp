@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The files of examples/, applied as they are: all at once, each checked for what its text says.
 
 #include <doctest/doctest.h>

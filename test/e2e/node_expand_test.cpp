@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A claim that grows on the real control plane and node, while a pod uses it.
 
 #include <doctest/doctest.h>

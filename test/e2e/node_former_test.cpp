@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Volumes as rancher/local-path-provisioner wrote them in its versions, made by hand together with
 // their directories: they go on working, and their directories go with their claims.
 

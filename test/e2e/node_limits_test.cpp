@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classes with limits on the real control plane and node. A stand-in for work that knows limits:
 // this machine's file system may have no project quota.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // examples/separate-namespace on a real control plane: its roles are enough for a daemon elsewhere,
 // and its helper pods run as an account that may do nothing.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helper pods other than the manifest's: the examples of a program without a shell, and of scripts
 // that set quotas.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A namespace that does not let the helper pods in: told on the claim with the API server's reason,
 // and no longer so when it does.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The story of a user with a StatefulSet, on a real control plane and a real node.
 
 #include <doctest/doctest.h>

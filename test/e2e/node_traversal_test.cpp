@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Attempts to reach what is not the volume's, on a real node: by patterns, by what claims put into
 // them, by volumes made by hand, and by links on the disk.
 

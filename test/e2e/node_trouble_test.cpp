@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trouble that only a real control plane and node make: flow control, an API server that is killed,
 // a kubelet that cannot start a container.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=sh
 # The tools of XFS as far as the scripts of examples/quota use them, on a table beside the volumes:
 # directory, project, limit. The real ones need a filesystem with quotas, which few machines have

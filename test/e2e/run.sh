@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [doctest arguments...]    Run the end-to-end tests on a real control plane.
 #
 # Starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler (cluster/README.md) and a

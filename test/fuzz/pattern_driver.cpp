@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Renders patterns for the fuzzer: one JSON object per line in, one per line out.
 //   in:  {"pattern": HEX, "pvName": TEXT, "claim": METADATA}
 //   out: {"output": HEX} or {"error": HEX}

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh SECONDS [TARGET...]    Fuzz with libFuzzer under the address and undefined sanitizers.
 #
 # Each target (all by default) starts from its corpus and from what earlier runs found in

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "harness/daemon_process.h"
 
 #include "harness/http_get.h"

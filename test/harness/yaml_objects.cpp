@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "harness/yaml_objects.h"
 
 #include <yaml-cpp/yaml.h>

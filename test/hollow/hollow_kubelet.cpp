@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-hollow-kubelet: nodes that run nothing, for load tests. See usage().
 
 #include <csignal>

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [COMMIT]    Build the image of a commit (HEAD) twice and see that both are the same, bit for bit.
 #
 # Each build has a checkout of its own and no cache. The image that stays is NAME (IMAGE, default

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The HTTPS server for agents, with real sockets.
 
 #include "agent/agent_server.h"

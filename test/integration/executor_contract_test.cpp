@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What an executor promises (operation/executor.h), kept by every one that there is.
 
 #include <doctest/doctest.h>

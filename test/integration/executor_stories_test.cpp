@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The life of claims and volumes, with helper pods, the second executor and agents: what is
 // decided does not depend on who does the work.
 

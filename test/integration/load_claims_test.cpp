@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Many claims at once.
 
 #include <doctest/doctest.h>

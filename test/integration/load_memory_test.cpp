@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Other people's objects, as large as an API server takes them, and more of them than there is
 // memory: made while they are sent, for a cluster that holds them would need the memory itself.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon with agents on the nodes, all of them real processes.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Claims bound by the daemon in the place of the control plane's binder, and volumes released.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Free space for the scheduler: with the rights and the class of deploy/capacity, and scripts that
 // tell what is free.
 

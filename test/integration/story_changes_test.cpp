@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was refused is tried again as soon as its cause is gone, not at the next resync.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands besides start, as a user calls them: the program itself, against the embedded
 // cluster.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Claims that ask for more.
 
 #include <doctest/doctest.h>

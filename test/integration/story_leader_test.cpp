@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who leads, and who must not write any more: leaders that are cut off, paused or replaced.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Classes with limits: a stand-in for work that knows them, and the manifest's scripts, which do
 // not.
 

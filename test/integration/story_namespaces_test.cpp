@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The helper pods in a namespace of their own, as the chart's value helperNamespace makes it: the
 // daemon has a ServiceAccount elsewhere, the helper pods have one that may do nothing.
 

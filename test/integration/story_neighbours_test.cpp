@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Trouble that others make: nodes that go, pods that are evicted or removed by hand, many claims
 // that fail. It stays with the claims it is about, and nothing is left behind.
 

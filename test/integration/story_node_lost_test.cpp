@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user sees when a node is deleted from the cluster: with onNodeLost: release, without the
 // right to it, with the command, and when the node comes back.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helper pods that run our own program in its own image, as deploy/quota sets it up: no shell, no
 // scripts, and no more capabilities than the template says.
 

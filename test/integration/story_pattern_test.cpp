@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Volumes of classes that name their folder by a pattern.
 
 #include <doctest/doctest.h>

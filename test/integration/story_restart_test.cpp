@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Stops, restarts and replicas of the daemon.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Nothing that the daemon or a command says holds a secret, whatever goes wrong.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon tells about itself while it works: metrics, status page, probes, log.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helper pods whose work is done, while the daemon has other things to do.
 
 #include <doctest/doctest.h>

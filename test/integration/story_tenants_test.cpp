@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // One namespace with very much to do, and another with little.
 
 #include <doctest/doctest.h>

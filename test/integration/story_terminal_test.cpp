@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The commands on a terminal, which a pseudo terminal stands for.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user sees when something goes wrong: the cause, soon, and no harm to others.
 
 #include <doctest/doctest.h>

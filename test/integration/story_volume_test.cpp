@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a user sees of a volume: it is there, it holds data, it goes.
 
 #include <doctest/doctest.h>

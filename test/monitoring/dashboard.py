@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
 """dashboard.py DASHBOARD.json PROMETHEUS_URL SECONDS OUT.html
 
 Asks Prometheus every query of a Grafana dashboard over the last SECONDS and draws the panels, where

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # dashboard.sh [SECONDS]    Every panel of the dashboard has something to show, and what it looks like.
 #
 # Starts a control plane with hollow nodes (../e2e/cluster), two replicas of the daemon, a Prometheus

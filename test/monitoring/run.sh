@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh: tests the alerts of deploy/monitoring with promtool.
 # Exit: 0 all is well, 1 a test failed, 3 this machine cannot run it: there is no promtool (Debian
 # package prometheus).

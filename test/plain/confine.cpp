@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-confine PROGRAM [ARGUMENT]...: runs the program as Docker and Podman run theirs by default,
 // as far as that matters to sandboxes: root keeps the few capabilities that both leave it, and a
 // filter refuses new namespaces and all that mounts. For one run of the tests; it protects nothing.

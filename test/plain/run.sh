@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [container|chroot|user|elsewhere]...: the demo and the tests that run containers, in places
 # where bubblewrap cannot make a sandbox. Without a name: all. From the dev build, as root.
 #
@@ -137,7 +138,7 @@ if [ $# = 0 ]; then set -- container chroot user elsewhere; fi
 for way in "$@"; do
   case $way in
     container | chroot | user | elsewhere) ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '3,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
   esac
 done
 if [ "$(id -u)" != 0 ]; then cannot 'only root can make the places'; fi

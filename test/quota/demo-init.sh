@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The first process of the user-mode Linux kernel that demo.sh starts. Its root is the machine's own,
 # read-only; DEMO is the demo, PROGRAM the daemon, IMAGE the file system of its image.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # demo.sh DEMO PROGRAM: `make quota-demo`. Shows sizes that hold: the embedded cluster with its nodes'
 # disks on an XFS with project quota, in a user-mode Linux kernel, as any user, without a disk and
 # whatever kernel the machine has.

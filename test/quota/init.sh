@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # The first process of the user-mode Linux kernel that run.sh starts. Its root is the machine's own,
 # read-only; TESTS is the test program, PROGRAM the one that is shipped, DOCS the page whose commands
 # are run; TYPES and CASES as in run.sh.

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh TESTS PROGRAM: runs the tests of src/node and the commands of docs/sizes.md on XFS and ext4 with
 # project quota and on btrfs, in a user-mode Linux kernel: as any user, without a disk and whatever
 # kernel the machine has. LPP_QUOTA_TYPES=btrfs or xfs,ext4: only there; LPP_QUOTA_CASES: only the

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-rights [--user NAME] [--part] MANIFEST... -- RECORD...: compares what the roles of the
 // manifests grant with what was used while tests ran, and fails when they grant more or less. A
 // record is what devcluster::Rbac::used() returns, one line each, or the audit log of an API

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [lpp-soak arguments...]: the daemon under churn for SOAK_SECONDS (1800); fails unless its
 # memory, descriptors and threads stay level in the second half. LPP_BUILD_DIR: build/dev.
 set -euo pipefail

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-soak: claims come and go on an embedded cluster for a long time; the daemon must not grow.
 
 #include <fmt/format.h>

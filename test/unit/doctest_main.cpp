@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #define DOCTEST_CONFIG_IMPLEMENT
 // A sanitizer tells of a crash with its stack; doctest's handler would run on in what is broken.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/api_handler.h"
 
 #include "base/strings.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/api_request.h"
 
 #include <charconv>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/protobuf_schema.h"
 
 #include <functional>

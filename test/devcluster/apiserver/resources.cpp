@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/resources.h"
 
 namespace lpp::devcluster {

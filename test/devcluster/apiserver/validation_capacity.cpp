@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // CSIDriver and CSIStorageCapacity: what the scheduler goes by.
 
 #include <array>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // lpp-container-init: the first process of a container where there is no PID namespace.
 //
 //   lpp-container-init [OPTION VALUE]... -- PROGRAM [ARGUMENT]...

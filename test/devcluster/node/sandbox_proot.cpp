@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The sandbox without namespaces: see lpp-container-init for what happens inside.
 
 #include <fcntl.h>

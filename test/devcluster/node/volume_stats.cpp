@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "devcluster/node/volume_stats.h"
 
 #include <sys/statvfs.h>

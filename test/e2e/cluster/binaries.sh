@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # binaries.sh    Print the directory that holds kube-apiserver, kube-controller-manager,
 #                kube-scheduler, kubelet and kubectl; build them when they cannot be found.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # The node's own control group, $NODE_CGROUP, in every hierarchy of the machine; sourced after
 # env.sh. Everything a pod runs is in it, so that one look finds all of it, whatever else died,

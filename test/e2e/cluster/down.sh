@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # down.sh [--wipe]    Stop the node and the control plane; --wipe also removes all state and logs.
 #
 # Also stops what a suite started with a pid file in the same directory. Running it twice is fine.

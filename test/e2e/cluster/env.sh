@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # shellcheck disable=SC2034  # the settings are used by the scripts that source this
 # Settings and small helpers of the end-to-end cluster; sourced by the other scripts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # What a node changes on its host, and how it is undone; sourced after env.sh and cgroups.sh.
 #

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Container images out of the machine's static busybox; sourced after env.sh. Nothing is fetched.
 

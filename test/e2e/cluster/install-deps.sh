@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # install-deps.sh [--check] [controlplane] [node]
 #
 # Install the Debian packages that the control plane and the node need and that are missing (both

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # node.sh check    Say whether this machine can run a real node.
 # node.sh up       Start containerd and a kubelet, and wait until pods can be scheduled to the node.
 # node.sh image NAME PROGRAM    Give the node an image that holds nothing but a static program.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
 # Keys, certificates and kubeconfig files; sourced after env.sh. What exists is left alone.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # serviceaccount-kubeconfig.sh NAMESPACE NAME OUT
 #
 # Write a self-contained kubeconfig to OUT whose user is an existing ServiceAccount, by a bound

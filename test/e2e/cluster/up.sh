@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # up.sh [--fresh]    Start etcd, kube-apiserver, kube-controller-manager and kube-scheduler.
 #
 # All of them listen on 127.0.0.1 only. What runs already is left alone; --fresh first stops and

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # build.sh OUT_DIR    Build hyperk8s into OUT_DIR and link the five program names to it.
 # build.sh --key      Print the key of the present sources; a cache directory can be named by it.
 #

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command hyperk8s is every Kubernetes program of the end-to-end tests in one binary:
 // kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl.
 //

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Command patternfuzz feeds random patterns and claims to Go's text/template and to our engine, and
 // reports every difference: patternfuzz -driver PROGRAM [-seconds N] [-seed N] [-cases cases.json]
 //

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
 # run.sh [SECONDS [DRIVER [OPTIONS...]]]: fuzz the engine of path patterns against Go's. The driver is
 # build/dev/test/fuzz/pattern_fuzz_driver unless another one is given. Needs Go 1.24 or later.
 set -euo pipefail

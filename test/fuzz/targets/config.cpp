@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // config.json: an accepted configuration has only paths in which a volume can be strictly below its
 // base; a refused one says why and names the file.
 

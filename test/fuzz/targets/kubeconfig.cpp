@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A kubeconfig file: an accepted one leads somewhere, a refused one says where it is wrong. Nothing
 // it names is opened or run while it is read.
 

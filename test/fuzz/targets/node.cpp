@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The command line and the variables of `node`, which a helper pod gets from what claims and
 // classes say. A line that begins with '=' is a variable, any other an argument. Whatever is
 // accepted leads to a place below a base folder.

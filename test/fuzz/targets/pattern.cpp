@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Patterns and claims: whatever a class's pathPattern makes of whatever annotations, the path is
 // strictly below its base, below the claim's own folder unless the class opts out, and clean.
 // Lines: "unsafe" or not, an owner pattern, a mode pattern, the pathPattern; the rest is the value

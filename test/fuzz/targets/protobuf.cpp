@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the API server sends as protobuf: the bytes of a watch, cut anywhere, give the same frames;
 // whatever they are, reading them ends, with something that can be decoded and printed or with
 // nothing. The first byte says where the stream is cut; the bytes after it are a watch, an object

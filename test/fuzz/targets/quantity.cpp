@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Quantities: what the text says as a decimal number with a suffix, computed another way; and the
 // value's own text reads as the same value.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers of quotactl and of btrfs, each from the next bytes of the input: no loop goes on for
 // ever, no number wraps around, nothing is read past an answer's end, and a project is given only
 // if it is free and one of ours.

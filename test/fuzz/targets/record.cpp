@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Records of volumes: what can be read is a volume that may be worked at, and reads the same again.
 
 #include "node/volume.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Termination messages of helper pods, which any script may write: what is told of space and limits
 // can be worked with.
 

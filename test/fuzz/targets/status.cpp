@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Answers that are not 2xx: any body becomes an Error that is bounded and has a message. The first
 // line is the status code.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // helperPod.yaml: whatever template is accepted, the helper pod made from it has no more power than
 // ours, reaches no host path but that of its operation, and records the operation.
 

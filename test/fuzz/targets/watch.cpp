@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the API server sends: the bytes of a watch, cut anywhere, give the same lines; every frame
 // that can be read gives an object or an Error, and what is JSON is read as what it says. The first
 // byte says where the stream is cut.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The daemon, but for what does its operations: directories made by itself instead of helper pods.
 // DIRECTORY_DISKS and DIRECTORY_RECORDS in the environment say where.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "integration/support/test_pki.h"
 
 #include <openssl/pem.h>

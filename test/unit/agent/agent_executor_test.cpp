@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the reconcilers ask of the executor, whatever state the agent is in.
 
 #include "agent_scene.h"

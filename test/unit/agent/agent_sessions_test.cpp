@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What agents say, in whichever order and however often.
 
 #include "agent_scene.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "agent/mixed_executor.h"
 
 #include "agent_scene.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What --agents adds: flags, metrics, the status page, and which base paths a node has.
 
 #include "app/agents.h"

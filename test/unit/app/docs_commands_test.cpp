@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every command in the docs is run by test/docs/walk.sh, or stands in elsewhere.sh beside it with
 // the reason why not.
 

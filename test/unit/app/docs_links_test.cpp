@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The docs are one whole: every link in them leads somewhere, and every page is led to.
 
 #include <doctest/doctest.h>

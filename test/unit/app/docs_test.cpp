@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The docs must say what the program does.
 
 #include <doctest/doctest.h>

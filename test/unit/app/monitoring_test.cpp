@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What stands in docs/ and deploy/monitoring/ about metrics must be true.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the scripts say of their work, and what tenants may try while they run.
 
 #include <doctest/doctest.h>

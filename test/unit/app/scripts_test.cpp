@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The scripts of the manifest, run by busybox (as in the helper pods) and by the machine's shell.
 
 #include <doctest/doctest.h>

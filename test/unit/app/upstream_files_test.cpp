@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The published configurations, templates, classes and scripts of clusters that switch to us: they
 // load without a word and do here what they did there. See test/data/upstream/README.md.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the daemon keeps of the objects that arrive, and that it is enough.
 
 #include "app/wiring.h"

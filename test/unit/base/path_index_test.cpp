@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "base/path_index.h"
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "unit/devcluster/apiserver_test_support.h"
 
 namespace lpp::devcluster {

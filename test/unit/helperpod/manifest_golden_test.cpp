@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helper pods as whole objects, in test/data/golden/pod/.
 
 #include <doctest/doctest.h>

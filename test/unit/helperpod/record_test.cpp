@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Operations as helper pods record them.
 
 #include "operation/record.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The script that takes a directory back only if it is empty, run by busybox and the machine's
 // shell, with what the helper pod would give it.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the runner tells the ledger of paths.
 
 #include <doctest/doctest.h>

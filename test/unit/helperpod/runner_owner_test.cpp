@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who is told of what, and when.
 
 #include <doctest/doctest.h>

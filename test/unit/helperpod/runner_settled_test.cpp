@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Helper pods that have done their work and wait to be removed.
 
 #include <doctest/doctest.h>

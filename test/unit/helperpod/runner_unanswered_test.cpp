@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // A helper pod whose creation had no answer: it may be there or not, until it has been asked for.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the work in a helper pod tells, line by line.
 
 #include "helperpod/said.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the reflector makes of a stream does not depend on the format it comes in.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How much of a list is asked for at once.
 
 #include "reflector_fixture.h"

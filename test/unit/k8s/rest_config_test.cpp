@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 #include "k8s/rest_config.h"
 
 #include <doctest/doctest.h>

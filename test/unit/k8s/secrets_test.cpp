@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // No error tells a secret: not that of a whole credential, nor that of a damaged one.
 
 #include <doctest/doctest.h>

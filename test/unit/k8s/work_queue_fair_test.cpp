@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How a queue is shared out between namespaces.
 
 #include <doctest/doctest.h>

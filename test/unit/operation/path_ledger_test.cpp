@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Who holds which directory: operations on record, decisions, and the volumes that are there.
 
 #include "operation/path_ledger.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is known of the space below base paths, and which limits are missing.
 
 #include "operation/space.h"

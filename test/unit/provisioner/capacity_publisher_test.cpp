@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // How the objects get into the API server and stay as they should be. The real servers' part is in
 // test/integration/story_capacity_test.cpp and test/e2e.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the scheduler is told of free space: the computation, a row a test.
 
 #include "provisioner/capacity.h"

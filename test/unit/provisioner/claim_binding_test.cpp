@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Binding a claim to its volume in the control plane's place: one test for each row of the table,
 // and what is written.
 

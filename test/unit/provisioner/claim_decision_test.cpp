@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of what is done for a claim, row by row and in the order of the code, where nothing is
 // left to be cleared away: the claim itself, what was begun for it, what is new.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What becomes of a claim step by step, in a small model of what steps do and of what happens
 // meanwhile: from random scenes, with random changes, and then with none. It shows what no single
 // decision can: that decisions come to an end, and that what tenants may have written stays.

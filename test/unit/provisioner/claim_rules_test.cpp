@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Which claims are ours and when, which class and node they have, and how often they are tried.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The parameters of a StorageClass that are about sizes, and the choice of a base path.
 
 #include "provisioner/class_parameters.h"

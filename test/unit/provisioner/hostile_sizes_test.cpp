@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Objects as large as an API server lets them be, and larger. A cost that grew faster than the size
 // would show as the time limit of the whole program.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Of claims and nodes that are larger than usual only a part is kept: it is not enough to decide
 // for good.
 

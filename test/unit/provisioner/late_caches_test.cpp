@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a step does when a cache is minutes behind, an answer was lost, or a record went.
 
 #include <doctest/doctest.h>

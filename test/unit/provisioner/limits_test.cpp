@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Volumes with limits: what nobody on the node has limited is not shown, and what a path or a node
 // cannot serve goes elsewhere.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What the log says of claims and volumes.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What a process notes of makes that it finds on record.
 
 #include "provisioner/memory.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The rows about volumes whose node was deleted from the cluster.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What is asked and written when the claim of a lost node is let go.
 
 #include "provisioner/node_lost.h"

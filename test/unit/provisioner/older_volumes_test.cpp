@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Volumes as every version of the provisioner wrote them, and what becomes of their directories.
 
 #include <doctest/doctest.h>

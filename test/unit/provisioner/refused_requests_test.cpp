@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Every request that cannot work as things stand: one row each.
 
 #include <doctest/doctest.h>

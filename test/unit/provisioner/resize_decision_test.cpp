@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of how a volume grows, row by row and in the order of the code.
 
 #include "provisioner/resize_decision.h"

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two names that are served: each class's volumes carry its own, and neither answers for the other.
 
 #include "provisioner/served_names.h"

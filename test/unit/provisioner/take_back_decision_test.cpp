@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of what is done for a claim, its first rows: what was begun and is not wanted. A row a
 // test, in the order of the code. The other rows are in claim_decision_test.cpp.
 

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Two claims whose patterns lead to one directory.
 
 #include <doctest/doctest.h>

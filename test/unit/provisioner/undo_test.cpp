@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Taking back what was begun for a claim: never on the word of an old cache alone.
 
 #include "provisioner/claim_reconciler.h"

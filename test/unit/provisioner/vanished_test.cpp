@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What was on record and is so no more, though nobody here took it off; and what goes with a
 // volume.
 

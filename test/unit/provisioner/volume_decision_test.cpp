@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The table of what is done for a volume, row by row and in the order of the code.
 
 #include <doctest/doctest.h>

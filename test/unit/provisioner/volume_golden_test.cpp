@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // PersistentVolumes as whole objects, from claim, class, node and configuration; in
 // test/data/golden/volume/.
 

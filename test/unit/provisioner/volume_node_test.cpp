@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // On which node the directory of a volume is, and which volumes are in an operation's way.
 
 #include "provisioner/volume_node.h"

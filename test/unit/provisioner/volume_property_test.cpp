@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // What holds for every decision of a volume, whatever its scene looks like, in random scenes.
 
 #include <doctest/doctest.h>

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // Saying that a volume is released in the control plane's place: the rows, and what is written.
 
 #include <doctest/doctest.h>
