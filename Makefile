@@ -13,12 +13,12 @@ DAEMON := src/local-path-provisioner
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 WAIT = if [ ! -e build/$(1)/$(DAEMON) ]; then echo 'building; the first time takes some minutes'; fi
 
-.PHONY: help build demo quota-demo test plain chaos soak e2e bench fmt lint image load chart asan tsan tsa clean
+.PHONY: help build demo demo-agents quota-demo test plain chaos soak e2e bench fmt lint image load chart asan tsan tsa clean
 
 help: ## Show this list
 	@printf 'make TARGET\n\n'
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z0-9-]+):.*## /\1\t/' | \
-	  while IFS=$$'\t' read -r target text; do printf '  %-10s %s\n' "$$target" "$$text"; done
+	  while IFS=$$'\t' read -r target text; do printf '  %-12s %s\n' "$$target" "$$text"; done
 	@printf '\nEach target first installs the Debian packages it lacks, with apt-get, as root or by sudo.\n'
 
 build: ## Build the daemon as it is shipped: build/release/src/local-path-provisioner
@@ -33,6 +33,13 @@ demo: ## Watch a claim become a directory and go again, on a cluster in one proc
 	@$(call WAIT,dev)
 	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
+
+demo-agents: ## Watch the same with an agent on each node instead of helper pods, and how long it takes
+	@$(DEPS) build demo
+	@$(CONFIGURE) dev >/dev/null
+	@$(call WAIT,dev)
+	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
+	@build/dev/test/devcluster/lpp-demo --agents --daemon build/dev/$(DAEMON)
 
 quota-demo: ## Watch dd stop at the size of a claim, and the claim grow, on an XFS of a kernel in a process
 	@$(DEPS) build demo

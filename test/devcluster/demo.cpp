@@ -141,8 +141,8 @@ int Demo::run() {
 
 Result<void> Demo::tell() {
   for (const auto step :
-       {&Demo::start_cluster, &Demo::apply_manifest, &Demo::start_daemon, &Demo::make_volume,
-        &Demo::show, &Demo::wait_for_signal, &Demo::remove_volume}) {
+       {&Demo::start_cluster, &Demo::apply_manifest, &Demo::start_daemon, &Demo::start_others,
+        &Demo::make_volume, &Demo::show, &Demo::wait_for_signal, &Demo::remove_volume}) {
     if (auto done = (this->*step)(); !done.ok()) return done;
   }
   return {};
@@ -199,12 +199,19 @@ Result<void> Demo::start_daemon() {
       "kubeconfig");
   const auto objects = testing::read_yaml_objects(options_.manifest);
   if (!objects.ok()) return objects.error();
-  auto daemon = testing::DaemonProcess::start(
-      {.program = options_.daemon,
-       .args = {"--kubeconfig", kubeconfig, "--namespace", testing::kDaemonNamespace,
-                "--configmap-name", "local-path-config", "--service-account-name", kServiceAccount},
-       .env = helper_pod_settings(*objects),
-       .log_file = cluster_->folder() + "/daemon.log"});
+  std::vector<std::string> args = {"--kubeconfig",
+                                   kubeconfig,
+                                   "--namespace",
+                                   testing::kDaemonNamespace,
+                                   "--configmap-name",
+                                   "local-path-config",
+                                   "--service-account-name",
+                                   kServiceAccount};
+  for (std::string& argument : daemon_arguments()) args.push_back(std::move(argument));
+  auto daemon = testing::DaemonProcess::start({.program = options_.daemon,
+                                               .args = std::move(args),
+                                               .env = helper_pod_settings(*objects),
+                                               .log_file = cluster_->folder() + "/daemon.log"});
   if (!daemon.ok()) return std::move(daemon).error();
   daemon_ = *std::move(daemon);
   LPP_RETURN_IF_ERROR(daemon_->wait_ready(kPatience), "daemon");
@@ -213,6 +220,7 @@ Result<void> Demo::start_daemon() {
 }
 
 Result<void> Demo::make_volume() {
+  const TimePoint began = clock_.now();
   for (const json& object : {claim(), pod()}) {
     if (auto created = kube_->create(object); !created.ok()) return std::move(created).error();
   }
@@ -228,6 +236,7 @@ Result<void> Demo::make_volume() {
       !bound.ok()) {
     return bound;
   }
+  bound_after_ = std::chrono::duration_cast<std::chrono::milliseconds>(clock_.now() - began);
   say("claim default/demo-claim is Bound to " + volume_ + " on " + node_);
   const ObjectPtr volume = cluster_->registry().find("persistentvolumes", "", volume_);
   if (volume != nullptr) {
@@ -269,6 +278,13 @@ Result<void> Demo::wait_for_signal() {
   return {};
 }
 
+std::vector<ObjectPtr> Demo::helper_pods() const {
+  auto pods = cluster_->registry().all("pods", testing::kDaemonNamespace);
+  std::erase_if(pods,
+                [](const ObjectPtr& pod) { return !name_of(*pod).starts_with("helper-pod"); });
+  return pods;
+}
+
 Result<void> Demo::remove_volume() {
   for (const auto& [resource, name] :
        {std::pair{&k8s::kPods, kPodName}, std::pair{&k8s::kPersistentVolumeClaims, kClaimName}}) {
@@ -283,8 +299,7 @@ Result<void> Demo::remove_volume() {
       "removal");
   if (fs::exists(directory_)) return invalid(directory_ + " is still there");
   say("volume " + volume_ + " is gone, and so is its directory on " + node_);
-  const auto helpers = cluster_->registry().all("pods", testing::kDaemonNamespace);
-  for (const ObjectPtr& pod : helpers) {
+  for (const ObjectPtr& pod : helper_pods()) {
     LPP_RETURN_IF_ERROR(
         expect("helper pod " + key_of(*pod) + " is removed",
                {"pods", testing::kDaemonNamespace, std::string(name_of(*pod))}, gone),

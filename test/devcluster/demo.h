@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <vector>
 
 #include "base/clock.h"
 #include "base/result.h"
@@ -45,6 +46,10 @@ class Demo {
 
   virtual nlohmann::json claim() const;
   virtual nlohmann::json pod() const;
+  /// Of the daemon, besides the usual ones.
+  virtual std::vector<std::string> daemon_arguments() const { return {}; }
+  /// What else is to run, once the daemon is ready.
+  virtual Result<void> start_others() { return {}; }
   /// What there is to see once the pod runs.
   virtual Result<void> show();
 
@@ -59,6 +64,9 @@ class Demo {
   Clock& clock() { return clock_; }
   Cluster& cluster() { return *cluster_; }
   testing::Kube& kube() { return *kube_; }
+  std::vector<ObjectPtr> helper_pods() const;
+  /// From the claim's creation.
+  std::chrono::milliseconds bound_after() const { return bound_after_; }
   /// Of the volume, on this machine.
   const std::string& directory() const { return directory_; }
 
@@ -81,6 +89,7 @@ class Demo {
   std::unique_ptr<Cluster> cluster_;
   std::unique_ptr<testing::Kube> kube_;
   std::unique_ptr<testing::DaemonProcess> daemon_;
+  std::chrono::milliseconds bound_after_{};
   std::string volume_;
   std::string node_;
   std::string path_;       // of the volume on its node

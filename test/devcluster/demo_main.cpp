@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/log.h"
+#include "devcluster/agents_demo.h"
 #include "devcluster/demo.h"
 #include "devcluster/quota_demo.h"
 #include "places/places.h"
@@ -25,6 +26,8 @@ int main(int argc, char** argv) {
           lpp::testing::repository("deploy/local-path-storage.yaml")))(
       "dir", "folder for the nodes' disks; empty: a temporary one",
       cxxopts::value<std::string>()->default_value(""))(
+      "agents", "show it with an agent on each node instead of helper pods",
+      cxxopts::value<bool>()->default_value("false"))(
       "quota-image",
       "show sizes that hold, with this root file system as the image of helper pods; the nodes' "
       "disks need project quota",
@@ -51,6 +54,11 @@ int main(int argc, char** argv) {
     demo.keep = keep != nullptr && std::string(keep) != "" && std::string(keep) != "0";
     demo.folder = arguments["dir"].as<std::string>();
     demo.shown = "deploy/local-path-storage.yaml";
+    if (arguments["agents"].as<bool>()) {
+      demo.manifest = lpp::testing::repository("test/chart/kustomize/node-agents.yaml");
+      demo.shown = "examples/node-agents";
+      return lpp::devcluster::AgentsDemo(demo).run();
+    }
     if (arguments.count("quota-image") == 0) return lpp::devcluster::Demo(demo).run();
     demo.manifest = lpp::testing::repository("test/chart/kustomize/hard-quota.yaml");
     demo.shown = "examples/hard-quota";

@@ -6,5 +6,5 @@ target_link_libraries(lpp_devcluster PUBLIC lpp_devcluster_node lpp_devcluster_c
 add_executable(lpp-devcluster main.cpp)
 target_link_libraries(lpp-devcluster PRIVATE lpp_devcluster)
 
-add_executable(lpp-demo demo_main.cpp demo.cpp quota_demo.cpp)
+add_executable(lpp-demo demo_main.cpp demo.cpp agents_demo.cpp quota_demo.cpp)
 target_link_libraries(lpp-demo PRIVATE lpp_devcluster lpp_test_harness)
