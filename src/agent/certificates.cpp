@@ -144,48 +144,24 @@ WallTime next_renewal(const Keys& keys, WallTime now) {
   return first;
 }
 
-Result<Keys> Certificates::ensure_secret() {
-  const k8s::ObjectKey key{settings_.ns, settings_.secret};
+Result<void> Certificates::keep(const k8s::Resource& resource, const std::string& name,
+                                const DataFrom& wanted) {
+  const k8s::ObjectKey key{settings_.ns, name};
+  const std::string what = std::string(resource.kind) + " " + key.to_string();
   Error last;
   for (int i = 0; i < kTries; ++i) {
-    auto found = client_.get(kSecrets, key);
+    auto found = client_.get(resource, key);
     const bool is_new = !found.ok() && found.error().is(ErrorCode::kNotFound);
-    if (!found.ok() && !is_new) return std::move(found).error().wrap("Secret " + key.to_string());
-    json secret = is_new ? object(kSecrets, key.ns, key.name) : std::move(*found);
-    const Keys keys = keys_of(secret);
-    LPP_ASSIGN_OR_RETURN(const Keys wanted, renewed(keys, settings_.names, clock_.wall_now()),
-                         "certificates of agents");
-    if (!is_new && wanted == keys) return keys;
-    set_member(secret, "data", data_of(wanted));
+    if (!found.ok() && !is_new) return std::move(found).error().wrap(what);
+    json there = is_new ? object(resource, key.ns, key.name) : std::move(*found);
+    LPP_ASSIGN_OR_RETURN(json data, wanted(there), what);
+    if (!is_new && data_in(there) == data) return {};
+    set_member(there, "data", std::move(data));
     auto written =
-        is_new ? client_.create(kSecrets, key.ns, secret) : client_.update(kSecrets, key, secret);
-    if (written.ok()) return wanted;
-    last = std::move(written).error().wrap("Secret " + key.to_string());
-    // Somebody else was quicker; or it was deleted in between.
-    const bool again = last.is(ErrorCode::kConflict) || last.is(ErrorCode::kAlreadyExists) ||
-                       last.is(ErrorCode::kNotFound);
-    if (!again) return last;
-  }
-  return last;
-}
-
-Result<void> Certificates::ensure_config_map(const std::string& bundle) {
-  const k8s::ObjectKey key{settings_.ns, settings_.config_map};
-  Error last;
-  for (int i = 0; i < kTries; ++i) {
-    auto found = client_.get(k8s::kConfigMaps, key);
-    const bool is_new = !found.ok() && found.error().is(ErrorCode::kNotFound);
-    if (!found.ok() && !is_new) {
-      return std::move(found).error().wrap("ConfigMap " + key.to_string());
-    }
-    json map = is_new ? object(k8s::kConfigMaps, key.ns, key.name) : std::move(*found);
-    const json wanted{{"ca.crt", bundle}};
-    if (!is_new && data_in(map) == wanted) return {};
-    set_member(map, "data", wanted);
-    auto written = is_new ? client_.create(k8s::kConfigMaps, key.ns, map)
-                          : client_.update(k8s::kConfigMaps, key, map);
+        is_new ? client_.create(resource, key.ns, there) : client_.update(resource, key, there);
     if (written.ok()) return {};
-    last = std::move(written).error().wrap("ConfigMap " + key.to_string());
+    last = std::move(written).error().wrap(what);
+    // Somebody else was quicker; or it was deleted in between.
     const bool again = last.is(ErrorCode::kConflict) || last.is(ErrorCode::kAlreadyExists) ||
                        last.is(ErrorCode::kNotFound);
     if (!again) return last;
@@ -198,8 +174,16 @@ ServerTls Certificates::shown(const Keys& keys) const {
 }
 
 Result<ServerTls> Certificates::ensure() {
-  LPP_ASSIGN_OR_RETURN(const Keys keys, ensure_secret(), "agents");
-  LPP_RETURN_IF_ERROR(ensure_config_map(keys.bundle()), "agents");
+  Keys keys;
+  const auto renew = [&](const json& secret) -> Result<json> {
+    const Keys there = keys_of(secret);
+    LPP_ASSIGN_OR_RETURN(keys, renewed(there, settings_.names, clock_.wall_now()), "certificates");
+    // What somebody has put beside them is not worth a write.
+    return keys == there ? data_in(secret) : data_of(keys);
+  };
+  LPP_RETURN_IF_ERROR(keep(kSecrets, settings_.secret, renew), "agents");
+  const auto bundle = [&](const json&) -> Result<json> { return json{{"ca.crt", keys.bundle()}}; };
+  LPP_RETURN_IF_ERROR(keep(k8s::kConfigMaps, settings_.config_map, bundle), "agents");
   return shown(keys);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -63,8 +64,10 @@ class Certificates {
   Result<ServerTls> read();
 
  private:
-  Result<Keys> ensure_secret();
-  Result<void> ensure_config_map(const std::string& bundle);
+  using DataFrom = std::function<Result<nlohmann::json>(const nlohmann::json& there)>;
+  /// Makes the object's data what `wanted` says of the object that is there, on top of whatever
+  /// others write meanwhile.
+  Result<void> keep(const k8s::Resource& resource, const std::string& name, const DataFrom& wanted);
   ServerTls shown(const Keys& keys) const;
 
   k8s::ApiClient& client_;
