@@ -418,6 +418,14 @@ C
 reach_api
 kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
 gone -k examples/hard-quota
+doc docs/capacity.md <<'C'
+kubectl apply -k examples/free-space
+C
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
+gone -k examples/free-space
+kubectl delete csidriver local-path-capacity --ignore-not-found >/dev/null
 doc docs/install.md <<'C'
 kubectl create namespace local-path-storage
 C

@@ -3,6 +3,7 @@ package chart
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -78,10 +79,11 @@ func TestEveryObjectIsWhatItsTypeOfKubernetesKnows(t *testing.T) {
 	}
 }
 
+var ofInstallations = regexp.MustCompile("/(separate-namespace|openshift|hard-quota|node-agents|free-space)$")
+
 func TestEveryObjectOfAnInstallationIsLabelled(t *testing.T) {
 	for name, objects := range files(t) {
-		if strings.Contains(name, "examples") && !strings.Contains(name, "separate-namespace") &&
-			!strings.Contains(name, "openshift") {
+		if strings.Contains(name, "examples/") && !ofInstallations.MatchString(name) {
 			continue // objects of users
 		}
 		for _, o := range objects {

@@ -8,6 +8,7 @@
 {{- if .Values.leaderElection.enabled }}{{ $args = append $args "--leader-elect" }}{{ end -}}
 {{- $args = concat $args (list "--service-account-name" (include "local-path-provisioner.helperServiceAccountName" .)) -}}
 {{- $args = concat $args (list "--provisioner-name" (include "local-path-provisioner.provisionerName" .)) -}}
+{{- if .Values.capacity.enabled }}{{ $args = concat $args (list "--capacity-provisioner-name" .Values.capacity.provisionerName) }}{{ end -}}
 {{- $args = concat $args (list "--helper-image" (include "local-path-provisioner.helperImage" .)) -}}
 {{- $args = concat $args (list "--configmap-name" .Values.configmap.name) -}}
 

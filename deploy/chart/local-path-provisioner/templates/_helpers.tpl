@@ -98,7 +98,8 @@ relabelings:
 {{- toJson (concat $secrets (.Values.helperImage.pullSecrets | default list) | uniq) -}}
 {{- end -}}
 
-{{/* JSON object {class name: its value storageClassConfigs.<name>} of the classes to make. */}}
+{{/* JSON object {class name: its value storageClassConfigs.<name>} of the classes to make; "provisioner"
+beside it where it is not the provisioner's first name. */}}
 {{- define "local-path-provisioner.classes" -}}
 {{- $classes := dict -}}
 {{- if .Values.storageClassConfigs -}}
@@ -113,6 +114,12 @@ relabelings:
 {{- if .Values.quota.enabled -}}
 {{- $class := merge (dict "quota" "hard" "allowVolumeExpansion" true "defaultVolumeType" "local") .Values.quota.storageClass -}}
 {{- $_ := set $classes $class.name (dict "storageClass" (omit $class "name")) -}}
+{{- end -}}
+{{- with .Values.capacity -}}
+{{- if and .enabled .storageClass.create -}}
+{{- $class := merge (dict "defaultVolumeType" (ternary "local" "hostPath" (eq (default "" .storageClass.quota) "hard"))) .storageClass -}}
+{{- $_ := set $classes $class.name (dict "provisioner" .provisionerName "storageClass" (omit $class "name")) -}}
+{{- end -}}
 {{- end -}}
 {{- toJson $classes -}}
 {{- end -}}

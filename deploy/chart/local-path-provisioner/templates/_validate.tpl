@@ -37,6 +37,7 @@
 {{- fail "agents.enabled: agents and their provisioner are in one namespace; leave helperNamespace.name empty" -}}
 {{- end -}}
 {{- include "local-path-provisioner.validateQuota" . -}}
+{{- include "local-path-provisioner.validateCapacity" . -}}
 {{- include "local-path-provisioner.validatePaths" (dict "where" "" "config" .Values) -}}
 {{- $top := include "local-path-provisioner.paths" .Values | fromJson -}}
 {{- range $name, $config := .Values.storageClassConfigs -}}
@@ -55,6 +56,14 @@
 {{- $paths := include "local-path-provisioner.paths" $config | fromJson | default $top -}}
 {{- if and $class.mountOptions (ne (default "hostPath" $class.defaultVolumeType | lower) "local") -}}
 {{- fail (printf "StorageClass %s: mountOptions need defaultVolumeType local; hostPath volumes have none, and the claims would be refused" $name) -}}
+{{- end -}}
+{{- if eq (default "" $class.onNodeLost) "release" -}}
+{{- if and $root.Values.rbac.create (not $root.Values.nodeLost.enabled) -}}
+{{- fail (printf "StorageClass %s: onNodeLost: release needs nodeLost.enabled, the permission to delete claims" $name) -}}
+{{- end -}}
+{{- if $paths.sharedFileSystemPath -}}
+{{- fail (printf "StorageClass %s: volumes of sharedFileSystemPath belong to no node; leave onNodeLost empty" $name) -}}
+{{- end -}}
 {{- end -}}
 {{- if not $paths.sharedFileSystemPath -}}
 {{- if eq (default "" $class.volumeBindingMode) "Immediate" -}}
@@ -82,15 +91,7 @@
 
 {{- define "local-path-provisioner.validateQuota" -}}
 {{- if .Values.quota.enabled -}}
-{{- $name := .Values.quota.storageClass.name -}}
-{{- $others := include "local-path-provisioner.classes" (dict "Values" (mergeOverwrite (deepCopy (.Values | toJson | fromJson)) (dict "quota" (dict "enabled" false)))) | fromJson -}}
-{{- if hasKey $others $name -}}
-{{- fail (printf "quota.storageClass.name: there is another class %s; choose another name" $name) -}}
-{{- end -}}
-{{- $config := get (.Values.storageClassConfigs | default dict) $name | default dict -}}
-{{- if not (or .Values.nodePathMap $config.nodePathMap) -}}
-{{- fail (printf "quota.enabled: StorageClass %s needs paths of nodes: a nodePathMap, or storageClassConfigs.%s.nodePathMap; a shared filesystem has no project quota" $name $name) -}}
-{{- end -}}
+{{- include "local-path-provisioner.validateClassBeside" (dict "root" . "values" "quota" "others" (list "quota" "capacity") "why" "a shared filesystem has no project quota") -}}
 {{- range list "setupCommand" "teardownCommand" "resizeCommand" -}}
 {{- if get $.Values . -}}
 {{- fail (printf "quota.enabled sets %s itself; leave it empty" .) -}}
@@ -101,5 +102,40 @@
 {{- fail (printf "quota.enabled: configmap.%s would not be run; leave it empty" .) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "local-path-provisioner.validateCapacity" -}}
+{{- if .Values.capacity.enabled -}}
+{{- $class := .Values.capacity.storageClass -}}
+{{- if eq .Values.capacity.provisionerName (include "local-path-provisioner.provisionerName" .) -}}
+{{- fail (printf "capacity.provisionerName: %s is storageClass.provisionerName already; it is served besides and must be another name" .Values.capacity.provisionerName) -}}
+{{- end -}}
+{{- if and .Values.configmap.create (not (or .Values.quota.enabled .Values.agents.enabled .Values.setupCommand .Values.configmap.setup)) -}}
+{{- fail "capacity.enabled: nothing would tell the free space of the nodes; set quota.enabled or agents.enabled, or setupCommand or configmap.setup with something of yours that tells it" -}}
+{{- end -}}
+{{- if $class.create -}}
+{{- include "local-path-provisioner.validateClassBeside" (dict "root" . "values" "capacity" "others" (list "capacity") "why" "a shared filesystem has the same room for every node") -}}
+{{- if and (eq (default "" $class.quota) "hard") (not .Values.quota.enabled) .Values.configmap.create -}}
+{{- fail "capacity.storageClass.quota: hard needs quota.enabled" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* A class of its own beside others: dict "root", "values" (quota or capacity), "others" (what is left
+out to see the other classes) and "why" it needs paths of nodes. */}}
+{{- define "local-path-provisioner.validateClassBeside" -}}
+{{- $values := .root.Values -}}
+{{- $name := (get $values .values).storageClass.name -}}
+{{- $left := dict -}}
+{{- range .others }}{{ $_ := set $left . (dict "enabled" false) }}{{ end -}}
+{{- $others := include "local-path-provisioner.classes" (dict "Values" (mergeOverwrite (deepCopy ($values | toJson | fromJson)) $left)) | fromJson -}}
+{{- if hasKey $others $name -}}
+{{- fail (printf "%s.storageClass.name: there is another class %s; choose another name" .values $name) -}}
+{{- end -}}
+{{- $config := get ($values.storageClassConfigs | default dict) $name | default dict -}}
+{{- if not (or $values.nodePathMap $config.nodePathMap) -}}
+{{- fail (printf "%s.enabled: StorageClass %s needs paths of nodes: a nodePathMap, or storageClassConfigs.%s.nodePathMap; %s" .values $name $name .why) -}}
 {{- end -}}
 {{- end -}}
