@@ -67,6 +67,7 @@ func TestWithAgentsTheChartMakesTheObjectsOfTheOverlay(t *testing.T) {
 		t.Errorf("the chart makes %d objects, the overlay %d", len(got), len(want))
 	}
 	ours, theirs := named(t, got, "DaemonSet"), named(t, want, "DaemonSet")
+	same(t, "updateStrategy", at(ours, "spec", "updateStrategy"), at(theirs, "spec", "updateStrategy"))
 	pod, other := at(ours, "spec", "template", "spec").(object), at(theirs, "spec", "template", "spec").(object)
 	for _, key := range []string{"securityContext", "priorityClassName", "tolerations", "nodeSelector",
 		"automountServiceAccountToken", "terminationGracePeriodSeconds", "enableServiceLinks"} {

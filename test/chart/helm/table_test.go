@@ -18,7 +18,7 @@ const (
 )
 
 // What has the fields of Kubernetes is one value.
-var ofKubernetes = regexp.MustCompile(`^(health\.[a-z]+Probe|(.*\.)?resources|affinity)\.`)
+var ofKubernetes = regexp.MustCompile(`^(health\.[a-z]+Probe|(.*\.)?(resources|affinity))\.`)
 
 var keyLine = regexp.MustCompile(`^( *)([A-Za-z]+):( |$)`)
 
