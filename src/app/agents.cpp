@@ -2,6 +2,7 @@
 #include "app/agents.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "app/version.h"
 #include "base/log.h"
@@ -121,7 +122,11 @@ void Agents::keep_certificate(const std::stop_token& stop) {
       used = tls.error();
     } else if (!(tls->server == shown)) {
       used = server_->use(tls->server.certificate, tls->server.key);
-      if (used.ok()) shown = tls->server;
+      if (used.ok()) {
+        shown = tls->server;
+        const auto facts = agent::inspect(shown);
+        if (facts.ok()) certificate_ends_ = facts->not_after;
+      }
     }
     if (used.ok()) {
       told.clear();
@@ -151,8 +156,11 @@ void Agents::stop() {
 
 AgentsSubject Agents::subject() const {
   const auto* const server = counted_.load();
-  return {.agents = agents_.agents(),
-          .server = server != nullptr ? server->counts() : agent::ServerCounts{}};
+  const auto ends = certificate_ends_.load();
+  return {.leads = parts_.leads(),
+          .agents = agents_.agents(),
+          .server = server != nullptr ? server->counts() : agent::ServerCounts{},
+          .certificate_ends = ends == agent::WallTime() ? std::nullopt : std::optional(ends)};
 }
 
 }  // namespace lpp::app

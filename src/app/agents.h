@@ -70,6 +70,7 @@ class Agents {
   agent::Certificates certificates_;
   std::unique_ptr<agent::AgentServer> server_;
   std::atomic<const agent::AgentServer*> counted_ = nullptr;  // pages are shown before it starts
+  std::atomic<agent::WallTime> certificate_ends_ = agent::WallTime();  // of what is shown; 0 = none
   std::jthread keeper_;
 };
 

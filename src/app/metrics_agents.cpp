@@ -43,6 +43,14 @@ Families collect(const AgentsSubject& seen) {
                     .build());
   out.push_back(requests.build());
   out.push_back(refused.build());
+  if (seen.certificate_ends) {
+    const std::chrono::duration<double> ends = seen.certificate_ends->time_since_epoch();
+    out.push_back(
+        Family::gauge("local_path_provisioner_agents_certificate_expiry_timestamp_seconds",
+                      "Until when the certificate is valid that agents are shown.")
+            .add({}, ends.count())
+            .build());
+  }
   return out;
 }
 

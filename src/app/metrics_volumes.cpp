@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <map>
+#include <set>
+#include <string>
 #include <tuple>
 
 #include "app/metric_family.h"
@@ -63,6 +65,29 @@ Family::Labels labels_of(const Place& place) {
   return {{"node", place.node}, {"path", place.base_path}};
 }
 
+/// Nodes that are there, with volumes, and without an agent that this process could give work.
+void add_agentless(const Subjects& subjects, const std::map<Group, Sum>& groups,
+                   std::vector<prometheus::MetricFamily>& out) {
+  const AgentsSubject agents = subjects.agents();
+  if (!agents.leads) return;
+  std::set<std::string> connected;
+  for (const auto& one : agents.agents) {
+    if (one.presence == agent::Presence::kConnected) connected.insert(one.node);
+  }
+  std::map<std::string, std::size_t> volumes;
+  for (const auto& [group, sum] : groups) {
+    const std::string& node = group.place.node;
+    if (connected.contains(node) || subjects.nodes.get({"", node}) == nullptr) continue;
+    volumes[node] += sum.volumes;
+  }
+  auto family = Family::gauge("local_path_provisioner_volumes_without_agent",
+                              "PersistentVolumes on nodes whose agent is not connected. Only the "
+                              "process that serves claims tells it.");
+  for (const auto& [node, count] : volumes)
+    family.add({{"node", node}}, static_cast<double>(count));
+  out.push_back(family.build());
+}
+
 void add_capacities(const provisioner::CapacityPublisher::Stats& stats,
                     std::vector<prometheus::MetricFamily>& out) {
   out.push_back(Family::gauge("local_path_provisioner_capacity_objects",
@@ -93,7 +118,8 @@ std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
       Family::gauge("local_path_provisioner_path_inodes", "Inodes of the same file system.");
   auto free_inodes =
       Family::gauge("local_path_provisioner_path_inodes_free", "What is free of them.");
-  for (const auto& [group, sum] : groups_of(subjects)) {
+  const auto groups = groups_of(subjects);
+  for (const auto& [group, sum] : groups) {
     auto labels = labels_of(group.place);
     labels.push_back({"class", group.storage_class});
     volumes.add(labels, static_cast<double>(sum.volumes));
@@ -111,6 +137,7 @@ std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
   std::vector<prometheus::MetricFamily> all{volumes.build(), requested.build(),
                                             size.build(),    free.build(),
                                             inodes.build(),  free_inodes.build()};
+  if (subjects.agents) add_agentless(subjects, groups, all);
   if (!subjects.options.capacity_provisioner_name.empty()) add_capacities(subjects.capacities, all);
   return all;
 }

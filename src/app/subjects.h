@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,8 +24,11 @@ namespace lpp::app {
 
 /// What is known of node agents.
 struct AgentsSubject {
+  bool leads = false;  // agents connect to the process that does, and to no other
   std::vector<agent::AgentState> agents{};
   agent::ServerCounts server{};
+  /// Of the certificate that agents are shown; none = nothing is shown yet.
+  std::optional<std::chrono::system_clock::time_point> certificate_ends{};
 };
 
 /// A cache as monitoring sees it.

@@ -146,6 +146,7 @@ TEST_CASE("with agents a claim becomes a directory and goes again without any he
   CHECK(story.helper_pods_made() == 0);
   story.wait_for_metric("local_path_provisioner_agents_connected 2");
   story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  story.wait_for_metric("local_path_provisioner_agents_certificate_expiry_timestamp_seconds ");
   LPP_MUST(story.audit.wait_clean());
   story.wait_no_records();
   LPP_MUST(story.installation->stop_daemon());

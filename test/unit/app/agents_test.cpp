@@ -5,6 +5,8 @@
 
 #include <doctest/doctest.h>
 
+#include <sstream>
+
 #include "app/status_page.h"
 #include "unit/app/busy_fixture.h"
 
@@ -33,6 +35,8 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK(has(metrics, "local_path_provisioner_agent_connections 2\n"));
   CHECK(has(metrics, "local_path_provisioner_agent_requests_total{request=\"poll\"} 7\n"));
   CHECK(has(metrics, "local_path_provisioner_agent_refused_total{reason=\"token\"} 5\n"));
+  CHECK(has(metrics,
+            "local_path_provisioner_agents_certificate_expiry_timestamp_seconds 1800000000\n"));
   std::string page = app::status_page(fixture.subjects());
   CHECK(has(page, "Agents"));
   CHECK(has(page, "connected"));
@@ -42,4 +46,44 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK_FALSE(has(metrics, "local_path_provisioner_agent"));
   page = app::status_page(fixture.subjects());
   CHECK_FALSE(has(page, "Agents"));
+}
+
+TEST_CASE("volumes without an agent are those of nodes that are there, told by who leads") {
+  BusyFixture fixture;
+  auto seen = fixture.agents();
+  fixture.agents = [&] { return seen; };
+  const auto put = [&](const VolumeBuilder& builder) {
+    const auto made = builder.shared();
+    fixture.made_volumes.put(made->meta.key(), made);
+  };
+  put(volume("pvc-3").host_path("/data/pvc-3").node("n2").storage_class("fast"));
+  put(volume("pvc-4").host_path("/data/pvc-4").node("deleted"));
+  put(volume("pvc-5").host_path("/nfs/pvc-5"));
+  put(volume("pvc-6").node("n2").annotation("pv.kubernetes.io/provisioned-by",
+                                            "example.com/other"));
+  const auto told = [&] {
+    std::string out;
+    std::istringstream lines(fixture.text());
+    for (std::string line; std::getline(lines, line);) {
+      if (line.starts_with("local_path_provisioner_volumes_without_agent")) out += line + "\n";
+    }
+    return out;
+  };
+  CHECK(told() == "local_path_provisioner_volumes_without_agent{node=\"n2\"} 2\n");
+  seen.agents[1].presence = agent::Presence::kExpected;  // not yet
+  CHECK(told() == "local_path_provisioner_volumes_without_agent{node=\"n2\"} 2\n");
+  seen.agents[1].presence = agent::Presence::kConnected;
+  CHECK(told().empty());
+  seen.agents.clear();  // none has ever come
+  CHECK(told() ==
+        "local_path_provisioner_volumes_without_agent{node=\"n1\"} 1\n"
+        "local_path_provisioner_volumes_without_agent{node=\"n2\"} 2\n");
+  seen.leads = false;
+  CHECK(told().empty());
+}
+
+TEST_CASE("a certificate that is not there yet has no end") {
+  BusyFixture fixture;
+  fixture.agents = [] { return app::AgentsSubject{.leads = true}; };
+  CHECK(fixture.text().find("certificate_expiry") == std::string::npos);
 }

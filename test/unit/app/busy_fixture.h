@@ -41,6 +41,12 @@ struct BusyFixture : SubjectsFixture {
     pod.node_name = "n1";
     const auto made = volume("pvc-1").host_path("/data/pvc-1").node("n1").shared();
     made_volumes.put(made->meta.key(), made);
+    const auto other = volume("pvc-2").host_path("/data/pvc-2").node("n2").shared();
+    made_volumes.put(other->meta.key(), other);
+    for (const char* name : {"n1", "n2"}) {
+      const auto known = node(name).shared();
+      known_nodes.put(known->meta.key(), known);
+    }
     space.note("n1", "/data", {.size = 1, .free = 1, .inodes = 1, .free_inodes = 1});
     helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
     agents = [] {
@@ -49,8 +55,10 @@ struct BusyFixture : SubjectsFixture {
       there.bases = {{.path = "/data"}, {.path = "/bad", .problem = "not mounted"}};
       agent::AgentState away{.node = "n2"};
       return app::AgentsSubject{
+          .leads = true,
           .agents = {there, away},
-          .server = {.connections = 2, .requests = {{"poll", 7}}, .refused = {{"token", 5}}}};
+          .server = {.connections = 2, .requests = {{"poll", 7}}, .refused = {{"token", 5}}},
+          .certificate_ends = std::chrono::system_clock::from_time_t(1'800'000'000)};
     };
     cache_stats.lists = 3;
     cache_stats.last_contact = clock.now() - std::chrono::seconds(20);

@@ -44,6 +44,7 @@ struct SubjectsFixture {
   k8s::Informer<k8s::Pod> pods{"pod", client, clock, {.resource = k8s::kPods}};
   k8s::StoreWriter<k8s::Pod> helper_pods;
   k8s::StoreWriter<k8s::PersistentVolume> made_volumes;
+  k8s::StoreWriter<k8s::Node> known_nodes;
   app::ConfigLoader config{{},
                            config::make_inline_source("--config", kConfig),
                            config::make_inline_source("template", kTemplate),
@@ -90,7 +91,7 @@ struct SubjectsFixture {
                       .operations = operations,
                       .helper_pods = helper_pods,
                       .volumes = made_volumes,
-                      .nodes = nodes.store(),
+                      .nodes = known_nodes,
                       .space = space,
                       .capacities = capacities,
                       .runner = runner,
