@@ -26,9 +26,10 @@ void check_template(const std::string& place, std::string_view text, bool allow_
 void check_config_map(const nlohmann::json& config_map, const std::string& place, bool allow_unsafe,
                       std::optional<config::Config>& config, Findings& findings);
 
-/// A StorageClass of ours; without a configuration only what does not depend on it.
+/// A StorageClass of ours; without a configuration only what does not depend on it. `agents`: they
+/// know what scripts may not.
 void check_class(const nlohmann::json& storage_class, const std::string& place,
-                 const config::Config* config, Findings& findings);
+                 const config::Config* config, Findings& findings, bool agents = false);
 
 /// The namespace of the helper pods: does Pod Security admission let them in?
 void check_namespace(const nlohmann::json& ns, const std::string& place, Findings& findings);
@@ -40,7 +41,7 @@ void check_nodes(const config::Config& config, const std::set<std::string>& node
 
 /// A right that the daemon needs.
 struct Right {
-  enum class Name { kAny, kConfigMap, kLease };
+  enum class Name { kAny, kConfigMap, kLease, kAgentsSecret, kAgentsConfigMap };
   std::string_view group;
   std::string_view resource;  // "pods" or "pods/log"
   std::string_view verb;
@@ -51,6 +52,9 @@ struct Right {
 
 /// All of them: those that deploy/local-path-storage.yaml grants.
 std::vector<Right> needed_rights();
+
+/// With --agents besides: those that deploy/agents/rbac.yaml grants.
+std::vector<Right> agent_rights();
 
 /// The running cluster: the installation, its rights, namespace and ConfigMap, classes, nodes, and
 /// what is stuck. A configuration and classes from files go before those of the cluster.

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/check.h"
+#include "cli/check_agents.h"
 #include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/volume_rows.h"
@@ -29,6 +30,9 @@ Result<bool> has_right(Cluster& cluster, const Installation& installation, const
   if (right.in_namespace) attributes["namespace"] = installation.ns;
   if (right.name == Right::Name::kConfigMap) attributes["name"] = installation.config_map;
   if (right.name == Right::Name::kLease) attributes["name"] = installation.lease.name;
+  const std::string& service = installation.agents.service;
+  if (right.name == Right::Name::kAgentsSecret) attributes["name"] = service + "-tls";
+  if (right.name == Right::Name::kAgentsConfigMap) attributes["name"] = service + "-ca";
   if (right.resource == "leases") attributes["namespace"] = installation.lease.ns;
   json spec{{"resourceAttributes", std::move(attributes)}};
   const bool self = cluster.source() == "in-cluster";  // then it is the daemon's own account
@@ -51,12 +55,13 @@ std::string resource_name(const Right& right) {
                              : fmt::format("{}.{}", right.resource, right.group);
 }
 
-void check_rights(Cluster& cluster, const Installation& installation, Findings& findings) {
+void check_rights(Cluster& cluster, const Installation& installation,
+                  const std::vector<Right>& rights, std::string_view whose, std::string_view fix,
+                  Findings& findings) {
   const std::string place =
       fmt::format("ServiceAccount {}/{}", installation.daemon_ns, installation.service_account);
   // One finding for the verbs of a resource that are missing for the same reason.
   std::map<std::pair<std::string, bool>, std::vector<const Right*>> missing;
-  const auto rights = needed_rights();
   for (const Right& right : rights) {
     const auto allowed = has_right(cluster, installation, right);
     if (!allowed.ok()) {
@@ -66,7 +71,7 @@ void check_rights(Cluster& cluster, const Installation& installation, Findings& 
     }
     if (!*allowed) missing[{resource_name(right), right.in_namespace}].push_back(&right);
   }
-  findings.checked.push_back(counted(rights.size(), "permission"));
+  findings.checked.push_back(counted(rights.size(), "permission") + std::string(whose));
   for (const auto& [what, list] : missing) {
     std::string verbs;
     std::string_view otherwise = list.front()->otherwise;
@@ -78,7 +83,7 @@ void check_rights(Cluster& cluster, const Installation& installation, Findings& 
                     .place = place,
                     .message = fmt::format("may not {} {}{}", verbs, what.first,
                                            what.second ? " in namespace " + installation.ns : ""),
-                    .fix = "apply the Role and ClusterRole of deploy/local-path-storage.yaml"};
+                    .fix = std::string(fix)};
     if (!otherwise.empty()) finding.message += fmt::format("; {}", otherwise);
     findings.all.push_back(std::move(finding));
   }
@@ -198,6 +203,18 @@ std::vector<Right> needed_rights() {
   return out;
 }
 
+std::vector<Right> agent_rights() {
+  constexpr std::string_view kNoAgents = "no agent is served";
+  using Name = Right::Name;
+  return {{"authentication.k8s.io", "tokenreviews", "create", false, kNoAgents},
+          {"", "secrets", "create", true, kNoAgents},
+          {"", "secrets", "get", true, kNoAgents, Name::kAgentsSecret},
+          {"", "secrets", "update", true, kNoAgents, Name::kAgentsSecret},
+          {"", "configmaps", "create", true, kNoAgents},
+          {"", "configmaps", "get", true, kNoAgents, Name::kAgentsConfigMap},
+          {"", "configmaps", "update", true, kNoAgents, Name::kAgentsConfigMap}};
+}
+
 void check_cluster(Cluster& cluster, const Context& context, const FlagReader& flags,
                    const FileChecks& files, Findings& findings) {
   std::vector<Installation> found;
@@ -224,7 +241,12 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
   }
   // The daemon's own account may ask for its rights and not for the namespace.
   if (ns.ok() || !ns.error().is(ErrorCode::kNotFound)) {
-    check_rights(cluster, installation, findings);
+    check_rights(cluster, installation, needed_rights(), "",
+                 "apply the Role and ClusterRole of deploy/local-path-storage.yaml", findings);
+    if (installation.agents.on) {
+      check_rights(cluster, installation, agent_rights(), " for agents",
+                   "apply the Role and ClusterRole of deploy/agents/rbac.yaml", findings);
+    }
   }
 
   std::optional<config::Config> config = files.config;
@@ -232,6 +254,7 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
   const config::Config* const known = config ? &*config : nullptr;
 
   std::vector<std::string> classes;
+  std::vector<std::string> limited;
   std::string letting_go;
   if (const auto all = cluster.list(k8s::kStorageClasses); all.ok()) {
     for (const json& one : *all) {
@@ -239,7 +262,8 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
       classes.push_back(text(member(one, "metadata"), "name"));
       json object = one;
       object["kind"] = "StorageClass";
-      check_class(object, kind_and_name(object), known, findings);
+      check_class(object, kind_and_name(object), known, findings, installation.agents.on);
+      if (has_limits(one)) limited.push_back(classes.back());
       if (text(member(one, "parameters"), provisioner::kOnNodeLostParameter.data()) == "release") {
         letting_go += (letting_go.empty() ? "" : ", ") + classes.back();
       }
@@ -256,6 +280,11 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
     }
   } else {
     not_checked("StorageClasses", all.error(), findings);
+  }
+
+  if (installation.agents.on) {
+    check_agents(installation, agents_in(cluster, installation, findings), known, limited,
+                 findings);
   }
 
   if (const auto all = cluster.list(k8s::kNodes, "", {.metadata_only = true}); all.ok()) {

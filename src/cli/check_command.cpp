@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "cli/check.h"
+#include "cli/check_agents.h"
 #include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/output.h"
@@ -23,7 +24,7 @@ constexpr std::array kFiles = {
          .short_name = 'f',
          .placeholder = "FILE",
          .help = "objects as they are applied: StorageClasses, ConfigMap, Namespace, Deployment, "
-                 "nodes; - is standard input; may be given several times"},
+                 "nodes, what belongs to agents; - is standard input; may be given several times"},
     Flag{.name = "config", .placeholder = "FILE", .help = "a config.json"},
     Flag{.name = "helper-pod-file", .placeholder = "FILE", .help = "a helperPod.yaml"},
     Flag{.name = "allow-unsafe-helper-pod-template",
@@ -142,6 +143,7 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
   }
   std::set<std::string> nodes;
   std::vector<std::string> classes;
+  std::vector<std::string> limited;
   for (const auto& one : objects) {
     const std::string kind = text(one.object, "kind");
     const std::string name = text(member(one.object, "metadata"), "name");
@@ -152,10 +154,16 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
                installation.names().has(text(one.object, "provisioner"))) {
       findings.checked.push_back(kind_and_name(one.object));
       classes.push_back(name);
-      check_class(one.object, place_of(one), out.config ? &*out.config : nullptr, findings);
+      check_class(one.object, place_of(one), out.config ? &*out.config : nullptr, findings,
+                  installation.agents.on);
+      if (has_limits(one.object)) limited.push_back(name);
     } else if (kind == "Node") {
       nodes.insert(name);
     }
+  }
+  if (installation.agents.on) {
+    check_agents(installation, agents_in(objects, installation),
+                 out.config ? &*out.config : nullptr, limited, findings);
   }
   if (!nodes.empty() && out.config) {
     check_nodes(*out.config, nodes, classes, "config.json", findings);
@@ -268,9 +276,9 @@ const Command kCheckCommand{
     .summary = "check configuration, StorageClasses and cluster for what cannot work",
     .text =
         "Check what the daemon would use, without changing anything: config.json, helperPod.yaml,\n"
-        "StorageClasses and Pod Security labels from files; and of a cluster besides that the\n"
-        "permissions of the daemon, its Deployment, nodes without a path and volumes that are\n"
-        "stuck.\n"
+        "StorageClasses, Pod Security labels and what agents need from files; and of a cluster\n"
+        "besides that the permissions of the daemon, its Deployment, nodes without a path and\n"
+        "volumes that are stuck.\n"
         "Without files the cluster is checked; with files only these, unless --kubeconfig,\n"
         "--context or another flag says how to reach a cluster. Exit code: 0 no problems,\n"
         "1 problems, 2 wrong usage, 3 the cluster cannot be reached.\n"

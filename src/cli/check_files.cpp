@@ -44,8 +44,12 @@ bool any_path(const config::PathConfig& paths, std::string_view wanted) {
 class ClassCheck {
  public:
   ClassCheck(const k8s::StorageClass& storage_class, std::string place,
-             const config::Config* config, Findings& findings)
-      : class_(storage_class), place_(std::move(place)), config_(config), findings_(findings) {}
+             const config::Config* config, bool agents, Findings& findings)
+      : class_(storage_class),
+        place_(std::move(place)),
+        config_(config),
+        agents_(agents),
+        findings_(findings) {}
 
   void run() {
     parameters();
@@ -125,7 +129,7 @@ class ClassCheck {
     const auto limits = provisioner::limits_of(class_);
     if (const auto* refusal = std::get_if<Refusal>(&limits)) return problem("", refusal->message);
     limits_ = std::get<operation::Limits>(limits);
-    if (limits_.any() && config_ != nullptr && config_->setup_command.empty()) {
+    if (limits_.any() && !agents_ && config_ != nullptr && config_->setup_command.empty()) {
       warning("parameters",
               "quota, reserve and overcommit need a setup script that knows them: claims of this "
               "class wait until there is one",
@@ -191,6 +195,7 @@ class ClassCheck {
   const k8s::StorageClass& class_;
   const std::string place_;
   const config::Config* const config_;
+  const bool agents_;
   operation::Limits limits_{};
   Findings& findings_;
 };
@@ -239,10 +244,10 @@ void check_config_map(const json& config_map, const std::string& place, bool all
 }
 
 void check_class(const json& storage_class, const std::string& place, const config::Config* config,
-                 Findings& findings) {
+                 Findings& findings, bool agents) {
   const auto decoded = k8s::decode<k8s::StorageClass>(storage_class);
   if (!decoded.ok()) return findings.problem(place, decoded.error().message);
-  ClassCheck(*decoded, place, config, findings).run();
+  ClassCheck(*decoded, place, config, agents, findings).run();
 }
 
 void check_namespace(const json& ns, const std::string& place, Findings& findings) {

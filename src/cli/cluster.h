@@ -28,6 +28,16 @@ Result<ConnectionRequest> connection_request(const FlagReader& flags);
 void check_connection_flags(FlagReader& flags);
 std::span<const Flag> installation_flags();
 
+/// What the daemon's flags say of agents, and how a Service finds its pods.
+struct InstalledAgents {
+  bool on = false;                // --agents
+  std::string service{};          // --agents-service
+  std::string service_account{};  // --agents-service-account
+  int port = 0;                   // --agents-port
+  nlohmann::json pod_labels{};    // of the daemon's pods
+  nlohmann::json pod_ports{};     // of the daemon's container
+};
+
 /// How the daemon is installed: from its Deployment, the flags, or the defaults.
 struct Installation {
   std::string provisioner_name{};
@@ -43,6 +53,7 @@ struct Installation {
   std::string image{};
   int replicas = 0;
   int ready = 0;
+  InstalledAgents agents{};
 
   provisioner::ServedNames names() const { return {provisioner_name, capacity_provisioner_name}; }
 };
@@ -88,6 +99,10 @@ inline constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", 
 /// Every Deployment that runs this program's `start`, in the order of their names.
 std::vector<Installation> installations(const std::vector<nlohmann::json>& deployments,
                                         const Context& context);
+
+/// The words after `command` where the container runs it with this program; nullopt = it does not.
+std::optional<std::vector<std::string>> program_arguments(const nlohmann::json& container,
+                                                          std::string_view command);
 
 /// Name of the container of a pod's spec that runs `start`; "" = none does.
 std::string daemon_container(const nlohmann::json& pod_spec);

@@ -23,17 +23,24 @@ std::vector<std::string> texts(const json& list) {
   return out;
 }
 
-/// The words after `start`; nullopt when the container does not run the daemon.
-std::optional<std::vector<std::string>> daemon_arguments(const json& container) {
+std::vector<std::string> words_of(const json& container) {
   std::vector<std::string> words = texts(member(container, "command"));
   const std::vector<std::string> args = texts(member(container, "args"));
   words.insert(words.end(), args.begin(), args.end());
-  const bool ours = (!words.empty() && words.front().ends_with(kProgram)) ||
-                    text(container, "image").find(kProgram) != std::string::npos;
-  const auto start = std::find(words.begin(), words.end(), "start");
-  if (!ours || (start == words.end() && !words.empty())) return std::nullopt;
-  if (start == words.end()) return std::vector<std::string>();
-  return std::vector<std::string>(start + 1, words.end());
+  return words;
+}
+
+bool is_our_program(const json& container, const std::vector<std::string>& words) {
+  return (!words.empty() && words.front().ends_with(kProgram)) ||
+         text(container, "image").find(kProgram) != std::string::npos;
+}
+
+/// The words after `start`, which is what the image does by itself; nullopt when the container does
+/// not run the daemon.
+std::optional<std::vector<std::string>> daemon_arguments(const json& container) {
+  const auto words = words_of(container);
+  if (words.empty() && is_our_program(container, words)) return std::vector<std::string>();
+  return program_arguments(container, "start");
 }
 
 std::map<std::string, std::string> environment(const json& container, const std::string& ns) {
@@ -81,6 +88,12 @@ std::optional<Installation> installation(const json& deployment, const json& con
   out.lease = {flags.text("leader-elect-resource-namespace"),
                flags.text("leader-elect-resource-name")};
   out.image = text(container, "image");
+  out.agents = {.on = flags.boolean("agents"),
+                .service = flags.text("agents-service"),
+                .service_account = flags.text("agents-service-account"),
+                .port = flags.integer("agents-port", 0, 65535),
+                .pod_labels = member(member(member(spec, "template"), "metadata"), "labels"),
+                .pod_ports = member(container, "ports")};
   out.replicas = number(spec, "replicas", 1);
   out.ready = number(member(deployment, "status"), "readyReplicas", 0);
   return out;
@@ -128,6 +141,14 @@ std::vector<Installation> installations(const std::vector<json>& deployments,
   std::sort(out.begin(), out.end(),
             [](const auto& a, const auto& b) { return a.deployment < b.deployment; });
   return out;
+}
+
+std::optional<std::vector<std::string>> program_arguments(const json& container,
+                                                          std::string_view command) {
+  const auto words = words_of(container);
+  const auto it = std::find(words.begin(), words.end(), command);
+  if (it == words.end() || !is_our_program(container, words)) return std::nullopt;
+  return std::vector<std::string>(it + 1, words.end());
 }
 
 std::string daemon_container(const json& pod_spec) {

@@ -152,6 +152,9 @@ C
 other docs/agents.md 'test/chart renders it, story_agents_test.cpp plays it' <<'C'
 kubectl apply -k examples/node-agents
 C
+other docs/agents.md 'docs/operate.md has it, too' <<'C'
+local-path-provisioner check
+C
 other docs/agents.md 'needs agents' <<'C'
 kubectl -n local-path-storage get pods -l app=local-path-provisioner-agent
 C

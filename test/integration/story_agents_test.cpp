@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <set>
@@ -146,7 +147,13 @@ TEST_CASE("with agents a claim becomes a directory and goes again without any he
   CHECK(story.helper_pods_made() == 0);
   story.wait_for_metric("local_path_provisioner_agents_connected 2");
   story.wait_for_metric("local_path_provisioner_agent_operations 0");
-  story.wait_for_metric("local_path_provisioner_agents_certificate_expiry_timestamp_seconds ");
+  const std::string page =
+      LPP_MUST(http_get(story.installation->daemon().health_port(), "/metrics")).body;
+  const std::string expiry =
+      "\nlocal_path_provisioner_agents_certificate_expiry_timestamp_seconds ";
+  REQUIRE(page.find(expiry) != std::string::npos);
+  CHECK(std::stod(page.substr(page.find(expiry) + expiry.size())) >
+        static_cast<double>(std::time(nullptr)));
   LPP_MUST(story.audit.wait_clean());
   story.wait_no_records();
   LPP_MUST(story.installation->stop_daemon());
