@@ -122,6 +122,7 @@ void Agent::begin_session() {
   ended_.clear();
   everything_ = true;
   bases_told_ = 0;
+  uses_.tell_anew();
   for (const auto& [key, entry] : entries_) {
     entry->version = ++version_;
     entry->told = 0;
@@ -129,7 +130,9 @@ void Agent::begin_session() {
 }
 
 bool Agent::has_to_tell() const {
-  if (everything_ || !ended_.empty() || bases_told_ != bases_version_) return true;
+  if (everything_ || !ended_.empty() || bases_told_ != bases_version_ || uses_.any_news()) {
+    return true;
+  }
   return std::any_of(entries_.begin(), entries_.end(),
                      [](const auto& item) { return item.second->version != item.second->told; });
 }
@@ -169,6 +172,10 @@ std::optional<Tell> Agent::next_tell() {
     if (entry->asking) next.tell.asks.push_back(entry->operation.id());
     next.tell.works.push_back(std::move(work));
   }
+  if (next.tell.last) {
+    next.tell.uses = uses_.news(kMostBytes - bytes);
+    next.tell.last = !everything_ || next.tell.uses.size() == uses_.count_news();
+  }
   // What was told in an earlier part may have ended since.
   if (!everything_) {
     next.ended = std::min(ended_.size(), kMaxWorks);
@@ -193,6 +200,7 @@ void Agent::told(const Told& answer, TimePoint sent) {
   }
   for (const auto& [entry, version] : pending_->versions) entry->told = version;
   if (pending_->tell.bases) bases_told_ = pending_->bases_version;
+  uses_.told(pending_->tell.uses);
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(pending_->ended));
   if (pending_->tell.last) everything_ = false;
   pending_.reset();

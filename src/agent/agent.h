@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "agent/usage_notes.h"
 #include "base/clock.h"
 #include "base/sync.h"
 #include "node/kernel.h"
@@ -31,6 +32,7 @@ class Agent {
   struct Options {
     std::string root{};  // where the node's file system is; "" = as it is here
     Duration look_every = std::chrono::seconds(60);  // at the base paths, for what they hold
+    bool tells_usage = true;                         // of each volume with a limit
   };
 
   Agent(node::Kernel& kernel, Clock& clock, Options options);
@@ -105,7 +107,8 @@ class Agent {
   Result<void> drop(const EntryPtr& entry);
   void watch_bases(const std::stop_token& stop);
   void look_at_bases();
-  Base look_at(const std::string& path);
+  /// Adds to what volumes take up.
+  Base look_at(const std::string& path, UsageNotes::Seen& uses);
   Result<void> read_book(const std::string& path, const std::string& identity);
   std::string at(const std::string& path) const;
 
@@ -133,6 +136,7 @@ class Agent {
   std::uint64_t version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_told_ LPP_GUARDED_BY(mutex_) = 0;
+  UsageNotes uses_ LPP_GUARDED_BY(mutex_);
   bool everything_ LPP_GUARDED_BY(mutex_) = false;  // is not told yet
   std::optional<Pending> pending_ LPP_GUARDED_BY(mutex_);
   std::vector<std::jthread> threads_;

@@ -21,6 +21,7 @@
 #include "operation/executor.h"
 #include "operation/node_load.h"
 #include "operation/path_ledger.h"
+#include "operation/usage.h"
 
 namespace lpp::agent {
 
@@ -95,6 +96,8 @@ class AgentExecutor final : public operation::Executor {
   bool sees(const std::string& node, const std::string& base_path) const;
   /// By node.
   std::vector<AgentState> agents() const;
+  /// Of volumes on nodes whose agents can be reckoned with.
+  std::vector<operation::UsageBoard::Entry> usage() const;
   /// Is told of each change; "" = any node's may have changed. Before begin().
   void on_presence(std::function<void(const std::string& node)> changed);
   /// The configuration is another one.
@@ -162,6 +165,7 @@ class AgentExecutor final : public operation::Executor {
     std::map<std::string, EntryPtr> works{};  // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
     std::set<std::string> told{};  // so far, while it tells everything
+    std::set<std::string> used{};  // paths whose usage it has told so far, as well
   };
   /// What is to be done when the lock is released.
   struct Effects {
@@ -180,6 +184,8 @@ class AgentExecutor final : public operation::Executor {
   Work believed(const std::string& node, Work work) const;
   void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  void note_uses(const std::string& node, Agent& agent, const Tell& tell, bool everything)
+      LPP_REQUIRES(mutex_);
   Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
   void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
 
@@ -217,6 +223,7 @@ class AgentExecutor final : public operation::Executor {
   std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
   operation::NodeLoad load_;
+  operation::UsageBoard usage_;  // of those in agents_
 };
 
 }  // namespace lpp::agent

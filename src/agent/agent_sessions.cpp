@@ -139,6 +139,7 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     agent.last_given = 0;
     agent.base_paths = base_paths;
     agent.told.clear();
+    agent.used.clear();
     for (auto& [name, forgotten] : agent.forgotten) forgotten.order = 0;
     note_presence(identity.node, agent, effects);
   }
@@ -223,6 +224,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       const auto it = agent->works.find(name_of(id));
       if (it != agent->works.end() && it->second->sent) drop(*agent, EntryPtr(it->second), effects);
     }
+    note_uses(node, *agent, tell, everything);
     if (everything && tell.last) told_everything(*agent, effects);
     for (const operation::Id& id : tell.asks) {
       const auto it = agent->works.find(name_of(id));
@@ -456,6 +458,7 @@ Duration AgentExecutor::tick() {
                                        [](const auto& item) { return item.second->suspended; });
       const bool unknown = agent.shown == Presence::kAbsent && agent.works.empty() &&
                            now >= agent.lost + kForgetAgentAfter;
+      if (unknown) usage_.forget_node(node);
       it = unknown ? agents_.erase(it) : std::next(it);
     }
   }

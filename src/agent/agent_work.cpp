@@ -231,8 +231,13 @@ void Agent::look_at_bases() {
   }
   std::vector<Base> bases;
   bases.reserve(paths.size());
-  for (const std::string& path : paths) bases.push_back(look_at(path));
+  UsageNotes::Seen uses;
+  for (const std::string& path : paths) bases.push_back(look_at(path, uses));
   MutexLock lock(mutex_);
+  if (paths == paths_ && options_.tells_usage) {
+    uses_.saw(std::move(uses));
+    if (uses_.any_news()) to_tell_.notify_all();
+  }
   const auto now = clock_.now();
   const bool same = bases == bases_ && bases_version_ != 0 && now < bases_due_;
   if (paths != paths_ || same) return;
@@ -242,7 +247,7 @@ void Agent::look_at_bases() {
   to_tell_.notify_all();
 }
 
-Base Agent::look_at(const std::string& path) {
+Base Agent::look_at(const std::string& path, UsageNotes::Seen& uses) {
   Base base{.path = path};
   const auto look = [&]() -> Result<void> {
     if (!path.starts_with('/')) return invalid("a base path is absolute");
@@ -257,6 +262,7 @@ Base Agent::look_at(const std::string& path) {
     base.space = space_of(usage.space);
     base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
     base.volumes = static_cast<std::int64_t>(usage.volumes.size());
+    UsageNotes::add(path, usage.volumes, uses);
     return {};
   };
   if (const auto looked = look(); !looked.ok()) {

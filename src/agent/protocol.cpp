@@ -234,6 +234,37 @@ Result<Base> read_base(const json& object) {
   return base;
 }
 
+json to_json(const Use& use) {
+  json object{{"path", use.path}};
+  if (!use.usage) {
+    object["gone"] = true;
+    return object;
+  }
+  object["bytes"] = use.usage->bytes;
+  if (use.usage->limit_bytes > 0) object["limitBytes"] = use.usage->limit_bytes;
+  if (use.usage->inodes) object["inodes"] = *use.usage->inodes;
+  if (use.usage->limit_inodes > 0) object["limitInodes"] = use.usage->limit_inodes;
+  return object;
+}
+
+Result<Use> read_use(const json& object) {
+  if (!object.is_object()) return invalid("a use must be a JSON object");
+  Use use;
+  operation::Usage usage;
+  bool gone = false;
+  JsonMembers members(object);
+  members.text("path", use.path, true);
+  if (use.path.size() > kMaxPath) members.complain("path", "is too long");
+  members.flag("gone", gone);
+  members.number<std::int64_t>("bytes", usage.bytes, 0);
+  members.number<std::int64_t>("limitBytes", usage.limit_bytes, 0);
+  if (object.contains("inodes")) members.number<std::int64_t>("inodes", usage.inodes.emplace(), 0);
+  members.number<std::int64_t>("limitInodes", usage.limit_inodes, 0);
+  LPP_RETURN_IF_ERROR(whole(members, "use"), "message");
+  if (!gone) use.usage = usage;
+  return use;
+}
+
 json to_json(const Order& order) {
   json object{{"number", order.number}, {"do", word_of(kOrders, order.what)}};
   switch (order.what) {
@@ -315,6 +346,7 @@ std::string encode(const Tell& tell) {
   if (!tell.works.empty()) object["works"] = list_of(tell.works);
   if (!tell.ended.empty()) object["ended"] = list_of(tell.ended);
   if (!tell.asks.empty()) object["asks"] = list_of(tell.asks);
+  if (!tell.uses.empty()) object["uses"] = list_of(tell.uses);
   return dump(object);
 }
 
@@ -371,6 +403,7 @@ Result<Tell> decode_tell(std::string_view text) {
                        "tell");
   LPP_ASSIGN_OR_RETURN(tell.asks, read_all<operation::Id>(object, "asks", kMaxWorks, read_id),
                        "tell");
+  LPP_ASSIGN_OR_RETURN(tell.uses, read_all<Use>(object, "uses", kMaxUses, read_use), "tell");
   return tell;
 }
 

@@ -12,6 +12,7 @@
 #include "operation/executor.h"
 #include "operation/operation.h"
 #include "operation/space.h"
+#include "operation/usage.h"
 
 /// What the controller and the agents on the nodes say to each other: one JSON object for each
 /// request and answer, in POSTs over HTTPS. The agent asks, the controller answers; nobody connects
@@ -47,6 +48,8 @@ inline constexpr std::string_view kCannotCallOff = "CannotCallOff";
 inline constexpr std::size_t kMaxMessage = 4UL << 20U;  // bytes; agents tell in parts
 inline constexpr std::size_t kMaxWorks = 500;           // in one tell
 inline constexpr std::size_t kMaxBases = 200;
+inline constexpr std::size_t kMaxUses = 2000;   // in one tell
+inline constexpr std::size_t kMaxPath = 4096;   // bytes of the path of a volume in use
 inline constexpr std::size_t kMaxOrders = 200;  // in one answer
 inline constexpr std::size_t kMaxWords = 4096;  // bytes of one message for people
 
@@ -74,6 +77,13 @@ struct Base {
   bool operator==(const Base&) const = default;
 };
 
+/// What a volume with a limit takes up.
+struct Use {
+  std::string path{};                       // of its directory
+  std::optional<operation::Usage> usage{};  // nullopt: it is not measured any more
+  bool operator==(const Use&) const = default;
+};
+
 /// An operation that an agent has on record.
 struct Work {
   operation::Operation operation{};
@@ -91,6 +101,7 @@ struct Tell {
   /// Removals that were ordered. They begin, or go on, only when the answer says so: an order may
   /// arrive long after it was called off.
   std::vector<operation::Id> asks{};
+  std::vector<Use> uses{};  // those that have changed
 };
 
 /// The answer to a tell.

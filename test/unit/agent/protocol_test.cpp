@@ -70,13 +70,18 @@ TEST_CASE("every message comes back as it was sent") {
                   .volumes = 2};
   const operation::Id id{
       .kind = Kind::kTakeBack, .volume_name = "v", .owner_uid = "u", .attempt = 2};
+  const std::vector<Use> uses{
+      {.path = "/a/b", .usage = operation::Usage{.bytes = 5, .limit_bytes = 9, .inodes = 0}},
+      {.path = "/a/c", .usage = operation::Usage{.limit_inodes = 3}},
+      {.path = "/a/d"}};
   const auto tell = decode_tell(encode(Tell{.session = "s",
                                             .everything = true,
                                             .last = false,
                                             .bases = std::vector{base},
                                             .works = {whole_work()},
                                             .ended = {id},
-                                            .asks = {id}}))
+                                            .asks = {id},
+                                            .uses = uses}))
                         .value();
   CHECK(tell.session == "s");
   CHECK(tell.everything);
@@ -86,6 +91,7 @@ TEST_CASE("every message comes back as it was sent") {
   check_same(tell.works[0], whole_work());
   CHECK(tell.ended == std::vector{id});
   CHECK(tell.asks == std::vector{id});
+  CHECK(tell.uses == uses);
   CHECK(decode_told(encode(Told{.begin = {id}})).value().begin == std::vector{id});
   CHECK(decode_told(encode(Told{})).value().begin.empty());
   CHECK(decode_told(R"({"begin":[{"kind":1}]})").error().is(ErrorCode::kInvalid));
@@ -122,6 +128,7 @@ TEST_CASE("a peer of another version is understood as far as it goes") {
   CHECK(tell.last);
   CHECK_FALSE(tell.everything);
   CHECK_FALSE(tell.bases);
+  CHECK(tell.uses.empty());
   CHECK(decode_orders("{}").value().orders.empty());
   CHECK(decode_hello("{}").value().protocol == kProtocol);
 }
@@ -148,6 +155,15 @@ TEST_CASE("what is wrong is named") {
   CHECK(contains(refused(decode_tell(R"({"session":"s","ended":[null]})")), "id"));
   CHECK(contains(refused(decode_tell(R"({"session":"s","bases":[{"path":"/a","space":1}]})")),
                  "space"));
+  CHECK(contains(refused(decode_tell(R"({"session":"s","uses":[7]})")), "use"));
+  CHECK(contains(refused(decode_tell(R"({"session":"s","uses":[{"bytes":7}]})")), "path"));
+  for (const char* number : {"bytes", "limitBytes", "inodes", "limitInodes"}) {
+    for (const char* value : {"-1", "1.5", "\"1\"", "18446744073709551615"}) {
+      const std::string text =
+          R"({"session":"s","uses":[{"path":"/a",")" + std::string(number) + "\":" + value + "}]}";
+      CHECK(contains(refused(decode_tell(text)), number));
+    }
+  }
   CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"dance"}]})")), "do"));
   CHECK(contains(refused(decode_orders(R"({"orders":[{"number":0,"do":"bases"}]})")), "number"));
   CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"cancel"}]})")), "id"));
@@ -174,6 +190,14 @@ TEST_CASE("what is too much is refused or cut") {
   CHECK(decode_tell(tell.dump()).ok());
   tell["ended"].push_back(id);
   CHECK_FALSE(decode_tell(tell.dump()).ok());
+
+  json uses{{"session", "s"}, {"uses", json::array()}};
+  for (std::size_t i = 0; i < kMaxUses; ++i) uses["uses"].push_back({{"path", "/a"}});
+  CHECK(decode_tell(uses.dump()).ok());
+  uses["uses"].push_back({{"path", "/a"}});
+  CHECK_FALSE(decode_tell(uses.dump()).ok());
+  uses["uses"] = {{{"path", std::string(kMaxPath + 1, 'x')}}};
+  CHECK_FALSE(decode_tell(uses.dump()).ok());
 
   Work work = whole_work();
   work.progress.message = std::string(kMaxWords * 2, 'x');
