@@ -48,7 +48,10 @@ int run_agent_until_signal(const AgentOptions& options) {
     return 1;
   }
   node::Kernel kernel;
-  agent::Agent agent(kernel, clock, {.root = options.root, .look_every = options.usage_interval});
+  agent::Agent::Options settings{.root = options.root};
+  settings.tells_usage = options.usage_interval.count() > 0;
+  if (settings.tells_usage) settings.look_every = options.usage_interval;
+  agent::Agent agent(kernel, clock, std::move(settings));
   agent::AgentClient client(
       agent, clock,
       {.find = [&](const std::stop_token& stop) { return (*controllers)->find(stop); },

@@ -142,10 +142,11 @@ constexpr std::array kMonitoring = {
          .placeholder = "PORT",
          .env = "HEALTH_PORT",
          .fallback = "8080",
-         .help = "port of the probes, /metrics and /statusz; 0 = any free one"},
+         .help = "port of the probes, /metrics, /usage and /statusz; 0 = any free one"},
     Flag{.name = "metrics",
          .fallback = "true",
-         .help = "tell Prometheus what is going on, at /metrics of the health port"},
+         .help = "tell Prometheus what is going on, at /metrics of the health port; and `volumes` "
+                 "how full volumes are, at /usage"},
     Flag{.name = "statusz",
          .fallback = "true",
          .help = "show people what is going on, at /statusz of the health port"},
@@ -236,7 +237,9 @@ constexpr std::array kAgentNode = {
     Flag{.name = "usage-interval",
          .placeholder = "DURATION",
          .fallback = "1m",
-         .help = "time between two looks at what the base paths hold"},
+         .help = "time between two looks at what the base paths hold, and each volume with a limit "
+                 "takes up; 0 = nothing of volumes is told, the base paths are looked at every "
+                 "minute"},
     Flag{.name = "node-name",
          .placeholder = "NAME",
          .env = "NODE_NAME",

@@ -56,12 +56,22 @@ double FlagReader::real(std::string_view name) {
 }
 
 std::chrono::seconds FlagReader::seconds(std::string_view name) {
-  constexpr std::string_view kExpected = "a duration of whole seconds from 1s to 24h, like 15s";
-  const auto value = number<std::chrono::nanoseconds>(name, parse_go_duration, kExpected);
+  return whole_seconds(name, std::chrono::seconds(1),
+                       "a duration of whole seconds from 1s to 24h, like 15s");
+}
+
+std::chrono::seconds FlagReader::seconds_or_zero(std::string_view name) {
+  return whole_seconds(name, std::chrono::seconds(0),
+                       "0, or a duration of whole seconds from 1s to 24h, like 15s");
+}
+
+std::chrono::seconds FlagReader::whole_seconds(std::string_view name, std::chrono::seconds least,
+                                               std::string_view expected) {
+  const auto value = number<std::chrono::nanoseconds>(name, parse_go_duration, expected);
   if (!value) return std::chrono::seconds(1);
   const auto whole = std::chrono::duration_cast<std::chrono::seconds>(*value);
-  if (whole != *value || whole < std::chrono::seconds(1) || whole > std::chrono::hours(24)) {
-    fail(usable_source(name), kExpected);
+  if (whole != *value || whole < least || whole > std::chrono::hours(24)) {
+    fail(usable_source(name), expected);
   }
   return whole;
 }

@@ -45,6 +45,8 @@ class FlagReader {
   double real(std::string_view name);
   /// Whole seconds from 1 s to 24 h.
   std::chrono::seconds seconds(std::string_view name);
+  /// The same, or 0.
+  std::chrono::seconds seconds_or_zero(std::string_view name);
   /// More than zero.
   std::chrono::nanoseconds duration(std::string_view name);
 
@@ -69,6 +71,8 @@ class FlagReader {
   template <typename T>
   std::optional<T> number(std::string_view name, std::optional<T> (*parse)(std::string_view),
                           std::string_view expected);
+  std::chrono::seconds whole_seconds(std::string_view name, std::chrono::seconds least,
+                                     std::string_view expected);
   void fail(const Source& source, std::string_view expected);
 
   const Given& given_;

@@ -21,6 +21,8 @@ TEST_CASE("agent without flags looks for its controller in its own namespace") {
             "https://local-path-provisioner-agents.local-path-storage.svc:8443"});
   CHECK(usual.root == "/");
   CHECK(usual.usage_interval == std::chrono::seconds(60));
+  CHECK(read({"agent", "--usage-interval", "0"}).usage_interval == std::chrono::seconds(0));
+  CHECK(read({"agent", "--usage-interval=0s"}).usage_interval == std::chrono::seconds(0));
   CHECK(usual.health_port == 0);
   CHECK(read({"agent"}, {{"POD_NAMESPACE", "ns1"}}).controllers[0].find("-agents.ns1.svc") !=
         std::string::npos);
@@ -44,7 +46,9 @@ TEST_CASE("agent refuses what cannot work, and names the flag") {
            {{"agent", "--controller", "https://a,"}, "--controller"},
            {{"agent", "--controller", ""}, "--controller"},
            {{"agent", "--root", "host"}, "--root"},
-           {{"agent", "--usage-interval", "0s"}, "--usage-interval"},
+           {{"agent", "--usage-interval", "-1s"}, "--usage-interval"},
+           {{"agent", "--usage-interval", "0.5s"}, "--usage-interval"},
+           {{"agent", "--usage-interval", "off"}, "--usage-interval"},
            {{"agent", "--health-port", "x"}, "--health-port"},
            {{"agent", "--namespace", "A b"}, "--namespace"},
            {{"agent", "now"}, "now"},
