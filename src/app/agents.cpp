@@ -160,7 +160,8 @@ AgentsSubject Agents::subject() const {
   return {.leads = parts_.leads(),
           .agents = agents_.agents(),
           .server = server != nullptr ? server->counts() : agent::ServerCounts{},
-          .certificate_ends = ends == agent::WallTime() ? std::nullopt : std::optional(ends)};
+          .certificate_ends = ends == agent::WallTime() ? std::nullopt : std::optional(ends),
+          .usage = agents_.usage()};
 }
 
 }  // namespace lpp::app

@@ -10,6 +10,7 @@
 #include "app/config_loader.h"
 #include "app/health_checks.h"
 #include "app/health_server.h"
+#include "app/measured_volumes.h"
 #include "app/metrics.h"
 #include "app/signals.h"
 #include "app/status_page.h"
@@ -388,6 +389,9 @@ HealthEndpoints App::Impl::endpoints() const {
     out.pages.push_back({.path = "/metrics",
                          .content_type = "text/plain; version=0.0.4; charset=utf-8",
                          .render = [this] { return metrics_.render(); }});
+    out.pages.push_back({.path = "/usage", .content_type = "application/json", .render = [this] {
+                           return usage_page(subjects_);
+                         }});
   }
   if (options_.statusz) {
     out.pages.push_back({.path = "/statusz",

@@ -78,6 +78,7 @@ MetricFamilyBuilder& MetricFamilyBuilder::add(Labels labels, const HistogramSnap
 Metrics::Metrics(const Subjects& subjects) {
   collectors_.push_back(work_metrics(subjects));
   collectors_.push_back(volume_metrics(subjects));
+  collectors_.push_back(usage_metrics(subjects));
   collectors_.push_back(client_metrics(subjects));
   collectors_.push_back(daemon_metrics(subjects));
   collectors_.push_back(agent_metrics(subjects));

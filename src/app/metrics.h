@@ -30,6 +30,7 @@ class Metrics {
 /// The collectors by topic, for Metrics and its tests.
 std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> volume_metrics(const Subjects& subjects);
+std::unique_ptr<prometheus::Collectable> usage_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> client_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> daemon_metrics(const Subjects& subjects);
 std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects);

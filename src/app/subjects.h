@@ -29,6 +29,7 @@ struct AgentsSubject {
   agent::ServerCounts server{};
   /// Of the certificate that agents are shown; none = nothing is shown yet.
   std::optional<std::chrono::system_clock::time_point> certificate_ends{};
+  std::vector<operation::UsageBoard::Entry> usage{};  // of volumes with a limit
 };
 
 /// A cache as monitoring sees it.

@@ -417,6 +417,56 @@ TEST_CASE(
   story.remove_all({claim});
 }
 
+TEST_CASE("what an agent says its volumes take up is in the metrics and on the page") {
+  AgentStory story;
+  story.start_with({"node-1"});
+  const auto claim = story.want("data");
+  const auto volume = story.wait_bound_and_write(claim);
+  // Nothing limits it, so that nothing is known of it.
+  CHECK(LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body ==
+        R"({"volumes":[]})");
+  story.agents->of("node-1").kill();
+
+  // The agent of a file system with limits.
+  const std::string token = story.agents->token("node-1");
+  RawClient client(story.agents->port());
+  RawClient poll(story.agents->port());
+  const auto welcomed = client.ask(std::string(kHelloTarget), token, encode(agent::Hello{}));
+  REQUIRE(welcomed.status == 200);
+  const std::string session = LPP_MUST(agent::decode_welcome(welcomed.body)).session;
+  const auto tell = [&](std::int64_t bytes, bool everything) {
+    const operation::Usage usage{.bytes = bytes, .limit_bytes = 100};
+    const agent::Tell told{.session = session,
+                           .everything = everything,
+                           .uses = {{.path = volume.path, .usage = usage},
+                                    {.path = "/etc/" + volume.pv, .usage = usage}}};
+    return client.ask(std::string(kTellTarget), token, encode(told)).status;
+  };
+  CHECK(tell(5, true) == 200);
+  REQUIRE(poll.post(std::string(kPollTarget), token, encode(agent::Poll{.session = session})));
+  const std::string labels =
+      R"({namespace="app",persistentvolumeclaim="data",node="node-1",class="local-path"})";
+  story.wait_for_metric("local_path_provisioner_volume_stats_used_bytes" + labels + " 5");
+  CHECK(tell(95, false) == 200);
+  story.wait_for_metric("local_path_provisioner_volume_stats_used_bytes" + labels + " 95");
+  story.wait_for_metric("local_path_provisioner_volume_stats_available_bytes" + labels + " 5");
+  const auto page =
+      json::parse(LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body);
+  REQUIRE(page["volumes"].size() == 1);
+  CHECK(page["volumes"][0]["volume"] == volume.pv);
+  CHECK(page["volumes"][0]["usedBytes"] == 95);
+
+  // The real one knows better.
+  story.agents->start("node-1");
+  story.agents->wait_connected("node-1");
+  wait_for(story, "the usage is forgotten", [&]() -> std::string {
+    const auto now = LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body;
+    return now == R"({"volumes":[]})" ? "" : now;
+  });
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  story.remove_all({claim});
+}
+
 TEST_CASE("with agents a claim grows in numbers, without a helper pod") {
   AgentStory story;
   story.start_with_all();

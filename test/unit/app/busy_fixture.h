@@ -39,7 +39,8 @@ struct BusyFixture : SubjectsFixture {
     k8s::Pod pod;
     pod.phase = "Running";
     pod.node_name = "n1";
-    const auto made = volume("pvc-1").host_path("/data/pvc-1").node("n1").shared();
+    const auto made =
+        volume("pvc-1").host_path("/data/pvc-1").node("n1").claim("app", "data").shared();
     made_volumes.put(made->meta.key(), made);
     const auto other = volume("pvc-2").host_path("/data/pvc-2").node("n2").shared();
     made_volumes.put(other->meta.key(), other);
@@ -58,7 +59,10 @@ struct BusyFixture : SubjectsFixture {
           .leads = true,
           .agents = {there, away},
           .server = {.connections = 2, .requests = {{"poll", 7}}, .refused = {{"token", 5}}},
-          .certificate_ends = std::chrono::system_clock::from_time_t(1'800'000'000)};
+          .certificate_ends = std::chrono::system_clock::from_time_t(1'800'000'000),
+          .usage = {{"n1",
+                     "/data/pvc-1",
+                     {.bytes = 950, .limit_bytes = 1000, .inodes = 12, .limit_inodes = 50}}}};
     };
     cache_stats.lists = 3;
     cache_stats.last_contact = clock.now() - std::chrono::seconds(20);

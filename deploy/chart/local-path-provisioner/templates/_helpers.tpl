@@ -57,6 +57,8 @@ too by this job, whatever the release is called. */}}
 port: health
 path: /metrics
 interval: {{ .interval }}
+# What is told of a claim keeps the claim's namespace.
+honorLabels: true
 relabelings:
   - {targetLabel: job, replacement: local-path-provisioner}
 {{- end -}}

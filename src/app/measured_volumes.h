@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/subjects.h"
+#include "k8s/objects.h"
+#include "operation/usage.h"
+
+namespace lpp::app {
+
+/// A bound volume of ours, and what its node's agent says it takes up.
+struct MeasuredVolume {
+  k8s::ObjectKey claim{};
+  std::string volume{};  // name of the PersistentVolume
+  std::string node{};
+  std::string storage_class{};
+  operation::Usage usage{};
+};
+
+/// At most that many; beyond it the fullest ones. From memory.
+std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, std::size_t most);
+
+/// The text of /usage: the same in JSON, for `volumes`.
+std::string usage_page(const Subjects& subjects);
+
+}  // namespace lpp::app
