@@ -14,7 +14,9 @@ namespace lpp::cli {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};  // for each node
+constexpr std::chrono::seconds kPatience{5};     // for each node
+constexpr std::chrono::seconds kPodPatience{2};  // for each pod of the daemon
+constexpr int kHealthPort = 8080;
 constexpr std::size_t kAtOnce = 8;
 
 std::optional<std::uint64_t> count_of(const nlohmann::json& object, const char* name) {
@@ -36,8 +38,47 @@ std::optional<VolumeUsage> usage_of(const nlohmann::json& volume) {
                      .inodes = inodes.value_or(0)};
 }
 
-bool wants_usage(const VolumeRow& row) {
-  return row.limited && !row.node.empty() && row.phase == "Bound";
+/// A volume that was given a limit by hand does not show it.
+bool may_be_measured(const VolumeRow& row) {
+  return !row.node.empty() && !row.volume.empty() && row.phase == "Bound";
+}
+
+bool wants_usage(const VolumeRow& row) { return row.limited && may_be_measured(row) && !row.usage; }
+
+/// 0 = the pod is not one of the daemon, or does not run.
+int health_port_of(const nlohmann::json& pod) {
+  const nlohmann::json& spec = member(pod, "spec");
+  const std::string name = daemon_container(spec);
+  if (name.empty() || text(member(pod, "status"), "phase") != "Running") return 0;
+  for (const auto& container : member(spec, "containers")) {
+    if (text(container, "name") != name) continue;
+    for (const auto& port : member(container, "ports")) {
+      if (text(port, "name") == "health") return number(port, "containerPort", kHealthPort);
+    }
+  }
+  return kHealthPort;
+}
+
+void ask_daemon(Cluster& cluster, const std::string& ns, std::vector<VolumeRow>& rows) {
+  if (std::none_of(rows.begin(), rows.end(), may_be_measured)) return;
+  const auto pods = cluster.list(k8s::kPods, ns);
+  if (!pods.ok()) return;
+  k8s::ApiClient client = cluster.api().with({.call_timeout = std::min<std::chrono::milliseconds>(
+                                                  cluster.patience(kPodPatience), kPodPatience)});
+  for (const auto& pod : *pods) {
+    const int port = health_port_of(pod);
+    const k8s::ObjectKey key{ns, text(member(pod, "metadata"), "name")};
+    if (port <= 0 || key.name.empty()) continue;
+    const auto page = client.pod_page(key, port, "/usage");
+    if (!page.ok() && page.error().is(ErrorCode::kForbidden)) return;
+    if (!page.ok()) continue;
+    // Those that do not lead know nothing.
+    const auto usages = daemon_usage_in(*page);
+    for (VolumeRow& row : rows) {
+      const auto found = usages.find(row.volume);
+      if (may_be_measured(row) && found != usages.end()) row.usage = found->second;
+    }
+  }
 }
 
 /// A node tells of its own volumes only.
@@ -65,7 +106,19 @@ std::unordered_map<k8s::ObjectKey, VolumeUsage> usage_in(const nlohmann::json& s
   return all;
 }
 
-void add_usage(Cluster& cluster, std::vector<VolumeRow>& rows, std::vector<std::string>& notes) {
+std::unordered_map<std::string, VolumeUsage> daemon_usage_in(const nlohmann::json& page) {
+  std::unordered_map<std::string, VolumeUsage> all;
+  for (const auto& volume : member(page, "volumes")) {
+    const std::string name = text(volume, "volume");
+    if (name.empty()) continue;
+    if (const auto usage = usage_of(volume)) all[name] = *usage;
+  }
+  return all;
+}
+
+void add_usage(Cluster& cluster, const Installation& installation, std::vector<VolumeRow>& rows,
+               std::vector<std::string>& notes) {
+  ask_daemon(cluster, installation.daemon_ns, rows);
   std::set<std::string> wanted;
   for (const VolumeRow& row : rows) {
     if (wants_usage(row)) wanted.insert(row.node);

@@ -74,17 +74,20 @@ void add_usage_cells(const VolumeRow& row, bool wide, std::vector<Cell>& line) {
   } else {
     line.push_back({"-"});
   }
-  if (wide) {
-    line.push_back({usage && usage->inodes > 0
-                        ? fmt::format("{}/{}", usage->used_inodes, usage->inodes)
-                        : "-"});
+  if (!wide) return;
+  std::string inodes = "-";
+  if (usage && usage->inodes > 0) {
+    inodes = fmt::format("{}/{}", usage->used_inodes, usage->inodes);
+  } else if (usage && usage->used_inodes > 0) {
+    inodes = std::to_string(usage->used_inodes);
   }
+  line.push_back({std::move(inodes)});
 }
 
 std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
                      bool all_namespaces, bool wide) {
-  const bool any_limited =
-      std::any_of(rows.begin(), rows.end(), [](const VolumeRow& row) { return row.limited; });
+  const bool any_limited = std::any_of(
+      rows.begin(), rows.end(), [](const VolumeRow& row) { return row.limited || row.usage; });
   std::vector<std::string> headings;
   if (all_namespaces) headings.emplace_back("NAMESPACE");
   for (const char* name : {"CLAIM", "NODE", "PATH", "SIZE"}) headings.emplace_back(name);
@@ -134,11 +137,11 @@ std::string details_of(const VolumeRow& row, const ClusterView& view, const Cont
   add("Class", row.storage_class);
   add("Size", row.size + (row.limited ? ", enforced" : ""));
   if (row.usage) {
-    add("Used",
-        fmt::format("{} ({}), {} inodes", bytes_text(row.usage->used_bytes),
-                    share_text(row.usage->used_bytes, row.usage->capacity_bytes),
-                    row.usage->used_inodes),
-        colour_of(*row.usage));
+    std::string used = fmt::format("{} ({})", bytes_text(row.usage->used_bytes),
+                                   share_text(row.usage->used_bytes, row.usage->capacity_bytes));
+    // btrfs does not count them.
+    if (row.usage->used_inodes > 0) used += fmt::format(", {} inodes", row.usage->used_inodes);
+    add("Used", used, colour_of(*row.usage));
   }
   add("Node", row.shared ? "any: the filesystem is shared" : row.node);
   add("Path", row.path);
@@ -239,9 +242,10 @@ int run_volumes(const Given& given, Context& context) {
   everywhere = everywhere || ns.empty();
 
   ClusterView view;
+  Installation installation;
   {
     Progress progress(context, "looking for the provisioner");
-    const Installation installation = find_installation(**cluster, context, flags);
+    installation = find_installation(**cluster, context, flags);
     progress.now("reading volumes");
     const LoadOptions options{.ns = everywhere ? "" : ns, .part_suffices = !everywhere};
     if (auto loaded = load(**cluster, installation, options, view); !loaded.ok()) {
@@ -264,8 +268,8 @@ int run_volumes(const Given& given, Context& context) {
   }
 
   if (format != "name") {
-    const Progress progress(context, "asking the kubelets");
-    add_usage(**cluster, rows, view.notes);
+    const Progress progress(context, "asking how full volumes are");
+    add_usage(**cluster, installation, rows, view.notes);
   }
   for (const std::string& note : view.notes) context.err("note: " + one_line(note) + "\n");
 
@@ -304,8 +308,9 @@ const Command kVolumesCommand{
         "directory is, and what is pending and why. With names: all about these claims.\n"
         "Names that -o name prints are accepted, too. Permissions in one namespace suffice to ask\n"
         "about it: what they do not show is left out, and said.\n"
-        "How full a volume with a limit is (quota: hard) is asked of its node's kubelet, while a\n"
-        "pod has it mounted; that needs the permission to get nodes/proxy.\n"
+        "How full a volume with a limit is (quota: hard) the provisioner knows of nodes with an\n"
+        "agent: that needs the permission to get pods/proxy in its namespace. Else the node's\n"
+        "kubelet is asked, while a pod has the volume mounted: to get nodes/proxy.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner volumes -A\n"

@@ -303,15 +303,26 @@ Result<std::string> ApiClient::pod_log(const ObjectKey& pod, std::string_view co
 
 Result<json> ApiClient::kubelet_summary(std::string_view node) {
   const ObjectKey key{"", std::string(node)};
-  Request request{.method = "GET", .target = object_path(kNodes, key, "proxy") + "/stats/summary"};
+  return page_behind(object_path(kNodes, key, "proxy") + "/stats/summary", "the kubelet");
+}
+
+Result<json> ApiClient::pod_page(const ObjectKey& pod, int port, std::string_view path) {
+  const ObjectKey key{pod.ns, fmt::format("{}:{}", pod.name, port)};
+  return page_behind(object_path(kPods, key, "proxy") + std::string(path), "the pod");
+}
+
+Result<json> ApiClient::page_behind(std::string target, std::string_view whose) {
+  Request request{.method = "GET", .target = std::move(target)};
   request.accept = "application/json";
   auto answer = call(std::move(request), options_.call_timeout);
   if (!answer.ok()) return answer.error();
   constexpr std::size_t kMaxDepth = 32;
   const bool deep = first_json_value(answer->body, kMaxDepth).too_deep_at.has_value();
-  json summary = deep ? json() : json::parse(answer->body, nullptr, false);
-  if (!summary.is_object()) return Error{.message = "the kubelet's answer is not a JSON object"};
-  return summary;
+  json page = deep ? json() : json::parse(answer->body, nullptr, false);
+  if (!page.is_object()) {
+    return Error{.message = fmt::format("{}'s answer is not a JSON object", whose)};
+  }
+  return page;
 }
 
 Result<void> ApiClient::watch(const Resource& resource, std::string_view ns,

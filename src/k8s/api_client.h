@@ -111,6 +111,9 @@ class ApiClient {
   /// The statistics of a node, from its kubelet through the API server.
   Result<nlohmann::json> kubelet_summary(std::string_view node);
 
+  /// A JSON object that a pod serves at that port and path, through the API server.
+  Result<nlohmann::json> pod_page(const ObjectKey& pod, int port, std::string_view path);
+
   /// One watch request; `on_frame` receives each frame until it returns false, the server ends the
   /// watch (ok), or an error occurs. The stop token ends it in milliseconds.
   Result<void> watch(const Resource& resource, std::string_view ns, const WatchOptions& options,
@@ -120,6 +123,7 @@ class ApiClient {
  private:
   struct BodySink;
 
+  Result<nlohmann::json> page_behind(std::string target, std::string_view whose);
   Result<Response> list_page(const Resource& resource, std::string_view ns,
                              const ListOptions& options, const BodySink* body = nullptr);
   /// A 2xx answer, or the Error of the last try.

@@ -98,6 +98,90 @@ TEST_CASE("a kubelet that does not answer, or may not be asked, costs a note") {
   CHECK(outcome.err.find("node n2") != std::string::npos);
 }
 
+namespace {
+
+/// With a pod of the daemon, at that port, that answers.
+struct DaemonCluster : LimitedCluster {
+  explicit DaemonCluster(const std::string& phase = "Running") {
+    json pod{{"metadata", {{"name", "daemon-1"}, {"namespace", "local-path-storage"}}},
+             {"status", {{"phase", phase}}}};
+    pod["spec"]["containers"] =
+        json::array({{{"name", "sidecar"}, {"image", "other"}, {"command", {"run"}}},
+                     {{"name", "main"},
+                      {"image", "local-path-provisioner:1"},
+                      {"command", {"local-path-provisioner", "start"}},
+                      {"ports", json::array({{{"name", "health"}, {"containerPort", 8081}}})}}});
+    serve("/namespaces/local-path-storage/pods?", {pod});
+    answer("n2", 200, summary_of({}).dump());
+  }
+  void daemon(int status, const std::string& body) {
+    transport->on("GET", "/namespaces/local-path-storage/pods/daemon-1%3A8081/proxy/usage")
+        .always([this, status, body](const auto&) {
+          ++asked;
+          return k8s::Response{.status = status, .body = body, .content_type = "application/json"};
+        });
+  }
+  int asked = 0;
+};
+
+json told(const std::string& volume_name, std::uint64_t used) {
+  return {{"volume", volume_name},
+          {"node", "n1"},
+          {"usedBytes", used},
+          {"capacityBytes", 1U << 30U},
+          {"inodesUsed", 7}};
+}
+
+}  // namespace
+
+TEST_CASE("of volumes that no pod uses the daemon knows how full they are") {
+  DaemonCluster cluster;
+  const std::uint64_t used = std::uint64_t{972} << 20U;
+  json btrfs = told("pvc-3", 1U << 20U);  // given its limit by hand
+  btrfs.erase("inodesUsed");
+  cluster.daemon(
+      200, json{{"volumes", json::array({told("pvc-1", used), btrfs, told("gone", 1)})}}.dump());
+  cluster.answer("n1", 403, "{}");  // nothing is left to ask of it
+  cluster.serve_nothing_else();
+  const auto table = cluster.run({"volumes", "-o", "wide"});
+  CHECK(table.code == 0);
+  CHECK(table.err.empty());
+  CHECK(table.out.find("1Gi    972Mi   95%    7        Bound") != std::string::npos);
+  CHECK(table.out.find("1Gi    1Mi     0%     -        Bound") != std::string::npos);
+  CHECK(table.out.find("1Gi    -       -      -        Bound") != std::string::npos);
+  CHECK(cluster.run({"volumes", "data"}).out.find("972Mi (95%), 7 inodes") != std::string::npos);
+  const auto by_hand = cluster.run({"volumes", "free"}).out;
+  CHECK(by_hand.find("1Mi (0%)\n") != std::string::npos);
+}
+
+TEST_CASE("a daemon that may not be asked, or does not know, is passed over in silence") {
+  for (const auto& [status, body] : std::vector<std::pair<int, std::string>>{
+           {403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})"},
+           {404, "404 page not found"},
+           {503, "no route to the pod"},
+           {200, R"({"volumes":[]})"},
+           {200, R"({"volumes":7})"},
+           {200, R"({"volumes":[7,{"volume":7},{"volume":"pvc-1","usedBytes":-1}]})"},
+           {200, "<html>"}}) {
+    CAPTURE(status);
+    DaemonCluster cluster;
+    cluster.daemon(status, body);
+    cluster.answer("n1", 200, summary_of({stats("default", "data", 1U << 29U)}).dump());
+    cluster.serve_nothing_else();
+    const auto outcome = cluster.run({"volumes"});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.empty());
+    CHECK(cluster.asked > 0);
+    CHECK(outcome.out.find("50%") != std::string::npos);  // the kubelet's word counts
+  }
+  DaemonCluster cluster("Pending");
+  cluster.daemon(200, json{{"volumes", json::array({told("pvc-1", 1)})}}.dump());
+  cluster.answer("n1", 200, summary_of({}).dump());
+  cluster.serve_nothing_else();
+  (void)cluster.run({"volumes"});
+  CHECK(cluster.asked == 0);
+}
+
 TEST_CASE("a kubelet's answer of any shape is read as far as it makes sense") {
   for (const char* text : {"{}", R"({"pods":7})", R"({"pods":[7,{"volume":7},{"volume":[7,{}]}]})",
                            R"({"pods":[{"volume":[{"pvcRef":{"name":"a"},"usedBytes":-1}]}]})",
