@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "node/kernel.h"
+#include "node/volumes.h"
 
 namespace lpp::agent {
 
@@ -105,11 +106,17 @@ class Agent {
   /// nullopt: stopped.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);
   Result<void> drop(const EntryPtr& entry);
+  /// Takes note of the disk that is there.
+  void saw_disk(const std::string& path, const std::string& disk);
+  /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
+  /// that was seen at the base path.
+  Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);
   void watch_bases(const std::stop_token& stop);
   void look_at_bases();
   /// Adds to what volumes take up.
   Base look_at(const std::string& path, UsageNotes::Seen& uses);
-  Result<void> read_book(const std::string& path, const std::string& identity);
+  Result<void> read_book(const std::string& path, const node::Volumes& volumes,
+                         const std::string& identity);
   std::string at(const std::string& path) const;
 
   node::Kernel& kernel_;
@@ -130,6 +137,11 @@ class Agent {
   Queue quick_ LPP_GUARDED_BY(mutex_);
   Queue slow_ LPP_GUARDED_BY(mutex_);
   std::vector<std::string> paths_ LPP_GUARDED_BY(mutex_);
+  struct Disk {
+    std::string first{};  // that was seen
+    std::string last{};
+  };
+  std::map<std::string, Disk> disks_ LPP_GUARDED_BY(mutex_);  // by base path
   std::vector<Base> bases_ LPP_GUARDED_BY(mutex_);
   TimePoint bases_due_ LPP_GUARDED_BY(mutex_){};  // then they are told though nothing has changed
   std::vector<operation::Id> ended_ LPP_GUARDED_BY(mutex_);

@@ -147,7 +147,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   const auto volumes =
       node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
   if (!volumes.ok()) return failed(operation, volumes.error());
-  const auto book = WorkBook::open(kernel_, base);
+  if (const auto checked = check_disk(operation, *volumes); !checked.ok()) {
+    return failed(operation, checked.error());
+  }
+  const auto book = WorkBook::open(kernel_, *volumes);
   if (!book.ok()) return failed(operation, book.error());
   const auto noted = book->put({operation, {.state = State::kRunning}});
   // A removal is what makes room on a full disk, and its volume's record tells of it.
@@ -157,6 +160,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   auto done = do_work(*volumes, operation, stop);
   if (!done.ok()) return std::nullopt;
   done->kept.mount = operation.require_mount;
+  if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
   if (const auto kept = book->put({operation, *done}); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),
@@ -172,21 +176,23 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     MutexLock lock(mutex_);
     half_done = entry->cancelling && entry->begun && !entry->progress.over();
   }
-  const std::string base = at(operation.base_path);
+  const auto volumes = node::Volumes::open(kernel_, at(operation.base_path), {});
   if (half_done && removes(operation.kind)) {
     LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "call off");
-    LPP_ASSIGN_OR_RETURN(const auto volumes, node::Volumes::open(kernel_, base, {}), "call off");
-    LPP_ASSIGN_OR_RETURN(const auto back, volumes.put_back(place.volume_id), "call off");
+    if (!volumes.ok()) return Error(volumes.error()).wrap("call off");
+    LPP_RETURN_IF_ERROR(check_disk(operation, *volumes), "call off");
+    LPP_ASSIGN_OR_RETURN(const auto back, volumes->put_back(place.volume_id), "call off");
     log::info(
         "{} {}: called off, {}", to_string(operation.kind), operation.path,
         back == node::PutBack::kInPlace ? "what is left is in its place" : "nothing of it is left");
   }
   MutexLock books(books_mutex_);
-  const auto book = WorkBook::open(kernel_, base);
   // What is on a disk that is not there is told when it comes back.
-  const bool away = !book.ok() && book.error().is(ErrorCode::kNotFound);
+  const bool away = !volumes.ok() && volumes.error().is(ErrorCode::kNotFound);
   if (!away) {
-    LPP_RETURN_IF_ERROR(book.ok() ? book->drop(operation) : Result<void>(book.error()), "drop");
+    if (!volumes.ok()) return Error(volumes.error()).wrap("drop");
+    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, *volumes), "drop");
+    LPP_RETURN_IF_ERROR(book.drop(operation), "drop");
   }
   MutexLock lock(mutex_);
   entries_.erase(key_of(operation.id()));
@@ -195,6 +201,49 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     to_tell_.notify_all();
   }
   return {};
+}
+
+void Agent::saw_disk(const std::string& path, const std::string& disk) {
+  bool is_other = false;
+  std::string first;
+  {
+    MutexLock lock(mutex_);
+    Disk& known = disks_[path];
+    if (known.first.empty()) known.first = disk;
+    first = known.first;
+    is_other = std::exchange(known.last, disk) != disk && disk != first;
+  }
+  if (is_other) {
+    log::error("{}: disk {} was there, and now there is {}: until the former one is back only what "
+               "names this one is done; if it is meant to be, restart this agent",
+               path, first, disk.empty() ? "none" : disk);
+  }
+}
+
+Result<void> Agent::check_disk(const operation::Operation& operation,
+                               const node::Volumes& volumes) {
+  const auto disk = volumes.identity();
+  const bool is_full = !disk.ok() && disk.error().is(ErrorCode::kUnfit);
+  // An identity that is there can be read.
+  if (!disk.ok() && !(is_full && removes(operation.kind))) return disk.error();
+  const std::string there = disk.ok() ? *disk : std::string();
+  saw_disk(operation.base_path, there);
+  std::string expected = operation.disk;
+  MutexLock lock(mutex_);
+  if (expected.empty()) expected = disks_[operation.base_path].first;
+  if (expected == there) return {};
+  look_now_ = true;
+  to_look_.notify_all();
+  const std::string found = there.empty() ? "there is none" : "there is disk " + there;
+  const std::string advice =
+      operation.disk.empty()
+          ? "; mount it again, or restart this node's agent if it has been replaced"
+          : "; mount it, or take the annotation local.path.provisioner/disk off the volume if it "
+            "is not there any more";
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = fmt::format("{} on node {} is not on its disk: {} belongs there, and {}{}",
+                                      operation.base_path, operation.node, expected, found, advice),
+               .reason = std::string(kOtherDisk)};
 }
 
 void Agent::watch_bases(const std::stop_token& stop) {
@@ -257,7 +306,8 @@ Base Agent::look_at(const std::string& path, UsageNotes::Seen& uses) {
     }
     if (!volumes.ok()) return volumes.error();
     LPP_ASSIGN_OR_RETURN(base.identity, volumes->identity(), "identity of the disk");
-    LPP_RETURN_IF_ERROR(read_book(path, base.identity), "work book");
+    saw_disk(path, base.identity);
+    LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity), "work book");
     LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
     base.space = space_of(usage.space);
     base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
@@ -271,13 +321,14 @@ Base Agent::look_at(const std::string& path, UsageNotes::Seen& uses) {
   return base;
 }
 
-Result<void> Agent::read_book(const std::string& path, const std::string& identity) {
+Result<void> Agent::read_book(const std::string& path, const node::Volumes& volumes,
+                              const std::string& identity) {
   std::vector<std::string> problems;
   {
     MutexLock books(books_mutex_);
     const auto read = read_books_.find(path);
     if (read != read_books_.end() && read->second == identity) return {};
-    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, at(path)), "open");
+    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
     LPP_ASSIGN_OR_RETURN(auto loaded, book.load(), "read");
     read_books_[path] = identity;
     problems = std::move(loaded.problems);

@@ -6,6 +6,7 @@
 
 #include "base/json_extent.h"
 #include "base/json_members.h"
+#include "node/volume.h"
 #include "operation/record.h"
 
 namespace lpp::agent {
@@ -21,6 +22,7 @@ using operation::Progress;
 constexpr std::size_t kMaxDepth = 32;
 /// Nobody tries so often; the next number must exist.
 constexpr int kMaxAttempt = 1'000'000'000;
+constexpr std::size_t kMaxDisk = 64;
 
 template <typename Value>
 using Words = std::array<std::pair<std::string_view, Value>, 6>;
@@ -155,6 +157,7 @@ json to_json(const Progress& progress) {
   if (kept.overcommit) object["overcommit"] = true;
   if (kept.mount) object["mount"] = true;
   if (progress.space) object["space"] = to_json(*progress.space);
+  if (!progress.disk.empty()) object["disk"] = progress.disk;
   return object;
 }
 
@@ -176,7 +179,9 @@ Result<Progress> read_progress(const json& object) {
   members.flag("reserve", kept.reserve);
   members.flag("overcommit", kept.overcommit);
   members.flag("mount", kept.mount);
+  members.text("disk", progress.disk);
   LPP_RETURN_IF_ERROR(whole(members, "progress"), "message");
+  if (progress.disk.size() > kMaxDisk || !node::is_id(progress.disk)) progress.disk.clear();
   LPP_ASSIGN_OR_RETURN(progress.space, read_space(object), "progress");
   progress.message.resize(std::min(progress.message.size(), kMaxWords));
   progress.reason.resize(std::min<std::size_t>(progress.reason.size(), 64));
@@ -230,7 +235,7 @@ Result<Base> read_base(const json& object) {
   LPP_RETURN_IF_ERROR(whole(members, "base"), "message");
   LPP_ASSIGN_OR_RETURN(base.space, read_space(object), "base");
   base.problem.resize(std::min(base.problem.size(), kMaxWords));
-  base.identity.resize(std::min<std::size_t>(base.identity.size(), 64));
+  base.identity.resize(std::min(base.identity.size(), kMaxDisk));
   return base;
 }
 

@@ -15,6 +15,7 @@ using operation::Progress;
 namespace {
 
 std::string_view reason_of(const Error& error) {
+  if (error.reason == kOtherDisk) return kOtherDisk;
   switch (error.code) {
     case ErrorCode::kInvalid:
     case ErrorCode::kAlreadyExists:
@@ -195,6 +196,8 @@ Result<Progress> do_work(const node::Volumes& volumes, const Operation& operatio
   }
   // Worth no failure: the next one tells it, too.
   if (const auto space = volumes.space(); space.ok()) progress.space = space_of(*space);
+  if (operation.kind != Kind::kMake) return progress;
+  if (auto disk = volumes.identity(); disk.ok()) progress.disk = *std::move(disk);
   return progress;
 }
 

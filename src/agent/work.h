@@ -3,6 +3,7 @@
 
 #include <stop_token>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 #include "node/volumes.h"
@@ -32,6 +33,9 @@ bool removes(operation::Kind kind);
 Result<operation::Progress> do_work(const node::Volumes& volumes,
                                     const operation::Operation& operation,
                                     const std::stop_token& stop);
+
+/// Error::reason, and Progress::reason: what is at the base path is not the disk that it should be.
+inline constexpr std::string_view kOtherDisk = "OtherDisk";
 
 /// kFailed, for an operation that met this error.
 operation::Progress failed(const operation::Operation& operation, const Error& error);

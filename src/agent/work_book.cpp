@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/work_book.h"
 
-#include <fcntl.h>
-
 #include <algorithm>
 
 #include "agent/work.h"
@@ -32,10 +30,9 @@ std::string key_of(const operation::Id& id) {
                     '\n' + std::to_string(id.attempt));
 }
 
-Result<WorkBook> WorkBook::open(node::Kernel& kernel, const std::string& base) {
-  UniqueFd fd(kernel.open(base.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!fd.valid()) return node::system_error(errno, "open the base folder " + base);
-  return WorkBook(kernel, std::move(fd));
+Result<WorkBook> WorkBook::open(node::Kernel& kernel, const node::Volumes& volumes) {
+  LPP_ASSIGN_OR_RETURN(UniqueFd folder, volumes.base_folder(), "work book");
+  return WorkBook(kernel, std::move(folder));
 }
 
 Result<WorkBook::Loaded> WorkBook::load() const {

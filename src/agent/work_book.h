@@ -9,6 +9,7 @@
 #include "base/result.h"
 #include "node/kernel.h"
 #include "node/record_folder.h"
+#include "node/volumes.h"
 
 namespace lpp::agent {
 
@@ -17,11 +18,11 @@ namespace lpp::agent {
 /// outcome, and removed when nobody needs it any more. It survives the end of the process, not a
 /// power cut: there the volumes' own records are the truth, and all work may be done again.
 ///
-/// Opened for each use, so that no disk is held. Thread-safe as long as one thread at a time works
+/// Opened for each use, so that no disk is held; on the disk that `volumes` has open. Thread-safe as long as one thread at a time works
 /// at an operation. The kernel must outlive it.
 class WorkBook {
  public:
-  static Result<WorkBook> open(node::Kernel& kernel, const std::string& base);
+  static Result<WorkBook> open(node::Kernel& kernel, const node::Volumes& volumes);
 
   struct Loaded {
     std::vector<Work> works{};            // begun; with an outcome if they are over

@@ -111,6 +111,12 @@ Result<std::string> Volumes::identity() const {
   return records ? records->identity() : Result<std::string>(std::string());
 }
 
+Result<UniqueFd> Volumes::base_folder() const {
+  UniqueFd fd(kernel_->open_beneath(base_.get(), ".", O_RDONLY | O_DIRECTORY));
+  if (!fd.valid()) return system_error(errno, "open " + shown_);
+  return fd;
+}
+
 Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) const {
   std::vector<std::string> problems;
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);

@@ -189,6 +189,8 @@ class Volumes {
   /// Tells the records' disk from any other one under the same path: made at the first call that
   /// finds records, and never changed. "" = there are no records yet.
   Result<std::string> identity() const;
+  /// Another descriptor of the very folder that was opened, whatever its path leads to by now.
+  Result<UniqueFd> base_folder() const;
 
   /// Brings to an end what was begun and left: removals, and directories that were recorded and
   /// not put into their place. What is worked at is left alone, and so is a removal that an agent

@@ -53,6 +53,7 @@ struct Progress {
   /// kSucceeded.
   Kept kept{};
   std::optional<Space> space{};  // of the base path's file system, after the work
+  std::string disk{};            // of a make: tells the base path's disk from others; "" = not told
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
   /// When the state changes without anybody's doing: the time for another look.

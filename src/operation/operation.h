@@ -99,6 +99,9 @@ struct Operation {
   /// Nothing is done where the base path is not the root of a mounted file system: its disk may be
   /// missing.
   bool require_mount = false;
+  /// What an agent called the disk that the directory is on, when it was made; "" = nobody said.
+  /// Agents touch nothing on another one.
+  std::string disk{};
   /// kTakeBack: the directory goes only if nothing is in it, because it is not certain that it was
   /// made for this volume, or that no volume ever showed it.
   bool only_if_empty = false;

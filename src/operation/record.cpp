@@ -123,6 +123,7 @@ Result<std::string> encode_operation(const Operation& operation) {
   if (operation.only_if_empty) record["onlyIfEmpty"] = true;
   if (operation.shape) record["shape"] = encode_shape(*operation.shape);
   if (operation.require_mount) record["requireMount"] = true;
+  if (!operation.disk.empty()) record["disk"] = operation.disk;
   if (operation.limits.any()) record["limits"] = encode_limits(operation.limits);
   try {
     return record.dump();
@@ -164,6 +165,7 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.number<int>("attempt", operation.attempt, 1);
   reader.flag("onlyIfEmpty", operation.only_if_empty);
   reader.flag("requireMount", operation.require_mount);
+  reader.text("disk", operation.disk);
   if (operation.kind == Kind::kRemove) {
     operation.kind = kind_of_removal(reader, record, operation);
   }

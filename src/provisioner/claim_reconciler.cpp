@@ -253,6 +253,7 @@ Action ClaimReconciler::path_taken(const Pass& pass, const std::string& path,
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publish& decision) {
   ClaimScene& scene = pass.scene;
   Operation operation = decision.make.operation();
+  operation.disk = decision.make.progress->disk;
   world_.operations.progressed(Work::kProvision, operation, step_of(*decision.make.progress));
   note_space(world_, operation, *decision.make.progress);
   if (auto refusal = complete_shape(scene, operation)) {

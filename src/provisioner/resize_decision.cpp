@@ -161,6 +161,7 @@ Operation resize_to(const ResizeScene& scene, const Size& goal) {
   operation.storage_class = volume.storage_class_name;
   operation.node = scene.node.name;
   operation.path = volume.path;
+  if (const auto* disk = k8s::find(volume.meta.annotations, kVolumeDisk)) operation.disk = *disk;
   operation.base_path = base_path_of(volume.path, *scene.config);
   operation.require_mount = scene.config->must_be_mounted(operation.node, operation.base_path);
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;

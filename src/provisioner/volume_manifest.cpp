@@ -47,6 +47,7 @@ nlohmann::json make_volume(const operation::Operation& operation,
         {kVolumeSelectedNode, operation.node}}},
   };
   if (operation.limits.hard) metadata["annotations"][std::string(kVolumeQuota)] = kQuotaHard;
+  if (!operation.disk.empty()) metadata["annotations"][std::string(kVolumeDisk)] = operation.disk;
   // Only a volume that we will delete needs us to see its end.
   if (shape.reclaim_policy == "Delete") {
     metadata["finalizers"] = json::array({kFinalizer});

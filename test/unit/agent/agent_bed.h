@@ -135,6 +135,40 @@ class RunningAgent {
   Listener listener;
 };
 
+/// Holds the n-th call of a name until it is let go.
+class HoldingKernel final : public node::Kernel {
+ public:
+  HoldingKernel(std::string call, int times) : call_(std::move(call)), times_(times) {}
+  void let_go() {
+    MutexLock lock(mutex_);
+    times_ = -1;
+    changed_.notify_all();
+  }
+  bool holds() {
+    return eventually([&] {
+      MutexLock lock(mutex_);
+      return held_;
+    });
+  }
+
+ protected:
+  int before(const char* call) override {
+    MutexLock lock(mutex_);
+    if (times_ <= 0 || call_ != call || --times_ > 0) return 0;
+    held_ = true;
+    changed_.notify_all();
+    while (times_ == 0) changed_.wait(mutex_);
+    return 0;
+  }
+
+ private:
+  const std::string call_;
+  Mutex mutex_;
+  CondVar changed_;
+  int times_;
+  bool held_ = false;
+};
+
 /// Names of an agent's own files in the folder of the records.
 inline std::set<std::string> work_files(const BaseFolder& base) {
   std::set<std::string> files;

@@ -17,7 +17,7 @@ using State = operation::Progress::State;
 namespace {
 
 WorkBook book_of(const BaseFolder& base, node::Kernel& kernel) {
-  auto book = WorkBook::open(kernel, base.path());
+  auto book = WorkBook::open(kernel, base.volumes(kernel));
   REQUIRE(book.ok());
   return *std::move(book);
 }

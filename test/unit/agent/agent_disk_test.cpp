@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <filesystem>
+
+#include "agent/work.h"
+#include "agent_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using operation::Directory;
+using operation::Kind;
+using operation::Operation;
+using operation::Progress;
+using State = Progress::State;
+
+namespace {
+
+/// The base folder as the mount point of disks that come and go.
+class MountPoint {
+ public:
+  explicit MountPoint(const BaseFolder& base) : base_(base) {}
+  ~MountPoint() {
+    std::error_code ignored;
+    std::filesystem::remove_all(shelf("first"), ignored);
+    std::filesystem::remove_all(shelf("other"), ignored);
+  }
+  MountPoint(const MountPoint&) = delete;
+  MountPoint& operator=(const MountPoint&) = delete;
+
+  /// What is left is the folder under it.
+  void unmount(const std::string& disk) const {
+    std::filesystem::rename(base_.path(), shelf(disk));
+    std::filesystem::create_directory(base_.path());
+  }
+  void mount(const std::string& disk) const {
+    std::filesystem::remove_all(base_.path());
+    std::filesystem::rename(shelf(disk), base_.path());
+  }
+
+ private:
+  std::string shelf(const std::string& disk) const { return base_.path() + "." + disk; }
+  const BaseFolder& base_;
+};
+
+/// As the annotation of its volume tells.
+Operation on_disk(Operation operation, const std::string& disk) {
+  operation.disk = disk;
+  return operation;
+}
+
+bool refused(const Progress& progress, const std::string& word) {
+  CAPTURE(progress.message);
+  CHECK_FALSE(progress.infeasible);
+  CHECK_FALSE(progress.unfit);
+  return progress.state == State::kFailed && progress.reason == kOtherDisk &&
+         progress.message.find(word) != std::string::npos;
+}
+
+}  // namespace
+
+TEST_CASE("where the disk is missing nothing is made, resized or removed, and nothing is written") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  const Progress made = running.run(operation_of(base, Kind::kMake));
+  REQUIRE(made.state == State::kSucceeded);
+  REQUIRE(made.disk == *base.volumes(kernel).identity());
+  base.write("web/pvc-1/data");
+  point.unmount("first");
+
+  for (const Kind kind : {Kind::kRemove, Kind::kTakeBack, Kind::kResize}) {
+    CAPTURE(static_cast<int>(kind));
+    CHECK(refused(running.run(operation_of(base, kind)), "restart this node's agent"));
+    CHECK(refused(running.run(on_disk(operation_of(base, kind, "pvc-1", 2), made.disk)),
+                  "local.path.provisioner/disk"));
+  }
+  CHECK(refused(running.run(operation_of(base, Kind::kMake, "pvc-2")), made.disk));
+  CHECK(base.content().empty());
+
+  point.mount("first");
+  CHECK(base.has("web/pvc-1/data"));
+  CHECK(running.run(operation_of(base, Kind::kRemove, "pvc-1", 3)).directory ==
+        Directory::kRemoved);
+}
+
+TEST_CASE("a volume is removed from its own disk only, whatever another one holds in its place") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  std::string first;
+  {
+    RunningAgent running(base, kernel);
+    first = running.run(operation_of(base, Kind::kMake)).disk;
+    REQUIRE_FALSE(first.empty());
+    point.unmount("first");
+    RunningAgent restarted(base, kernel);
+    const Progress made = restarted.run(operation_of(base, Kind::kMake));
+    REQUIRE(made.state == State::kSucceeded);
+    CHECK(made.disk != first);
+    base.write("web/pvc-1/of another cluster");
+    // The one that has seen the first disk waits for it; what names this one is about this one.
+    CHECK(refused(running.run(operation_of(base, Kind::kRemove)), made.disk));
+    CHECK(refused(running.run(operation_of(base, Kind::kMake, "pvc-2")), made.disk));
+    CHECK(running.run(on_disk(operation_of(base, Kind::kResize, "pvc-1"), made.disk)).reason !=
+          kOtherDisk);
+  }
+  RunningAgent restarted(base, kernel);
+  CHECK(refused(restarted.run(on_disk(operation_of(base, Kind::kRemove), first)), first));
+  CHECK(refused(restarted.run(on_disk(operation_of(base, Kind::kTakeBack), first)), first));
+  CHECK(base.has("web/pvc-1/of another cluster"));
+}
+
+TEST_CASE("a removal that was called off is put back on its own disk when that is there again") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  HoldingKernel kernel("unlinkat", 6);
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.begin(remove);
+  REQUIRE(kernel.holds());
+  point.unmount("first");
+  running.agent.take(cancel(remove));
+  kernel.let_go();
+  REQUIRE(eventually([&] {
+    const auto now = running.listener.progress(remove);
+    return now && now->state == State::kEnding;
+  }));
+  CHECK(running.listener.progress(remove)->reason == kCannotCallOff);
+  CHECK(base.content().empty());
+  point.mount("first");
+  REQUIRE(eventually([&] {
+    running.clock.advance(std::chrono::seconds(61));
+    return !running.listener.progress(remove);
+  }));
+  CHECK(base.has("web/pvc-1"));
+  CHECK(work_files(base).size() == 1);  // of the make
+}
