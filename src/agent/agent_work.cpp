@@ -181,7 +181,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "call off");
     if (!volumes.ok()) return Error(volumes.error()).wrap("call off");
     LPP_RETURN_IF_ERROR(check_disk(operation, *volumes), "call off");
-    LPP_ASSIGN_OR_RETURN(const auto back, volumes->put_back(place.volume_id), "call off");
+    LPP_ASSIGN_OR_RETURN(const auto back, volumes->put_back(place.volume_id, place.path), "call off");
     log::info(
         "{} {}: called off, {}", to_string(operation.kind), operation.path,
         back == node::PutBack::kInPlace ? "what is left is in its place" : "nothing of it is left");
@@ -305,7 +305,10 @@ Base Agent::look_at(const std::string& path, UsageNotes::Seen& uses) {
       return Error{ErrorCode::kNotFound, "not mounted into the agent: " + path + " is not there"};
     }
     if (!volumes.ok()) return volumes.error();
-    LPP_ASSIGN_OR_RETURN(base.identity, volumes->identity(), "identity of the disk");
+    auto disk = volumes->identity();
+    // A full disk may have no room for one.
+    if (!disk.ok() && !disk.error().is(ErrorCode::kUnfit)) return disk.error();
+    if (disk.ok()) base.identity = *std::move(disk);
     saw_disk(path, base.identity);
     LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity), "work book");
     LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");

@@ -16,6 +16,7 @@ namespace lpp::node {
 namespace {
 
 constexpr const char* kLockFile = "lock";
+constexpr const char* kSpare = "spare";
 constexpr std::string_view kRecordPrefix = "volume.";
 constexpr std::string_view kRecordSuffix = ".json";
 constexpr std::size_t kMaxRecord = 65536;
@@ -149,6 +150,26 @@ Result<void> RecordFolder::put_file(const std::string& name, const std::string& 
 Result<void> RecordFolder::remove_file(const std::string& name) const {
   if (kernel_->remove_file(fd_.get(), name.c_str()) == 0 || errno == ENOENT) return {};
   return system_error(errno, "unlink " + name);
+}
+
+Result<void> RecordFolder::make_gone(const std::string& id) const {
+  const std::string name = gone_name(id);
+  if (kernel_->make_folder(fd_.get(), name.c_str(), 0700) == 0 || errno == EEXIST) return {};
+  const Error full = system_error(errno, "mkdir " + name);
+  if (!full.is(ErrorCode::kUnfit)) return full;
+  if (kernel_->move(fd_.get(), kSpare, fd_.get(), name.c_str()) == 0 || errno == EEXIST) return {};
+  return full;
+}
+
+Result<void> RecordFolder::drop_gone(const std::string& id) const {
+  const std::string name = gone_name(id);
+  if (kernel_->move(fd_.get(), name.c_str(), fd_.get(), kSpare) == 0) return {};
+  if (kernel_->remove_folder(fd_.get(), name.c_str()) == 0 || errno == ENOENT) return {};
+  return system_error(errno, "rmdir " + name);
+}
+
+void RecordFolder::keep_spare() const {
+  static_cast<void>(kernel_->make_folder(fd_.get(), kSpare, 0700));
 }
 
 Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {

@@ -19,6 +19,7 @@ namespace lpp::node {
 ///     new.<id>           a directory that is being made
 ///     gone.<id>          a folder of what is being removed
 ///     lock               who works at which volume
+///     spare              an empty folder for a removal on a full disk, see make_gone()
 ///     identity.json      what tells this disk from others
 ///     work.<id>.<…>.json what an agent has on record for the volume (agent/work_book.h)
 ///
@@ -59,6 +60,14 @@ class RecordFolder {
     std::vector<std::string> being_removed{};
   };
   Result<Names> names() const;
+
+  /// The folder of what is being removed of the volume; there already is as good. Where the file
+  /// system has no room for one more, and a removal is what makes room, the spare one becomes it.
+  Result<void> make_gone(const std::string& id) const;
+  /// Empty, it goes, or becomes the spare one.
+  Result<void> drop_gone(const std::string& id) const;
+  /// As far as it can be had.
+  void keep_spare() const;
 
   /// See Volumes::identity().
   Result<std::string> identity() const;

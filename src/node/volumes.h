@@ -176,7 +176,8 @@ class Volumes {
   /// and record; what it had moved out of great depth lies in folders "put-back.N" of the directory
   /// then. Whenever it is stopped, all that is left is either still being removed or in its place.
   /// kAlreadyExists: something else stands there by now, and what is left stays being removed.
-  Result<PutBack> put_back(const std::string& id) const;
+  /// `path`: for a volume without a record; "" = only with one.
+  Result<PutBack> put_back(const std::string& id, const std::string& path = {}) const;
 
   /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.
   Result<Volume> resize(const ResizeRequest& request) const;

@@ -45,6 +45,7 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
   LPP_RETURN_IF_ERROR(check(request), "make");
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),
                        shown_);
+  records.keep_spare();
   LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
   LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(request.id), shown_);
   const std::string gone = RecordFolder::gone_name(request.id);

@@ -11,8 +11,9 @@
 
 namespace lpp::node {
 
-Result<PutBack> Volumes::put_back(const std::string& id) const {
+Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path) const {
   if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
+  if (!path.empty() && !is_path(path)) return invalid("not a path: '" + path + "'");
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
   if (!records) return PutBack::kNothing;
   LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
@@ -22,6 +23,9 @@ Result<PutBack> Volumes::put_back(const std::string& id) const {
   if (!gone.valid() && errno != ENOENT) return system_error(errno, "open " + name);
   if (!volume) {
     if (!gone.valid()) return PutBack::kNothing;
+    if (!path.empty()) volume = Volume{.id = id, .path = path, .origin = Origin::kFound};
+  }
+  if (!volume) {
     return invalid("there is no record of " + id + " any more that tells where it was");
   }
 
@@ -55,9 +59,7 @@ Result<PutBack> Volumes::put_back(const std::string& id) const {
     LPP_RETURN_IF_ERROR(records->write(*volume), "record");
     if (kernel_->sync(records->fd()) != 0) return system_error(errno, "fsync of the records");
   }
-  if (gone.valid() && kernel_->remove_folder(records->fd(), name.c_str()) != 0 && errno != ENOENT) {
-    return system_error(errno, "rmdir " + name);
-  }
+  if (gone.valid()) LPP_RETURN_IF_ERROR(records->drop_gone(id), "put back");
   return PutBack::kInPlace;
 }
 

@@ -65,7 +65,12 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     if (!same) {
       LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
       volume.directory = identity;
-      LPP_RETURN_IF_ERROR(records.write(volume), "record");
+      // A full disk has no room for it, and is what a removal is needed for: then only who asked
+      // for the removal knows where it was, see put_back().
+      const auto written = records.write(volume);
+      if (!written.ok() && !written.error().is(ErrorCode::kUnfit)) {
+        return Error(written.error()).wrap("record");
+      }
     }
     LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request),
                         "remove " + shown_ + "/" + volume.path);
@@ -124,9 +129,7 @@ Result<Removed> Volumes::remove_if_empty(const RecordFolder& records, const Volu
 Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,
                                 const RemoveRequest& request) const {
   const std::string name = RecordFolder::gone_name(volume.id);
-  if (kernel_->make_folder(records.fd(), name.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_error(errno, "mkdir " + name);
-  }
+  LPP_RETURN_IF_ERROR(records.make_gone(volume.id), "what is being removed");
   const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
@@ -171,10 +174,7 @@ Result<void> Volumes::empty_gone(const RecordFolder& records, const RemoveReques
   if (!gone.valid()) return system_error(errno, "open " + name);
   TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
   if (auto emptied = removal.empty(gone.get()); !emptied.ok()) return std::move(emptied).error();
-  if (kernel_->remove_folder(records.fd(), name.c_str()) != 0 && errno != ENOENT) {
-    return system_error(errno, "rmdir " + name);
-  }
-  return {};
+  return records.drop_gone(request.id);
 }
 
 /// btrfs writes what it changes somewhere else: in a full subvolume it may refuse to remove.
@@ -208,8 +208,7 @@ Result<void> Volumes::recover_removed(const RecordFolder& records, const std::st
     // As long as the directory is in its place its removal can still be called off.
     LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "recover");
     if (directory) {
-      if (kernel_->remove_folder(records.fd(), name.c_str()) == 0) return {};
-      return system_error(errno, "rmdir " + name);
+      return records.drop_gone(id);
     }
   }
   if (volume) LPP_RETURN_IF_ERROR(ease_removal(*volume), "recover");

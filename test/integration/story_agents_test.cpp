@@ -92,7 +92,7 @@ struct AgentStory : StoryBed {
           std::error_code none;
           for (const auto& file : fs::directory_iterator(kept, none)) {
             const std::string name = file.path().filename();
-            if (name != "lock" && name != "identity.json") return file.path();
+            if (name != "lock" && name != "identity.json" && name != "spare") return file.path();
           }
         }
       }

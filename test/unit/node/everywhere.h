@@ -13,12 +13,13 @@ using Check = std::function<void(const BaseFolder&, const node::Volumes&)>;
 
 /// Ends a process that does `work` at every place, each time on a new base folder, and lets
 /// `check` look at what is there then. Returns the number of places.
-inline int crash_everywhere(const Prepare& prepare, const Work& work, const Check& check) {
+template <typename Faulty = FaultyKernel>
+int crash_everywhere(const Prepare& prepare, const Work& work, const Check& check) {
   for (int place = 0;; ++place) {
     const BaseFolder base;
     prepare(base);
     const int code = in_process([&] {
-      FaultyKernel faulty(place, 0);
+      Faulty faulty(place, 0);
       const auto volumes = node::Volumes::open(faulty, base.path(), {});
       return volumes.ok() && work(*volumes) ? 0 : 1;
     });
@@ -31,12 +32,13 @@ inline int crash_everywhere(const Prepare& prepare, const Work& work, const Chec
 }
 
 /// The same with a call that fails.
-inline int fail_everywhere(const Prepare& prepare, const Work& work, int error,
+template <typename Faulty = FaultyKernel>
+int fail_everywhere(const Prepare& prepare, const Work& work, int error,
                            const Check& check) {
   for (int place = 0;; ++place) {
     const BaseFolder base;
     prepare(base);
-    FaultyKernel faulty(place, error);
+    Faulty faulty(place, error);
     if (const auto volumes = node::Volumes::open(faulty, base.path(), {}); volumes.ok()) {
       static_cast<void>(work(*volumes));
     }

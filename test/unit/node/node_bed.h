@@ -12,6 +12,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "node/subvolume.h"
 #include "node/volumes.h"
@@ -58,12 +59,13 @@ class BaseFolder {
     }
   }
 
-  /// Everything in it but the lock, from it, without the records' folder itself.
+  /// Everything in it but the lock and the spare folder, from it, without the records' folder itself.
   std::set<std::string> content() const {
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
       const std::string name = entry.path().lexically_relative(path_);
-      if (name != node::kRecordFolder && name != record("lock")) names.insert(name);
+      if (name == node::kRecordFolder || name == record("lock") || name == record("spare")) continue;
+      names.insert(name);
     }
     return names;
   }
@@ -143,7 +145,7 @@ inline Filled fill(const std::string& path, std::uint64_t most) {
 }
 
 /// Ends the process, or fails, at the n-th place: there is one before and one after each call.
-class FaultyKernel final : public node::Kernel {
+class FaultyKernel : public node::Kernel {
  public:
   FaultyKernel(int at, int error) : at_(at), error_(error) {}
   int places() const { return place_; }
@@ -165,6 +167,20 @@ class FaultyKernel final : public node::Kernel {
   const int at_;
   const int error_;  // 0 = end the process
   int place_ = 0;
+};
+
+/// The file system has no room for anything new. What is there can be opened to be written anew.
+class FullKernel : public FaultyKernel {
+ public:
+  explicit FullKernel(int at = -1, int error = 0) : FaultyKernel(at, error) {}
+
+ protected:
+  int before(const char* call) override {
+    const int error = FaultyKernel::before(call);
+    if (error != 0) return error;
+    const std::string_view name(call);
+    return name == "write" || name == "mkdirat" ? ENOSPC : 0;
+  }
 };
 
 /// Runs it in a process of its own; its exit code.
