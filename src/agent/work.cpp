@@ -195,9 +195,10 @@ Result<Progress> do_work(const node::Volumes& volumes, const Operation& operatio
     return failed(operation, done.error());
   }
   // Worth no failure: the next one tells it, too.
+  if (operation.kind == Kind::kMake) {
+    if (auto disk = volumes.identity(); disk.ok()) progress.disk = *std::move(disk);
+  }
   if (const auto space = volumes.space(); space.ok()) progress.space = space_of(*space);
-  if (operation.kind != Kind::kMake) return progress;
-  if (auto disk = volumes.identity(); disk.ok()) progress.disk = *std::move(disk);
   return progress;
 }
 

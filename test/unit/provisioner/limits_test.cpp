@@ -100,9 +100,15 @@ TEST_CASE("a directory with its limit is shown, and its volume says so") {
   bed.executor.last(Kind::kMake, kVolume).progress = {
       .state = State::kSucceeded,
       .kept = {.size = true},
-      .space = operation::Space{.size = 100, .free = 7}};
+      .space = operation::Space{.size = 100, .free = 7},
+      .disk = "disk-a"};
   (void)bed.step();
   REQUIRE(bed.is_published());
+  const auto& all = bed.transport.requests();
+  CHECK(std::any_of(all.begin(), all.end(), [](const auto& request) {
+    return request.method == "POST" &&
+           request.body.find(R"("local.path.provisioner/disk":"disk-a")") != std::string::npos;
+  }));
   const auto& operation = bed.executor.started[0];
   CHECK(bed.space.find("n2", operation.base_path)->free == 7);
 }

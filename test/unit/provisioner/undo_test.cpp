@@ -110,6 +110,17 @@ TEST_CASE("what the API server itself says is no use any more is taken back") {
   }
 }
 
+TEST_CASE("what is taken back is on the disk that its make has told") {
+  UndoScene scene;
+  scene.executor.last(Kind::kMake, kVolume).progress.disk = "disk-a";
+  scene.volume_is_missing();
+  scene.forget_claim();
+  scene.api_shows_no_claim();
+  (void)scene.step();
+  REQUIRE(scene.undo_was_begun());
+  CHECK(scene.undone().disk == "disk-a");
+}
+
 TEST_CASE("a claim on its way out keeps its operation until that has failed") {
   UndoScene scene;
   scene.volume_is_missing();

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "base/paths.h"
+#include "operation/record.h"
+#include "provisioner/names.h"
 #include "unit/provisioner/scene.h"
 
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
@@ -95,6 +97,17 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
     CHECK(scene.step() == Action::await_change(kRecheck));
     CHECK(scene.transport.count("PATCH", "") == 2);
   }
+}
+
+TEST_CASE("a volume's directory is removed from the disk that the volume names") {
+  VolumeBed scene;
+  scene.put(released().annotation(std::string(kVolumeDisk), "disk-a"));
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  CHECK(scene.executor.started[0].disk == "disk-a");
+  const auto text = operation::encode_operation(scene.executor.started[0]);
+  REQUIRE(text.ok());
+  CHECK(operation::decode_operation(*text)->disk == "disk-a");
 }
 
 TEST_CASE("no directory is removed before the API server has deleted the volume as it was seen") {
