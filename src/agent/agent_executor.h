@@ -98,6 +98,8 @@ class AgentExecutor final : public operation::Executor {
   std::vector<AgentState> agents() const;
   /// Of volumes on nodes whose agents can be reckoned with.
   std::vector<operation::UsageBoard::Entry> usage() const;
+  /// Parts of tells that were left out, by reason.
+  std::map<std::string, std::uint64_t> left_out() const;
   /// Is told of each change; "" = any node's may have changed. Before begin().
   void on_presence(std::function<void(const std::string& node)> changed);
   /// The configuration is another one.
@@ -166,6 +168,7 @@ class AgentExecutor final : public operation::Executor {
     std::map<std::string, Forgotten> forgotten{};
     std::set<std::string> told{};  // so far, while it tells everything
     std::set<std::string> used{};  // paths whose usage it has told so far, as well
+    std::set<std::string> troubles{};  // with what it tells, that have been logged
   };
   /// What is to be done when the lock is released.
   struct Effects {
@@ -179,7 +182,8 @@ class AgentExecutor final : public operation::Executor {
 
   Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
       LPP_REQUIRES(mutex_);
-  Result<void> check(const std::string& node, const Agent& agent, const Tell& tell) const
+  /// Leaves out what is not to be believed; what there is to be said of it for the first time.
+  std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell)
       LPP_REQUIRES(mutex_);
   Work believed(const std::string& node, Work work) const;
   void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
@@ -222,6 +226,7 @@ class AgentExecutor final : public operation::Executor {
   Ticket last_ticket_ LPP_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
+  std::map<std::string, std::uint64_t> left_out_ LPP_GUARDED_BY(mutex_);
   operation::NodeLoad load_;
   operation::UsageBoard usage_;  // of those in agents_
 };

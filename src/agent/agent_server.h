@@ -18,7 +18,8 @@ namespace lpp::agent {
 struct ServerCounts {
   std::size_t connections = 0;                      // open now
   std::map<std::string, std::uint64_t> requests{};  // that were served: hello, tell, poll
-  std::map<std::string, std::uint64_t> refused{};   // by reason, connections that were cut included
+  /// By reason, connections that were cut and parts of messages that were left out included.
+  std::map<std::string, std::uint64_t> refused{};
 };
 
 /// Speaks HTTPS with the agents on behalf of an AgentExecutor: POSTs with a token, see protocol.h.

@@ -37,8 +37,11 @@ class AgentServer::Impl {
   }
   int port() const { return port_; }
   ServerCounts counts() const {
+    const auto left_out = executor_.left_out();
     MutexLock lock(mutex_);
-    return counts_;
+    ServerCounts counts = counts_;
+    for (const auto& [reason, count] : left_out) counts.refused[reason] += count;
+    return counts;
   }
   void stop() {
     if (!loop_.joinable()) return;

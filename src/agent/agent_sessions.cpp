@@ -11,7 +11,6 @@
 
 namespace lpp::agent {
 
-using operation::Kind;
 using operation::Operation;
 using operation::Progress;
 
@@ -24,8 +23,6 @@ constexpr std::chrono::seconds kResumeAfter{10};
 /// How often it is looked whether the owner is quiet by now, and else.
 constexpr std::chrono::milliseconds kLook{100};
 constexpr std::chrono::seconds kTick{1};
-/// On record of one node; nobody has so many, but somebody may say so.
-constexpr std::size_t kMostWorks = 20'000;
 /// Of a node that has nothing on record and is not heard of, nothing is known after this.
 constexpr std::chrono::minutes kForgetAgentAfter{10};
 /// Orders are given in answers of about this size at most.
@@ -37,16 +34,6 @@ Error refused(ErrorCode code, const char* reason, std::string message) {
 
 Error not_leading() {
   return refused(ErrorCode::kUnavailable, "not_leading", "this replica does not lead");
-}
-
-/// That a message of agents can hold: what only we say of operations is not theirs to say.
-Progress plain(Progress progress) {
-  if (progress.state == Progress::State::kLate || progress.state == Progress::State::kEnding) {
-    progress.state = Progress::State::kRunning;
-  }
-  progress.acts_no_more = false;
-  progress.changes_at.reset();
-  return progress;
 }
 
 }  // namespace
@@ -157,45 +144,6 @@ Result<AgentExecutor::Agent*> AgentExecutor::session_of(const AgentIdentity& ide
   return &it->second;
 }
 
-Result<void> AgentExecutor::check(const std::string& node, const Agent& agent,
-                                  const Tell& tell) const {
-  for (const Work& work : tell.works) {
-    const Operation& operation = work.operation;
-    bool foreign = operation.node != node || operation.shared;
-    for (const auto& entry : find(operation.id())) {
-      foreign = foreign || entry->operation->node != node;
-    }
-    if (foreign) {
-      return refused(ErrorCode::kInvalid, "foreign",
-                     fmt::format("{} of volume {} is not an operation of node {}",
-                                 to_string(operation.kind), operation.volume_name, node));
-    }
-  }
-  if (agent.works.size() + tell.works.size() > kMostWorks || agent.told.size() > kMostWorks) {
-    return refused(ErrorCode::kInvalid, "too_many", "too many operations are told");
-  }
-  return {};
-}
-
-/// A volume of what it says it has made must not be tied to other nodes.
-Work AgentExecutor::believed(const std::string& node, Work work) const {
-  work.progress = plain(std::move(work.progress));
-  const auto& shape = work.operation.shape;
-  if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
-    return work;
-  }
-  if (shape->has_affinity &&
-      surroundings_.has_label(node, shape->affinity_key, shape->affinity_value)) {
-    return work;
-  }
-  work.progress = {.state = State::kFailed,
-                   .message = fmt::format("the record on node {} is of a volume that is not tied "
-                                          "to this node, or its labels have changed",
-                                          node),
-                   .reason = "RecordRefused"};
-  return work;
-}
-
 Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
   bool everything = tell.everything;
@@ -203,10 +151,11 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   Effects effects;
   Told answer;
   std::optional<std::vector<Base>> bases;
+  std::vector<std::string> troubles;
   {
     MutexLock lock(mutex_);
     LPP_ASSIGN_OR_RETURN(Agent* const agent, session_of(identity, tell.session), "tell");
-    LPP_RETURN_IF_ERROR(check(node, *agent, tell), "tell");
+    troubles = sort_out(node, *agent, tell);
     agent->heard = clock_.now();
     everything = everything && !agent->complete;  // else a repetition
     if (tell.bases) {
@@ -234,6 +183,9 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       if (is_wanted) answer.begin.push_back(id);
     }
     note_presence(node, *agent, effects);
+  }
+  for (const std::string& trouble : troubles) {
+    log::warn("the agent on node {} tells what is left out: {}", node, trouble);
   }
   if (bases) surroundings_.bases_told(node, *bases);
   perform(effects);

@@ -323,6 +323,25 @@ Result<std::vector<Item>> read_all(json& object, const char* name, std::size_t m
   return all;
 }
 
+/// The same, without those that cannot be read.
+template <typename Item>
+Result<std::vector<Item>> read_good(json& object, const char* name, std::size_t most,
+                                    Result<Item> (*read)(const json&),
+                                    std::vector<std::string>& unread) {
+  LPP_ASSIGN_OR_RETURN(const auto items, items_of(object, name, most), "message");
+  std::vector<Item> all;
+  all.reserve(items.size());
+  for (const json& item : items) {
+    auto one = read(item);
+    if (one.ok()) {
+      all.push_back(*std::move(one));
+    } else {
+      unread.push_back(std::string(name) + ": " + one.error().message.substr(0, kMaxWords));
+    }
+  }
+  return all;
+}
+
 template <typename Item>
 json list_of(const std::vector<Item>& items) {
   json list = json::array();
@@ -400,15 +419,18 @@ Result<Tell> decode_tell(std::string_view text) {
   members.flag("everything", tell.everything);
   members.flag("last", tell.last);
   LPP_RETURN_IF_ERROR(whole(members, "tell"), "message");
+  auto& unread = tell.unread;
   if (object.contains("bases")) {
-    LPP_ASSIGN_OR_RETURN(tell.bases, read_all<Base>(object, "bases", kMaxBases, read_base), "tell");
+    LPP_ASSIGN_OR_RETURN(tell.bases,
+                         read_good<Base>(object, "bases", kMaxBases, read_base, unread), "tell");
   }
-  LPP_ASSIGN_OR_RETURN(tell.works, read_all<Work>(object, "works", kMaxWorks, read_work), "tell");
-  LPP_ASSIGN_OR_RETURN(tell.ended, read_all<operation::Id>(object, "ended", kMaxWorks, read_id),
+  LPP_ASSIGN_OR_RETURN(tell.works, read_good<Work>(object, "works", kMaxWorks, read_work, unread),
                        "tell");
-  LPP_ASSIGN_OR_RETURN(tell.asks, read_all<operation::Id>(object, "asks", kMaxWorks, read_id),
-                       "tell");
-  LPP_ASSIGN_OR_RETURN(tell.uses, read_all<Use>(object, "uses", kMaxUses, read_use), "tell");
+  LPP_ASSIGN_OR_RETURN(
+      tell.ended, read_good<operation::Id>(object, "ended", kMaxWorks, read_id, unread), "tell");
+  LPP_ASSIGN_OR_RETURN(
+      tell.asks, read_good<operation::Id>(object, "asks", kMaxWorks, read_id, unread), "tell");
+  LPP_ASSIGN_OR_RETURN(tell.uses, read_good<Use>(object, "uses", kMaxUses, read_use, unread), "tell");
   return tell;
 }
 

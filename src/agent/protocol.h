@@ -102,6 +102,9 @@ struct Tell {
   /// arrive long after it was called off.
   std::vector<operation::Id> asks{};
   std::vector<Use> uses{};  // those that have changed
+  /// Of a decoded one: what is wrong with items that could not be read, and are left out. One of
+  /// them, as from a newer agent or a damaged record, must not silence a node.
+  std::vector<std::string> unread{};
 };
 
 /// The answer to a tell.

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_executor.h"
+#include "agent/executor_names.h"
+
+// What of the words of agents is believed. They are left out one by one: what is wrong with one,
+// such as a record that came with a disk of another node, must not silence the others.
+
+namespace lpp::agent {
+
+using operation::Kind;
+using operation::Operation;
+using operation::Progress;
+
+namespace {
+
+// On record of one node; nobody has so many, or so large ones, but somebody may say so.
+constexpr std::size_t kMostWorks = 20'000;
+constexpr std::size_t kMostBytes = 32UL << 20U;
+/// Different ones of a node that are logged.
+constexpr std::size_t kMostTroubles = 100;
+
+/// That a message of agents can hold: what only we say of operations is not theirs to say.
+Progress plain(Progress progress) {
+  if (progress.state == Progress::State::kLate || progress.state == Progress::State::kEnding) {
+    progress.state = Progress::State::kRunning;
+  }
+  progress.acts_no_more = false;
+  progress.changes_at.reset();
+  return progress;
+}
+
+/// What it takes in memory, about.
+std::size_t weight_of(const Operation& operation, const Progress& progress) {
+  std::size_t bytes = sizeof(Operation) + sizeof(Progress);
+  for (const std::string* text :
+       {&operation.volume_name, &operation.claim.ns, &operation.claim.name, &operation.owner_uid,
+        &operation.storage_class, &operation.node, &operation.base_path, &operation.path,
+        &operation.volume_mode, &operation.user, &operation.group, &operation.perm,
+        &operation.limits.reserve, &operation.disk, &progress.message, &progress.reason}) {
+    bytes += text->size();
+  }
+  if (operation.shape) {
+    const auto& shape = *operation.shape;
+    bytes += shape.affinity_key.size() + shape.affinity_value.size() + shape.reclaim_policy.size() +
+             shape.provisioner.size();
+    for (const std::string& option : shape.mount_options) bytes += sizeof option + option.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+/// A volume of what it says it has made must not be tied to other nodes.
+Work AgentExecutor::believed(const std::string& node, Work work) const {
+  work.progress = plain(std::move(work.progress));
+  const auto& shape = work.operation.shape;
+  if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
+    return work;
+  }
+  if (shape->has_affinity &&
+      surroundings_.has_label(node, shape->affinity_key, shape->affinity_value)) {
+    return work;
+  }
+  work.progress = {.state = State::kFailed,
+                   .message = fmt::format("the record on node {} is of a volume that is not tied "
+                                          "to this node, or its labels have changed",
+                                          node),
+                   .reason = "RecordRefused"};
+  return work;
+}
+
+std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent& agent,
+                                                 Tell& tell) {
+  std::vector<std::string> news;
+  const auto refuse = [&](const char* reason, std::string words) {
+    ++left_out_[reason];
+    // Each session tells it anew.
+    if (agent.troubles.size() >= kMostTroubles) return;
+    if (agent.troubles.insert(words).second) news.push_back(std::move(words));
+  };
+  for (std::string& words : tell.unread) refuse("unreadable", std::move(words));
+
+  std::size_t count = agent.works.size();
+  std::size_t bytes = 0;
+  for (const auto& [name, entry] : agent.works) {
+    bytes += weight_of(*entry->operation, entry->progress);
+  }
+  std::erase_if(tell.works, [&](const Work& work) {
+    const Operation& operation = work.operation;
+    bool foreign = operation.node != node || operation.shared;
+    for (const auto& entry : find(operation.id())) {
+      foreign = foreign || entry->operation->node != node;
+    }
+    if (foreign) {
+      refuse("foreign", fmt::format("{} of volume {} is an operation of node {}",
+                                         to_string(operation.kind), operation.volume_name,
+                                         operation.node.empty() ? "-" : operation.node));
+      return true;
+    }
+    const auto known = agent.works.find(name_of(operation.id()));
+    std::size_t after = bytes + weight_of(operation, work.progress);
+    if (known != agent.works.end()) {
+      after -= weight_of(*known->second->operation, known->second->progress);
+    }
+    const bool is_new = known == agent.works.end();
+    if (after > kMostBytes || (is_new && count >= kMostWorks)) {
+      refuse("too_many", "more operations than anybody has, or larger ones");
+      return true;
+    }
+    bytes = after;
+    if (is_new) ++count;
+    return false;
+  });
+  return news;
+}
+
+std::map<std::string, std::uint64_t> AgentExecutor::left_out() const {
+  MutexLock lock(mutex_);
+  return left_out_;
+}
+
+}  // namespace lpp::agent
