@@ -130,7 +130,8 @@ void Agent::begin_session() {
 }
 
 bool Agent::has_to_tell() const {
-  if (everything_ || !ended_.empty() || bases_told_ != bases_version_ || uses_.any_news()) {
+  if (everything_ || !ended_.empty() || !nothing_left_.empty() || bases_told_ != bases_version_ ||
+      uses_.any_news()) {
     return true;
   }
   return std::any_of(entries_.begin(), entries_.end(),
@@ -182,6 +183,10 @@ std::optional<Tell> Agent::next_tell() {
     next.tell.ended.assign(ended_.begin(),
                            ended_.begin() + static_cast<std::ptrdiff_t>(next.ended));
   }
+  next.nothing_left = std::min(nothing_left_.size(), kMaxWorks / 10);
+  next.tell.nothing_left.assign(
+      nothing_left_.begin(),
+      nothing_left_.begin() + static_cast<std::ptrdiff_t>(next.nothing_left));
   pending_ = std::move(next);
   return pending_->tell;
 }
@@ -202,6 +207,8 @@ void Agent::told(const Told& answer, TimePoint sent) {
   if (pending_->tell.bases) bases_told_ = pending_->bases_version;
   uses_.told(pending_->tell.uses);
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(pending_->ended));
+  nothing_left_.erase(nothing_left_.begin(),
+                      nothing_left_.begin() + static_cast<std::ptrdiff_t>(pending_->nothing_left));
   if (pending_->tell.last) everything_ = false;
   pending_.reset();
 }

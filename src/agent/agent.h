@@ -89,6 +89,7 @@ class Agent {
     std::vector<std::pair<EntryPtr, std::uint64_t>> versions{};
     std::uint64_t bases_version = 0;
     std::size_t ended = 0;
+    std::size_t nothing_left = 0;
   };
 
   bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
@@ -145,6 +146,7 @@ class Agent {
   std::vector<Base> bases_ LPP_GUARDED_BY(mutex_);
   TimePoint bases_due_ LPP_GUARDED_BY(mutex_){};  // then they are told though nothing has changed
   std::vector<operation::Id> ended_ LPP_GUARDED_BY(mutex_);
+  std::vector<operation::Operation> nothing_left_ LPP_GUARDED_BY(mutex_);
   std::uint64_t version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_told_ LPP_GUARDED_BY(mutex_) = 0;

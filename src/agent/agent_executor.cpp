@@ -72,6 +72,7 @@ void AgentExecutor::end(Duration /*limit*/) {
     agents_.clear();
     usage_.forget_all();
     by_volume_.clear();
+    absences_.clear();
   }
   {
     MutexLock lock(owner_mutex_);
@@ -96,45 +97,13 @@ void AgentExecutor::wake(const std::vector<std::shared_ptr<const Operation>>& op
 }
 
 std::vector<Recorded> AgentExecutor::recorded(std::string_view volume_name) {
-  drop_gone_nodes(volume_name);
+  drop_gone_agents(volume_name);
   std::vector<Recorded> all;
   MutexLock lock(mutex_);
   const auto it = by_volume_.find(volume_name);
   if (it == by_volume_.end()) return {};
   for (const auto& entry : it->second) all.push_back({entry->operation, progress_of(*entry)});
   return all;
-}
-
-/// Nobody will ever tell how their works stand, as with helper pods, which go with their node.
-void AgentExecutor::drop_gone_nodes(std::string_view volume_name) {
-  std::set<std::string> silent;
-  {
-    MutexLock lock(mutex_);
-    const auto it = by_volume_.find(volume_name);
-    if (it == by_volume_.end()) return;
-    for (const auto& entry : it->second) {
-      const auto& node = entry->operation->node;
-      if (presence_of(agents_.at(node), clock_.now()) == Presence::kAbsent) silent.insert(node);
-    }
-  }
-  for (const auto& node : silent) {
-    const auto gone = surroundings_.is_node_gone(node);
-    if (!gone.ok() || !*gone) continue;
-    log::info("node {} is gone, and its agent's records with it", node);
-    Effects effects;
-    {
-      MutexLock lock(mutex_);
-      const auto agent = agents_.find(node);
-      if (agent == agents_.end()) continue;
-      if (presence_of(agent->second, clock_.now()) != Presence::kAbsent) continue;
-      while (!agent->second.works.empty()) {
-        drop(agent->second, EntryPtr(agent->second.works.begin()->second), effects);
-      }
-      usage_.forget_node(node);
-      agents_.erase(agent);
-    }
-    perform(effects);
-  }
 }
 
 Progress AgentExecutor::progress_of(const Entry& entry) const {

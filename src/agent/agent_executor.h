@@ -72,7 +72,12 @@ class AgentExecutor final : public operation::Executor {
         has_label;
     /// May ask the API server.
     std::function<Result<bool>(const std::string& node)> is_node_gone;
+    /// Whether a pod of an agent is on the node, ready or not. May ask the API server; kForbidden:
+    /// nobody can tell.
+    std::function<Result<bool>(const std::string& node)> has_agent_pod;
     std::function<void(const std::string& node, const std::vector<Base>& bases)> bases_told;
+    /// A removal was called off, too late: nothing was left that could be put back.
+    std::function<void(const Operation& removal)> nothing_left;
   };
 
   AgentExecutor(Clock& clock, operation::PathLedger& ledger, Settings settings,
@@ -92,6 +97,9 @@ class AgentExecutor final : public operation::Executor {
   void node_changed(std::string_view node) override;
 
   Presence presence(const std::string& node) const;
+  /// Whether others may work on the node, because no agent is connected, expected, or has a pod
+  /// there that may be at work unheard. kUnavailable says why not. May ask the API server.
+  Result<void> check_absent(const std::string& node);
   /// Whether the node's agent can work below that base path.
   bool sees(const std::string& node, const std::string& base_path) const;
   /// By node.
@@ -166,9 +174,15 @@ class AgentExecutor final : public operation::Executor {
     std::vector<Base> bases{};
     std::map<std::string, EntryPtr> works{};  // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
-    std::set<std::string> told{};  // so far, while it tells everything
-    std::set<std::string> used{};  // paths whose usage it has told so far, as well
+    std::set<std::string> told{};      // so far, while it tells everything
+    std::set<std::string> used{};      // paths whose usage it has told so far, as well
     std::set<std::string> troubles{};  // with what it tells, that have been logged
+  };
+  /// What is known of the pods of a node whose agent does not speak.
+  struct Absence {
+    TimePoint asked{};
+    Result<void> answer{};
+    std::optional<TimePoint> none_since{};
   };
   /// What is to be done when the lock is released.
   struct Effects {
@@ -200,7 +214,8 @@ class AgentExecutor final : public operation::Executor {
   void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
       LPP_REQUIRES(mutex_);
   operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
-  void drop_gone_nodes(std::string_view volume_name);
+  void drop_gone_agents(std::string_view volume_name);
+  bool is_known_to_have_no_pod(const std::string& node);
 
   void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
@@ -226,6 +241,7 @@ class AgentExecutor final : public operation::Executor {
   Ticket last_ticket_ LPP_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
+  std::map<std::string, Absence> absences_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::uint64_t> left_out_ LPP_GUARDED_BY(mutex_);
   operation::NodeLoad load_;
   operation::UsageBoard usage_;  // of those in agents_

@@ -187,6 +187,11 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   for (const std::string& trouble : troubles) {
     log::warn("the agent on node {} tells what is left out: {}", node, trouble);
   }
+  for (const Operation& removal : tell.nothing_left) {
+    log::warn("node {}: {} of {} was called off, and nothing of it was left to be put back", node,
+              to_string(removal.kind), removal.path);
+    surroundings_.nothing_left(removal);
+  }
   if (bases) surroundings_.bases_told(node, *bases);
   perform(effects);
   return answer;

@@ -92,9 +92,9 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
       foreign = foreign || entry->operation->node != node;
     }
     if (foreign) {
-      refuse("foreign", fmt::format("{} of volume {} is an operation of node {}",
-                                         to_string(operation.kind), operation.volume_name,
-                                         operation.node.empty() ? "-" : operation.node));
+      refuse("foreign",
+             fmt::format("{} of volume {} is an operation of node {}", to_string(operation.kind),
+                         operation.volume_name, operation.node.empty() ? "-" : operation.node));
       return true;
     }
     const auto known = agent.works.find(name_of(operation.id()));
@@ -110,6 +110,11 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
     bytes = after;
     if (is_new) ++count;
     return false;
+  });
+  std::erase_if(tell.nothing_left, [&](const Operation& removal) {
+    const bool is_foreign = removal.node != node || removal.shared;
+    if (is_foreign) refuse("foreign", "a removal that was called off is not of this node");
+    return is_foreign;
   });
   return news;
 }

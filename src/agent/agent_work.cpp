@@ -172,6 +172,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
 Result<void> Agent::drop(const EntryPtr& entry) {
   const operation::Operation& operation = entry->operation;
   bool half_done = false;
+  bool nothing_left = false;
   {
     MutexLock lock(mutex_);
     half_done = entry->cancelling && entry->begun && !entry->progress.over();
@@ -181,10 +182,16 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "call off");
     if (!volumes.ok()) return Error(volumes.error()).wrap("call off");
     LPP_RETURN_IF_ERROR(check_disk(operation, *volumes), "call off");
-    LPP_ASSIGN_OR_RETURN(const auto back, volumes->put_back(place.volume_id, place.path), "call off");
-    log::info(
-        "{} {}: called off, {}", to_string(operation.kind), operation.path,
-        back == node::PutBack::kInPlace ? "what is left is in its place" : "nothing of it is left");
+    LPP_ASSIGN_OR_RETURN(const auto back, volumes->put_back(place.volume_id, place.path),
+                         "call off");
+    nothing_left = back == node::PutBack::kNothing;
+    if (nothing_left) {
+      log::warn("node {}: {} of {} was called off, and nothing of it is left to be put back",
+                operation.node, to_string(operation.kind), operation.path);
+    } else {
+      log::info("{} {}: called off, what is left is in its place", to_string(operation.kind),
+                operation.path);
+    }
   }
   MutexLock books(books_mutex_);
   // What is on a disk that is not there is told when it comes back.
@@ -196,6 +203,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   }
   MutexLock lock(mutex_);
   entries_.erase(key_of(operation.id()));
+  if (nothing_left) nothing_left_.push_back(operation);
   if (entry->cancelling) {
     ended_.push_back(operation.id());
     to_tell_.notify_all();
@@ -214,9 +222,10 @@ void Agent::saw_disk(const std::string& path, const std::string& disk) {
     is_other = std::exchange(known.last, disk) != disk && disk != first;
   }
   if (is_other) {
-    log::error("{}: disk {} was there, and now there is {}: until the former one is back only what "
-               "names this one is done; if it is meant to be, restart this agent",
-               path, first, disk.empty() ? "none" : disk);
+    log::error(
+        "{}: disk {} was there, and now there is {}: until the former one is back only what "
+        "names this one is done; if it is meant to be, restart this agent",
+        path, first, disk.empty() ? "none" : disk);
   }
 }
 
@@ -240,10 +249,11 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
           ? "; mount it again, or restart this node's agent if it has been replaced"
           : "; mount it, or take the annotation local.path.provisioner/disk off the volume if it "
             "is not there any more";
-  return Error{.code = ErrorCode::kUnavailable,
-               .message = fmt::format("{} on node {} is not on its disk: {} belongs there, and {}{}",
-                                      operation.base_path, operation.node, expected, found, advice),
-               .reason = std::string(kOtherDisk)};
+  return Error{
+      .code = ErrorCode::kUnavailable,
+      .message = fmt::format("{} on node {} is not on its disk: {} belongs there, and {}{}",
+                             operation.base_path, operation.node, expected, found, advice),
+      .reason = std::string(kOtherDisk)};
 }
 
 void Agent::watch_bases(const std::stop_token& stop) {

@@ -13,11 +13,6 @@ using operation::Recorded;
 
 namespace {
 
-Error expected(const Operation& operation) {
-  return {.code = ErrorCode::kUnavailable,
-          .message = "the agent on node " + operation.node + " is expected to connect"};
-}
-
 bool has(operation::Executor& executor, const Operation& operation) {
   const auto all = executor.recorded(operation.volume_name);
   return std::any_of(all.begin(), all.end(), [&](const Recorded& one) {
@@ -69,26 +64,26 @@ std::vector<Recorded> MixedExecutor::recorded(std::string_view volume_name) {
   return all;
 }
 
-operation::Executor* MixedExecutor::choose(const Operation& operation) const {
-  if (operation.shared || operation.node.empty()) return &others_;
-  switch (agents_.presence(operation.node)) {
-    case Presence::kExpected:
-      return nullptr;
-    case Presence::kConnected:
-      if (agents_.sees(operation.node, operation.base_path)) return &agents_;
-      break;
-    case Presence::kAbsent:
-      break;
+Result<operation::Executor*> MixedExecutor::choose(const Operation& operation) const {
+  operation::Executor* other = &others_;
+  if (operation.shared || operation.node.empty()) return other;
+  if (agents_.presence(operation.node) == Presence::kConnected) {
+    if (agents_.sees(operation.node, operation.base_path)) other = &agents_;
+    return other;
   }
-  return &others_;
+  if (auto absent = agents_.check_absent(operation.node); !absent.ok()) {
+    return std::move(absent).error();
+  }
+  return other;
 }
 
 Admission MixedExecutor::admit(const Operation& operation) {
-  if (auto* const executor = choose(operation)) return executor->admit(operation);
+  if (const auto executor = choose(operation); executor.ok()) return (*executor)->admit(operation);
   wait(operation);
   // It may have come in between, and then nobody would be woken.
-  auto* const executor = choose(operation);
-  return executor == nullptr ? Admission() : executor->admit(operation);
+  if (const auto executor = choose(operation); executor.ok()) return (*executor)->admit(operation);
+  // Who waits for a moment only is not told why; else start() tells it.
+  return agents_.presence(operation.node) == Presence::kExpected ? Admission() : Admission([] {});
 }
 
 void MixedExecutor::wait(const Operation& operation) {
@@ -122,8 +117,8 @@ void MixedExecutor::presence_changed(const std::string& node) {
 Result<operation::Executor::Start> MixedExecutor::start(const Operation& operation) {
   if (has(agents_, operation)) return agents_.start(operation);
   if (has(others_, operation)) return others_.start(operation);
-  if (auto* const executor = choose(operation)) return executor->start(operation);
-  return expected(operation);
+  LPP_ASSIGN_OR_RETURN(auto* const executor, choose(operation), "start");
+  return executor->start(operation);
 }
 
 Result<void> MixedExecutor::cancel(const Id& id) {
@@ -138,13 +133,16 @@ Result<bool> MixedExecutor::forget(const Id& id, When when) {
 }
 
 Progress MixedExecutor::lost(const Operation& operation) const {
-  auto* const executor = choose(operation);
-  return executor == nullptr ? agents_.lost(operation) : executor->lost(operation);
+  const bool is_agents = !operation.shared && !operation.node.empty() &&
+                         agents_.presence(operation.node) != Presence::kAbsent;
+  const bool sees = agents_.presence(operation.node) != Presence::kConnected ||
+                    agents_.sees(operation.node, operation.base_path);
+  return is_agents && sees ? agents_.lost(operation) : others_.lost(operation);
 }
 
 Result<bool> MixedExecutor::can_resize(const Operation& operation) {
-  if (auto* const executor = choose(operation)) return executor->can_resize(operation);
-  return expected(operation);
+  LPP_ASSIGN_OR_RETURN(auto* const executor, choose(operation), "resize");
+  return executor->can_resize(operation);
 }
 
 void MixedExecutor::node_changed(std::string_view node) {

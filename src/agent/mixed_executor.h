@@ -17,7 +17,8 @@ namespace lpp::agent {
 /// Lets the agents work where they are, and another executor everywhere else: on nodes without an
 /// agent, below base paths that an agent does not see, and for shared file systems. What is on
 /// record stays with the executor that has it, to its end. Nothing new begins on a node whose agent
-/// is expected, because it may have something on record. Thread-safe; both must outlive it.
+/// is expected, because it may have something on record, or whose agent is not heard but has a pod.
+/// Thread-safe; both must outlive it.
 class MixedExecutor final : public operation::Executor {
  public:
   using Operation = operation::Operation;
@@ -36,8 +37,9 @@ class MixedExecutor final : public operation::Executor {
   void node_changed(std::string_view node) override;
 
  private:
-  /// Whoever is to do it now; nobody as long as its node's agent is expected.
-  operation::Executor* choose(const Operation& operation) const;
+  /// Whoever is to do it now; kUnavailable as long as its node's agent is expected, or may be at
+  /// work unheard.
+  Result<operation::Executor*> choose(const Operation& operation) const;
   void wait(const Operation& operation);
   void presence_changed(const std::string& node);
 

@@ -200,6 +200,11 @@ Result<operation::Operation> read_operation(const json& object) {
   return operation::decode_operation(dump(*it));
 }
 
+/// Where others stand in a list of their own.
+Result<operation::Operation> read_listed(const json& object) {
+  return operation::decode_operation(dump(object));
+}
+
 json to_json(const Work& work) {
   return {{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
 }
@@ -369,6 +374,7 @@ std::string encode(const Tell& tell) {
   if (tell.bases) object["bases"] = list_of(*tell.bases);
   if (!tell.works.empty()) object["works"] = list_of(tell.works);
   if (!tell.ended.empty()) object["ended"] = list_of(tell.ended);
+  if (!tell.nothing_left.empty()) object["nothingLeft"] = list_of(tell.nothing_left);
   if (!tell.asks.empty()) object["asks"] = list_of(tell.asks);
   if (!tell.uses.empty()) object["uses"] = list_of(tell.uses);
   return dump(object);
@@ -421,16 +427,21 @@ Result<Tell> decode_tell(std::string_view text) {
   LPP_RETURN_IF_ERROR(whole(members, "tell"), "message");
   auto& unread = tell.unread;
   if (object.contains("bases")) {
-    LPP_ASSIGN_OR_RETURN(tell.bases,
-                         read_good<Base>(object, "bases", kMaxBases, read_base, unread), "tell");
+    LPP_ASSIGN_OR_RETURN(tell.bases, read_good<Base>(object, "bases", kMaxBases, read_base, unread),
+                         "tell");
   }
   LPP_ASSIGN_OR_RETURN(tell.works, read_good<Work>(object, "works", kMaxWorks, read_work, unread),
                        "tell");
   LPP_ASSIGN_OR_RETURN(
       tell.ended, read_good<operation::Id>(object, "ended", kMaxWorks, read_id, unread), "tell");
   LPP_ASSIGN_OR_RETURN(
+      tell.nothing_left,
+      read_good<operation::Operation>(object, "nothingLeft", kMaxWorks, read_listed, unread),
+      "tell");
+  LPP_ASSIGN_OR_RETURN(
       tell.asks, read_good<operation::Id>(object, "asks", kMaxWorks, read_id, unread), "tell");
-  LPP_ASSIGN_OR_RETURN(tell.uses, read_good<Use>(object, "uses", kMaxUses, read_use, unread), "tell");
+  LPP_ASSIGN_OR_RETURN(tell.uses, read_good<Use>(object, "uses", kMaxUses, read_use, unread),
+                       "tell");
   return tell;
 }
 

@@ -98,6 +98,8 @@ struct Tell {
   std::optional<std::vector<Base>> bases{};  // all of them, if any has changed
   std::vector<Work> works{};                 // those that have changed
   std::vector<operation::Id> ended{};        // on record no more, and acting no more
+  /// Removals that were called off, and of which nothing was left that could be put back.
+  std::vector<operation::Operation> nothing_left{};
   /// Removals that were ordered. They begin, or go on, only when the answer says so: an order may
   /// arrive long after it was called off.
   std::vector<operation::Id> asks{};

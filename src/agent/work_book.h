@@ -18,8 +18,8 @@ namespace lpp::agent {
 /// outcome, and removed when nobody needs it any more. It survives the end of the process, not a
 /// power cut: there the volumes' own records are the truth, and all work may be done again.
 ///
-/// Opened for each use, so that no disk is held; on the disk that `volumes` has open. Thread-safe as long as one thread at a time works
-/// at an operation. The kernel must outlive it.
+/// Opened for each use, so that no disk is held; on the disk that `volumes` has open. Thread-safe
+/// as long as one thread at a time works at an operation. The kernel must outlive it.
 class WorkBook {
  public:
   static Result<WorkBook> open(node::Kernel& kernel, const node::Volumes& volumes);

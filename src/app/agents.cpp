@@ -7,6 +7,7 @@
 #include "app/version.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "provisioner/names.h"
 
 namespace lpp::app {
 
@@ -75,12 +76,14 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             return label != nullptr && *label == value;
           },
       .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
+      .has_agent_pod = [this](const std::string& node) { return has_agent_pod(node); },
       .bases_told =
           [this](const std::string& node, const std::vector<agent::Base>& bases) {
             for (const auto& base : bases) {
               if (base.space) parts_.space.note(node, base.path, *base.space);
             }
           },
+      .nothing_left = [this](const operation::Operation& removal) { tell_nothing_left(removal); },
   };
 }
 
@@ -90,6 +93,46 @@ Result<bool> Agents::is_node_gone(const std::string& node) {
   if (found.ok()) return false;
   if (found.error().is(ErrorCode::kNotFound)) return true;
   return found.error().wrap("look for node " + node);
+}
+
+/// Its label is the administrator's to choose, its account is not.
+Result<bool> Agents::has_agent_pod(const std::string& node) {
+  const std::string& account = parts_.options.agents_service_account;
+  const auto pods = parts_.client.list(k8s::kPods, parts_.options.namespace_name,
+                                       {.field_selector = "spec.nodeName=" + node});
+  if (!pods.ok()) return Error(pods.error()).wrap("look for an agent's pod on node " + node);
+  const auto items = pods->find("items");
+  if (items == pods->end() || !items->is_array()) return false;
+  return std::any_of(items->begin(), items->end(), [&](const nlohmann::json& pod) {
+    const auto spec = pod.value("spec", nlohmann::json::object());
+    const auto status = pod.value("status", nlohmann::json::object());
+    const std::string phase = status.value("phase", "");
+    const bool over = phase == "Succeeded" || phase == "Failed";
+    return !over && spec.value("serviceAccountName", "") == account &&
+           spec.value("nodeName", "") == node;
+  });
+}
+
+void Agents::tell_nothing_left(const operation::Operation& removal) const {
+  const std::string message = "The removal of its directory " + removal.path + " on node " +
+                              removal.node +
+                              " was called off too late: nothing of it was left to be put back";
+  const auto tell = [&](std::string_view kind, const k8s::ObjectMeta& meta) {
+    parts_.events.event({.kind = std::string(kind),
+                         .api_version = "v1",
+                         .ns = meta.ns,
+                         .name = meta.name,
+                         .uid = meta.uid,
+                         .resource_version = meta.resource_version},
+                        k8s::EventType::kWarning, provisioner::kDirectoryMissing, message);
+  };
+  if (const auto volume = parts_.volumes.get({"", removal.volume_name})) {
+    tell("PersistentVolume", volume->meta);
+  }
+  const auto claim = parts_.claims.get(removal.claim);
+  if (claim != nullptr && claim->volume_name == removal.volume_name) {
+    tell("PersistentVolumeClaim", claim->meta);
+  }
 }
 
 Result<void> Agents::start() {

@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "config/published.h"
 #include "k8s/api_client.h"
+#include "k8s/event_recorder.h"
 #include "k8s/objects.h"
 #include "k8s/store.h"
 #include "operation/path_ledger.h"
@@ -44,6 +45,9 @@ class Agents {
     operation::Executor& others;
     const config::Published<config::Config>& config;
     const k8s::Store<k8s::Node>& nodes;
+    const k8s::Store<k8s::PersistentVolume>& volumes;
+    const k8s::Store<k8s::PersistentVolumeClaim>& claims;
+    k8s::EventSink& events;
     operation::SpaceBoard& space;
     std::function<bool()> leads;
   };
@@ -61,6 +65,8 @@ class Agents {
  private:
   agent::AgentExecutor::Surroundings surroundings();
   Result<bool> is_node_gone(const std::string& node);
+  Result<bool> has_agent_pod(const std::string& node);
+  void tell_nothing_left(const operation::Operation& removal) const;
   void keep_certificate(const std::stop_token& stop);
 
   const Parts parts_;

@@ -422,8 +422,20 @@ Agents::Parts App::Impl::agent_parts() {
   const auto leads = [this] {
     return !options_.leader_election.enabled || clock_.now() < elector_->valid_until();
   };
-  return {options_,        identity_,        clock_,         client_, leader_client_, ledger_,
-          pods_or_other(), config_.config(), nodes_.store(), space_,  leads};
+  return {.options = options_,
+          .identity = identity_,
+          .clock = clock_,
+          .client = client_,
+          .leader_client = leader_client_,
+          .ledger = ledger_,
+          .others = pods_or_other(),
+          .config = config_.config(),
+          .nodes = nodes_.store(),
+          .volumes = volumes_.store(),
+          .claims = claims_.store(),
+          .events = events_,
+          .space = space_,
+          .leads = leads};
 }
 
 k8s::LeaderElectorOptions App::Impl::elector_options() const {

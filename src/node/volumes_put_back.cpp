@@ -15,13 +15,22 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
   if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
   if (!path.empty() && !is_path(path)) return invalid("not a path: '" + path + "'");
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
-  if (!records) return PutBack::kNothing;
+  if (!records) {
+    if (path.empty()) return PutBack::kNothing;
+    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(path), "put back");
+    return there ? PutBack::kInPlace : PutBack::kNothing;
+  }
   LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
   LPP_ASSIGN_OR_RETURN(auto volume, records->read(id), shown_);
   const std::string name = RecordFolder::gone_name(id);
   const UniqueFd gone(kernel_->open_beneath(records->fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid() && errno != ENOENT) return system_error(errno, "open " + name);
   if (!volume) {
+    if (!gone.valid() && !path.empty()) {
+      // It may never have begun.
+      LPP_ASSIGN_OR_RETURN(const auto there, find_directory(path), "put back");
+      if (there) return PutBack::kInPlace;
+    }
     if (!gone.valid()) return PutBack::kNothing;
     if (!path.empty()) volume = Volume{.id = id, .path = path, .origin = Origin::kFound};
   }

@@ -18,7 +18,8 @@ inline constexpr std::string_view kVolumeSelectedNode = "local.path.provisioner/
 /// On a volume whose directory has a limit of its size: kQuotaHard.
 inline constexpr std::string_view kVolumeQuota = "local.path.provisioner/quota";
 inline constexpr std::string_view kQuotaHard = "hard";
-/// On a volume that an agent has made: what it called the disk. Agents touch the volume on no other.
+/// On a volume that an agent has made: what it called the disk. Agents touch the volume on no
+/// other.
 inline constexpr std::string_view kVolumeDisk = "local.path.provisioner/disk";
 /// On a volume whose claim is let go because its node was deleted: that claim's UID. From then on
 /// nothing removes its directory, should the node come back.

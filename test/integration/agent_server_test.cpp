@@ -96,7 +96,9 @@ struct ServerBed {
        .base_paths = [](const auto&) { return std::vector<std::string>{"/opt"}; },
        .has_label = [](const auto&, const auto&, const auto&) { return true; },
        .is_node_gone = [](const auto&) -> Result<bool> { return false; },
-       .bases_told = [](const auto&, const auto&) {}}};
+       .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
+       .bases_told = [](const auto&, const auto&) {},
+       .nothing_left = [](const auto&) {}}};
   TestCa ca;
   std::unique_ptr<AgentServer> server;
 };

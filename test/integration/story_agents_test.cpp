@@ -232,6 +232,8 @@ TEST_CASE("nodes with and without an agent live side by side, and agents come an
   story.remove_and_wait(there, by_pod);
   CHECK(story.helper_pods_made() == 1);
   story.agents->of("node-1").kill();
+  // Whether it is at work all the same nobody knows until its pod is gone, too.
+  LPP_MUST(story.admin().remove(k8s::kPods, {kDaemonNamespace, "agent-node-1"}, 0));
   story.remove_and_wait(here, by_agent);
   CHECK(story.helper_pods_made() == 2);
   story.remove_and_wait(late, moved);

@@ -97,7 +97,9 @@ class AgentInstance final : public ExecutorInstance {
                    .base_paths = [&story](const auto&) { return story.bed->base_paths(); },
                    .has_label = [](const auto&, const auto&, const auto&) { return true; },
                    .is_node_gone = [](const auto&) { return false; },
-                   .bases_told = [](const auto&, const auto&) {}}),
+                   .has_agent_pod = [](const auto&) { return true; },
+                   .bases_told = [](const auto&, const auto&) {},
+                   .nothing_left = [](const auto&) {}}),
         reviewer_(story.admin().api(), clock,
                   {.ns = kDaemonNamespace, .service_account = kAgentAccount}),
         server_(LPP_MUST(agent::AgentServer::start(

@@ -63,6 +63,7 @@ class Listener {
         works_.erase(agent::key_of(id));
         ended_.push_back(id);
       }
+      for (const auto& removal : tell->nothing_left) nothing_left.push_back(removal.path);
       for (const auto& id : tell->asks) ++asked_[agent::key_of(id)];
       agent_.told({.begin = lets_begin ? tell->asks : std::vector<operation::Id>()},
                   clock_.now() - answer_takes);
@@ -96,6 +97,7 @@ class Listener {
     return asked_[agent::key_of(operation.id())];
   }
 
+  std::vector<std::string> nothing_left;
   bool lets_begin = true;
   Duration answer_takes = Duration::zero();
 

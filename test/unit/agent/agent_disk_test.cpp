@@ -113,6 +113,30 @@ TEST_CASE("a volume is removed from its own disk only, whatever another one hold
   CHECK(base.has("web/pvc-1/of another cluster"));
 }
 
+TEST_CASE(
+    "a removal that was called off and has left nothing is told, one that never began is not") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  base.write("by-a-script/data");
+  // As a leader orders it that does not know whether it had begun.
+  auto never = operation_of(base, Kind::kRemove, "pvc-2");
+  never.path = base.at("by-a-script");
+  auto gone = operation_of(base, Kind::kRemove, "pvc-3");
+  for (const Operation& removal : {operation_of(base, Kind::kRemove), never, gone}) {
+    Order order = cancel(removal);
+    order.operation = removal;
+    running.agent.take(order);
+    REQUIRE(running.listener.has_ended(removal));
+  }
+  CHECK(running.listener.nothing_left == std::vector<std::string>{gone.path});
+  running.listener.begin_session();
+  CHECK(running.listener.nothing_left.size() == 1);
+  CHECK(base.has("web/pvc-1"));
+  CHECK(base.has("by-a-script/data"));
+}
+
 TEST_CASE("a removal that was called off is put back on its own disk when that is there again") {
   const BaseFolder base;
   const MountPoint point(base);

@@ -68,8 +68,15 @@ struct AgentScene {
                ++asked_for_nodes;
                return gone.contains(node);
              },
+             .has_agent_pod = [this](const std::string& node) -> Result<bool> {
+               ++asked_for_pods;
+               if (pods_are_secret) return Error{ErrorCode::kForbidden, "not yours to list"};
+               return pods.contains(node);
+             },
              .bases_told = [this](const std::string& node,
-                                  const std::vector<Base>& bases) { told[node] = bases; }}) {
+                                  const std::vector<Base>& bases) { told[node] = bases; },
+             .nothing_left =
+                 [this](const Operation& removal) { nothing_left.push_back(removal.path); }}) {
     executor.on_presence([this](const std::string& node) { present.push_back(node); });
     base_paths["node-1"] = {"/opt/local"};
     begin();
@@ -117,7 +124,11 @@ struct AgentScene {
   std::map<std::string, std::vector<std::string>> base_paths;
   std::set<std::string> gone;
   int asked_for_nodes = 0;
+  std::set<std::string> pods{"node-1", "node-2"};  // nodes with one of an agent
+  bool pods_are_secret = false;
+  int asked_for_pods = 0;
   std::map<std::string, std::vector<Base>> told;
+  std::vector<std::string> nothing_left;
   std::vector<std::string> present;
   std::vector<std::string> woken;
   bool quiet = false;

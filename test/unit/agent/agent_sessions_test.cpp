@@ -426,15 +426,31 @@ TEST_CASE("an agent is believed for its own node only") {
   }
 }
 
+TEST_CASE("that nothing of a removal that was called off was left is passed on, of the own node") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  Operation other = removal_of("pvc-2");
+  other.node = "node-2";
+  const Tell tell{.session = agent.session,
+                  .ended = {removal_of().id()},
+                  .nothing_left = {removal_of(), other}};
+  const auto read = decode_tell(encode(tell));
+  REQUIRE(read.ok());
+  Tell arrived = *read;
+  REQUIRE(agent.tell(arrived).ok());
+  CHECK(scene.nothing_left == std::vector<std::string>{"/opt/local/pvc-1"});
+  CHECK(scene.executor.left_out()["foreign"] == 1);
+}
+
 TEST_CASE("one record that cannot be read, or came with a foreign disk, does not silence a node") {
   AgentScene scene;
   SceneAgent agent(scene);
   agent.hello();
-  Tell tell = decode_tell(
-                  R"({"session":"s","works":[{"operation":{"action":"dance"}},)" +
-                  encode(work_of(make_of("own"), State::kRunning)) + "," +
-                  encode(work_of(make_of("foreign", "node-9"), State::kRunning)) +
-                  R"(],"ended":[{"kind":"dance"}]})")
+  Tell tell = decode_tell(R"({"session":"s","works":[{"operation":{"action":"dance"}},)" +
+                          encode(work_of(make_of("own"), State::kRunning)) + "," +
+                          encode(work_of(make_of("foreign", "node-9"), State::kRunning)) +
+                          R"(],"ended":[{"kind":"dance"}]})")
                   .value();
   REQUIRE(tell.unread.size() == 2);
   tell.everything = true;

@@ -75,6 +75,7 @@ TEST_CASE("an agent works where it is, and the other executor everywhere else") 
   SUBCASE("which does not see the base path") { make.base_path = "/elsewhere"; }
   SUBCASE("there is none") {
     make.node = "node-2";
+    scene.pods.erase("node-2");
     scene.pass(seconds(10));
   }
   SUBCASE("on a shared file system") { make.shared = true; }
@@ -104,17 +105,81 @@ TEST_CASE("nothing begins on a node whose agent is expected, and who waits is wo
       CHECK_FALSE(scene.admit(make_of("pvc-2")));
       CHECK(scene.begin(make_of("pvc-2")).find("expected") != std::string::npos);
       (void)scene.take_woken();
+      scene.pods.clear();
       scene.pass(seconds(10));
       CHECK(scene.was_woken("pvc-2"));
+      CHECK(scene.begin(make_of("pvc-2")).find("just gone") != std::string::npos);
+      scene.pass(seconds(10));
       CHECK(scene.begin(make_of("pvc-2")) == "other");
     }
   }
-  SUBCASE("it does not come") {
+  SUBCASE("it does not come, and has no pod") {
+    scene.pods.clear();
     scene.pass(seconds(10));
     CHECK(scene.take_woken() == std::vector<std::string>{"pvc-1"});
     CHECK(scene.admit(make_of()));
     CHECK(scene.begin(make_of()) == "other");
   }
+}
+
+TEST_CASE("helper pods do not work beside an agent that has a pod, however long it is not heard") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  SUBCASE("it was connected") {
+    agent.connect();
+    agent.hang_up();
+  }
+  SUBCASE("it never was") {}
+  scene.pass(seconds(3600));
+  // start() says what is missing, in an Event.
+  CHECK(scene.admit(make_of()));
+  CHECK(scene.begin(make_of()).find("its pod is there") != std::string::npos);
+  CHECK(scene.mixed.can_resize(make_of()).error().is(ErrorCode::kUnavailable));
+  CHECK(scene.mixed.recorded("pvc-1").empty());
+  CHECK(scene.asked_for_pods == 1);
+  SUBCASE("nobody may look for pods: what counts is the time") {
+    scene.pods_are_secret = true;
+    scene.pass(seconds(5));
+    CHECK(scene.begin(make_of()) == "other");
+  }
+  SUBCASE("it comes back") {
+    (void)scene.take_woken();
+    agent.connect();
+    CHECK(scene.was_woken("pvc-1"));
+    CHECK(scene.begin(make_of()) == "agent");
+  }
+}
+
+TEST_CASE("what an agent had begun is begun anew by others once its pod is gone for good") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  const Operation make = make_of();
+  REQUIRE(scene.begin(make) == "agent");
+  CHECK(agent.orders() == "start pvc-1");
+  agent.tell(make, State::kRunning);
+  agent.hang_up();
+  scene.pass(seconds(600));
+  CHECK(scene.mixed.recorded("pvc-1").size() == 1);
+  // An update of the DaemonSet: the next pod comes in a moment.
+  scene.pods.clear();
+  scene.pass(seconds(5));
+  CHECK(scene.mixed.recorded("pvc-1").size() == 1);
+  scene.pods.insert("node-1");
+  scene.pass(seconds(20));
+  CHECK(scene.mixed.recorded("pvc-1").size() == 1);
+  scene.pods.clear();
+  scene.pass(seconds(5));
+  CHECK(scene.mixed.recorded("pvc-1").size() == 1);
+  scene.pass(seconds(10));
+  (void)scene.take_woken();
+  CHECK(scene.mixed.recorded("pvc-1").empty());
+  CHECK(scene.was_woken("pvc-1"));
+  CHECK(scene.is_free(make));
+  CHECK(scene.begin(make_of("pvc-1", "node-1", 2)) == "other");
+  // What its disk has on record is heard of should it come back after all.
+  agent.connect({work_of(make, State::kRunning)});
+  CHECK(scene.executor.recorded("pvc-1").size() == 1);
 }
 
 TEST_CASE("an operation stays with whoever has it on record") {
@@ -125,7 +190,7 @@ TEST_CASE("an operation stays with whoever has it on record") {
   SUBCASE("the agent, which is away") {
     CHECK(scene.begin(make) == "agent");
     agent.hang_up();
-    scene.pass(seconds(10));
+    scene.pass(seconds(1000));
     CHECK(scene.begin(make) == "agent");
     CHECK(scene.mixed.cancel(make.id()).ok());
     CHECK(scene.state(make) == State::kEnding);

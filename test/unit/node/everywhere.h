@@ -33,8 +33,7 @@ int crash_everywhere(const Prepare& prepare, const Work& work, const Check& chec
 
 /// The same with a call that fails.
 template <typename Faulty = FaultyKernel>
-int fail_everywhere(const Prepare& prepare, const Work& work, int error,
-                           const Check& check) {
+int fail_everywhere(const Prepare& prepare, const Work& work, int error, const Check& check) {
   for (int place = 0;; ++place) {
     const BaseFolder base;
     prepare(base);

@@ -32,8 +32,7 @@ void put_beside(const BaseFolder& base) {
 }
 
 void check_only_other(const BaseFolder& base) {
-  CHECK(base.content() ==
-        std::set<std::string>{"pvc-0", BaseFolder::record("volume.pvc-0.json")});
+  CHECK(base.content() == std::set<std::string>{"pvc-0", BaseFolder::record("volume.pvc-0.json")});
 }
 
 }  // namespace
@@ -68,11 +67,12 @@ TEST_CASE("a removal on a full disk that crashes or fails anywhere is finished b
 }
 
 TEST_CASE("a directory without a record is removed from a full disk, whatever crashes") {
-  crash_everywhere<FullKernel>(put_beside, remove_from_full, [](const auto& base, const auto& /*none*/) {
-    FullKernel full;
-    REQUIRE(remove_from_full(base.volumes(full)));
-    check_only_other(base);
-  });
+  crash_everywhere<FullKernel>(put_beside, remove_from_full,
+                               [](const auto& base, const auto& /*none*/) {
+                                 FullKernel full;
+                                 REQUIRE(remove_from_full(base.volumes(full)));
+                                 check_only_other(base);
+                               });
 }
 
 TEST_CASE("what a stopped removal has left of a directory without a record is put back by path") {

@@ -59,12 +59,14 @@ class BaseFolder {
     }
   }
 
-  /// Everything in it but the lock and the spare folder, from it, without the records' folder itself.
+  /// Everything in it but the lock and the spare folder, from it, without the records' folder
+  /// itself.
   std::set<std::string> content() const {
     std::set<std::string> names;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(path_)) {
       const std::string name = entry.path().lexically_relative(path_);
-      if (name == node::kRecordFolder || name == record("lock") || name == record("spare")) continue;
+      if (name == node::kRecordFolder || name == record("lock") || name == record("spare"))
+        continue;
       names.insert(name);
     }
     return names;
