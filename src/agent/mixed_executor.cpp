@@ -117,8 +117,9 @@ void MixedExecutor::presence_changed(const std::string& node) {
 Result<operation::Executor::Start> MixedExecutor::start(const Operation& operation) {
   if (has(agents_, operation)) return agents_.start(operation);
   if (has(others_, operation)) return others_.start(operation);
-  LPP_ASSIGN_OR_RETURN(auto* const executor, choose(operation), "start");
-  return executor->start(operation);
+  const auto executor = choose(operation);
+  if (!executor.ok()) return executor.error();
+  return (*executor)->start(operation);
 }
 
 Result<void> MixedExecutor::cancel(const Id& id) {
@@ -141,8 +142,9 @@ Progress MixedExecutor::lost(const Operation& operation) const {
 }
 
 Result<bool> MixedExecutor::can_resize(const Operation& operation) {
-  LPP_ASSIGN_OR_RETURN(auto* const executor, choose(operation), "resize");
-  return executor->can_resize(operation);
+  const auto executor = choose(operation);
+  if (!executor.ok()) return executor.error();
+  return (*executor)->can_resize(operation);
 }
 
 void MixedExecutor::node_changed(std::string_view node) {

@@ -51,6 +51,7 @@ TEST_CASE("an operation comes back from the pod as it went in") {
     operation.limits = {.hard = true, .inodes = 9, .reserve = "10%", .overcommit = false};
   }
   SUBCASE("with a base path that must be mounted") { operation.require_mount = true; }
+  SUBCASE("on a disk that is known") { operation.disk = "disk-a"; }
   SUBCASE("with one of them") { operation.limits.overcommit = false; }
   const json pod = build(load(kSimple), operation, settings());
   k8s::Pod read;

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <filesystem>
+
 #include "everywhere.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -93,4 +98,39 @@ TEST_CASE("what a stopped removal has left of a directory without a record is pu
   CHECK(*back == PutBack::kInPlace);
   CHECK(base.has("web/pvc-1/file"));
   CHECK(base.has("web/pvc-1/folder/file"));
+}
+
+TEST_CASE("a volume is removed from a file system that is full to the last block or inode") {
+  if (!BaseFolder::has_projects()) return;  // one of its own, in the quota test bed
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  for (const char* id : {"pvc-1", "pvc-2"}) {
+    REQUIRE(volumes.make(make_request(id, std::string("web/") + id)).ok());
+    base.write(std::string("web/") + id + "/folder/file");
+  }
+  std::filesystem::create_directory(base.at("ballast"));
+  int error = 0;
+  SUBCASE("blocks") { error = fill(base.at("ballast/large"), UINT64_MAX).error; }
+  SUBCASE("and inodes") { error = ENOSPC; }
+  CHECK(error == ENOSPC);
+  // What is left goes to small ones.
+  constexpr int kMost = 2'000'000;
+  int count = 0;
+  for (error = 0; error == 0 && count < kMost; ++count) {
+    const std::string name = base.at("ballast/" + std::to_string(count));
+    if (::mkdir(name.c_str(), 0700) != 0) error = errno;
+  }
+  CHECK(error == ENOSPC);
+  CHECK_FALSE(volumes.make(make_request("pvc-3", "web/pvc-3")).ok());
+  for (const char* id : {"pvc-1", "pvc-2"}) {
+    const auto removed = volumes.remove({.id = id});
+    CHECK_MESSAGE(removed.ok(), removed.error().message);
+    CHECK_FALSE(base.has(std::string("web/") + id));
+    // Others are quicker to take what became free.
+    for (error = 0; error == 0 && count < kMost; ++count) {
+      const std::string name = base.at("ballast/" + std::to_string(count));
+      if (::mkdir(name.c_str(), 0700) != 0) error = errno;
+    }
+  }
 }
