@@ -43,7 +43,8 @@ std::size_t weight_of(const Operation& operation, const Progress& progress) {
     const auto& shape = *operation.shape;
     bytes += shape.affinity_key.size() + shape.affinity_value.size() + shape.reclaim_policy.size() +
              shape.provisioner.size();
-    for (const std::string& option : shape.mount_options) bytes += sizeof option + option.size();
+    for (const std::string& option : shape.mount_options)
+      bytes += sizeof(std::string) + option.size();
   }
   return bytes;
 }
