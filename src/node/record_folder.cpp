@@ -157,7 +157,8 @@ Result<void> RecordFolder::make_gone(const std::string& id) const {
   if (kernel_->make_folder(fd_.get(), name.c_str(), 0700) == 0 || errno == EEXIST) return {};
   const Error full = system_error(errno, "mkdir " + name);
   if (!full.is(ErrorCode::kUnfit)) return full;
-  if (kernel_->move(fd_.get(), kSpare, fd_.get(), name.c_str()) == 0 || errno == EEXIST) return {};
+  if (UniqueFd(kernel_->open_beneath(fd_.get(), name.c_str(), O_PATH)).valid()) return {};
+  if (kernel_->move(fd_.get(), kSpare, fd_.get(), name.c_str()) == 0) return {};
   return full;
 }
 
@@ -166,6 +167,13 @@ Result<void> RecordFolder::drop_gone(const std::string& id) const {
   if (kernel_->move(fd_.get(), name.c_str(), fd_.get(), kSpare) == 0) return {};
   if (kernel_->remove_folder(fd_.get(), name.c_str()) == 0 || errno == ENOENT) return {};
   return system_error(errno, "rmdir " + name);
+}
+
+Result<bool> RecordFolder::is_empty(const std::string& folder) const {
+  const UniqueFd fd(kernel_->open_beneath(fd_.get(), folder.c_str(), kFolder));
+  if (!fd.valid()) return system_error(errno, "open " + folder);
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, fd.get()), folder);
+  return entries.empty();
 }
 
 void RecordFolder::keep_spare() const {

@@ -66,6 +66,7 @@ class RecordFolder {
   Result<void> make_gone(const std::string& id) const;
   /// Empty, it goes, or becomes the spare one.
   Result<void> drop_gone(const std::string& id) const;
+  Result<bool> is_empty(const std::string& folder) const;
   /// As far as it can be had.
   void keep_spare() const;
 

@@ -43,8 +43,13 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   if (request.removal == Removal::kIfEmpty) return remove_if_empty(records, volume);
 
   const std::string gone = RecordFolder::gone_name(request.id);
-  const bool begun = UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid();
+  bool begun = UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid();
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "remove");
+  if (begun && !recorded && directory) {
+    // There was no room for a record: an empty one says only that the directory was about to leave.
+    LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "remove");
+    if (empty) begun = false;
+  }
   Identity identity;
   if (directory) {
     LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, directory->get()), volume.path);
