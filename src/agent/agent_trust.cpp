@@ -72,12 +72,9 @@ Work AgentExecutor::believed(const std::string& node, Work work) const {
 
 std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent& agent,
                                                  Tell& tell) {
-  std::vector<std::string> news;
+  std::vector<std::pair<const char*, std::string>> refusals;
   const auto refuse = [&](const char* reason, std::string words) {
-    ++left_out_[reason];
-    // Each session tells it anew.
-    if (agent.troubles.size() >= kMostTroubles) return;
-    if (agent.troubles.insert(words).second) news.push_back(std::move(words));
+    refusals.emplace_back(reason, std::move(words));
   };
   for (std::string& words : tell.unread) refuse("unreadable", std::move(words));
 
@@ -86,7 +83,9 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
   for (const auto& [name, entry] : agent.works) {
     bytes += weight_of(*entry->operation, entry->progress);
   }
-  std::erase_if(tell.works, [&](const Work& work) {
+  std::vector<Work> good;
+  good.reserve(tell.works.size());
+  for (Work& work : tell.works) {
     const Operation& operation = work.operation;
     bool foreign = operation.node != node || operation.shared;
     for (const auto& entry : find(operation.id())) {
@@ -96,27 +95,33 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
       refuse("foreign",
              fmt::format("{} of volume {} is an operation of node {}", to_string(operation.kind),
                          operation.volume_name, operation.node.empty() ? "-" : operation.node));
-      return true;
+      continue;
     }
     const auto known = agent.works.find(name_of(operation.id()));
-    std::size_t after = bytes + weight_of(operation, work.progress);
-    if (known != agent.works.end()) {
-      after -= weight_of(*known->second->operation, known->second->progress);
-    }
     const bool is_new = known == agent.works.end();
+    std::size_t after = bytes + weight_of(operation, work.progress);
+    if (!is_new) after -= weight_of(*known->second->operation, known->second->progress);
     if (after > kMostBytes || (is_new && count >= kMostWorks)) {
       refuse("too_many", "more operations than anybody has, or larger ones");
-      return true;
+      continue;
     }
     bytes = after;
     if (is_new) ++count;
-    return false;
-  });
+    good.push_back(std::move(work));
+  }
+  tell.works = std::move(good);
   std::erase_if(tell.nothing_left, [&](const Operation& removal) {
     const bool is_foreign = removal.node != node || removal.shared;
     if (is_foreign) refuse("foreign", "a removal that was called off is not of this node");
     return is_foreign;
   });
+  std::vector<std::string> news;
+  for (auto& [reason, words] : refusals) {
+    ++left_out_[reason];
+    // Each session tells it anew.
+    const bool has_room = agent.troubles.size() < kMostTroubles;
+    if (has_room && agent.troubles.insert(words).second) news.push_back(std::move(words));
+  }
   return news;
 }
 
