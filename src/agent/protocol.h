@@ -49,7 +49,7 @@ inline constexpr std::size_t kMaxMessage = 4UL << 20U;  // bytes; agents tell in
 inline constexpr std::size_t kMaxWorks = 500;           // in one tell
 inline constexpr std::size_t kMaxBases = 200;
 inline constexpr std::size_t kMaxUses = 2000;   // in one tell
-inline constexpr std::size_t kMaxPath = 4096;   // bytes of the path of a volume in use
+inline constexpr std::size_t kMaxPath = 1024;   // bytes of the path of a measured volume
 inline constexpr std::size_t kMaxOrders = 200;  // in one answer
 inline constexpr std::size_t kMaxWords = 4096;  // bytes of one message for people
 
