@@ -275,12 +275,14 @@ void AgentExecutor::note_uses(const std::string& node, Agent& agent, const Tell&
 
 std::vector<operation::UsageBoard::Entry> AgentExecutor::usage() const {
   auto entries = usage_.all();
-  MutexLock lock(mutex_);
-  const TimePoint now = clock_.now();
-  std::erase_if(entries, [&](const auto& entry) {
-    const auto it = agents_.find(entry.node);
-    return it == agents_.end() || presence_of(it->second, now) == Presence::kAbsent;
-  });
+  std::set<std::string> there;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [node, agent] : agents_) {
+      if (presence_of(agent, clock_.now()) != Presence::kAbsent) there.insert(node);
+    }
+  }
+  std::erase_if(entries, [&](const auto& entry) { return !there.contains(entry.node); });
   return entries;
 }
 

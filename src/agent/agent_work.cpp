@@ -294,7 +294,7 @@ void Agent::look_at_bases() {
   for (const std::string& path : paths) bases.push_back(look_at(path, uses));
   MutexLock lock(mutex_);
   if (paths == paths_ && options_.tells_usage) {
-    uses_.saw(std::move(uses));
+    uses_.saw(uses);
     if (uses_.any_news()) to_tell_.notify_all();
   }
   const auto now = clock_.now();

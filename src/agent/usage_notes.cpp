@@ -69,9 +69,9 @@ void UsageNotes::tidy_up() {
       notes_.begin(), notes_.end(), [](const auto& item) { return item.second.is_news(); }));
 }
 
-void UsageNotes::saw(Seen seen) {
+void UsageNotes::saw(const Seen& seen) {
   for (auto& [path, note] : notes_) note.seen.reset();
-  for (auto& [path, usage] : seen) notes_[path].seen = usage;
+  for (const auto& [path, usage] : seen) notes_[path].seen = usage;
   tidy_up();
 }
 

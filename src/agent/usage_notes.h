@@ -25,7 +25,7 @@ class UsageNotes {
                   Seen& to);
 
   /// That is all there is now.
-  void saw(Seen seen);
+  void saw(const Seen& seen);
   /// The controller knows nothing.
   void tell_anew();
 

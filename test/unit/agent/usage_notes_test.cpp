@@ -31,8 +31,8 @@ UsageNotes::Seen one(std::int64_t bytes, std::int64_t limit, std::int64_t inodes
 }
 
 /// Whether it is told; it is heard then.
-bool tells(UsageNotes& notes, UsageNotes::Seen now) {
-  notes.saw(std::move(now));
+bool tells(UsageNotes& notes, const UsageNotes::Seen& now) {
+  notes.saw(now);
   const auto news = notes.news(1000);
   CHECK(news.empty() != notes.any_news());
   notes.told(news);
