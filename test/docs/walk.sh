@@ -133,6 +133,9 @@ doc docs/install.md <<'C'
 sudo ln -s local-path-provisioner /usr/local/bin/kubectl-local_path
 C
 doc docs/install.md <<'C'
+sudo ln -s local-path-provisioner /usr/local/bin/kubectl_complete-local_path
+C
+doc docs/install.md <<'C'
 source <(local-path-provisioner completion bash)
 C
 
