@@ -266,7 +266,7 @@ constexpr cli::Command kAgent{
         "Work on this node's directories, as the controller orders: the opt-in alternative to a "
         "pod for\n"
         "each directory. One runs on each node and asks the controller for work, over HTTPS;\n"
-        "nobody connects to it, and it needs no rights in the API server.\n"
+        "nobody connects to it, and it needs no permissions in the cluster.\n"
         "\n"
         "  its base paths  come from the controller's configuration. Each must be mounted at its "
         "own path:\n"

@@ -69,7 +69,7 @@ constexpr std::array kParameters = {
             "local-path-node"},
     Setting{provisioner::kOnNodeLostParameter, "keep",
             "release: the claims of a node that was deleted from the cluster are deleted, so that "
-            "StatefulSets get new ones; needs a right of its own, see node-lost.md"},
+            "StatefulSets get new ones; needs a permission of its own, see node-lost.md"},
     Setting{provisioner::kOnNodeLostAfterParameter, "5m",
             "so long after the node was seen to be gone; a node that is registered again in time "
             "stops it"},

@@ -290,7 +290,7 @@ const Command kReleaseCommand{
         "StatefulSets make new ones and their pods come up elsewhere. The data on that node's "
         "disk\n"
         "stays as it is, also when the node comes back. A node that is registered is refused.\n"
-        "Needs the rights to delete persistentvolumeclaims and to patch persistentvolumes.\n"
+        "Needs the permissions to delete persistentvolumeclaims and to patch persistentvolumes.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner release --node worker-7 --dry-run\n"

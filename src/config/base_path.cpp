@@ -83,7 +83,7 @@ PathCheck check_base_path(std::string_view path) {
 
   PathCheck result;
   result.clean = clean_path(path);
-  if (result.clean == "/") return refused("must not be the root folder");
+  if (result.clean == "/") return refused("must not be the root directory");
   if (result.clean.size() > kMaxPath) return refused("is too long for a path");
   for (const auto part : split(result.clean, '/')) {
     if (part.size() > kMaxName) return refused("holds a name of more than 255 bytes");
@@ -91,18 +91,18 @@ PathCheck check_base_path(std::string_view path) {
   const std::string_view system = tree_of(kSystemTrees, result.clean);
   if (!system.empty() || contains(kSystemFolders, result.clean)) {
     return refused("must not be " + std::string(system.empty() || system == result.clean
-                                                    ? "a folder of the system"
+                                                    ? "a directory of the system"
                                                     : "below " + std::string(system)));
   }
   if (tree_of(kSystemFolders, result.clean) != std::string_view()) {
     result.verdict = PathVerdict::kRisky;
-    result.reason = "is below a folder of the system";
+    result.reason = "is below a directory of the system";
   } else if (tree_of(kForeignTrees, result.clean) != std::string_view()) {
     result.verdict = PathVerdict::kRisky;
-    result.reason = "is in a folder that other programs use";
+    result.reason = "is in a directory that other programs use";
   } else if (contains(kCommonFolders, result.clean)) {
     result.verdict = PathVerdict::kRisky;
-    result.reason = "holds other things too; a folder below it is safer";
+    result.reason = "holds other things too; a directory below it is safer";
   }
   return result;
 }

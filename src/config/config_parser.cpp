@@ -332,7 +332,7 @@ class Parser {
       if (!open.empty() && open.back()->path != next.path) {
         warnings.add(next.place, shown(next.path) + " lies inside " + shown(open.back()->path) +
                                      " of " + open.back()->place +
-                                     ": a volume there could hold another's folder");
+                                     ": a volume there could hold another's directory");
       }
       if (open.empty() || open.back()->path != next.path) open.push_back(&next);
     }

@@ -115,7 +115,7 @@ Result<Folder> folder_of(const Operation& operation) {
   const auto slash = path.rfind('/');
   if (path.empty() || path.front() != '/' || slash == 0 || slash + 1 == path.size()) {
     return invalid("invalid path \"" + path + "\" for volume " + operation.volume_name +
-                   ": it needs an absolute parent folder and a name below it");
+                   ": it needs an absolute parent directory and a name below it");
   }
   Folder folder{.parent = path.substr(0, slash), .name = path.substr(slash + 1)};
   const std::string& base = operation.base_path;
@@ -192,7 +192,7 @@ Result<std::string> add_data(json& spec, json& container, const std::string& fol
     if (seen.size() < 2 || seen.front() != '/') {
       return invalid(
           "helper pod template: the mountPath of volume \"data\" must be absolute and "
-          "must not be the root folder");
+          "must not be the root directory");
     }
     return seen;
   }
@@ -202,7 +202,7 @@ Result<std::string> add_data(json& spec, json& container, const std::string& fol
   if (find_named(mounts, "mountPath", mount_path) != nullptr ||
       find_named(mounts, "mountPath", hidden ? mount_path : folder) != nullptr) {
     return invalid("helper pod template: its volumeMount at " + mount_path +
-                   " is in the way of the volume's folder");
+                   " is in the way of the volume's directory");
   }
   if (mount != nullptr) {
     (*mount)["mountPath"] = mount_path;  // it says something else, such as mountPropagation

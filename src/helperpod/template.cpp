@@ -130,11 +130,12 @@ class Rules {
         error(place + ".mountPath: /script is where the provisioner mounts its scripts");
       }
       if (path == "/local-path-base") {
-        error(place + ".mountPath: /local-path-base is where the provisioner mounts base folders");
+        error(place +
+              ".mountPath: /local-path-base is where the provisioner mounts base directories");
       }
       const bool usable = path.empty() || (path.size() > 1 && path.front() == '/');
       if (mount.value("name", "") == "data" && !usable) {
-        error(place + ".mountPath must be absolute and not the root folder, is " + shown(path));
+        error(place + ".mountPath must be absolute and not the root directory, is " + shown(path));
       }
     }
   }

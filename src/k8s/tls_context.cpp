@@ -239,7 +239,7 @@ Result<std::string> read_small_file(const std::string& path) {
     text.append(buffer.data(), static_cast<std::size_t>(file.gcount()));
   }
   if (file.bad() || (!file.eof() && text.size() <= kMaxFile)) {
-    return invalid(path + ": cannot be read (is it a folder?)");
+    return invalid(path + ": cannot be read (is it a directory?)");
   }
   if (text.size() > kMaxFile) return invalid(path + ": is larger than 4 MiB");
   return text;

@@ -25,12 +25,12 @@ constexpr int kFolder = O_RDONLY | O_DIRECTORY;
 /// New volumes are open to every user, because pods run as any, and reach them by bind mounts: the
 /// folder around them need not be. One that holds something already stays as it is.
 Result<void> close_if_empty(Kernel& kernel, int base) {
-  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(kernel, base), "base folder");
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(kernel, base), "base directory");
   const bool empty = std::all_of(entries.begin(), entries.end(), [](const std::string& name) {
     return name == "lost+found" || name == kRecordFolder;
   });
   if (empty && kernel.chmod(base, 0700) != 0)
-    return system_error(errno, "chmod of the base folder");
+    return system_error(errno, "chmod of the base directory");
   return {};
 }
 
@@ -86,7 +86,7 @@ Result<RecordFolder> RecordFolder::find_or_make(Kernel& kernel, int base) {
   if (kernel.make_folder(base, kRecordFolder, 0700) != 0 && errno != EEXIST) {
     return system_error(errno, std::string("mkdir ") + kRecordFolder);
   }
-  if (kernel.sync(base) != 0) return system_error(errno, "fsync of the base folder");
+  if (kernel.sync(base) != 0) return system_error(errno, "fsync of the base directory");
   LPP_ASSIGN_OR_RETURN(found, find(kernel, base), "records");
   if (!found) return Error{ErrorCode::kConflict, std::string(kRecordFolder) + " has vanished"};
   return *std::move(found);

@@ -45,7 +45,7 @@ void TreeTagging::look_at(std::vector<OpenFolder>& levels, const OpenFolder::Ent
 void TreeTagging::enter(std::vector<OpenFolder>& levels, const char* name) {
   if (levels.size() >= kMaxDepthTagged) {
     return complain(levels, name,
-                    invalid("deeper than " + std::to_string(kMaxDepthTagged) + " folders"));
+                    invalid("deeper than " + std::to_string(kMaxDepthTagged) + " directories"));
   }
   UniqueFd fd(kernel_.open_beneath(levels.back().fd(), name, O_RDONLY | O_DIRECTORY));
   if (!fd.valid()) {
@@ -66,7 +66,7 @@ Result<void> TreeTagging::tag_file(int folder, const char* name) {
   if (kernel_.status(there.get(), status) != 0) return system_error(errno, "statx");
   const bool folder_by_now = (status.stx_mode & S_IFMT) == S_IFDIR;
   if ((status.stx_mode & S_IFMT) != S_IFREG && !folder_by_now) return {};
-  if (folder_by_now) return invalid("it became a folder meanwhile; call it again");
+  if (folder_by_now) return invalid("it became a directory meanwhile; call it again");
   const std::string same = "/proc/self/fd/" + std::to_string(there.get());
   const UniqueFd file(kernel_.open(same.c_str(), O_RDONLY | O_NONBLOCK));
   if (!file.valid()) return system_error(errno, "open");

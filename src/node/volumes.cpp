@@ -16,11 +16,11 @@ Result<void> check_is_disk(Kernel& kernel, int base, const std::string& shown) {
   if (kernel.status(base, status) != 0) return system_error(errno, "statx " + shown);
   LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, base), shown);
   if ((status.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0) {
-    return unfit(shown + " is not a mount point: it is a folder of " + mount.source +
+    return unfit(shown + " is not a mount point: it is a directory of " + mount.source +
                  ", mounted at " + mount.point + ". Is its disk mounted?");
   }
   if (mount.root == "/" || (mount.type == "btrfs" && status.stx_ino == kSubvolumeRoot)) return {};
-  return unfit(shown + " is not the root of a file system: it shows the folder " + mount.root +
+  return unfit(shown + " is not the root of a file system: it shows the directory " + mount.root +
                " of " + mount.source + ". Is its disk mounted?");
 }
 
@@ -28,9 +28,9 @@ Result<void> check_is_disk(Kernel& kernel, int base, const std::string& shown) {
 
 Result<Volumes> Volumes::open(Kernel& kernel, const std::string& base, const Options& options) {
   UniqueFd fd(kernel.open(base.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!fd.valid()) return system_error(errno, "open the base folder " + base);
+  if (!fd.valid()) return system_error(errno, "open the base directory " + base);
   if (!UniqueFd(kernel.open_beneath(fd.get(), ".", O_PATH | O_DIRECTORY)).valid()) {
-    Error error = system_error(errno, "openat2 in the base folder " + base);
+    Error error = system_error(errno, "openat2 in the base directory " + base);
     if (errno == ENOSYS || errno == EPERM) {
       error.code = ErrorCode::kUnfit;
       error.message += "; Linux 5.6 or newer is needed, and no seccomp profile that hides openat2";
@@ -38,7 +38,7 @@ Result<Volumes> Volumes::open(Kernel& kernel, const std::string& base, const Opt
     return error;
   }
   if (options.require_mount) {
-    LPP_RETURN_IF_ERROR(check_is_disk(kernel, fd.get(), base), "base folder refused");
+    LPP_RETURN_IF_ERROR(check_is_disk(kernel, fd.get(), base), "base directory refused");
   }
   return Volumes(kernel, base, std::move(fd));
 }
@@ -64,7 +64,7 @@ Result<UniqueFd> Volumes::make_parent(const RecordFolder& records, const std::st
         return system_error(errno, "mkdir " + shown);
       }
       if (!records.keeps_order() && kernel_->sync(folder.get()) != 0) {
-        return system_error(errno, "fsync of the folder around " + shown);
+        return system_error(errno, "fsync of the directory around " + shown);
       }
       next.reset(kernel_->open_beneath(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
     }

@@ -12,7 +12,7 @@ namespace lpp::node {
 Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
   if (!is_path(request.path)) {
-    return invalid("not a path below the base folder: '" + request.path + "'");
+    return invalid("not a path below the base directory: '" + request.path + "'");
   }
   if (!request.limits.any()) return invalid("say how much " + request.id + " may hold");
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(request.path), "adopt");

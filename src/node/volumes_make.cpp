@@ -19,7 +19,7 @@ constexpr std::uint32_t kNobody = UINT32_MAX;  // chown(2) takes it for "as it i
 Result<void> check(const MakeRequest& request) {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
   if (!is_path(request.path))
-    return invalid("not a path below the base folder: '" + request.path + "'");
+    return invalid("not a path below the base directory: '" + request.path + "'");
   const Access& access = request.access;
   if (access.mode > 07777) return invalid("a mode has at most four octal digits");
   if (access.user == kNobody || access.group == kNobody) {
@@ -223,7 +223,7 @@ Result<void> Volumes::put_in_place(const RecordFolder& records, const Volume& vo
     constexpr int kAttempts = 10;
     if (errno == ENOENT && attempt < kAttempts) continue;
     Error error = system_error(errno, "move into " + shown_ + "/" + volume.path);
-    if (errno == EXDEV) error.message += " (the folder belongs to another project or mount)";
+    if (errno == EXDEV) error.message += " (the directory belongs to another project or mount)";
     return error;
   }
 }

@@ -14,7 +14,7 @@ namespace lpp::node {
 Result<Removed> Volumes::remove(const RemoveRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
   if (!request.path.empty() && !is_path(request.path)) {
-    return invalid("not a path below the base folder: '" + request.path + "'");
+    return invalid("not a path below the base directory: '" + request.path + "'");
   }
   LPP_ASSIGN_OR_RETURN(auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
   if (!records) {
@@ -120,7 +120,7 @@ Result<Removed> Volumes::remove_if_empty(const RecordFolder& records, const Volu
     LPP_ASSIGN_OR_RETURN(const auto identity, identity_of(*kernel_, (*directory)->get()),
                          volume.path);
     if (!check_is_free(volume, identity).ok()) return Removed::kKept;
-    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
+    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
     if (kernel_->remove_folder(parent.get(), leaf_of(volume.path).c_str()) != 0 &&
         errno != ENOENT) {
       if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) return Removed::kKept;
@@ -137,7 +137,7 @@ Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int
   LPP_RETURN_IF_ERROR(records.make_gone(volume.id), "what is being removed");
   const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid()) return system_error(errno, "open " + name);
-  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
   const std::string leaf = leaf_of(volume.path);
   int moved = kernel_->move(parent.get(), leaf.c_str(), gone.get(), "volume");
   // The owner of a subvolume can make it read-only.
@@ -165,7 +165,7 @@ Result<void> Volumes::empty_in_place(const RecordFolder& records, Volume& volume
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
   LPP_RETURN_IF_ERROR(removal.empty(folder), "in its place");
-  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "folder");
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
   if (kernel_->remove_folder(parent.get(), leaf_of(volume.path).c_str()) != 0 && errno != ENOENT) {
     return system_error(errno, "rmdir");
   }
@@ -198,7 +198,7 @@ Result<void> Volumes::lift_limits(std::uint32_t project) const {
 
 Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) const {
   if (volume.project != 0) LPP_RETURN_IF_ERROR(lift_limits(volume.project), "limits");
-  LPP_RETURN_IF_ERROR(remove_parents(volume.path), "folders around it");
+  LPP_RETURN_IF_ERROR(remove_parents(volume.path), "directories around it");
   return records.erase(volume.id);
 }
 

@@ -29,7 +29,7 @@ void Binding::refused(const Error& error) {
   if (told) return;
   log::warn(
       "claims are left to the control plane to bind, which is slower when there are many: {}; the "
-      "manifest's ClusterRole has the rights, --bind-claims=false says that it is meant so",
+      "manifest's ClusterRole has the permissions, --bind-claims=false says that it is meant so",
       error.message);
 }
 

@@ -326,8 +326,9 @@ Action ResizeReconciler::api_failed(const Pass& pass, const Error& error) {
   if (error.is(ErrorCode::kForbidden)) {
     return reporter_.api_failed(
         subject(pass),
-        error.wrap("the daemon lacks a right that growing needs, as a role of an older version "
-                   "does"));
+        error.wrap(
+            "the daemon lacks a permission that growing needs, as a role of an older version "
+            "does"));
   }
   return reporter_.api_failed(subject(pass), error);
 }

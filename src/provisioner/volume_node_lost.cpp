@@ -149,7 +149,7 @@ Action VolumeReconciler::not_let_go(const Pass& pass, const Error& error) {
   std::string why = "the claim of a lost node cannot be let go: " + error.message;
   if (forbidden) {
     why +=
-        "; onNodeLost: release needs a right that the provisioner does not have by default: "
+        "; onNodeLost: release needs a permission that the provisioner does not have by default: "
         "apply deploy/node-lost.yaml";
   }
   tell_lost(pass, kClaimReleaseFailed, why, why + " (volume " + pass.scene.name + ")");

@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
       "manifest", "the manifest to install",
       cxxopts::value<std::string>()->default_value(
           lpp::testing::repository("deploy/local-path-storage.yaml")))(
-      "dir", "folder for the nodes' disks; empty: a temporary one",
+      "dir", "directory for the nodes' disks; empty: a temporary one",
       cxxopts::value<std::string>()->default_value(""))(
       "agents", "show it with an agent on each node instead of helper pods",
       cxxopts::value<bool>()->default_value("false"))(

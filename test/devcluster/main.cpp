@@ -81,7 +81,7 @@ int main(int argc, char** argv) {
       "A Kubernetes cluster in one process, for trying and testing: an in-memory API server,\n"
       "the control loops that volumes need, and nodes that run pods as sandboxed processes.\n");
   options.add_options()("nodes", "number of nodes", cxxopts::value<int>()->default_value("2"))(
-      "dir", "folder for the nodes' disks and the kubeconfig; empty: a temporary one",
+      "dir", "directory for the nodes' disks and the kubeconfig; empty: a temporary one",
       cxxopts::value<std::string>()->default_value(""))(
       "port", "port of the API server on 127.0.0.1; 0: any free one",
       cxxopts::value<int>()->default_value("0"))(

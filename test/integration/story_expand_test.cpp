@@ -250,7 +250,7 @@ TEST_CASE("with a role of an older version claims do not grow, and nothing else 
   }});
   const auto claim = story.want("data");
   LPP_MUST(story.ask(claim, "2Gi"));
-  wait_for_event(story, claim, "VolumeResizeFailed", "lacks a right");
+  wait_for_event(story, claim, "VolumeResizeFailed", "lacks a permission");
   const auto other = story.want("other");
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, other));
   LPP_MUST(story.audit.wait_deleted(other, story.volume));

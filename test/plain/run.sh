@@ -4,9 +4,9 @@
 # where bubblewrap cannot make a sandbox. Without a name: all. From the dev build, as root.
 #
 #   container  with the capabilities and system calls that Docker and Podman leave by default
-#   chroot     in a folder with the machine's files, but without /etc/hosts, that is no mount point
+#   chroot     in a directory with the machine's files, but without /etc/hosts, that is no mount point
 #   user       there, as an ordinary user, without sudo and with it
-#   elsewhere  started from another folder
+#   elsewhere  started from another directory
 # Exit: 0 all is well, 1 something failed or was skipped, 2 usage, 3 not possible here.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."

@@ -253,24 +253,24 @@ TEST_CASE("paths that could never be right are refused with their place") {
       {R"("")", "nodePathMap[0].paths[0]: must not be empty"},
       {R"("data")", "must be an absolute path, is \"data\""},
       {R"("./data")", "must be an absolute path"},
-      {R"("/")", "must not be the root folder, is \"/\""},
-      {R"("//")", "must not be the root folder"},
-      {R"("/a/..")", "must not be the root folder"},
-      {R"("/../..")", "must not be the root folder"},
-      {R"("/etc")", "must not be a folder of the system, is \"/etc\""},
-      {R"("/etc/")", "must not be a folder of the system"},
-      {R"("/opt/../usr")", "must not be a folder of the system"},
-      {R"("/usr/bin")", "must not be a folder of the system"},
+      {R"("/")", "must not be the root directory, is \"/\""},
+      {R"("//")", "must not be the root directory"},
+      {R"("/a/..")", "must not be the root directory"},
+      {R"("/../..")", "must not be the root directory"},
+      {R"("/etc")", "must not be a directory of the system, is \"/etc\""},
+      {R"("/etc/")", "must not be a directory of the system"},
+      {R"("/opt/../usr")", "must not be a directory of the system"},
+      {R"("/usr/bin")", "must not be a directory of the system"},
       {R"("/usr/lib/x")", "must not be below /usr/lib"},
-      {R"("/bin")", "must not be a folder of the system"},
+      {R"("/bin")", "must not be a directory of the system"},
       {R"("/sbin/x")", "must not be below /sbin"},
-      {R"("/lib")", "must not be a folder"},
-      {R"("/lib64")", "must not be a folder"},
+      {R"("/lib")", "must not be a directory"},
+      {R"("/lib64")", "must not be a directory"},
       {R"("/boot/x")", "must not be below /boot"},
-      {R"("/dev")", "must not be a folder"},
+      {R"("/dev")", "must not be a directory"},
       {R"("/proc/1")", "must not be below /proc"},
-      {R"("/sys")", "must not be a folder"},
-      {R"("/var/lib/kubelet")", "must not be a folder"},
+      {R"("/sys")", "must not be a directory"},
+      {R"("/var/lib/kubelet")", "must not be a directory"},
       {R"("/var/lib/kubelet/pods")", "must not be below /var/lib/kubelet"},
       {R"("/a\u0000b")", "must not hold control characters"},
       {R"("/a\nb")", "must not hold control characters"},
@@ -436,7 +436,7 @@ TEST_CASE("all errors are reported at once") {
   CHECK(contains(message, "cmdTimeoutSeconds: must be"));
   CHECK(contains(message, "; nodePathMap[0].paths[0]: must be an absolute"));
   CHECK(contains(message, "; nodePathMap[0].paths[1]: must not be the root"));
-  CHECK(contains(message, "; nodePathMap[1].paths[0]: must not be a folder"));
+  CHECK(contains(message, "; nodePathMap[1].paths[0]: must not be a directory"));
   CHECK(contains(message, "; nodePathMap[1].node: node \"a\" is listed twice"));
 }
 

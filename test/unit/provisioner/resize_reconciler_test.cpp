@@ -188,7 +188,7 @@ TEST_CASE("a right that is missing is told once") {
   scene.refuse(403, "Forbidden");
   for (int i = 0; i < 5; ++i) CHECK(scene.step() == Action::retry());
   CHECK(scene.count_events("Warning VolumeResizeFailed: ") == 1);
-  CHECK(scene.count_events("lacks a right") == 1);
+  CHECK(scene.count_events("lacks a permission") == 1);
 }
 
 TEST_CASE("a volume that is not the claim's any more is left alone") {
