@@ -51,6 +51,27 @@ bool has(const Output& output, const std::string& part) {
   return found;
 }
 
+TEST_CASE("a reader may ask check for all that agents need") {
+  StoryBed story;
+  story.start();
+  for (const auto& object :
+       LPP_MUST(read_yaml_objects(repository("test/chart/kustomize/node-agents.yaml")))) {
+    LPP_MUST(story.admin().apply(object));
+  }
+  const Output lacking = run(story, {"check"});
+  has(lacking, "7 permissions for agents");
+  has(lacking, "has not made a certificate yet");
+  CHECK(lacking.text.find("not checked") == std::string::npos);
+  LPP_MUST(story.admin().apply(
+      {{"apiVersion", "v1"},
+       {"kind", "ConfigMap"},
+       {"metadata",
+        {{"name", "local-path-provisioner-agents-ca"}, {"namespace", kDaemonNamespace}}}}));
+  const Output whole = run(story, {"check"});
+  CAPTURE(whole.text);
+  CHECK(whole.text.find("agents-ca") == std::string::npos);
+}
+
 TEST_CASE("volumes answers why a claim is Pending, and shows where a bound one is") {
   StoryBed story;
   story.start();
