@@ -189,7 +189,7 @@ void check_daemon_set(const Installation& installation, const json& daemon_set,
   if (!limited.empty() && !may_set_limits(daemon_set)) {
     findings.warning(
         place,
-        fmt::format("has not the capability SYS_ADMIN, which limits need: its agents "
+        fmt::format("lacks the capability SYS_ADMIN, which limits need: its agents "
                     "make no volume for StorageClass {}",
                     listed(limited)),
         "add it in securityContext.capabilities, as deploy/agents/daemonset.yaml says");

@@ -156,7 +156,7 @@ TEST_CASE("each thing that agents lack is a warning that says what to do") {
        [](auto& all) {
          of_kind(all, "StorageClass")["parameters"] = {{"quota", "hard"}};
        },
-       daemon_set + "\n           has not the capability SYS_ADMIN, which limits need: its agents "
+       daemon_set + "\n           lacks the capability SYS_ADMIN, which limits need: its agents "
                     "make no volume for StorageClass local-path"},
       {"helper pods elsewhere",
        [](auto& all) {
