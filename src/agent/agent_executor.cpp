@@ -16,7 +16,6 @@ namespace lpp::agent {
 
 using operation::Admission;
 using operation::Id;
-using operation::Kind;
 using operation::Operation;
 using operation::Progress;
 using operation::Recorded;
