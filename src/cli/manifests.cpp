@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/manifests.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/strings.h"
@@ -77,7 +79,7 @@ Result<std::vector<ManifestObject>> read_manifest(std::string_view text, const s
     if (!read->value.is_object()) {
       return invalid("line " + line + ": is not a Kubernetes object").wrap(name);
     }
-    add(std::move(read->value), name + ":" + line, std::move(read->warnings), out);
+    add(std::move(read->value), fmt::format("{}:{}", name, line), std::move(read->warnings), out);
   }
   return out;
 }
