@@ -203,6 +203,16 @@ class App::Impl {
   std::unique_ptr<HealthServer> health_;
 };
 
+/// What leaders' decisions are made from.
+template <typename Use>
+void App::Impl::for_each_cache(const Use& use) {
+  use(claims_);
+  use(volumes_);
+  use(classes_);
+  use(nodes_);
+  use(pods_);
+}
+
 Result<void> App::Impl::start() {
   if (options_.leader_election.enabled) {
     LPP_RETURN_IF_ERROR(k8s::LeaderElector::validate(elector_options()), "leader election");
@@ -225,11 +235,7 @@ Result<void> App::Impl::start() {
   });
   if (uses_config_map(options_)) config_map_.start();
   LPP_RETURN_IF_ERROR(config_.start(), "configuration");
-  claims_.start();
-  volumes_.start();
-  classes_.start();
-  nodes_.start();
-  pods_.start();
+  for_each_cache([](auto& cache) { cache.start(); });
   if (wait_for_sync()) log::info("caches have synced");
   if (agents_) LPP_RETURN_IF_ERROR(agents_->start(), "agents");
   unmap_idle_code();  // much of it only starts the program
@@ -252,33 +258,15 @@ void App::Impl::work() {
 /// Runs after work() has returned: no worker runs any more and the lease is released.
 void App::Impl::shut_down() {
   stopping_ = true;
-  claims_.request_stop();
-  volumes_.request_stop();
-  classes_.request_stop();
-  nodes_.request_stop();
-  pods_.request_stop();
+  for_each_cache([](auto& cache) { cache.request_stop(); });
   config_map_.request_stop();
   config_.stop();
   events_.stop(kEventsLimit);
   abort_.request_stop();
   if (agents_) agents_->stop();
-  claims_.join();
-  volumes_.join();
-  classes_.join();
-  nodes_.join();
-  pods_.join();
+  for_each_cache([](auto& cache) { cache.join(); });
   config_map_.join();
   if (health_) health_->stop();
-}
-
-/// What leaders' decisions are made from.
-template <typename Use>
-void App::Impl::for_each_cache(const Use& use) {
-  use(claims_);
-  use(volumes_);
-  use(classes_);
-  use(nodes_);
-  use(pods_);
 }
 
 /// Called with the lease in hand. The work waits for the caches, the lease's renewal does not.
