@@ -130,6 +130,14 @@ Result<std::optional<std::string>> RecordFolder::read_text(const std::string& na
 
 Result<void> RecordFolder::put_file(const std::string& name, const std::string& temporary,
                                     std::string_view text, bool durable) const {
+  auto put = try_put_file(name, temporary, text, durable);
+  // Where the disk is full it would take an inode until the next time.
+  if (!put.ok()) static_cast<void>(kernel_->remove_file(fd_.get(), temporary.c_str()));
+  return put;
+}
+
+Result<void> RecordFolder::try_put_file(const std::string& name, const std::string& temporary,
+                                        std::string_view text, bool durable) const {
   {
     const UniqueFd file(kernel_->create(fd_.get(), temporary.c_str()));
     if (!file.valid()) return system_error(errno, "open " + temporary);

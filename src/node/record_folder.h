@@ -91,6 +91,8 @@ class RecordFolder {
   }
 
  private:
+  Result<void> try_put_file(const std::string& name, const std::string& temporary,
+                            std::string_view text, bool durable) const;
   RecordFolder(Kernel& kernel, UniqueFd fd, bool keeps_order)
       : kernel_(&kernel), fd_(std::move(fd)), keeps_order_(keeps_order) {}
 
