@@ -42,7 +42,9 @@ struct BindingStory : RealStory {
   json claim(const std::string& name) {
     return LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, {kSpace, name}));
   }
-  /// Bound on both sides, as the binder leaves it, and nothing odd was said of it.
+  /// Bound on both sides, as the binder leaves it, and nothing odd was said of it. A binder that is
+  /// so far behind that it has not looked at the volume may say that, and takes it back
+  /// (docs/failure-modes.md); how often it does is for no test to know.
   void wait_bound(const std::string& name) {
     LPP_MUST(wait_until(
         name + " is bound",
@@ -59,7 +61,11 @@ struct BindingStory : RealStory {
         },
         bed->patience()));
     for (const auto& event : admin().events_about("PersistentVolumeClaim", {kSpace, name})) {
-      CHECK_MESSAGE(!event.starts_with("Warning"), event);
+      if (event.starts_with("Warning ClaimLost")) {
+        MESSAGE(name << ": the binder was behind: " << event);
+      } else {
+        CHECK_MESSAGE(!event.starts_with("Warning"), event);
+      }
     }
   }
   void remove_and_wait(const std::vector<std::string>& names) {
