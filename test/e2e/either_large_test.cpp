@@ -111,6 +111,16 @@ Result<void> at_once(int count, const std::function<Result<void>(int)>& work) {
   return {};
 }
 
+/// An answer of this size can be late on a busy machine: asked again, and what is there is as good.
+Result<void> create_patiently(Kube& admin, const json& object) {
+  constexpr int kTries = 5;
+  for (int i = 1;; ++i) {
+    const auto created = admin.create(object);
+    if (created.ok() || created.error().code == ErrorCode::kAlreadyExists) return {};
+    if (created.error().code != ErrorCode::kTimeout || i == kTries) return created.error();
+  }
+}
+
 struct Strangers {
   Strangers(Kube& admin, int objects) : admin_(admin), objects_(objects) {}
   ~Strangers() {
@@ -131,8 +141,7 @@ struct Strangers {
       json object = foreign(i);
       object["metadata"]["labels"] = load;
       object["metadata"]["annotations"]["theirs"] = "made";
-      LPP_ASSIGN_OR_RETURN(object, admin_.create(object), "foreign object");
-      return {};
+      return create_patiently(admin_, object);
     });
   }
   /// So that each of some comes once more, in a watch.
