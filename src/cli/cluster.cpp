@@ -33,7 +33,10 @@ void put(const json& object, ClusterView& view, k8s::StoreWriter<T>& store) {
 
 void add_volume(const json& object, ClusterView& view) {
   auto decoded = k8s::decode<k8s::PersistentVolume>(object);
-  if (!decoded.ok()) return;
+  if (!decoded.ok()) {
+    view.unreadable_volumes.push_back(text(member(object, "metadata"), "name"));
+    return;
+  }
   const auto volume = std::make_shared<const k8s::PersistentVolume>(*std::move(decoded));
   const auto key = volume->meta.key();
   if (provisioner::is_ours(*volume, view.names)) {
@@ -42,6 +45,10 @@ void add_volume(const json& object, ClusterView& view) {
   } else if (provisioner::made_by_hand(*volume)) {
     view.directories.put(
         key, std::make_shared<const k8s::PersistentVolume>(provisioner::place_of(*volume)));
+  } else {
+    k8s::PersistentVolume place = provisioner::place_of(*volume);
+    if (volume->path.empty()) place.path.clear();
+    view.others.put(key, std::make_shared<const k8s::PersistentVolume>(std::move(place)));
   }
 }
 
@@ -179,6 +186,18 @@ EventNote event_note(const json& event) {
     }
   }
   return note;
+}
+
+Result<config::Config> config_in_force(const Installation& installation, const ClusterView& view) {
+  if (installation.config_flag.find('{') != std::string::npos) {
+    auto parsed = config::parse_config(installation.config_flag, "--config");
+    if (!parsed.ok()) return parsed.error();
+    return parsed->config;
+  }
+  if (view.config) return *view.config;
+  return Error{.code = ErrorCode::kNotFound,
+               .message = (view.notes.empty() ? "the configuration is not known" : view.notes[0]) +
+                          "; without it nobody knows which paths all nodes share"};
 }
 
 void add_object(const json& object, ClusterView& view) {

@@ -139,6 +139,9 @@ struct ClusterView {
   k8s::StoreWriter<k8s::PersistentVolumeClaim> claims{};
   k8s::StoreWriter<k8s::PersistentVolume> volumes{};      // of this provisioner
   k8s::StoreWriter<k8s::PersistentVolume> directories{};  // and those made by hand
+  /// Of other provisioners, with what concerns ours: see place_of().
+  k8s::StoreWriter<k8s::PersistentVolume> others{};
+  std::vector<std::string> unreadable_volumes{};  // their names
   k8s::StoreWriter<k8s::StorageClass> classes{};
   k8s::StoreWriter<k8s::Node> nodes{};
   bool nodes_known = false;
@@ -166,6 +169,10 @@ struct LoadOptions {
 };
 Result<void> load(Cluster& cluster, const Installation& installation, const LoadOptions& options,
                   ClusterView& view);
+
+/// The configuration in force, from --config of the daemon or the ConfigMap that was loaded; the
+/// error says why it is not known.
+Result<config::Config> config_in_force(const Installation& installation, const ClusterView& view);
 
 /// Puts objects of any kind into the view; what is of no use there is left out. Unreadable ones are
 /// noted.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "cli/adopt_command.h"
 #include "cli/check.h"
 #include "cli/explain_path.h"
 #include "cli/history.h"
@@ -14,9 +15,10 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array all = {
-      kVolumesCommand, kHistoryCommand, kExplainPathCommand, kCheckCommand,    kReleaseCommand,
-      kNodeCommand,    kVersionCommand, kCompletionCommand,  kCompleteCommand, kReferenceCommand};
+  static const std::array all = {kVolumesCommand,  kHistoryCommand,  kExplainPathCommand,
+                                 kCheckCommand,    kAdoptCommand,    kReleaseCommand,
+                                 kNodeCommand,     kVersionCommand,  kCompletionCommand,
+                                 kCompleteCommand, kReferenceCommand};
   return all;
 }
 

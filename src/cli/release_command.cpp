@@ -9,7 +9,6 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
-#include "config/config_parser.h"
 #include "flags/flag_reader.h"
 #include "k8s/event_recorder.h"
 #include "provisioner/names.h"
@@ -203,19 +202,6 @@ std::string table_of(const std::vector<Row>& rows, const std::string& node,
   return table(context.terminal, {"CLAIM", "VOLUME", "NODE", "RECLAIM", "ACTION", "WHAT"}, cells);
 }
 
-/// The configuration in force; which paths are shared must be known.
-Result<config::Config> config_of(const Installation& installation, const ClusterView& view) {
-  if (installation.config_flag.find('{') != std::string::npos) {
-    auto parsed = config::parse_config(installation.config_flag, "--config");
-    if (!parsed.ok()) return parsed.error();
-    return parsed->config;
-  }
-  if (view.config) return *view.config;
-  return Error{.code = ErrorCode::kNotFound,
-               .message = (view.notes.empty() ? "the configuration is not known" : view.notes[0]) +
-                          "; without it nobody knows which paths all nodes share"};
-}
-
 int run_release(const Given& given, Context& context) {
   FlagReader flags(given, context.getenv, groups());
   const std::string node = flags.text("node");
@@ -244,7 +230,7 @@ int run_release(const Given& given, Context& context) {
     if (auto loaded = load(**cluster, installation, options, view); !loaded.ok()) {
       return fail(context, kName, loaded.error(), kExitProblem);
     }
-    const auto config = config_of(installation, view);
+    const auto config = config_in_force(installation, view);
     if (!config.ok()) return fail(context, kName, config.error(), kExitProblem);
     // After the volumes: a node that has come back meanwhile is seen.
     const auto nodes = provisioner::ask_for_nodes((*cluster)->api());

@@ -8,15 +8,14 @@
 #include <set>
 #include <thread>
 
+#include "cli/daemon_pages.h"
 #include "cli/json_access.h"
 
 namespace lpp::cli {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};     // for each node
-constexpr std::chrono::seconds kPodPatience{2};  // for each pod of the daemon
-constexpr int kHealthPort = 8080;
+constexpr std::chrono::seconds kPatience{5};  // for each node
 constexpr std::size_t kAtOnce = 8;
 
 std::optional<std::uint64_t> count_of(const nlohmann::json& object, const char* name) {
@@ -45,40 +44,16 @@ bool may_be_measured(const VolumeRow& row) {
 
 bool wants_usage(const VolumeRow& row) { return row.limited && may_be_measured(row) && !row.usage; }
 
-/// 0 = the pod is not one of the daemon, or does not run.
-int health_port_of(const nlohmann::json& pod) {
-  const nlohmann::json& spec = member(pod, "spec");
-  const std::string name = daemon_container(spec);
-  if (name.empty() || text(member(pod, "status"), "phase") != "Running") return 0;
-  for (const auto& container : member(spec, "containers")) {
-    if (text(container, "name") != name) continue;
-    for (const auto& port : member(container, "ports")) {
-      if (text(port, "name") == "health") return number(port, "containerPort", kHealthPort);
-    }
-  }
-  return kHealthPort;
-}
-
+/// Who may not ask, or gets no answer, hears nothing of that.
 void ask_daemon(Cluster& cluster, const std::string& ns, std::vector<VolumeRow>& rows) {
   if (std::none_of(rows.begin(), rows.end(), may_be_measured)) return;
-  const auto pods = cluster.list(k8s::kPods, ns);
-  if (!pods.ok()) return;
-  k8s::ApiClient client = cluster.api().with({.call_timeout = std::min<std::chrono::milliseconds>(
-                                                  cluster.patience(kPodPatience), kPodPatience)});
-  for (const auto& pod : *pods) {
-    const int port = health_port_of(pod);
-    const k8s::ObjectKey key{ns, text(member(pod, "metadata"), "name")};
-    if (port <= 0 || key.name.empty()) continue;
-    const auto page = client.pod_page(key, port, "/usage");
-    if (!page.ok() && page.error().is(ErrorCode::kForbidden)) return;
-    if (!page.ok()) continue;
-    // Those that do not lead know nothing.
-    const auto usages = daemon_usage_in(*page);
+  (void)ask_daemon_pods(cluster, ns, "/usage", [&](const nlohmann::json& page) {
+    const auto usages = daemon_usage_in(page);
     for (VolumeRow& row : rows) {
       const auto found = usages.find(row.volume);
       if (may_be_measured(row) && found != usages.end()) row.usage = found->second;
     }
-  }
+  });
 }
 
 /// A node tells of its own volumes only.

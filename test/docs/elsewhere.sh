@@ -148,6 +148,17 @@ other docs/node-lost.md 'test/rights/run.sh applies it' <<'C'
 kubectl apply -f deploy/node-lost.yaml
 C
 
+# ---- docs/adopt.md
+other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
+local-path-provisioner adopt --node worker-7 --all --from-records --dry-run
+C
+other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
+local-path-provisioner adopt --node worker-7 --all --from-records
+C
+other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
+local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/old --claim web/data --size 10Gi
+C
+
 # ---- docs/agents.md
 other docs/agents.md 'test/chart renders it, story_agents_test.cpp plays it' <<'C'
 kubectl apply -k examples/node-agents

@@ -305,7 +305,9 @@ ApiHandler::Answer ApiHandler::run_verb(Call& call) {
   const std::string& sub = call.path.subresource;
   const bool stored = sub.empty() || (sub == "status" && call.path.info->has_status);
   if (call.verb == "create") return sub.empty() ? create(call) : create_subresource(call);
-  if (sub == "proxy" && call.verb == "get") return node_proxy(call);
+  if (sub == "proxy" && call.verb == "get") {
+    return call.path.info->namespaced ? pod_proxy(call) : node_proxy(call);
+  }
   if (!stored) return plain(unknown_resource());
   if (call.verb == "get") return read(call);
   if (call.verb == "list") return list(call);

@@ -29,6 +29,7 @@ class ApiHandler {
   void handle(const HttpRequest& request, HttpExchange& exchange);
   void set_log_source(LogSource source);
   void set_kubelets(KubeletSource source);
+  void set_pod_pages(PodPageSource source);
   /// Ends the watches that run now.
   void stop_watches();
 
@@ -67,6 +68,7 @@ class ApiHandler {
   Answer create_subresource(Call& call);
   /// What the node's kubelet answers.
   Answer node_proxy(const Call& call);
+  Answer pod_proxy(const Call& call);
   Answer remove(Call& call);
   Answer patch(Call& call);
   void pod_log(Call& call, const std::vector<FaultAction>& later);
@@ -106,6 +108,7 @@ class ApiHandler {
   mutable Mutex mutex_;
   LogSource log_source_ LPP_GUARDED_BY(mutex_);
   KubeletSource kubelets_ LPP_GUARDED_BY(mutex_);
+  PodPageSource pod_pages_ LPP_GUARDED_BY(mutex_);
   std::vector<Watch*> watches_ LPP_GUARDED_BY(mutex_);
 };
 

@@ -23,4 +23,25 @@ ApiHandler::Answer ApiHandler::node_proxy(const Call& call) {
   return {.body = *answer};
 }
 
+void ApiHandler::set_pod_pages(PodPageSource source) {
+  const MutexLock lock(mutex_);
+  pod_pages_ = std::move(source);
+}
+
+ApiHandler::Answer ApiHandler::pod_proxy(const Call& call) {
+  const std::string& name = call.path.name;  // with the port
+  const auto pod =
+      registry_.get({call.path.info->plural, call.path.ns, name.substr(0, name.find(':'))});
+  if (!pod.ok()) return plain(pod);
+  PodPageSource source;
+  {
+    const MutexLock lock(mutex_);
+    source = pod_pages_;
+  }
+  const auto answer =
+      source ? source(call.path.ns, name, call.path.proxied) : std::optional<std::string>();
+  if (!answer) return {.code = 404, .body = "404 page not found\n", .content_type = "text/plain"};
+  return {.body = *answer};
+}
+
 }  // namespace lpp::devcluster

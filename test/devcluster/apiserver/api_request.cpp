@@ -76,7 +76,8 @@ ApiPath parse_api_path(const std::string& path) {
   }
   const auto* info = find_resource(group, version, parts[i]);
   if (info == nullptr) return out;
-  const bool proxied = info->plural == "nodes" && parts.size() > i + 3 && parts[i + 2] == "proxy";
+  const bool proxied = (info->plural == "nodes" || info->plural == "pods") &&
+                       parts.size() > i + 3 && parts[i + 2] == "proxy";
   if (parts.size() > i + 3 && !proxied) return out;
   for (std::size_t part = i + 3; part < parts.size(); ++part) {
     out.proxied += (out.proxied.empty() ? "" : "/") + parts[part];

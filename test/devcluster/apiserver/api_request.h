@@ -19,7 +19,7 @@ struct ApiPath {
   std::string ns{};
   std::string name{};
   std::string subresource{};
-  std::string proxied{};  ///< of nodes/proxy: the path on the node
+  std::string proxied{};  ///< of nodes/proxy and pods/proxy: the path there
   bool is_api = false;    ///< below /api or /apis, so a 404 is a Status
 };
 ApiPath parse_api_path(const std::string& path);

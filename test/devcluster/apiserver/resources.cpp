@@ -37,7 +37,7 @@ std::vector<ResourceInfo> build_table() {
     auto& info = with_status(add(core, "pods", "pod", "Pod", {"po"}, true));
     info.has_generation = true;
     info.returns_deleted = true;
-    info.others = {"log", "binding"};
+    info.others = {"log", "binding", "proxy"};
     info.in_all = true;
     info.fields = {"spec.nodeName",
                    "spec.restartPolicy",

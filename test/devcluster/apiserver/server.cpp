@@ -84,6 +84,10 @@ void ApiServer::set_kubelets(KubeletSource source) {
   impl_->handler_.set_kubelets(std::move(source));
 }
 
+void ApiServer::set_pod_pages(PodPageSource source) {
+  impl_->handler_.set_pod_pages(std::move(source));
+}
+
 void ApiServer::set_log_source(LogSource source) {
   impl_->handler_.set_log_source(std::move(source));
 }

@@ -28,6 +28,11 @@ using LogSource = std::function<std::optional<std::string>(
 using KubeletSource =
     std::function<std::optional<std::string>(const std::string& node, const std::string& path)>;
 
+/// What a pod, named "<name>:<port>", serves at a path such as "usage"; empty for 404. Called on
+/// connection threads.
+using PodPageSource = std::function<std::optional<std::string>(
+    const std::string& ns, const std::string& pod, const std::string& path)>;
+
 class Rbac;
 
 /// Thread-safe. The Registry must outlive it.
@@ -77,6 +82,8 @@ class ApiServer {
   void set_log_source(LogSource source);
   /// Where nodes/proxy leads to; without one every path is unknown.
   void set_kubelets(KubeletSource source);
+  /// Where pods/proxy leads to; without one every path is unknown.
+  void set_pod_pages(PodPageSource source);
 
   FaultRules& faults();
   RequestLog& requests();

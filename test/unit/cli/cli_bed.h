@@ -24,6 +24,7 @@ struct CliBed {
   };
 
   FakeClock clock{};
+  Clock* other_clock = nullptr;  // in its place, for commands that wait
   std::shared_ptr<FakeTransport> transport = std::make_shared<FakeTransport>();
   std::map<std::string, std::string> files{};
   std::map<std::string, std::string> environment{};
@@ -58,7 +59,7 @@ struct CliBed {
     Outcome outcome;
     const auto given = cli::parse_flags(std::span(arguments).subspan(1), cli::all_flags(*command));
     if (!given.ok()) return {cli::kExitUsage, "", given.error().message};
-    cli::Context context{.clock = clock};
+    cli::Context context{.clock = other_clock == nullptr ? clock : *other_clock};
     context.program = "local-path-provisioner";
     context.version = "1.2.3";
     context.commands = all;

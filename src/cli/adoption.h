@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/result.h"
+#include "cli/orphans.h"
+#include "cli/surroundings.h"
+
+namespace lpp::cli {
+
+/// A directory that is to become the volume of a claim.
+struct AdoptRequest {
+  std::string node{};
+  std::string path{};
+  k8s::ObjectKey claim{};
+  std::string storage_class{};  // "" = the claim's, or the only one there is
+  std::string size{};           // a quantity; "" = as on record, or as the claim asks for
+  std::string reclaim_policy = "Retain";
+  const Orphan* record = nullptr;  // what the node's agent tells of it; nullptr = nothing
+};
+
+struct Adoption {
+  nlohmann::json manifest{};  // of the PersistentVolume
+  std::string volume{};
+  std::string storage_class{};
+  std::string size{};
+  bool claim_exists = false;
+};
+
+/// The volume by which the directory gets to the claim, or why it may not. Pure.
+Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& around);
+
+/// "10Gi" of so many bytes, or the bytes where that is not exact.
+std::string quantity_of(std::int64_t bytes);
+
+}  // namespace lpp::cli

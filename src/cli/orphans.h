@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "cli/cluster.h"
+
+namespace lpp::cli {
+
+/// A directory on a node that has neither a volume nor a claim, as the node's agent told of it.
+/// What it says was written on the node: any of it may be anything.
+struct Orphan {
+  static constexpr const char* kNoVolume = "NoVolume";
+  static constexpr const char* kNoRecord = "NoRecord";
+  static constexpr const char* kOtherCluster = "OtherCluster";
+  static constexpr const char* kUnfinished = "Unfinished";
+
+  std::string node{};
+  std::string path{};    // absolute
+  std::string volume{};  // name that its volume had; "" = nobody knows
+  k8s::ObjectKey claim{};
+  std::string uid{};      // the claim's
+  std::int64_t size = 0;  // bytes that it was promised; 0 = nobody said
+  std::string disk{};     // what the agent calls the disk it is on; "" = it does not say
+  std::string why{};
+  std::string message{};
+
+  bool has_record() const { return why == kNoVolume || why == kOtherCluster; }
+};
+
+/// What a page /orphans of the daemon lists; what makes no sense is left out. Pure.
+std::vector<Orphan> orphans_in(const nlohmann::json& page);
+
+/// From all pods of the daemon, each directory once.
+Result<std::vector<Orphan>> ask_for_orphans(Cluster& cluster, const Installation& installation);
+
+/// The one of that place; nullptr = it is not listed. Pure.
+const Orphan* find_orphan(const std::vector<Orphan>& orphans, const std::string& node,
+                          const std::string& path);
+
+}  // namespace lpp::cli

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Directories that are on nodes without a volume: a person gives them to claims, or has them
+// removed.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "harness/command_run.h"
+#include "places/places.h"
+#include "support/story_steps.h"
+
+namespace lpp::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+struct DirectoryStory : StoryBed {
+  DirectoryStory() {
+    start();
+    LPP_MUST(admin().apply(namespace_object("app")));
+    // The commands read the ConfigMap, this daemon its file.
+    LPP_MUST(admin().merge(k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
+                           {{"data", {{"config.json", text_of(installation->config_file())}}}}));
+    // The daemon is a process: this pod stands for it.
+    json pod = pod_object({.key = {kDaemonNamespace, "a-daemon"}, .node = "none"});
+    pod["spec"].erase("nodeName");
+    pod["spec"]["schedulerName"] = "nobody";
+    pod["spec"]["containers"][0]["command"] = {"local-path-provisioner", "start"};
+    LPP_MUST(admin().create(pod));
+    LPP_MUST(admin().api().patch(k8s::kPods, {kDaemonNamespace, "a-daemon"}, k8s::PatchType::kMerge,
+                                 {{"status", {{"phase", "Running"}}}}, "status"));
+  }
+  ~DirectoryStory() { bed->cluster().server().set_pod_pages({}); }
+
+  /// What the daemon says of the nodes' records.
+  void list_orphans(json orphans) {
+    const std::string page = json{{"orphans", std::move(orphans)}}.dump();
+    bed->cluster().server().set_pod_pages(
+        [page](const std::string&, const std::string& pod, const std::string& path) {
+          return pod == "a-daemon:8080" && path == "orphans" ? std::optional(page) : std::nullopt;
+        });
+  }
+  static json orphan(const VolumeFacts& volume, const k8s::ObjectKey& claim,
+                     const std::string& why = "NoVolume") {
+    return {{"node", volume.node},
+            {"path", volume.path},
+            {"volume", volume.pv},
+            {"uid", "gone"},
+            {"claim", claim.to_string()},
+            {"size", 1 << 20},
+            {"since", 1},
+            {"why", why},
+            {"message", ""}};
+  }
+
+  CommandOutput run(std::vector<std::string> args) {
+    auto output = LPP_MUST(run_command({.program = daemon_program(),
+                                        .args = std::move(args),
+                                        .env = {{"KUBECONFIG", bed->cluster().kubeconfig()}}},
+                                       std::chrono::seconds(is_sanitized() ? 120 : 60)));
+    return output;
+  }
+
+  /// A volume with data of a claim on that node.
+  VolumeFacts made(const k8s::ObjectKey& claim, const std::string& node = "node-1",
+                   const std::string& storage_class = "local-path") {
+    LPP_MUST(admin().create(
+        claim_object({.key = claim, .storage_class = storage_class, .selected_node = node})));
+    const auto volume = LPP_MUST(audit.wait_bound(claim));
+    std::ofstream(volume.disk + "/file") << "of " << claim.name << "\n";
+    return volume;
+  }
+  void wait_no_helper_pods() {
+    wait_for(*this, "no helper pod is left", [&]() -> std::string {
+      const auto pods = LPP_MUST(admin().list(k8s::kPods, kDaemonNamespace));
+      return pods.size() == 1 ? "" : std::to_string(pods.size() - 1) + " are there";
+    });
+  }
+  /// Claim and volume are gone, and the directory stays: as after a restored backup.
+  void forget(const k8s::ObjectKey& claim, const VolumeFacts& volume) {
+    LPP_MUST(admin().merge(k8s::kPersistentVolumes, {"", volume.pv},
+                           {{"spec", {{"persistentVolumeReclaimPolicy", "Retain"}}}}));
+    LPP_MUST(admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    LPP_MUST(admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}));
+    wait_no_helper_pods();
+    REQUIRE(fs::exists(volume.disk + "/file"));
+  }
+  void wait_bound_to(const k8s::ObjectKey& claim, const std::string& volume) {
+    wait_for(*this, claim.to_string() + " is bound to " + volume, [&]() -> std::string {
+      const auto found = admin().get(k8s::kPersistentVolumeClaims, claim);
+      if (!found.ok()) return found.error().message;
+      const bool bound = (*found)["status"].value("phase", "") == "Bound";
+      return bound && (*found)["spec"].value("volumeName", "") == volume ? "" : found->dump();
+    });
+  }
+  /// A pod that uses the claim reads what its directory held.
+  void check_read(const k8s::ObjectKey& claim, const std::string& text) {
+    const k8s::ObjectKey pod{claim.ns, "reader-" + claim.name};
+    LPP_MUST(admin().create(pod_object({.key = pod,
+                                        .claim = claim.name,
+                                        .script = "test \"$(cat /data/file)\" = '" + text + "'"})));
+    wait_for_phase(*this, pod, "Succeeded");
+  }
+};
+
+TEST_CASE("the data of a volume that is gone comes back with adopt, and a pod reads it") {
+  DirectoryStory story;
+  LPP_MUST(story.admin().create(class_object({.name = "keep", .reclaim_policy = "Retain"})));
+  const k8s::ObjectKey claim{"app", "data"};
+  const auto volume = story.made(claim, "node-1", "keep");
+  story.forget(claim, volume);
+
+  const std::vector<std::string> adopt{"adopt",     "--node",  "node-1",   "--path",
+                                       volume.path, "--claim", "app/data", "--class",
+                                       "keep",      "--size",  "1Mi"};
+  const auto output = story.run(adopt);
+  CAPTURE(output.text);
+  REQUIRE(output.code == 0);
+  // A second one is refused: the directory has a volume now.
+  const auto again = story.run(adopt);
+  CHECK(again.code == 1);
+  CHECK(again.text.find("is there already") != std::string::npos);
+  CHECK(LPP_MUST(story.admin().list(k8s::kPersistentVolumes)).size() == 1);
+
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .storage_class = "keep"})));
+  const std::string name =
+      LPP_MUST(story.admin().list(k8s::kPersistentVolumes)).at(0)["metadata"]["name"];
+  story.wait_bound_to(claim, name);
+  story.check_read(claim, "of data");
+  // It is kept again when its claim goes.
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPods, {"app", "reader-data"}, 0));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  wait_for(story, "the volume is released", [&]() -> std::string {
+    const auto found = story.admin().get(k8s::kPersistentVolumes, {"", name});
+    if (!found.ok()) return found.error().message;
+    return (*found)["status"].value("phase", "") == "Released" ? "" : found->dump();
+  });
+  CHECK(text_of(volume.disk + "/file") == "of data\n");
+}
+
+TEST_CASE("adopt --all --from-records brings back what the records tell, each to its claim") {
+  DirectoryStory story;
+  const k8s::ObjectKey data{"app", "data"};
+  const k8s::ObjectKey logs{"app", "logs"};
+  const k8s::ObjectKey there{"app", "there"};
+  const auto data_volume = story.made(data);
+  const auto logs_volume = story.made(logs);
+  const auto there_volume = story.made(there);
+  story.forget(data, data_volume);
+  story.forget(logs, logs_volume);
+  story.list_orphans({DirectoryStory::orphan(data_volume, data),
+                      DirectoryStory::orphan(logs_volume, logs, "OtherCluster"),
+                      DirectoryStory::orphan(there_volume, there)});  // by mistake
+  LPP_MUST(story.admin().create(claim_object({.key = data})));        // waits for its pod
+
+  const auto output =
+      story.run({"adopt", "--node", "node-1", "--all", "--from-records", "-o", "json"});
+  CAPTURE(output.text);
+  CHECK(output.code == 1);
+  const json out = json::parse(output.text);
+  std::map<std::string, std::string> actions;
+  for (const auto& item : out["items"]) actions[item["claim"]] = item["action"];
+  CHECK(actions["data"] == "adopted");
+  CHECK(actions["logs"] == "adopted");
+  CHECK(actions["there"] == "refused");
+  story.wait_bound_to(data, data_volume.pv);
+  LPP_MUST(story.admin().create(claim_object({.key = logs})));
+  story.wait_bound_to(logs, logs_volume.pv);
+  story.check_read(data, "of data");
+  story.check_read(logs, "of logs");
+  LPP_MUST(story.audit.wait_clean());
+}
+
+}  // namespace
+}  // namespace lpp::testing

@@ -1,0 +1,314 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+
+#include <functional>
+#include <map>
+
+#include "directory_bed.h"
+
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+using nlohmann::json;
+
+struct AdoptBed : DirectoryBed {
+  Outcome adopt(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all{"adopt", "--node", "n1", "--path", kOnDisk, "--claim", "web/data"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_command(all);
+  }
+  Outcome adopt_all(const std::vector<std::string>& more = {}) {
+    std::vector<std::string> all{"adopt", "--node", "n1", "--all", "--from-records"};
+    all.insert(all.end(), more.begin(), more.end());
+    return run_command(all);
+  }
+};
+
+ClaimBuilder web_claim() { return claim("data").ns("web").no_provisioner(); }
+
+}  // namespace
+
+TEST_CASE("adopt makes the volume as the record tells, for the claim, and keeps what is in it") {
+  AdoptBed bed;
+  bed.orphans = {DirectoryBed::orphan()};
+  const auto outcome = bed.adopt();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out.find("make claim web/data with storageClassName: local-path and 5Gi") !=
+        std::string::npos);
+  REQUIRE(bed.made().size() == 1);
+  const json made = bed.made()[0];
+  CHECK(made["metadata"]["name"] == "pvc-1");
+  CHECK_FALSE(made["metadata"].contains("finalizers"));
+  CHECK(made["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == kProvisionerName);
+  CHECK(made["metadata"]["annotations"]["local.path.provisioner/selected-node"] == "n1");
+  CHECK(made["spec"]["hostPath"] == json{{"path", kOnDisk}, {"type", "Directory"}});
+  CHECK(made["spec"]["capacity"]["storage"] == "5Gi");
+  CHECK(made["spec"]["accessModes"] == json{"ReadWriteOnce"});
+  CHECK(made["spec"]["persistentVolumeReclaimPolicy"] == "Retain");
+  CHECK(made["spec"]["storageClassName"] == "local-path");
+  CHECK(made["spec"]["claimRef"] == json{{"apiVersion", "v1"},
+                                         {"kind", "PersistentVolumeClaim"},
+                                         {"namespace", "web"},
+                                         {"name", "data"}});
+  const auto& terms = made["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+  CHECK(terms[0]["matchExpressions"][0]["values"] == json{"n1"});
+}
+
+TEST_CASE("adopt of a directory that nobody knows of needs a size, and names the volume itself") {
+  AdoptBed bed;
+  SUBCASE("no size") {
+    const auto outcome = bed.adopt();
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out.find("say it with --size") != std::string::npos);
+    CHECK(bed.writes().empty());
+  }
+  SUBCASE("with size and policy, from a daemon that may not be asked") {
+    bed.orphans_status = 403;
+    const auto outcome =
+        bed.adopt({"--size", "3Gi", "--policy", "Delete", "--class", "local-path", "-o", "json"});
+    CHECK(outcome.code == 0);
+    CHECK(outcome.err.find("note: which directories are nobody's is not known") !=
+          std::string::npos);
+    const auto item = json::parse(outcome.out)["items"][0];
+    CHECK(item["action"] == "adopted");
+    CHECK(item["size"] == "3Gi");
+    REQUIRE(bed.made().size() == 1);
+    const std::string name = bed.made()[0]["metadata"]["name"];
+    CHECK(name.starts_with("adopted-"));
+    CHECK(item["volume"] == name);
+    CHECK(bed.made()[0]["spec"]["persistentVolumeReclaimPolicy"] == "Delete");
+    CHECK_FALSE(bed.made()[0]["metadata"].contains("finalizers"));
+  }
+}
+
+TEST_CASE("adopt --dry-run says what would be made, and makes nothing") {
+  AdoptBed bed;
+  bed.orphans = {DirectoryBed::orphan()};
+  const auto out = json::parse(bed.adopt({"--dry-run", "-o", "json"}).out);
+  CHECK(out["dryRun"] == true);
+  CHECK(out["items"][0]["action"] == "adopt");
+  CHECK(out["items"][0]["volume"] == "pvc-1");
+  CHECK(bed.writes().empty());
+}
+
+TEST_CASE("adopt takes class, access mode and size of a claim that waits") {
+  AdoptBed bed;
+  bed.classes = {storage_class("fast").parameter("volumeType", "local").json(),
+                 storage_class("slow").json()};
+  bed.claims = {
+      web_claim().storage_class("fast").request("7Gi").access_modes({"ReadWriteOncePod"}).json()};
+  const auto outcome = bed.adopt();
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find("claim web/data is bound to it") != std::string::npos);
+  REQUIRE(bed.made().size() == 1);
+  const json spec = bed.made()[0]["spec"];
+  CHECK(spec["local"]["path"] == kOnDisk);
+  CHECK(spec["storageClassName"] == "fast");
+  CHECK(spec["capacity"]["storage"] == "7Gi");
+  CHECK(spec["accessModes"] == json{"ReadWriteOncePod"});
+}
+
+TEST_CASE("a claim that has lost this very volume is told by its UID") {
+  AdoptBed bed;
+  bed.claims = {web_claim().volume("pvc-1").phase("Lost").json()};
+  bed.orphans = {DirectoryBed::orphan()};
+  CHECK(bed.adopt().code == 0);
+  REQUIRE(bed.made().size() == 1);
+  CHECK(bed.made()[0]["metadata"]["name"] == "pvc-1");
+  CHECK(bed.made()[0]["spec"]["claimRef"]["uid"] == "uid-data");
+}
+
+TEST_CASE("adopt refuses whatever it is not certain of, and says why") {
+  struct Case {
+    const char* why;
+    std::function<void(AdoptBed&)> arrange;
+    std::vector<std::string> flags{};
+  };
+  const auto other = [](const std::string& name) { return volume(name).claim("web", "other"); };
+  const std::vector<Case> cases{
+      {"is not registered", [](AdoptBed& bed) { bed.nodes = {node("n2").json()}; }},
+      {"lies below no base path that the configuration has for node n1",
+       [](AdoptBed& bed) {
+         bed.config = R"({"nodePathMap": [{"node": "n2", "paths": ["/opt/a"]}]})";
+       }},
+      {"volume pvc-1 (of claim web/other) is there already",
+       [&](AdoptBed& bed) { bed.volumes = {other("pvc-1").host_path("/else/where").json()}; }},
+      {"overlaps the directory /opt/a/pvc-1_web_data of volume pv-x",
+       [&](AdoptBed& bed) { bed.volumes = {other("pv-x").host_path(kOnDisk).node("n1").json()}; }},
+      {"overlaps the directory /opt/a/pvc-1_web_data/in of volume pv-x",
+       [&](AdoptBed& bed) {
+         bed.volumes = {other("pv-x").local(std::string(kOnDisk) + "/in").node("n1").json()};
+       }},
+      {"of volume pv-x",  // no affinity: it may be on any node
+       [&](AdoptBed& bed) { bed.volumes = {other("pv-x").host_path(kOnDisk).json()}; }},
+      {"of volume by-others",
+       [&](AdoptBed& bed) {
+         bed.volumes = {other("by-others")
+                            .host_path(kOnDisk)
+                            .node("n1")
+                            .annotation("pv.kubernetes.io/provisioned-by", "example.com/dirs")
+                            .json()};
+       }},
+      {"of volume by-hand",
+       [&](AdoptBed& bed) {
+         bed.volumes = {other("by-hand")
+                            .host_path(kOnDisk)
+                            .node("n1")
+                            .no_annotation("pv.kubernetes.io/provisioned-by")
+                            .json()};
+       }},
+      {"has volume pv-x already",
+       [&](AdoptBed& bed) {
+         bed.orphans.clear();
+         bed.claims = {web_claim().volume("pv-x").json()};
+         bed.volumes = {other("pv-x").node("n2").json()};
+       },
+       {"--size", "1Gi"}},
+      {"belongs to volume pvc-old already",
+       [](AdoptBed& bed) { bed.claims = {web_claim().volume("pvc-old").json()}; }},
+      {"is being deleted", [](AdoptBed& bed) { bed.claims = {web_claim().deleting().json()}; }},
+      {"a new volume is being made for claim web/data",
+       [](AdoptBed& bed) { bed.claims = {claim("data").ns("web").node("n1").json()}; }},
+      {"asks for 9Gi, more than 5Gi",
+       [](AdoptBed& bed) { bed.claims = {web_claim().request("9Gi").json()}; }},
+      {"is of StorageClass \"local-path\", not fast",
+       [](AdoptBed& bed) { bed.claims = {web_claim().json()}; },
+       {"--class", "fast"}},
+      {"there is no StorageClass \"fast\"", [](AdoptBed&) {}, {"--class", "fast"}},
+      {"say which with --class",
+       [](AdoptBed& bed) { bed.classes.push_back(storage_class("fast").json()); }},
+      {"access mode ReadWriteMany is not supported",
+       [](AdoptBed& bed) { bed.claims = {web_claim().access_modes({"ReadWriteMany"}).json()}; }},
+      {"volume pv-x waits for claim web/data already",
+       [](AdoptBed& bed) {
+         bed.volumes = {volume("pv-x").claim("web", "data", "").node("n2").json()};
+       }},
+      {"is not whole: it is said",
+       [](AdoptBed& bed) { bed.orphans = {DirectoryBed::orphan("Unfinished")}; }},
+      {"not a size", [](AdoptBed&) {}, {"--size", "much"}},
+      {"not a claim", [](AdoptBed&) {}, {"--claim", "web/Data_1"}},
+      {"the provisioner's own records",
+       [](AdoptBed&) {},
+       {"--path", "/opt/a/.local-path-provisioner/gone.pvc-1"}},
+      {"has a relative component", [](AdoptBed&) {}, {"--path", "/opt/a/../a/x"}},
+      {"lies below no base path", [](AdoptBed&) {}, {"--path", "/opt/a"}},
+  };
+  for (const Case& one : cases) {
+    CAPTURE(one.why);
+    AdoptBed bed;
+    bed.orphans = {DirectoryBed::orphan()};
+    one.arrange(bed);
+    const auto outcome = bed.adopt(one.flags);
+    CAPTURE(outcome.out);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 1);
+    CHECK(outcome.out.find(one.why) != std::string::npos);
+    CHECK(bed.writes().empty());
+  }
+}
+
+TEST_CASE("adopt does nothing without all that it needs to know") {
+  AdoptBed bed;
+  for (const char* part : {"/nodes?", "/persistentvolumes?", "/persistentvolumeclaims?",
+                           "labelSelector", "/configmaps/"}) {
+    CAPTURE(part);
+    AdoptBed blind;
+    blind.transport->on("GET", part).always([](const auto&) {
+      return DirectoryBed::failure(403, "Forbidden");
+    });
+    CHECK(blind.adopt({"--size", "1Gi"}).code == 1);
+    CHECK(blind.writes().empty());
+  }
+  bed.volumes = {{{"metadata", {{"name", "odd"}}}, {"spec", 7}}};
+  const auto outcome = bed.adopt({"--size", "1Gi"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.find("volume odd cannot be read") != std::string::npos);
+}
+
+TEST_CASE(
+    "a directory of another node, or a volume that shows a whole base path, is in nobody's way") {
+  AdoptBed bed;
+  bed.orphans = {DirectoryBed::orphan()};
+  bed.volumes = {
+      volume("elsewhere").claim("web", "other").host_path(kOnDisk).node("n2").json(),
+      volume("backup").host_path("/opt/a").no_annotation("pv.kubernetes.io/provisioned-by").json()};
+  CHECK(bed.adopt().code == 0);
+  CHECK(bed.made().size() == 1);
+}
+
+TEST_CASE("adopt --all --from-records gives each directory to the claim that its record names") {
+  AdoptBed bed;
+  json twice = DirectoryBed::orphan();
+  twice["path"] = "/opt/b/pvc-2_web_data";  // of an earlier claim of that name
+  twice["volume"] = "pvc-2";
+  json no_claim = DirectoryBed::orphan();
+  no_claim["path"] = "/opt/a/pvc-3";
+  no_claim["volume"] = "pvc-3";
+  no_claim["claim"] = "";
+  json elsewhere = DirectoryBed::orphan();
+  elsewhere["node"] = "n2";
+  json foreign = DirectoryBed::orphan("OtherCluster");
+  foreign["path"] = "/opt/a/pvc-4_web_logs";
+  foreign["volume"] = "pvc-4";
+  foreign["claim"] = "web/logs";
+  json unknown = DirectoryBed::orphan("NoRecord");
+  unknown["path"] = "/opt/a/stuff";
+  bed.orphans = {foreign, unknown, twice, no_claim, elsewhere, DirectoryBed::orphan()};
+  std::vector<std::string> flags{"-o", "json"};
+  SUBCASE("for good") {}
+  SUBCASE("to look") { flags.emplace_back("--dry-run"); }
+  const auto outcome = bed.adopt_all(flags);
+  CHECK(outcome.code == 1);  // not all could be
+  std::map<std::string, std::string> actions;
+  const json out = json::parse(outcome.out);
+  for (const auto& item : out["items"]) actions[item["path"]] = item["action"];
+  const bool looks = flags.size() > 2;
+  const std::string done = looks ? "adopt" : "adopted";
+  CHECK(actions.size() == 5);
+  CHECK(actions[kOnDisk] == done);
+  CHECK(actions["/opt/a/pvc-4_web_logs"] == done);
+  CHECK(actions["/opt/b/pvc-2_web_data"] == "refused");
+  CHECK(actions["/opt/a/pvc-3"] == "refused");
+  CHECK(actions["/opt/a/stuff"] == "passed over");
+  CHECK(bed.made().size() == (looks ? 0 : 2));
+}
+
+TEST_CASE("adopt --all ends well with nothing to do, and ill when it cannot ask or create") {
+  AdoptBed bed;
+  const auto nothing = bed.adopt_all();
+  CHECK(nothing.code == 0);
+  CHECK(nothing.err.find("has its volume or its claim") != std::string::npos);
+  AdoptBed silent;
+  silent.orphans_status = 403;
+  CHECK(silent.adopt_all().code == 1);
+  AdoptBed full;
+  full.orphans = {DirectoryBed::orphan()};
+  full.transport->on("POST", "/persistentvolumes").always([](const auto&) {
+    return DirectoryBed::failure(403, "Forbidden");
+  });
+  const auto outcome = full.adopt_all({"-o", "json"});
+  CHECK(outcome.code == 1);
+  CHECK(json::parse(outcome.out)["items"][0]["action"] == "failed");
+}
+
+TEST_CASE("adopt says which flags it needs") {
+  for (const auto& [flags, why] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"--path", "/opt/a/x"}, "--node NAME"},
+           {{"--node", "n1"}, "--path DIR"},
+           {{"--node", "n1", "--path", "/opt/a/x"}, "--claim NAMESPACE/NAME"},
+           {{"--node", "n1", "--all"}, "--from-records"},
+           {{"--node", "n1", "--from-records", "--path", "/x/y", "--claim", "a/b"}, "--all"},
+           {{"--node", "n1", "--all", "--from-records", "--size", "1Gi"}, "from the records"}}) {
+    AdoptBed bed;
+    std::vector<std::string> all{"adopt"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    const auto outcome = bed.run_command(all);
+    CAPTURE(outcome.err);
+    CHECK(outcome.code == 2);
+    CHECK(outcome.err.find(why) != std::string::npos);
+    CHECK(bed.transport->requests().empty());
+  }
+}
