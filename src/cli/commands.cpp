@@ -8,6 +8,7 @@
 #include "cli/node_command.h"
 #include "cli/reference.h"
 #include "cli/release_command.h"
+#include "cli/sweep_command.h"
 #include "cli/version_command.h"
 #include "cli/volumes_command.h"
 
@@ -15,10 +16,10 @@ namespace lpp::cli {
 
 std::span<const Command> commands() {
   // Made at the first call: the commands' own files may not have been initialised before.
-  static const std::array all = {kVolumesCommand,  kHistoryCommand,  kExplainPathCommand,
-                                 kCheckCommand,    kAdoptCommand,    kReleaseCommand,
-                                 kNodeCommand,     kVersionCommand,  kCompletionCommand,
-                                 kCompleteCommand, kReferenceCommand};
+  static const std::array all = {kVolumesCommand,    kHistoryCommand,  kExplainPathCommand,
+                                 kCheckCommand,      kAdoptCommand,    kReleaseCommand,
+                                 kSweepCommand,      kNodeCommand,     kVersionCommand,
+                                 kCompletionCommand, kCompleteCommand, kReferenceCommand};
   return all;
 }
 

@@ -158,6 +158,15 @@ C
 other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
 local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/old --claim web/data --size 10Gi
 C
+other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
+local-path-provisioner sweep --node worker-7 --all --dry-run
+C
+other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
+local-path-provisioner sweep --node worker-7 --path /opt/local-path-provisioner/old
+C
+other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
+local-path-provisioner sweep --node worker-7 --all --yes
+C
 
 # ---- docs/agents.md
 other docs/agents.md 'test/chart renders it, story_agents_test.cpp plays it' <<'C'

@@ -176,5 +176,91 @@ TEST_CASE("adopt --all --from-records brings back what the records tell, each to
   LPP_MUST(story.audit.wait_clean());
 }
 
+TEST_CASE("sweep removes the directory that is named, and nothing else") {
+  DirectoryStory story;
+  const k8s::ObjectKey old{"app", "old"};
+  const k8s::ObjectKey kept{"app", "kept"};
+  const k8s::ObjectKey used{"app", "used"};
+  const auto old_volume = story.made(old);
+  const auto kept_volume = story.made(kept);
+  const auto used_volume = story.made(used);
+  story.forget(old, old_volume);
+  story.forget(kept, kept_volume);
+  // The same path on the other node.
+  const std::string twin =
+      story.bed->on_disk("node-2", fs::path(old_volume.path).parent_path().string()) + "/" +
+      fs::path(old_volume.path).filename().string();
+  fs::create_directories(twin);
+  std::ofstream(twin + "/file") << "of node-2\n";
+  story.list_orphans({DirectoryStory::orphan(old_volume, old),
+                      DirectoryStory::orphan(kept_volume, kept),
+                      DirectoryStory::orphan(used_volume, used)});  // by mistake
+
+  const auto look =
+      story.run({"sweep", "--node", "node-1", "--path", old_volume.path, "--dry-run"});
+  CHECK(look.code == 0);
+  CHECK(fs::exists(old_volume.disk + "/file"));
+
+  const auto swept = story.run({"sweep", "--node", "node-1", "--path", old_volume.path});
+  CAPTURE(swept.text);
+  CHECK(swept.code == 0);
+  CHECK(swept.text.find("removed") != std::string::npos);
+  CHECK_FALSE(fs::exists(old_volume.disk));
+  CHECK(text_of(kept_volume.disk + "/file") == "of kept\n");
+  CHECK(text_of(used_volume.disk + "/file") == "of used\n");
+  CHECK(text_of(twin + "/file") == "of node-2\n");
+  CHECK_FALSE(LPP_MUST(story.admin().find(k8s::kPersistentVolumes, {"", old_volume.pv})));
+
+  // One that has a volume is refused, whatever is listed.
+  const auto refused = story.run({"sweep", "--node", "node-1", "--path", used_volume.path});
+  CHECK(refused.code == 1);
+  CHECK(refused.text.find("is there already") != std::string::npos);
+  CHECK(text_of(used_volume.disk + "/file") == "of used\n");
+}
+
+TEST_CASE("sweep leaves alone what a pod shows, what overlaps, and what is not on record") {
+  DirectoryStory story;
+  const k8s::ObjectKey claim{"app", "data"};
+  const auto volume = story.made(claim);
+  story.forget(claim, volume);
+  const std::vector<std::string> sweep{"sweep", "--node", "node-1", "--path", volume.path};
+  std::string why = "may be using it: delete the pod";
+  std::string listed = "NoVolume";
+  SUBCASE("a pod with a hostPath") {
+    json pod = pod_object({.key = {"app", "user"}, .script = "sleep 1000", .node = "node-1"});
+    pod["spec"]["volumes"] =
+        json::array({{{"name", "host"}, {"hostPath", {{"path", volume.path + "/"}}}}});
+    LPP_MUST(story.admin().create(pod));
+  }
+  SUBCASE("a volume made by hand in it") {
+    why = "overlaps the directory " + volume.path + "/inside of volume by-hand";
+    LPP_MUST(story.admin().create({{"apiVersion", "v1"},
+                                   {"kind", "PersistentVolume"},
+                                   {"metadata", {{"name", "by-hand"}}},
+                                   {"spec",
+                                    {{"accessModes", {"ReadWriteOnce"}},
+                                     {"capacity", {{"storage", "1Mi"}}},
+                                     {"persistentVolumeReclaimPolicy", "Retain"},
+                                     {"hostPath", {{"path", volume.path + "/inside"}}}}}}));
+  }
+  SUBCASE("no record") {
+    listed = "NoRecord";
+    why = "adopt it first, or remove it on the node";
+  }
+  SUBCASE("the claim is there again, and has lost its volume") {
+    why = "belongs to volume " + volume.pv;
+    json lost = claim_object({.key = claim});
+    lost["spec"]["volumeName"] = volume.pv;
+    LPP_MUST(story.admin().create(lost));
+  }
+  story.list_orphans({DirectoryStory::orphan(volume, claim, listed)});
+  const auto output = story.run(sweep);
+  CAPTURE(output.text);
+  CHECK(output.code == 1);
+  CHECK(output.text.find(why) != std::string::npos);
+  CHECK(text_of(volume.disk + "/file") == "of data\n");
+  CHECK_FALSE(LPP_MUST(story.admin().find(k8s::kPersistentVolumes, {"", volume.pv})));
+}
+
 }  // namespace
 }  // namespace lpp::testing

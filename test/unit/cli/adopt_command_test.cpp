@@ -32,6 +32,7 @@ ClaimBuilder web_claim() { return claim("data").ns("web").no_provisioner(); }
 TEST_CASE("adopt makes the volume as the record tells, for the claim, and keeps what is in it") {
   AdoptBed bed;
   bed.orphans = {DirectoryBed::orphan()};
+  bed.orphans[0]["disk"] = "disk-7";
   const auto outcome = bed.adopt();
   CAPTURE(outcome.err);
   CHECK(outcome.code == 0);
@@ -44,6 +45,7 @@ TEST_CASE("adopt makes the volume as the record tells, for the claim, and keeps 
   CHECK_FALSE(made["metadata"].contains("finalizers"));
   CHECK(made["metadata"]["annotations"]["pv.kubernetes.io/provisioned-by"] == kProvisionerName);
   CHECK(made["metadata"]["annotations"]["local.path.provisioner/selected-node"] == "n1");
+  CHECK(made["metadata"]["annotations"]["local.path.provisioner/disk"] == "disk-7");
   CHECK(made["spec"]["hostPath"] == json{{"path", kOnDisk}, {"type", "Directory"}});
   CHECK(made["spec"]["capacity"]["storage"] == "5Gi");
   CHECK(made["spec"]["accessModes"] == json{"ReadWriteOnce"});
