@@ -8,6 +8,7 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "harness/command_run.h"
 #include "places/places.h"
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 struct DirectoryStory : StoryBed {
-  DirectoryStory() {
+  explicit DirectoryStory(By executor = By::kHelperPods) : StoryBed(executor) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
     // The commands read the ConfigMap, this daemon its file.
@@ -77,8 +78,11 @@ struct DirectoryStory : StoryBed {
   }
   void wait_no_helper_pods() {
     wait_for(*this, "no helper pod is left", [&]() -> std::string {
-      const auto pods = LPP_MUST(admin().list(k8s::kPods, kDaemonNamespace));
-      return pods.size() == 1 ? "" : std::to_string(pods.size() - 1) + " are there";
+      for (const auto& pod : LPP_MUST(admin().list(k8s::kPods, kDaemonNamespace))) {
+        const std::string name = pod["metadata"]["name"];
+        if (name.starts_with("helper-pod-")) return name;
+      }
+      return "";
     });
   }
   /// Claim and volume are gone, and the directory stays: as after a restored backup.
@@ -107,6 +111,16 @@ struct DirectoryStory : StoryBed {
     wait_for_phase(*this, pod, "Succeeded");
   }
 };
+
+/// Agents, and nobody else here, keep records beside the directories.
+bool is_on_record(const VolumeFacts& volume) {
+  const fs::path records = fs::path(volume.disk).parent_path() / ".local-path-provisioner";
+  std::error_code none;
+  for (const auto& file : fs::directory_iterator(records, none)) {
+    if (file.path().filename().string().find(volume.pv) != std::string::npos) return true;
+  }
+  return false;
+}
 
 TEST_CASE("the data of a volume that is gone comes back with adopt, and a pod reads it") {
   DirectoryStory story;
@@ -143,8 +157,8 @@ TEST_CASE("the data of a volume that is gone comes back with adopt, and a pod re
   CHECK(text_of(volume.disk + "/file") == "of data\n");
 }
 
-TEST_CASE("adopt --all --from-records brings back what the records tell, each to its claim") {
-  DirectoryStory story;
+LPP_ALL_EXECUTORS_TEST_CASE("adopt --all --from-records brings each directory to its claim") {
+  DirectoryStory story(by);
   const k8s::ObjectKey data{"app", "data"};
   const k8s::ObjectKey logs{"app", "logs"};
   const k8s::ObjectKey there{"app", "there"};
@@ -176,8 +190,8 @@ TEST_CASE("adopt --all --from-records brings back what the records tell, each to
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("sweep removes the directory that is named, and nothing else") {
-  DirectoryStory story;
+LPP_ALL_EXECUTORS_TEST_CASE("sweep removes the directory that is named, and nothing else") {
+  DirectoryStory story(by);
   const k8s::ObjectKey old{"app", "old"};
   const k8s::ObjectKey kept{"app", "kept"};
   const k8s::ObjectKey used{"app", "used"};
@@ -206,6 +220,10 @@ TEST_CASE("sweep removes the directory that is named, and nothing else") {
   CHECK(swept.code == 0);
   CHECK(swept.text.find("removed") != std::string::npos);
   CHECK_FALSE(fs::exists(old_volume.disk));
+  // The record of the removal itself goes when the volume is seen to be gone.
+  wait_for(story, "nothing is on record of it",
+           [&]() -> std::string { return is_on_record(old_volume) ? "something is" : ""; });
+  CHECK(is_on_record(kept_volume) == (by == By::kAgents));
   CHECK(text_of(kept_volume.disk + "/file") == "of kept\n");
   CHECK(text_of(used_volume.disk + "/file") == "of used\n");
   CHECK(text_of(twin + "/file") == "of node-2\n");
