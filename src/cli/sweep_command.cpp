@@ -216,7 +216,7 @@ Result<void> begin(Sweep& sweep, std::vector<Row>& rows) {
     if (row.result == Outcome::kPlanned) sweep.take_place(row);
   }
   if (!is_any(rows, Outcome::kMade)) return {};
-  const auto looked = sweep.look();
+  auto looked = sweep.look();
   for (Row& row : rows) {
     if (row.result != Outcome::kMade) continue;
     if (looked.ok()) {

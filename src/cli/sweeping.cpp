@@ -8,6 +8,7 @@
 #include "k8s/names.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
+#include "provisioner/volume_node.h"
 
 namespace lpp::cli {
 
