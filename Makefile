@@ -67,11 +67,15 @@ plain: ## Run the demo and the tests of containers where no sandbox can be made 
 	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
 	  echo 'plain: skipped, see above'; }
 
-chaos: ## Run the daemon under random faults for CHAOS_SECONDS (600), SEED if set; check the promises
+chaos: ## Run the daemon under random faults for CHAOS_SECONDS (600), half of it with agents (SEED, AGENTS=yes|no)
 	@$(DEPS) build demo
 	@$(CONFIGURE) dev >/dev/null
 	@$(BUILD) dev --target local-path-provisioner lpp-chaos -- --quiet
-	@build/dev/test/chaos/lpp-chaos --daemon build/dev/$(DAEMON) --seconds $(or $(CHAOS_SECONDS),600) $(if $(SEED),--seed $(SEED))
+	@for agents in $(or $(AGENTS),no yes); do \
+	  build/dev/test/chaos/lpp-chaos --daemon build/dev/$(DAEMON) $(if $(SEED),--seed $(SEED)) \
+	    --seconds $$(($(or $(CHAOS_SECONDS),600) / $(words $(or $(AGENTS),no yes)))) \
+	    $$(if [ $$agents = yes ]; then echo --agents; fi); \
+	done
 
 soak: ## Let claims come and go for SOAK_SECONDS (1800); fails unless memory and descriptors stay level
 	@$(DEPS) build demo

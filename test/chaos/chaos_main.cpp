@@ -12,6 +12,7 @@
 #include "chaos/chaos_run.h"
 #include "chaos/embedded_faults.h"
 #include "harness/embedded/embedded_bed.h"
+#include "harness/installation.h"
 #include "harness/temp_dir.h"
 #include "places/places.h"
 
@@ -49,6 +50,9 @@ int run(const cxxopts::ParseResult& arguments) {
   };
   std::filesystem::remove_all(options.folder);
   std::filesystem::create_directories(options.folder);
+  const bool agents = arguments.count("agents") > 0;
+  // One node is left to helper pods.
+  if (agents) options.agents = {"node-1", "node-3"};
   options.say("begins");
   auto bed = EmbeddedBed::create({.manifest = arguments["manifest"].as<std::string>(),
                                   .nodes = {"node-1", "node-2", "node-3"}});
@@ -56,12 +60,21 @@ int run(const cxxopts::ParseResult& arguments) {
     std::fprintf(stderr, "lpp-chaos: %s\n", bed.error().message.c_str());
     return 1;
   }
+  if (agents) {
+    const auto granted =
+        apply_manifest((*bed)->admin(), lpp::testing::repository("deploy/agents/rbac.yaml"));
+    if (!granted.ok()) {
+      std::fprintf(stderr, "lpp-chaos: %s\n", granted.error().message.c_str());
+      return 1;
+    }
+  }
   options.say("containers run under " + (*bed)->cluster().nodes().sandbox());
   EmbeddedFaults cluster((*bed)->cluster());
   const auto summary = ChaosRun(**bed, cluster, options).run();
   if (!summary.ok()) {
-    std::fprintf(stderr, "lpp-chaos: FAILED: %s\nagain: lpp-chaos --seed %llu\n",
-                 summary.error().message.c_str(), static_cast<unsigned long long>(options.seed));
+    std::fprintf(stderr, "lpp-chaos: FAILED: %s\nagain: lpp-chaos --seed %llu%s\n",
+                 summary.error().message.c_str(), static_cast<unsigned long long>(options.seed),
+                 agents ? " --agents" : "");
     return 1;
   }
   print_counts("steps", summary->kinds);
@@ -73,6 +86,13 @@ int run(const cxxopts::ParseResult& arguments) {
       static_cast<unsigned long long>(options.seed), summary->steps, summary->quiet_points,
       summary->volumes, summary->takeovers, summary->excused, summary->stayed, summary->saved,
       summary->written, summary->removed);
+  if (agents) {
+    std::printf("%zu volumes at quiet points were made by agents\n", summary->by_agents);
+    if (summary->by_agents == 0) {
+      std::fprintf(stderr, "lpp-chaos: FAILED: no agent has made anything\n");
+      return 1;
+    }
+  }
   std::filesystem::remove_all(options.folder);
   return 0;
 }
@@ -94,6 +114,7 @@ int main(int argc, char** argv) {
       "seed", "of the schedule (default: a random one, printed)", cxxopts::value<std::uint64_t>())(
       "steps", "how many steps; 0: by time", cxxopts::value<std::size_t>()->default_value("0"))(
       "seconds", "how long, if not by steps", cxxopts::value<int>()->default_value("60"))(
+      "agents", "agents on two of the three nodes, which come and go")(
       "replicas", "of the daemon", cxxopts::value<std::size_t>()->default_value("2"))(
       "round", "steps between two quiet points",
       cxxopts::value<std::size_t>()->default_value("40"))(

@@ -28,7 +28,7 @@ bool is_folder_of_pattern(const std::string& directory) {
 
 }  // namespace
 
-void ChaosRun::end_faults() {
+Result<void> ChaosRun::end_faults() {
   for (Replica& replica : replicas_) {
     replica.faults->set_level(0);
     FaultProxy& proxy = replica.installation->proxy();
@@ -42,10 +42,11 @@ void ChaosRun::end_faults() {
   for (const std::string& node : nodes_) {
     if (!ledger_.saved_on(node).empty()) continue;  // see wait_for_saved()
     ledger_.machine_revived(node);
-    cluster_.trouble_node(known_name(node), {});
-    if (model_.gone_nodes.erase(node) > 0) cluster_.return_node(known_name(node));
     troubles_.erase(node);
+    trouble_machine(node);
+    if (model_.gone_nodes.erase(node) > 0) cluster_.return_node(known_name(node));
   }
+  return end_faults_of_agents();
 }
 
 /// What an administrator and the scheduler would do: everything that can work shall work now.
@@ -147,10 +148,10 @@ Result<void> ChaosRun::wait_for_saved() {
                                    {.limit = kEnough, .interval = std::chrono::milliseconds(50)}));
     }
     ledger_.machine_revived_in_order(machine);
-    cluster_.trouble_node(known_name(machine), {});
     troubles_.erase(machine);
+    trouble_machine(machine);
   }
-  return {};
+  return end_faults_of_agents();
 }
 
 /// A claim that was made again waits as long as the retained volume of the one before is there: an
@@ -238,6 +239,9 @@ void ChaosRun::clean_up() {
   for (Replica& replica : replicas_) {
     if (replica.installation != nullptr) replica.installation->kill_daemon();
   }
+  for (const auto& machine : options_.agents) {
+    if (agents_ != nullptr) static_cast<void>(agents_->uninstall(machine));
+  }
   for (const std::string& node : nodes_) {
     cluster_.trouble_node(known_name(node), {});
     if (model_.gone_nodes.erase(node) > 0) cluster_.return_node(known_name(node));
@@ -275,7 +279,7 @@ Result<void> ChaosRun::quiet_point(Clearing clearing) {
   const auto began = steady_clock::now();
   std::string last;  // what came right last
   std::string lost;
-  end_faults();
+  LPP_RETURN_IF_ERROR(end_faults(), "quiet point");
   for (Replica& replica : replicas_) {
     LPP_RETURN_IF_ERROR(start(replica), "quiet point");
     LPP_RETURN_IF_ERROR(replica.installation->wait_ready(), "quiet point");
@@ -309,6 +313,9 @@ Result<void> ChaosRun::quiet_point(Clearing clearing) {
     LPP_RETURN_IF_ERROR(touch_data(claim), "quiet point");
     if (!claim.content.empty()) ++summary_.volumes;
   }
+  LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "quiet point");
+  summary_.by_agents += static_cast<std::size_t>(
+      std::count_if(volumes.begin(), volumes.end(), [](const auto& one) { return one.by_agent; }));
   ++summary_.quiet_points;
   if (options_.say) {
     const auto took = std::chrono::duration<double>(steady_clock::now() - began).count();

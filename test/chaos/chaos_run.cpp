@@ -35,7 +35,8 @@ ChaosRun::ChaosRun(TestBed& bed, ClusterFaults& cluster, ChaosOptions options)
     : bed_(bed),
       cluster_(cluster),
       options_(std::move(options)),
-      schedule_(options_.seed),
+      schedule_(options_.seed,
+                options_.agents.empty() ? Schedule::Agents::kNone : Schedule::Agents::kSome),
       promises_(bed, model_, ledger_, bed.nodes(), all_bases(bed)),
       moods_(options_.seed + 1'000'000),
       nodes_(bed.nodes()) {}
@@ -63,14 +64,26 @@ Result<void> ChaosRun::prepare() {
                        bed_.admin().get(k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"}),
                        "prepare");
   for (const auto& [key, text] : map["data"].items()) original_data_[key] = text;
+  if (!options_.agents.empty()) {
+    LPP_ASSIGN_OR_RETURN(agents_,
+                         AgentFleet::create(bed_, {.program = options_.daemon,
+                                                   .folder = options_.folder,
+                                                   .machines = options_.agents,
+                                                   .replicas = options_.replicas}),
+                         "prepare");
+  }
   for (std::size_t i = 0; i < options_.replicas; ++i) {
     Replica replica;
+    auto own_args = args;
+    if (agents_ != nullptr) {
+      for (auto& one : agents_->daemon_args(i)) own_args.push_back(std::move(one));
+    }
     const std::string folder = fmt::format("{}/replica-{}", options_.folder, i);
     std::filesystem::create_directories(folder);
     LPP_ASSIGN_OR_RETURN(
         replica.installation,
         Installation::create(
-            bed_, {.daemon = options_.daemon, .folder = folder, .extra_args = args, .env = {}}),
+            bed_, {.daemon = options_.daemon, .folder = folder, .extra_args = own_args, .env = {}}),
         "prepare");
     replica.faults = std::make_unique<FaultMix>(options_.seed * 1000 + i, i, leaders_);
     replica.installation->proxy().set_hooks(watched(replica.faults->hooks()));
@@ -80,6 +93,7 @@ Result<void> ChaosRun::prepare() {
     LPP_RETURN_IF_ERROR(start(replica), "prepare");
     LPP_RETURN_IF_ERROR(replica.installation->wait_ready(), "prepare");
   }
+  if (agents_ != nullptr) LPP_RETURN_IF_ERROR(start_agents(), "prepare");
   tenants_.emplace(ledger_, options_.seed + 2'000'000);
   return {};
 }
@@ -136,6 +150,9 @@ Result<ChaosSummary> ChaosRun::run() {
     const std::string report = sanitizer_report(replica.installation->log_text());
     if (!report.empty()) return explain(Error{.message = report});
   }
+  for (const auto& machine : options_.agents) {
+    if (auto gone = agents_->uninstall(machine); !gone.ok()) return explain(gone.error());
+  }
   for (const Replica& replica : replicas_) {
     for (const auto& [kind, count] : replica.faults->counts()) summary_.faults[kind] += count;
   }
@@ -179,6 +196,7 @@ Result<void> ChaosRun::check_alive() {
       return Error{.message = "a daemon ended by itself\n" + replica.installation->log_tail()};
     }
   }
+  if (agents_ != nullptr) LPP_RETURN_IF_ERROR(agents_->check(), "agents");
   const auto violations = leaders_.violations();
   if (!violations.empty()) {
     return Error{.message = "two leaders wrote at once: " + violations.front()};
@@ -196,6 +214,7 @@ Error ChaosRun::explain(const Error& error) const {
     if (replica.installation == nullptr) continue;
     text += "\n" + replica.installation->log_tail();
   }
+  if (agents_ != nullptr) text += agents_->log_tails();
   return Error{.code = error.code,
                .message = text + "\nlogs and settings are in " + options_.folder};
 }

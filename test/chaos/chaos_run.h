@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "chaos/agent_fleet.h"
 #include "chaos/cluster_faults.h"
 #include "chaos/fault_mix.h"
 #include "chaos/leader_record.h"
@@ -34,7 +35,8 @@ struct ChaosOptions {
   std::size_t replicas = 2;
   std::size_t round = 40;  // steps between two quiet points
   std::chrono::seconds patience{60};
-  std::set<std::string> without{};                // names of steps that are not taken
+  std::vector<std::string> agents{};  // machines that have one; the bed grants its rights
+  std::set<std::string> without{};    // names of steps that are not taken
   std::function<void(const std::string&)> say{};  // a line now and then; may be empty
 };
 
@@ -48,6 +50,7 @@ struct ChaosSummary {
   std::size_t saved = 0;      // volumes changed to Retain while their removal waited
   std::size_t written = 0;    // files of tenants
   std::size_t removed = 0;    // of these, as it should be
+  std::size_t by_agents = 0;  // of the volumes
   std::map<std::string, std::size_t> faults{};
   std::map<std::string, std::size_t> kinds{};  // steps by kind
 };
@@ -91,6 +94,7 @@ class ChaosRun {
   Result<void> daemon_step(const Step& step);
   Result<void> lease_step(const Step& step);
   Result<void> volume_step(const Step& step);
+  Result<void> agent_step(const Step& step);
 
   Result<void> come_back(std::size_t slot, const Step& step);
   Result<void> save_volume(std::size_t slot);
@@ -100,6 +104,12 @@ class ChaosRun {
                                const std::string& path, bool deletes);
   Result<void> save_old_volume(const Step& step);
   Result<void> change_in_time(const std::string& pv);
+  Result<void> start_agents();
+  /// Trouble of the machine, of which its agent has a part.
+  void trouble_machine(const std::string& machine);
+  Result<void> machine_goes(const std::string& machine);
+  Result<void> machine_comes(const std::string& machine);
+  Result<void> end_faults_of_agents();
   void kill_machine(const std::string& machine);
   Result<bool> set_policy(const std::string& pv, bool deletes);
   Result<void> forget_volume(const std::string& pv);
@@ -126,7 +136,7 @@ class ChaosRun {
   bool all_were_ready();
 
   Result<void> quiet_point(Clearing clearing);
-  void end_faults();
+  Result<void> end_faults();
   Result<void> repair();
   Result<void> select_nodes();
   Result<void> check_failures_told();
@@ -151,6 +161,7 @@ class ChaosRun {
   Promises promises_;
   Random moods_;  // of the administrator at quiet points
   std::vector<Replica> replicas_;
+  std::unique_ptr<AgentFleet> agents_;                // nullptr: there are none
   std::map<std::string, std::string> original_data_;  // of the ConfigMap
   std::vector<std::string> nodes_;
   std::map<std::string, ClusterFaults::NodeTrouble> troubles_;

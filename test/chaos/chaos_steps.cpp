@@ -73,6 +73,15 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kDeleteLease:
     case StepKind::kEditLease:
       return lease_step(step);
+    case StepKind::kKillAgent:
+    case StepKind::kStartAgent:
+    case StepKind::kRemoveAgent:
+    case StepKind::kFreezeAgent:
+    case StepKind::kThawAgent:
+    case StepKind::kCutAgent:
+    case StepKind::kPartitionAgent:
+    case StepKind::kHealAgent:
+      return agent_step(step);
     case StepKind::kWait:
       std::this_thread::sleep_for(milliseconds(step.a % 300));
       return {};
@@ -195,6 +204,7 @@ Result<void> ChaosRun::node_step(const Step& step) {
       model_.nodes_that_were_gone.insert(node);
       all_may_be_taken_back();
       ledger_.machine_revived(node);
+      LPP_RETURN_IF_ERROR(machine_goes(node), "remove node");
       cluster_.remove_node(known_name(node));
       return {};
     case StepKind::kReturnNode:
@@ -202,6 +212,7 @@ Result<void> ChaosRun::node_step(const Step& step) {
         ledger_.machine_revived(node);
         cluster_.return_node(known_name(node));
         trouble = {};
+        return machine_comes(node);
       }
       return {};
     case StepKind::kRenameNode:
@@ -244,7 +255,7 @@ Result<void> ChaosRun::node_step(const Step& step) {
       return tolerate(bed_.admin().remove(k8s::kPods, {kDaemonNamespace, name}, grace));
     }
   }
-  cluster_.trouble_node(known_name(node), trouble);
+  trouble_machine(node);
   if (trouble.dead && !model_.gone_nodes.contains(node)) ledger_.machine_died(node);
   return {};
 }
@@ -259,8 +270,9 @@ Result<void> ChaosRun::rename_node(const std::string& machine) {
   all_may_be_taken_back();
   ledger_.machine_revived(machine);
   troubles_.erase(machine);
+  LPP_RETURN_IF_ERROR(machine_goes(machine), "rename node");
   cluster_.rename_node(from, known_name(machine), machine);
-  return {};
+  return machine_comes(machine);
 }
 
 Result<void> ChaosRun::relabel_node(const std::string& machine, const Step& step) {

@@ -241,7 +241,7 @@ Result<void> ChaosRun::save_old_volume(const Step& step) {
 
 void ChaosRun::kill_machine(const std::string& machine) {
   troubles_[machine].dead = true;
-  cluster_.trouble_node(known_name(machine), troubles_[machine]);
+  trouble_machine(machine);
   ledger_.machine_died(machine);
 }
 

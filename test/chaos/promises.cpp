@@ -11,6 +11,7 @@
 #include "harness/file_text.h"
 #include "harness/installation.h"
 #include "helperpod/manifest.h"
+#include "node/volume.h"
 
 namespace lpp::testing {
 
@@ -43,6 +44,8 @@ ChaosVolume Promises::volume_of(const json& object) const {
   volume.machine = is_at_or_below(volume.path, bed_.shared_path()) ? "" : machine_of(volume.node);
   volume.disk = disk_of(volume.node, volume.path);
   volume.has_affinity = object.contains(json::json_pointer("/spec/nodeAffinity/required"));
+  volume.by_agent =
+      object.contains(json::json_pointer("/metadata/annotations/local.path.provisioner~1disk"));
   for (const json& finalizer : object["metadata"].value("finalizers", json::array())) {
     volume.has_finalizer = volume.has_finalizer || finalizer == kOurFinalizer;
   }
@@ -215,6 +218,11 @@ std::string Promises::look_into(const std::string& node, const std::string& path
   if (error) return "";  // not made yet
   for (const auto& entry : entries) {
     const std::string disk = entry.path().string();
+    if (entry.path().filename() == node::kRecordFolder) {
+      std::string left = unfinished(node, disk);
+      if (!left.empty()) return left;
+      continue;
+    }
     const auto is_it = [&](const ChaosVolume& volume) { return volume.disk == disk; };
     if (std::any_of(volumes.begin(), volumes.end(), is_it)) continue;
     if (may_stay_.contains(disk)) continue;
@@ -233,6 +241,21 @@ std::string Promises::look_into(const std::string& node, const std::string& path
     } else {
       return "no volume has the directory " + disk;
     }
+  }
+  return "";
+}
+
+/// What an agent has on record of an operation, or of what it makes or removes, goes when that is
+/// over; what it knows of volumes stays. A machine that is called otherwise now is not asked for
+/// what it began before.
+std::string Promises::unfinished(const std::string& node, const std::string& records) const {
+  if (model_.nodes_that_were_gone.contains(node) || model_.ever_renamed.contains(node)) return "";
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator(records, error)) {
+    const std::string name = entry.path().filename();
+    const bool is_over = !name.starts_with("work.") && !name.starts_with("new.") &&
+                         !name.starts_with("gone.") && !name.starts_with("write.");
+    if (!is_over) return "the agent on " + node + " is not done with " + entry.path().string();
   }
   return "";
 }

@@ -26,6 +26,7 @@ struct ChaosVolume {
   bool deletes = false;  // policy Delete
   bool has_finalizer = false;
   bool has_affinity = false;
+  bool by_agent = false;
 
   /// A leader whose cache was behind may have made it after its claim had gone; what is to be kept
   /// is kept then too.
@@ -70,6 +71,7 @@ class Promises {
   bool is_excused(const std::string& node, const std::string& disk) const;
   bool was_taken_back(const std::string& disk) const;
   bool is_left_parent(const std::string& disk) const;
+  std::string unfinished(const std::string& node, const std::string& records) const;
   std::string look_into(const std::string& node, const std::string& path,
                         const std::vector<ChaosVolume>& volumes);
 

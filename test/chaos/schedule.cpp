@@ -68,7 +68,23 @@ constexpr std::array kSteps = {
     Weighted{StepKind::kDeleteLease, "delete-lease", 4},
     Weighted{StepKind::kEditLease, "edit-lease", 6},
     Weighted{StepKind::kWait, "wait", 120},
+    Weighted{StepKind::kKillAgent, "kill-agent", 40},
+    Weighted{StepKind::kStartAgent, "start-agent", 90},
+    Weighted{StepKind::kRemoveAgent, "remove-agent", 12},
+    Weighted{StepKind::kFreezeAgent, "freeze-agent", 12},
+    Weighted{StepKind::kThawAgent, "thaw-agent", 24},
+    Weighted{StepKind::kCutAgent, "cut-agent", 40},
+    Weighted{StepKind::kPartitionAgent, "partition-agent", 12},
+    Weighted{StepKind::kHealAgent, "heal-agent", 30},
 };
+
+std::size_t weight_of_all(bool with_agents) {
+  return std::accumulate(kSteps.begin(), kSteps.end(), std::size_t{0},
+                         [&](std::size_t sum, const Weighted& step) {
+                           const bool counts = with_agents || step.kind <= StepKind::kWait;
+                           return counts ? sum + step.weight : sum;
+                         });
+}
 
 }  // namespace
 
@@ -79,10 +95,7 @@ std::string Step::to_string() const {
 }
 
 Step Schedule::next() {
-  static const std::size_t total =
-      std::accumulate(kSteps.begin(), kSteps.end(), std::size_t{0},
-                      [](std::size_t sum, const Weighted& step) { return sum + step.weight; });
-  std::size_t point = random_.below(total);
+  std::size_t point = random_.below(weight_of_all(agents_ == Agents::kSome));
   Step step;
   for (const Weighted& one : kSteps) {
     if (point < one.weight) {

@@ -61,6 +61,15 @@ enum class StepKind {
   kDeleteLease,
   kEditLease,
   kWait,
+  // Only of runs with node agents.
+  kKillAgent,
+  kStartAgent,
+  kRemoveAgent,  // and its pod
+  kFreezeAgent,  // it neither works nor speaks, its connections stay
+  kThawAgent,
+  kCutAgent,
+  kPartitionAgent,
+  kHealAgent,
 };
 
 std::string_view to_string(StepKind kind);
@@ -75,14 +84,18 @@ struct Step {
   std::string to_string() const;
 };
 
-/// The steps of a seed: the same ones on every machine, whatever becomes of them. One thread.
+/// The steps of a seed: the same ones on every machine, whatever becomes of them; other ones with
+/// node agents than without. One thread.
 class Schedule {
  public:
-  explicit Schedule(std::uint64_t seed) : random_(seed) {}
+  enum class Agents { kNone, kSome };
+  explicit Schedule(std::uint64_t seed, Agents agents = Agents::kNone)
+      : random_(seed), agents_(agents) {}
   Step next();
 
  private:
   Random random_;
+  const Agents agents_;
 };
 
 }  // namespace lpp::testing

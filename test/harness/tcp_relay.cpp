@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/tcp_relay.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <array>
+#include <utility>
+
+#include "base/strings.h"
+
+namespace lpp::testing {
+
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+void set_option(int fd, int level, int name, int value) {
+  static_cast<void>(::setsockopt(fd, level, name, &value, sizeof value));
+}
+
+/// With a reset instead of an orderly end.
+void reset(int fd) {
+  const linger now{.l_onoff = 1, .l_linger = 0};
+  static_cast<void>(::setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof now));
+  ::close(fd);
+}
+
+}  // namespace
+
+struct TcpRelay::Line {
+  int client = -1;
+  int server = -1;
+
+  void cut() const {
+    reset(client);
+    reset(server);
+  }
+  /// What has come from one side goes to the other; false when one of them has ended.
+  static bool pass(int from, int to) {
+    std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): is filled
+    const auto size = ::recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
+    if (size < 0) return errno == EAGAIN || errno == EINTR;
+    for (ssize_t sent = 0; sent < size;) {
+      const auto more =
+          ::send(to, buffer.data() + sent, static_cast<std::size_t>(size - sent), MSG_NOSIGNAL);
+      if (more <= 0) return false;
+      sent += more;
+    }
+    return size > 0;
+  }
+};
+
+Result<std::unique_ptr<TcpRelay>> TcpRelay::start(int target_port) {
+  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  sockaddr_in address = loopback(0);
+  socklen_t size = sizeof address;
+  auto* generic = reinterpret_cast<sockaddr*>(&address);
+  if (listener < 0 || ::bind(listener, generic, size) != 0 || ::listen(listener, 64) != 0 ||
+      ::getsockname(listener, generic, &size) != 0) {
+    if (listener >= 0) ::close(listener);
+    return Error{.code = ErrorCode::kUnavailable, .message = "relay: no socket can be had"};
+  }
+  const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  return std::unique_ptr<TcpRelay>(
+      new TcpRelay(target_port, listener, ntohs(address.sin_port), wake));
+}
+
+TcpRelay::TcpRelay(int target_port, int listener, int port, int wake)
+    : target_port_(target_port),
+      listener_(listener),
+      port_(port),
+      wake_(wake),
+      thread_([this](const std::stop_token& stop) {
+        set_thread_name("relay");
+        run(stop);
+      }) {}
+
+TcpRelay::~TcpRelay() {
+  thread_.request_stop();
+  wake();
+  thread_.join();
+  ::close(listener_);
+  ::close(wake_);
+}
+
+void TcpRelay::wake() const {
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(wake_, &one, sizeof one));
+}
+
+void TcpRelay::cut() {
+  cut_ = true;
+  wake();
+}
+
+void TcpRelay::hold(bool hold) {
+  holding_ = hold;
+  wake();
+}
+
+void TcpRelay::accept_one(std::vector<Line>& lines) const {
+  Line line{.client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)};
+  if (line.client < 0) return;
+  if (refusing_) return reset(line.client);
+  line.server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  const sockaddr_in address = loopback(target_port_);
+  if (::connect(line.server, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return line.cut();
+  }
+  for (const int fd : {line.client, line.server}) {
+    set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+    // A side that does not read must not stop the others for long.
+    const timeval most{.tv_sec = 1, .tv_usec = 0};
+    static_cast<void>(::setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &most, sizeof most));
+  }
+  lines.push_back(line);
+}
+
+void TcpRelay::run(const std::stop_token& stop) {
+  std::vector<Line> lines;
+  while (!stop.stop_requested()) {
+    std::vector<pollfd> watched = {{.fd = wake_, .events = POLLIN, .revents = 0},
+                                   {.fd = listener_, .events = POLLIN, .revents = 0}};
+    if (!holding_) {
+      for (const Line& line : lines) {
+        watched.push_back({.fd = line.client, .events = POLLIN, .revents = 0});
+        watched.push_back({.fd = line.server, .events = POLLIN, .revents = 0});
+      }
+    }
+    if (::poll(watched.data(), watched.size(), -1) < 0) continue;
+    std::uint64_t ignored = 0;
+    static_cast<void>(!::read(wake_, &ignored, sizeof ignored));
+    if (cut_.exchange(false)) {
+      for (const Line& line : lines) line.cut();
+      lines.clear();
+    } else if (watched.size() > 2) {
+      std::vector<Line> left;
+      for (std::size_t i = 0; i < lines.size(); ++i) {
+        const Line& line = lines[i];
+        const bool stands =
+            (watched[2 + 2 * i].revents == 0 || Line::pass(line.client, line.server)) &&
+            (watched[3 + 2 * i].revents == 0 || Line::pass(line.server, line.client));
+        if (stands) {
+          left.push_back(line);
+        } else {
+          ::close(line.client);
+          ::close(line.server);
+        }
+      }
+      lines = std::move(left);
+    }
+    if (watched[1].revents != 0) accept_one(lines);
+  }
+  for (const Line& line : lines) line.cut();
+}
+
+}  // namespace lpp::testing

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "harness/tcp_relay.h"
+
+#include <arpa/inet.h>
+#include <doctest/doctest.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace lpp::testing {
+namespace {
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  return address;
+}
+
+/// What can be read within the limit: a text, "end", "reset", or "nothing".
+std::string read_from(int fd, int limit_ms) {
+  pollfd watched{.fd = fd, .events = POLLIN, .revents = 0};
+  if (::poll(&watched, 1, limit_ms) <= 0) return "nothing";
+  char buffer[64];
+  const auto size = ::recv(fd, buffer, sizeof buffer, 0);
+  if (size < 0) return "reset";
+  return size == 0 ? "end" : std::string(buffer, static_cast<std::size_t>(size));
+}
+
+struct Ends {
+  Ends() {
+    sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    REQUIRE(::bind(listener, generic, size) == 0);
+    REQUIRE(::listen(listener, 4) == 0);
+    REQUIRE(::getsockname(listener, generic, &size) == 0);
+    relay = TcpRelay::start(ntohs(address.sin_port)).value();
+  }
+  ~Ends() {
+    for (const int fd : {listener, client, server}) {
+      if (fd >= 0) ::close(fd);
+    }
+  }
+  Ends(const Ends&) = delete;
+  Ends& operator=(const Ends&) = delete;
+  void connect() {
+    client = ::socket(AF_INET, SOCK_STREAM, 0);
+    const sockaddr_in address = loopback(relay->port());
+    REQUIRE(::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  }
+  void accept() { server = ::accept(listener, nullptr, nullptr); }
+
+  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  std::unique_ptr<TcpRelay> relay;
+  int client = -1;
+  int server = -1;
+};
+
+void say(int fd, const std::string& text) {
+  REQUIRE(::send(fd, text.data(), text.size(), MSG_NOSIGNAL) == static_cast<ssize_t>(text.size()));
+}
+
+TEST_CASE("a relay passes on both ways, holds back unseen, and ends with its ends") {
+  Ends ends;
+  ends.connect();
+  ends.accept();
+  say(ends.client, "there");
+  CHECK(read_from(ends.server, 5000) == "there");
+  say(ends.server, "back");
+  CHECK(read_from(ends.client, 5000) == "back");
+
+  ends.relay->hold(true);
+  say(ends.client, "later");
+  CHECK(read_from(ends.server, 100) == "nothing");
+  ends.relay->hold(false);
+  CHECK(read_from(ends.server, 5000) == "later");
+
+  ::shutdown(ends.server, SHUT_RDWR);
+  CHECK(read_from(ends.client, 5000) == "end");
+}
+
+TEST_CASE("a relay cuts what stands and refuses what comes") {
+  Ends ends;
+  ends.connect();
+  ends.accept();
+  ends.relay->cut();
+  CHECK(read_from(ends.client, 5000) == "reset");
+  CHECK(read_from(ends.server, 5000) == "reset");
+
+  ends.relay->refuse(true);
+  ::close(ends.client);
+  ends.connect();
+  CHECK(read_from(ends.client, 5000) == "reset");
+}
+
+}  // namespace
+}  // namespace lpp::testing
