@@ -33,7 +33,9 @@ rights=$build/test/integration/lpp-rights
 say() { printf 'e2e: %s\n' "$*" >&2; }
 
 # Only the settings: the functions are the cluster scripts' own.
-settings() { bash -c '. "$1/cluster/env.sh"; printf "%s\n" "$LPP_E2E_STATE" "$LPP_E2E_NODE"' _ "$here"; }
+settings() {
+  bash -c '. "$1/cluster/env.sh"; printf "%s\n" "$LPP_E2E_STATE" "$LPP_E2E_NODE" "${POD_SUBNET%0/*}1"' _ "$here"
+}
 
 totals() { # LOG    doctest's line of totals in the form of the other suites
   sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
@@ -57,9 +59,10 @@ if [ "${LPP_E2E_EXISTING:-}" = 1 ]; then
 fi
 
 mapfile -t found < <(settings)
-[ ${#found[@]} = 2 ] || exit 1
+[ ${#found[@]} = 3 ] || exit 1
 state=${found[0]}
 export LPP_E2E_NODE=${found[1]}
+export LPP_E2E_POD_GATEWAY=${found[2]} # at which pods reach this machine
 export LPP_E2E_STATE=$state
 hollow_pid='' test_pid='' result=1
 
@@ -102,6 +105,17 @@ case $? in
       "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
     else
       selection+=("--test-case-exclude=*distroless*")
+    fi
+    # The daemon in an image as the Dockerfile makes it, for the pods of agents. A sanitizer may not do
+    # all it wants in one.
+    if ldd "$daemon" | grep -q 'lib[at]san'; then
+      selection[0]+=",*node_agents_*"
+    else
+      LPP_E2E_IMAGE=registry.example.com/local-path-provisioner:e2e
+      export LPP_E2E_IMAGE
+      "$root/scripts/collect-runtime.sh" "$daemon" "$state/rootfs" || cannot 1
+      "$here/cluster/node.sh" image "$LPP_E2E_IMAGE" "$state/rootfs" || cannot 1
+      rm -rf "$state/rootfs"
     fi
     ;;
   3)

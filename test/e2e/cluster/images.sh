@@ -61,16 +61,19 @@ SH
   rm -rf "$work"
 }
 
-# make_program_image OUT_TAR NAME PROGRAM    An image with nothing in it but a static program, as "FROM
-# scratch" makes it. NAME is a full name.
+# make_program_image OUT_TAR NAME PROGRAM    An image with nothing in it but a static program, or what a
+# directory holds, as "FROM scratch" makes it. NAME is a full name.
 make_program_image() {
-  local work layer
+  local work layer command='[]' folder=$3 what=.
   work=$(mktemp -d "$LPP_E2E_STATE/image.XXXXXX")
-  tar -C "$(dirname "$3")" --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" \
-    "$(basename "$3")"
+  if [ ! -d "$3" ]; then
+    folder=$(dirname "$3")
+    what=$(basename "$3")
+    command=$(jq -n --arg program "/$what" '[$program]')
+  fi
+  tar -C "$folder" --owner=0 --group=0 --numeric-owner -cf "$work/layer.tar" "$what"
   layer=$(sha256sum "$work/layer.tar" | cut -d ' ' -f 1)
-  _image_config "$(jq -n --arg program "/$(basename "$3")" '[$program]')" "$layer" \
-    >"$work/config.json"
+  _image_config "$command" "$layer" >"$work/config.json"
   jq -n --arg name "$2" '[{Config: "config.json", Layers: ["layer.tar"], RepoTags: [$name]}]' \
     >"$work/manifest.json"
   tar -C "$work" -cf "$1" manifest.json config.json layer.tar

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 # node.sh check    Say whether this machine can run a real node.
 # node.sh up       Start containerd and a kubelet, and wait until pods can be scheduled to the node.
-# node.sh image NAME PROGRAM    Give the node an image that holds nothing but a static program.
+# node.sh image NAME PROGRAM    Give the node an image that holds nothing but a static program, or what a
+#                               directory holds.
 # node.sh down     Stop them and remove every trace: processes, mounts, cgroups, interfaces.
 #
 # Exit: 0 done, 1 failed, 2 usage, 3 this machine cannot run a node (says why).
@@ -147,8 +148,8 @@ import_images() { # TAR SNAPSHOTTER
 
 image() { # NAME PROGRAM
   alive containerd || die "there is no node; run node.sh up first"
-  [ -x "$2" ] || die "$2 is not a program"
-  if ldd "$2" >/dev/null 2>&1; then die "$2 is not static"; fi
+  [ -x "$2" ] || die "$2 is neither a program nor a directory"
+  if [ ! -d "$2" ] && ldd "$2" >/dev/null 2>&1; then die "$2 is not static"; fi
   make_program_image "$NODE/program.tar" "$1" "$2"
   import_images "$NODE/program.tar" "$(snapshotter)"
   rm -f "$NODE/program.tar"
@@ -219,7 +220,8 @@ unmount_all() {
   local point
   while read -r point; do
     umount "$point" 2>/dev/null || umount --lazy "$point" || return 1
-  done < <(awk -v below="$NODE/" 'index($2, below) == 1 {print $2}' /proc/mounts | tac)
+  done < <(awk -v below="$NODE/" -v volumes="$LPP_E2E_STATE/volumes" \
+    'index($2, below) == 1 || $2 == volumes {print $2}' /proc/mounts | tac)
 }
 
 # The node vanishes as by a power cut, which needs no help of the API server and works whatever

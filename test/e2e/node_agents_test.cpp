@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+// A node agent in its pod, with what the manifest gives it and nothing more, on a real node.
+
+#include <doctest/doctest.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "account.h"
+#include "agent/protocol.h"
+#include "disk.h"
+#include "harness/agent_account.h"
+#include "harness/applied_objects.h"
+#include "harness/file_text.h"
+#include "integration/support/raw_client.h"
+#include "operation/operation.h"
+#include "real_agents.h"
+
+namespace lpp::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using agent::kHelloTarget;
+using agent::kPollTarget;
+using agent::kTellTarget;
+using nlohmann::json;
+
+/// A line of /proc/PID/status, without its name.
+std::string status_of(pid_t pid, const std::string& name) {
+  const std::string text = "\n" + text_of("/proc/" + std::to_string(pid) + "/status");
+  const auto at = text.find("\n" + name + ":\t");
+  REQUIRE(at != std::string::npos);
+  const auto begin = at + name.size() + 3;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+/// How the process sees "/" mounted: "ro,relatime".
+std::string root_mount_of(pid_t pid) {
+  const std::string mounts = text_of("/proc/" + std::to_string(pid) + "/mounts");
+  std::size_t at = 0;
+  while (at < mounts.size()) {
+    const auto end = mounts.find('\n', at);
+    const std::string line = mounts.substr(at, end - at);
+    const auto where = line.find(" / ");
+    if (where != std::string::npos) {
+      const auto options = line.find(' ', where + 3) + 1;
+      return line.substr(options, line.find(' ', options) - options);
+    }
+    at = end + 1;
+  }
+  return "none";
+}
+
+/// A process that neither works nor speaks for a while; its connections stay.
+class Frozen {
+ public:
+  explicit Frozen(pid_t pid) : pid_(pid) { REQUIRE(::kill(pid_, SIGSTOP) == 0); }
+  ~Frozen() { thaw(); }
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
+  void thaw() const { ::kill(pid_, SIGCONT); }
+
+ private:
+  const pid_t pid_;
+};
+
+/// Whether something in the records of the base path is being removed.
+bool is_being_removed(const std::string& records) {
+  std::error_code none;
+  for (const auto& entry : fs::directory_iterator(records, none)) {
+    if (entry.path().filename().string().starts_with("gone.")) return true;
+  }
+  return false;
+}
+
+TEST_CASE("real node: an agent's pod makes and removes volumes, and goes on when it is killed") {
+  RealAgents agents("agents");
+  RealStory& story = agents.story();
+  agents.start();
+  AppliedObjects applied = LPP_MUST(AppliedObjects::in_namespace(*story.bed, "agents"));
+  const std::string node = story.bed->nodes().front();
+  const auto want = [&](const std::string& name) {
+    LPP_MUST(applied.apply(claim_object({.key = applied.key(name), .selected_node = node})));
+    return applied.key(name);
+  };
+
+  // What the manifest says is so.
+  const pid_t first = agents.process();
+  CHECK(status_of(first, "Seccomp") == "2");  // a filter
+  CHECK(status_of(first, "NoNewPrivs") == "1");
+  // CHOWN, DAC_OVERRIDE, FOWNER and FSETID
+  CHECK(status_of(first, "CapEff") == "000000000000001b");
+  CHECK(status_of(first, "CapBnd") == "000000000000001b");
+  CHECK(root_mount_of(first).starts_with("ro"));
+
+  const auto small = want("small");
+  const auto quick = LPP_MUST(story.audit.wait_bound(small));
+  CHECK((fs::status(quick.disk).permissions() & fs::perms::mask) == fs::perms::all);
+  // As tenants leave it: of another user, and closed to everybody else.
+  write_text(quick.disk + "/mine/data", "a tenant's");
+  REQUIRE(::chown((quick.disk + "/mine").c_str(), 1234, 1234) == 0);
+  fs::permissions(quick.disk + "/mine", fs::perms::owner_all);
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, small));
+  LPP_MUST(story.audit.wait_deleted(small, quick));
+
+  // Killed in the middle of a removal, which takes a while.
+  const auto large = want("large");
+  const auto other = want("other");
+  const auto slow = LPP_MUST(story.audit.wait_bound(large));
+  const auto kept = LPP_MUST(story.audit.wait_bound(other));
+  write_text(kept.disk + "/data", "somebody else's");
+  for (int d = 0; d < 60; ++d) {
+    const std::string folder = slow.disk + "/" + std::to_string(d);
+    fs::create_directory(folder);
+    for (int f = 0; f < 500; ++f) write_text(folder + "/" + std::to_string(f), "");
+  }
+  const std::string records = fs::path(slow.disk).parent_path() / ".local-path-provisioner";
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, large));
+  LPP_MUST(
+      wait_until("the removal has begun",
+                 [&]() -> std::string { return is_being_removed(records) ? "" : "not yet"; },
+                 {.limit = story.bed->patience().limit, .interval = std::chrono::milliseconds(1)}));
+  REQUIRE(::kill(first, SIGKILL) == 0);
+  // Nothing of the second one is there so early.
+  CHECK(is_being_removed(records));
+  const auto late = want("late");
+  const pid_t second = agents.process(first);
+  LPP_MUST(story.audit.wait_deleted(large, slow));
+  const auto waited = LPP_MUST(story.audit.wait_bound(late));
+  CHECK(agents.restarts() == 1);
+  CHECK(second != first);
+  CHECK(text_of(kept.disk + "/data") == "somebody else's");
+  for (const auto& [claim, volume] : {std::pair(other, kept), std::pair(late, waited)}) {
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+    LPP_MUST(story.audit.wait_deleted(claim, volume));
+  }
+  LPP_MUST(wait_until(
+      "nothing of the removals is left",
+      [&]() -> std::string { return is_being_removed(records) ? "something is" : ""; },
+      story.bed->patience()));
+  LPP_MUST(story.audit.wait_clean());
+  CHECK_FALSE(agents.made_helper_pods());
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+TEST_CASE("real node: an agent's token is good for its own node, and for nothing else") {
+  RealAgents agents("agents-attack");
+  RealStory& story = agents.story();
+  agents.start();
+  AppliedObjects applied = LPP_MUST(AppliedObjects::in_namespace(*story.bed, "agents-attack"));
+  const std::string node = story.bed->nodes().front();
+  const k8s::ObjectKey account{kDaemonNamespace, kAgentAccount};
+  const std::string audience(agent::kAudience);
+  const std::string pod = agents.pod();
+  // The very token that whoever takes over the agent finds.
+  const std::string root = "/proc/" + std::to_string(agents.process()) + "/root";
+  const std::string token = text_of(root + "/var/run/secrets/local-path-provisioner/token");
+  REQUIRE_FALSE(token.empty());
+  CHECK_FALSE(fs::exists(root + "/var/run/secrets/kubernetes.io"));
+
+  // The API server does not take it, and the account may do nothing there.
+  const int api = story.bed->upstream().port;
+  const auto api_answer = [&](const std::string& what, const std::string& with) {
+    RawClient client(api);
+    REQUIRE(client.connected());
+    REQUIRE(client.send(what + " HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer " + with +
+                        "\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"));
+    return client.answer().status;
+  };
+  const std::string its_account = account_token(*story.bed, account);
+  const std::string ours = "/api/v1/namespaces/local-path-storage/";
+  for (const std::string& what :
+       {std::string("GET /api/v1/nodes"), std::string("GET /api/v1/pods"), "GET " + ours + "pods",
+        "POST " + ours + "pods", "GET " + ours + "secrets/local-path-provisioner-agents-tls",
+        "GET " + ours + "configmaps/local-path-config",
+        std::string("GET /api/v1/persistentvolumes"),
+        std::string("GET /api/v1/persistentvolumeclaims"),
+        std::string("POST /apis/authentication.k8s.io/v1/tokenreviews"),
+        "POST " + ours + "serviceaccounts/local-path-provisioner-agent/token",
+        "DELETE " + ours + "pods/" + pod}) {
+    CAPTURE(what);
+    CHECK(api_answer(what, token) == 401);
+    CHECK(api_answer(what, its_account) == 403);
+  }
+
+  // The provisioner takes it for this node's agent only, and nothing less than it.
+  const auto answer = [&](const std::string& with, std::string_view target,
+                          const std::string& body) {
+    RawClient client(agents.port());
+    REQUIRE(client.connected());
+    return client.ask(std::string(target), with, body);
+  };
+  const std::string hello = encode(agent::Hello{});
+  CHECK(answer("", kHelloTarget, hello).status == 401);
+  CHECK(answer(LPP_MUST(request_token(story.admin(), account, {audience})), kHelloTarget, hello)
+            .status == 403);
+  const k8s::ObjectKey provisioner{kDaemonNamespace, "local-path-provisioner-service-account"};
+  CHECK(answer(LPP_MUST(request_token(story.admin(), provisioner, {audience})), kHelloTarget, hello)
+            .status == 403);
+  CHECK(answer(its_account, kHelloTarget, hello).status == 401);
+
+  // Whoever has it takes the agent's place, and lies about another node.
+  LPP_MUST(applied.apply(claim_object({.key = applied.key("kept"), .selected_node = node})));
+  const auto kept = LPP_MUST(story.audit.wait_bound(applied.key("kept")));
+  write_text(kept.disk + "/data", "a tenant's");
+  agents.wait_for_metric("local_path_provisioner_agent_operations 0");
+  const Frozen frozen(agents.process());
+  const auto welcomed = answer(token, kHelloTarget, hello);
+  REQUIRE(welcomed.status == 200);
+  const std::string session = LPP_MUST(agent::decode_welcome(welcomed.body)).session;
+  const auto tell = [&](agent::Tell what) {
+    what.session = session;
+    return answer(token, kTellTarget, encode(what)).status;
+  };
+  std::vector<agent::Base> bases;
+  for (const auto& base : story.bed->base_paths()) bases.push_back({.path = base});
+  CHECK(tell({.everything = true, .bases = bases}) == 200);
+  RawClient poll(agents.port());
+  REQUIRE(poll.post(std::string(kPollTarget), token, encode(agent::Poll{.session = session})));
+  LPP_MUST(applied.apply(claim_object({.key = applied.key("ours"), .selected_node = node})));
+  const auto orders = LPP_MUST(agent::decode_orders(poll.answer().body)).orders;
+  REQUIRE(orders.size() == 1);
+  REQUIRE(orders[0].operation);
+  operation::Operation lie = *orders[0].operation;
+  lie.node = "elsewhere";
+  lie.volume_name = kept.pv;
+  lie.path = kept.path;
+  for (const auto kind : {operation::Kind::kMake, operation::Kind::kRemove}) {
+    lie.kind = kind;
+    // That is left out, and the rest is heard.
+    CHECK(tell({.works = {{.operation = lie,
+                           .progress = {.state = operation::Progress::State::kSucceeded}}}}) ==
+          200);
+  }
+  agents.wait_for_metric(R"(local_path_provisioner_agent_refused_total{reason="foreign"} 2)");
+  CHECK(LPP_MUST(story.audit.bound_volume(applied.key("kept"))).pv == kept.pv);
+
+  // The agent itself ends that, and does the work.
+  frozen.thaw();
+  const auto volume = LPP_MUST(story.audit.wait_bound(applied.key("ours")));
+  CHECK(tell({}) == 410);
+  CHECK(text_of(kept.disk + "/data") == "a tenant's");
+  CHECK_FALSE(agents.made_helper_pods());
+  LPP_MUST(applied.remove_claims());
+  LPP_MUST(story.audit.wait_deleted(applied.key("kept"), kept));
+  LPP_MUST(story.audit.wait_deleted(applied.key("ours"), volume));
+  LPP_MUST(story.audit.wait_clean());
+  LPP_MUST(story.installation->stop_daemon());
+}
+
+}  // namespace
+}  // namespace lpp::testing

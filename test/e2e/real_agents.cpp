@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "real_agents.h"
+
+#include <sys/mount.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "harness/agent_account.h"
+#include "harness/file_text.h"
+#include "harness/http_get.h"
+#include "harness/yaml_objects.h"
+#include "places/places.h"
+
+namespace lpp::testing {
+
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+constexpr const char* kSelector = "app=local-path-provisioner-agent";
+constexpr const char* kHost = "local-path-provisioner-agents.local-path-storage.svc";
+
+std::string manifest(const char* file) { return repository(std::string("deploy/agents/") + file); }
+
+/// Of the pods that there are: the kubelet removes them with their pods.
+std::string logs_of_agents() {
+  std::string all;
+  std::error_code none;
+  for (const auto& entry :
+       fs::recursive_directory_iterator(required_setting("LPP_E2E_LOGS") + "/pods", none)) {
+    const std::string file = entry.path();
+    if (file.find("_local-path-provisioner-agent-") == std::string::npos) continue;
+    if (entry.is_regular_file(none)) all += "\n" + text_of(file);
+  }
+  return all;
+}
+
+}  // namespace
+
+SharedMount::SharedMount(std::string directory) : directory_(std::move(directory)) {
+  fs::create_directories(directory_);
+  const char* const here = directory_.c_str();
+  REQUIRE(::mount(here, here, nullptr, MS_BIND, nullptr) == 0);
+  REQUIRE(::mount(nullptr, here, nullptr, MS_SHARED, nullptr) == 0);
+}
+
+SharedMount::~SharedMount() { ::umount2(directory_.c_str(), MNT_DETACH); }
+
+RealAgents::RealAgents(const std::string& story)
+    : port_(free_port()),
+      volumes_(required_setting("LPP_E2E_VOLUMES")),
+      story_(story, {.extra_args = {"--agents", "--agents-port", std::to_string(port_)}}) {
+  for (const char* file : {"rbac.yaml", "service.yaml"}) {
+    for (const json& object : LPP_MUST(read_yaml_objects(manifest(file)))) {
+      LPP_MUST(story_.admin().apply(object));
+      applied_.push_back(object);
+    }
+  }
+}
+
+RealAgents::~RealAgents() { remove_all(); }
+
+void RealAgents::remove_all() {
+  // The DaemonSet was applied last. As far as it goes: a failure has been told already.
+  std::reverse(applied_.begin(), applied_.end());
+  for (const json& object : applied_) {
+    const auto resource = resource_of(object);
+    if (!resource.ok()) continue;
+    const json& meta = object["metadata"];
+    static_cast<void>(story_.admin().remove_and_wait(
+        **resource, {meta.value("namespace", ""), meta["name"]}, {}, story_.bed->patience()));
+  }
+  static_cast<void>(wait_until(
+      "no agent's pod is left",
+      [&]() -> std::string {
+        const auto pods = story_.admin().list(k8s::kPods, kDaemonNamespace, kSelector);
+        return pods.ok() && pods->empty() ? "" : "there is one";
+      },
+      story_.bed->patience()));
+}
+
+void RealAgents::start() {
+  story_.start();
+  // A kubelet takes a minute to tell a pod of a ConfigMap that came after it.
+  LPP_MUST(wait_until(
+      "the agents' certificate is there",
+      [&]() -> std::string {
+        const auto map = story_.admin().get(k8s::kConfigMaps,
+                                            {kDaemonNamespace, "local-path-provisioner-agents-ca"});
+        if (!map.ok()) return map.error().message;
+        return (*map)["data"].value("ca.crt", "").empty() ? "it is empty" : "";
+      },
+      story_.bed->patience()));
+  apply_daemon_set();
+  wait_for_metric("local_path_provisioner_agents_connected 1");
+}
+
+void RealAgents::apply_daemon_set() {
+  auto objects = LPP_MUST(read_yaml_objects(manifest("daemonset.yaml")));
+  REQUIRE(objects.size() == 1);
+  json& object = objects[0];
+  json& spec = object["spec"]["template"]["spec"];
+  json& container = spec["containers"][0];
+  container["image"] = required_setting("LPP_E2E_IMAGE");
+  container["args"] = {"--controller",
+                       std::string("https://") + kHost + ":" + std::to_string(port_)};
+  spec["hostAliases"] =
+      json::array({{{"ip", required_setting("LPP_E2E_POD_GATEWAY")}, {"hostnames", {kHost}}}});
+  // Each base path in its own place, as the manifest says.
+  const auto named = [](json& list) -> json& {
+    const auto found = std::find_if(list.begin(), list.end(),
+                                    [](const json& one) { return one["name"] == "base"; });
+    REQUIRE(found != list.end());
+    return *found;
+  };
+  json mount = named(container["volumeMounts"]);
+  json volume = named(spec["volumes"]);
+  std::size_t number = 0;
+  for (const std::string& base : story_.bed->base_paths()) {
+    mount["mountPath"] = base;
+    volume["hostPath"]["path"] = base;
+    if (number == 0) {
+      named(container["volumeMounts"]) = mount;
+      named(spec["volumes"]) = volume;
+    } else {
+      mount["name"] = volume["name"] = "base-" + std::to_string(number);
+      container["volumeMounts"].push_back(mount);
+      spec["volumes"].push_back(volume);
+    }
+    ++number;
+  }
+  LPP_MUST(story_.admin().apply(object));
+  applied_.push_back(object);
+}
+
+void RealAgents::wait_for_metric(const std::string& line) {
+  LPP_MUST(wait_until(
+      "the metrics say " + line,
+      [&]() -> std::string {
+        const auto page = http_get(story_.installation->daemon().health_port(), "/metrics");
+        if (!page.ok()) return page.error().message;
+        if (page->body.find("\n" + line + "\n") != std::string::npos) return "";
+        const auto pods = story_.admin().list(k8s::kPods, kDaemonNamespace, kSelector);
+        if (!pods.ok()) return pods.error().message;
+        std::string all;
+        for (const json& pod : *pods) all += "\n" + pod["status"].dump();
+        return "agents:" + logs_of_agents() + all;
+      },
+      story_.bed->patience()));
+}
+
+std::string RealAgents::pod() {
+  const auto pods = LPP_MUST(story_.admin().list(k8s::kPods, kDaemonNamespace, kSelector));
+  REQUIRE(pods.size() == 1);
+  return pods[0]["metadata"]["name"];
+}
+
+pid_t RealAgents::process(pid_t before) {
+  const json object = LPP_MUST(story_.admin().get(k8s::kPods, {kDaemonNamespace, pod()}));
+  const std::string uid = object["metadata"]["uid"];
+  pid_t found = 0;
+  LPP_MUST(wait_until(
+      "the agent's process is there",
+      [&]() -> std::string {
+        for (const auto& entry : fs::directory_iterator("/proc")) {
+          const std::string name = entry.path().filename();
+          if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+          // The pod's cgroup is called by its UID; its other process holds the sandbox.
+          if (text_of(entry.path() / "cgroup").find("pod" + uid) == std::string::npos) continue;
+          // Names are cut off after 15 bytes.
+          if (!text_of(entry.path() / "comm").starts_with("local-path-prov")) continue;
+          const pid_t pid = std::stoi(name);
+          if (pid != before) found = pid;
+        }
+        return found != 0 ? "" : "there is none";
+      },
+      story_.bed->patience()));
+  return found;
+}
+
+int RealAgents::restarts() {
+  const json object = LPP_MUST(story_.admin().get(k8s::kPods, {kDaemonNamespace, pod()}));
+  return object["status"]["containerStatuses"][0]["restartCount"];
+}
+
+bool RealAgents::made_helper_pods() {
+  const auto records = story_.installation->proxy().records();
+  return std::any_of(records.begin(), records.end(),
+                     [](const auto& record) { return record.request.is("create", "pods"); });
+}
+
+}  // namespace lpp::testing
