@@ -123,6 +123,8 @@ void Agent::begin_session() {
   everything_ = true;
   bases_told_ = 0;
   uses_.tell_anew();
+  inventory_.tell_anew();
+  leftovers_news_ = !leftovers_.empty();
   for (const auto& [key, entry] : entries_) {
     entry->version = ++version_;
     entry->told = 0;
@@ -131,7 +133,7 @@ void Agent::begin_session() {
 
 bool Agent::has_to_tell() const {
   if (everything_ || !ended_.empty() || !nothing_left_.empty() || bases_told_ != bases_version_ ||
-      uses_.any_news()) {
+      uses_.any_news() || inventory_.any_news() || leftovers_news_) {
     return true;
   }
   return std::any_of(entries_.begin(), entries_.end(),
@@ -179,6 +181,10 @@ std::optional<Tell> Agent::next_tell() {
   }
   // What was told in an earlier part may have ended since.
   if (!everything_) {
+    if (next.tell.uses.empty()) next.tell.inventory = inventory_.news(kMostBytes - bytes);
+    if (leftovers_news_) {
+      for (const Leftover& one : leftovers_) next.tell.sweeps.push_back(one.listed);
+    }
     next.ended = std::min(ended_.size(), kMaxWorks);
     next.tell.ended.assign(ended_.begin(),
                            ended_.begin() + static_cast<std::ptrdiff_t>(next.ended));
@@ -206,6 +212,19 @@ void Agent::told(const Told& answer, TimePoint sent) {
   for (const auto& [entry, version] : pending_->versions) entry->told = version;
   if (pending_->tell.bases) bases_told_ = pending_->bases_version;
   uses_.told(pending_->tell.uses);
+  if (pending_->tell.inventory) inventory_.told(*pending_->tell.inventory, clock_.now());
+  if (!pending_->tell.sweeps.empty()) {
+    leftovers_news_ = false;
+    leftovers_asked_ = clock_.now();
+    for (const std::string& path : answer.sweep) {
+      const auto it = std::find_if(leftovers_.begin(), leftovers_.end(),
+                                   [&](const auto& one) { return one.listed.path == path; });
+      if (it == leftovers_.end()) continue;
+      to_go_.push_back(*it);
+      to_go_.back().asked = sent;
+      to_sweep_.notify_all();
+    }
+  }
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(pending_->ended));
   nothing_left_.erase(nothing_left_.begin(),
                       nothing_left_.begin() + static_cast<std::ptrdiff_t>(pending_->nothing_left));

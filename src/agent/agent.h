@@ -12,8 +12,10 @@
 #include <thread>
 #include <vector>
 
+#include "agent/inventory_notes.h"
 #include "agent/protocol.h"
 #include "agent/usage_notes.h"
+#include "agent/work_book.h"
 #include "base/clock.h"
 #include "base/sync.h"
 #include "node/kernel.h"
@@ -23,8 +25,8 @@ namespace lpp::agent {
 
 /// The work of one node's agent, without the way to the controller: orders come in, what there is
 /// to tell goes out. It begins nothing by itself: what its work books show as begun is told, and
-/// goes on only when it is ordered again, so that whoever decides can cancel it first. Makes and
-/// resizes have threads of their own, so that they never wait for the removal of a large tree.
+/// goes on only when it is ordered again, so that whoever decides can cancel it first. What another
+/// cluster has begun on a disk is left alone. Makes and resizes have threads of their own, so that they never wait for the removal of a large tree.
 ///
 /// No disk is held open between two pieces of work. Thread-safe; open_bases() waits for the disks,
 /// everything else is quick. Kernel and clock must outlive it.
@@ -34,6 +36,8 @@ class Agent {
     std::string root{};  // where the node's file system is; "" = as it is here
     Duration look_every = std::chrono::seconds(60);  // at the base paths, for what they hold
     bool tells_usage = true;                         // of each volume with a limit
+    /// What a make or removal has left, and nobody is at, goes after this; zero = it stays.
+    Duration sweep_after = std::chrono::hours(1);
   };
 
   Agent(node::Kernel& kernel, Clock& clock, Options options);
@@ -48,8 +52,9 @@ class Agent {
   /// when no thread works any more. Repeatable.
   void stop();
 
-  /// These are the node's base paths from now on. When it returns their work books have been read.
-  void open_bases(const std::vector<std::string>& paths);
+  /// These are the node's base paths from now on, and that is its cluster ("" = as far as is known).
+  /// When it returns their work books have been read.
+  void open_bases(const std::vector<std::string>& paths, const std::string& cluster = {});
 
   void take(const Order& order);
 
@@ -66,6 +71,9 @@ class Agent {
   bool wait_to_tell(const std::stop_token& stop);
 
  private:
+  /// An answer that is older says nothing about what the controller wants now.
+  static constexpr std::chrono::seconds kLeaveIsGood{5};
+
   /// An operation on record. Guarded by mutex_.
   struct Entry {
     operation::Operation operation{};
@@ -91,6 +99,12 @@ class Agent {
     std::size_t ended = 0;
     std::size_t nothing_left = 0;
   };
+  /// What may be swept as soon as it is known that nobody needs it.
+  struct Leftover {
+    std::string base_path{};
+    Listed listed{};
+    TimePoint asked{};  // of one that nobody needs: when that was asked
+  };
 
   bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
   bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
@@ -114,10 +128,22 @@ class Agent {
   Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);
   void watch_bases(const std::stop_token& stop);
   void look_at_bases();
-  /// Adds to what volumes take up.
-  Base look_at(const std::string& path, UsageNotes::Seen& uses);
+  /// What a look finds out beside what is told of the base paths.
+  struct Sights {
+    UsageNotes::Seen uses{};
+    InventoryNotes::Seen inventory{};
+  };
+  Base look_at(const std::string& path, Sights& sights);
   Result<void> read_book(const std::string& path, const node::Volumes& volumes,
-                         const std::string& identity);
+                         const std::string& identity, const WorkBook::Whose& whose);
+  /// "" = there are no records, or no room to say so.
+  Result<std::string> cluster_of(const node::Volumes& volumes, const std::string& ours) const;
+  std::string cluster();
+  void saw_cluster(const std::string& path, const std::string& foreign);
+  void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);
+  bool is_at_work(const Leftover& leftover) const LPP_REQUIRES(mutex_);
+  void sweep_all(const std::stop_token& stop);
+  void sweep(const Leftover& leftover, const std::stop_token& stop);
   std::string at(const std::string& path) const;
 
   node::Kernel& kernel_;
@@ -132,6 +158,7 @@ class Agent {
   CondVar to_work_;
   CondVar to_tell_;
   CondVar to_look_;
+  CondVar to_sweep_;
   bool stopping_ LPP_GUARDED_BY(mutex_) = false;
   bool look_now_ LPP_GUARDED_BY(mutex_) = false;
   std::map<std::string, EntryPtr> entries_ LPP_GUARDED_BY(mutex_);  // by key_of()
@@ -151,6 +178,13 @@ class Agent {
   std::uint64_t bases_version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_told_ LPP_GUARDED_BY(mutex_) = 0;
   UsageNotes uses_ LPP_GUARDED_BY(mutex_);
+  InventoryNotes inventory_ LPP_GUARDED_BY(mutex_);
+  std::string cluster_ LPP_GUARDED_BY(mutex_);                            // "" = not known
+  std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);    // cluster by base path
+  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);               // to ask about
+  bool leftovers_news_ LPP_GUARDED_BY(mutex_) = false;
+  std::optional<TimePoint> leftovers_asked_ LPP_GUARDED_BY(mutex_);
+  std::deque<Leftover> to_go_ LPP_GUARDED_BY(mutex_);
   bool everything_ LPP_GUARDED_BY(mutex_) = false;  // is not told yet
   std::optional<Pending> pending_ LPP_GUARDED_BY(mutex_);
   std::vector<std::jthread> threads_;

@@ -89,6 +89,7 @@ void AgentExecutor::drop_gone_agents(std::string_view volume_name) {
         drop(agent->second, EntryPtr(agent->second.works.begin()->second), effects);
       }
       usage_.forget_node(node);
+      orphans_.forget_node(node);
       agents_.erase(agent);
     }
     log::info("{} {} is gone, and its agent's records with it",

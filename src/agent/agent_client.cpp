@@ -71,7 +71,7 @@ class AgentClient::Session {
                       log::quoted(welcome.program), welcome.protocol, kProtocol));
     }
     id_ = std::move(welcome.session);
-    agent_.open_bases(welcome.base_paths);
+    agent_.open_bases(welcome.base_paths, welcome.cluster);
     agent_.begin_session();
     while (const auto tell = agent_.next_tell()) {
       LPP_RETURN_IF_ERROR(send(*tell, kAttempts), "tell");

@@ -6,7 +6,6 @@
 #include "agent/executor_names.h"
 #include "agent/work.h"
 #include "base/log.h"
-#include "base/paths.h"
 #include "base/strings.h"
 #include "operation/record.h"
 
@@ -70,6 +69,7 @@ void AgentExecutor::end(Duration /*limit*/) {
     }
     agents_.clear();
     usage_.forget_all();
+    orphans_.forget_all();
     by_volume_.clear();
     absences_.clear();
   }
@@ -249,40 +249,6 @@ void AgentExecutor::forget(Agent& agent, const EntryPtr& entry, bool urgent, Eff
   if (!agent.complete) return;
   forgotten.order =
       order(agent, {.order = {.what = Order::What::kForget, .id = id}, .urgent = urgent}, effects);
-}
-
-void AgentExecutor::note_uses(const std::string& node, Agent& agent, const Tell& tell,
-                              bool everything) {
-  for (const Use& use : tell.uses) {
-    if (!use.usage) {
-      usage_.forget(node, use.path);
-      continue;
-    }
-    // What it was not asked for is none of ours.
-    const auto& asked = agent.base_paths;
-    if (std::none_of(asked.begin(), asked.end(),
-                     [&](const auto& base) { return strictly_below(use.path, base); })) {
-      continue;
-    }
-    usage_.note(node, use.path, *use.usage);
-    if (everything && agent.used.size() < operation::UsageBoard::kMostOfNode) {
-      agent.used.insert(use.path);
-    }
-  }
-  if (everything && tell.last) usage_.keep_only(node, std::exchange(agent.used, {}));
-}
-
-std::vector<operation::UsageBoard::Entry> AgentExecutor::usage() const {
-  auto entries = usage_.all();
-  std::set<std::string> there;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [node, agent] : agents_) {
-      if (presence_of(agent, clock_.now()) != Presence::kAbsent) there.insert(node);
-    }
-  }
-  std::erase_if(entries, [&](const auto& entry) { return !there.contains(entry.node); });
-  return entries;
 }
 
 Progress AgentExecutor::lost(const Operation& operation) const {

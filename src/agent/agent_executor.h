@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "agent/identity.h"
+#include "agent/orphan_board.h"
 #include "agent/protocol.h"
 #include "base/clock.h"
 #include "base/sync.h"
@@ -78,6 +79,11 @@ class AgentExecutor final : public operation::Executor {
     std::function<void(const std::string& node, const std::vector<Base>& bases)> bases_told;
     /// A removal was called off, too late: nothing was left that could be put back.
     std::function<void(const Operation& removal)> nothing_left;
+    /// Tells the cluster from others; "" = nobody knows.
+    std::function<std::string()> cluster;
+    /// Of directories on the node those that no volume and no claim tells of.
+    std::function<std::vector<Listed>(const std::string& node, std::vector<Listed> directories)>
+        nobodys;
   };
 
   AgentExecutor(Clock& clock, operation::PathLedger& ledger, Settings settings,
@@ -106,6 +112,11 @@ class AgentExecutor final : public operation::Executor {
   std::vector<AgentState> agents() const;
   /// Of volumes on nodes whose agents can be reckoned with.
   std::vector<operation::UsageBoard::Entry> usage() const;
+  /// Directories that were nobody's when they were told of, on nodes whose agents can be reckoned
+  /// with; without those that an agent has on record as being worked at.
+  std::vector<OrphanBoard::Entry> orphans() const;
+  /// How many more of them there are at least, by node.
+  std::map<std::string, std::int64_t> orphans_left_out() const { return orphans_.left_out(); }
   /// Parts of tells that were left out, by reason.
   std::map<std::string, std::uint64_t> left_out() const;
   /// Is told of each change; "" = any node's may have changed. Before begin().
@@ -204,6 +215,10 @@ class AgentExecutor final : public operation::Executor {
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   void note_uses(const std::string& node, Agent& agent, const Tell& tell, bool everything)
       LPP_REQUIRES(mutex_);
+  /// Of those that it was asked for.
+  static void keep_below_bases(const Agent& agent, std::vector<Listed>& directories);
+  static bool works_at(const Agent& agent, const Listed& directory);
+  std::set<std::string> present_nodes() const;
   Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
   void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
 
@@ -245,6 +260,7 @@ class AgentExecutor final : public operation::Executor {
   std::map<std::string, std::uint64_t> left_out_ LPP_GUARDED_BY(mutex_);
   operation::NodeLoad load_;
   operation::UsageBoard usage_;  // of those in agents_
+  OrphanBoard orphans_;          // the same
 };
 
 }  // namespace lpp::agent

@@ -97,7 +97,9 @@ std::vector<AgentState> AgentExecutor::agents() const {
 Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {
   const auto base_paths = surroundings_.base_paths(identity.node);
   Effects effects;
-  Welcome welcome{.program = settings_.program, .base_paths = base_paths};
+  Welcome welcome{.program = settings_.program,
+                  .base_paths = base_paths,
+                  .cluster = surroundings_.cluster()};
   {
     MutexLock lock(mutex_);
     if (!active_) return not_leading();
@@ -127,6 +129,7 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     agent.base_paths = base_paths;
     agent.told.clear();
     agent.used.clear();
+    orphans_.forget_parts(identity.node);
     for (auto& [name, forgotten] : agent.forgotten) forgotten.order = 0;
     note_presence(identity.node, agent, effects);
   }
@@ -148,6 +151,13 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
   bool everything = tell.everything;
   for (Work& work : tell.works) work = believed(node, std::move(work));
+  if (tell.inventory) {
+    auto& directories = tell.inventory->directories;
+    directories = surroundings_.nobodys(node, std::move(directories));
+  }
+  if (!tell.sweeps.empty()) {
+    tell.sweeps = surroundings_.nobodys(node, std::move(tell.sweeps));
+  }
   Effects effects;
   Told answer;
   std::optional<std::vector<Base>> bases;
@@ -174,6 +184,14 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       if (it != agent->works.end() && it->second->sent) drop(*agent, EntryPtr(it->second), effects);
     }
     note_uses(node, *agent, tell, everything);
+    if (tell.inventory) {
+      keep_below_bases(*agent, tell.inventory->directories);
+      orphans_.note(node, *tell.inventory);
+    }
+    keep_below_bases(*agent, tell.sweeps);
+    for (const Listed& one : tell.sweeps) {
+      if (!works_at(*agent, one)) answer.sweep.push_back(one.path);
+    }
     if (everything && tell.last) told_everything(*agent, effects);
     for (const operation::Id& id : tell.asks) {
       const auto it = agent->works.find(name_of(id));
@@ -415,7 +433,10 @@ Duration AgentExecutor::tick() {
                                        [](const auto& item) { return item.second->suspended; });
       const bool unknown = agent.shown == Presence::kAbsent && agent.works.empty() &&
                            now >= agent.lost + kForgetAgentAfter;
-      if (unknown) usage_.forget_node(node);
+      if (unknown) {
+        usage_.forget_node(node);
+        orphans_.forget_node(node);
+      }
       it = unknown ? agents_.erase(it) : std::next(it);
     }
   }

@@ -17,10 +17,6 @@ using State = Progress::State;
 namespace {
 
 constexpr int kQuickThreads = 2;
-/// An answer that is older says nothing about what the controller wants now.
-constexpr std::chrono::seconds kLeaveIsGood{5};
-/// What is known of a node's disks is forgotten when nobody confirms it.
-constexpr std::chrono::minutes kTellAgain{5};
 
 void log_outcome(const operation::Operation& operation, const Progress& progress) {
   if (progress.state == State::kSucceeded) {
@@ -51,6 +47,10 @@ void Agent::start() {
     set_thread_name("bases");
     watch_bases(stop);
   });
+  threads_.emplace_back([this](const std::stop_token& stop) {
+    set_thread_name("sweep");
+    sweep_all(stop);
+  });
 }
 
 void Agent::stop() {
@@ -62,7 +62,9 @@ void Agent::stop() {
     }
     to_work_.notify_all();
     to_look_.notify_all();
+    to_sweep_.notify_all();
   }
+  for (auto& thread : threads_) thread.request_stop();
   threads_.clear();
 }
 
@@ -152,7 +154,8 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   }
   const auto book = WorkBook::open(kernel_, *volumes);
   if (!book.ok()) return failed(operation, book.error());
-  const auto noted = book->put({operation, {.state = State::kRunning}});
+  const std::string ours = cluster();
+  const auto noted = book->put({operation, {.state = State::kRunning}, ours});
   // A removal is what makes room on a full disk, and its volume's record tells of it.
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
@@ -161,7 +164,9 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!done.ok()) return std::nullopt;
   done->kept.mount = operation.require_mount;
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
-  if (const auto kept = book->put({operation, *done}); !kept.ok()) {
+  // The first volume makes the records; what cannot be written now is at the next look.
+  if (operation.kind == operation::Kind::kMake) (void)cluster_of(*volumes, ours);
+  if (const auto kept = book->put({operation, *done, ours}); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),
               operation.path, kept.error().message);
@@ -272,99 +277,6 @@ void Agent::watch_bases(const std::stop_token& stop) {
     }
     look_at_bases();
   }
-}
-
-void Agent::open_bases(const std::vector<std::string>& paths) {
-  {
-    MutexLock lock(mutex_);
-    paths_ = paths;
-  }
-  look_at_bases();
-}
-
-void Agent::look_at_bases() {
-  std::vector<std::string> paths;
-  {
-    MutexLock lock(mutex_);
-    paths = paths_;
-  }
-  std::vector<Base> bases;
-  bases.reserve(paths.size());
-  UsageNotes::Seen uses;
-  for (const std::string& path : paths) bases.push_back(look_at(path, uses));
-  MutexLock lock(mutex_);
-  if (paths == paths_ && options_.tells_usage) {
-    uses_.saw(uses);
-    if (uses_.any_news()) to_tell_.notify_all();
-  }
-  const auto now = clock_.now();
-  const bool same = bases == bases_ && bases_version_ != 0 && now < bases_due_;
-  if (paths != paths_ || same) return;
-  bases_ = std::move(bases);
-  bases_due_ = now + kTellAgain;
-  ++bases_version_;
-  to_tell_.notify_all();
-}
-
-Base Agent::look_at(const std::string& path, UsageNotes::Seen& uses) {
-  Base base{.path = path};
-  const auto look = [&]() -> Result<void> {
-    if (!path.starts_with('/')) return invalid("a base path is absolute");
-    const auto volumes = node::Volumes::open(kernel_, at(path), {});
-    if (!volumes.ok() && volumes.error().is(ErrorCode::kNotFound)) {
-      return Error{ErrorCode::kNotFound, "not mounted into the agent: " + path + " is not there"};
-    }
-    if (!volumes.ok()) return volumes.error();
-    auto disk = volumes->identity();
-    // A full disk may have no room for one.
-    if (!disk.ok() && !disk.error().is(ErrorCode::kUnfit)) return disk.error();
-    if (disk.ok()) base.identity = *std::move(disk);
-    saw_disk(path, base.identity);
-    LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity), "work book");
-    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
-    base.space = space_of(usage.space);
-    base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
-    base.volumes = static_cast<std::int64_t>(usage.volumes.size());
-    UsageNotes::add(path, usage.volumes, uses);
-    return {};
-  };
-  if (const auto looked = look(); !looked.ok()) {
-    base = {.path = path, .problem = looked.error().message};
-  }
-  return base;
-}
-
-Result<void> Agent::read_book(const std::string& path, const node::Volumes& volumes,
-                              const std::string& identity) {
-  std::vector<std::string> problems;
-  {
-    MutexLock books(books_mutex_);
-    const auto read = read_books_.find(path);
-    if (read != read_books_.end() && read->second == identity) return {};
-    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
-    LPP_ASSIGN_OR_RETURN(auto loaded, book.load(), "read");
-    read_books_[path] = identity;
-    problems = std::move(loaded.problems);
-    MutexLock lock(mutex_);
-    for (Work& work : loaded.works) {
-      const std::string key = key_of(work.operation.id());
-      if (work.operation.base_path != path) {
-        problems.push_back(key + ": it is about " + work.operation.path);
-        continue;
-      }
-      auto& entry = entries_[key];
-      if (entry != nullptr) continue;
-      entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
-                                            .progress = std::move(work.progress),
-                                            .begun = true});
-      if (!entry->progress.over()) entry->progress = {.state = State::kRunning};
-      changed(*entry);
-    }
-  }
-  for (const std::string& problem : problems) {
-    log::error("on record in {}, and left alone: {}", path, problem);
-  }
-  return {};
 }
 
 }  // namespace lpp::agent

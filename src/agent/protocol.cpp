@@ -206,7 +206,9 @@ Result<operation::Operation> read_listed(const json& object) {
 }
 
 json to_json(const Work& work) {
-  return {{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
+  json object{{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
+  if (!work.cluster.empty()) object["cluster"] = work.cluster;
+  return object;
 }
 
 Result<Work> read_work(const json& object) {
@@ -217,6 +219,9 @@ Result<Work> read_work(const json& object) {
   const auto progress = object.find("progress");
   if (progress == object.end()) return invalid("work: progress is missing");
   LPP_ASSIGN_OR_RETURN(work.progress, read_progress(*progress), "work");
+  JsonMembers members(object);
+  members.text("cluster", work.cluster);
+  LPP_RETURN_IF_ERROR(whole(members, "work"), "message");
   return work;
 }
 
@@ -225,6 +230,7 @@ json to_json(const Base& base) {
   if (!base.problem.empty()) object["problem"] = base.problem.substr(0, kMaxWords);
   if (!base.identity.empty()) object["identity"] = base.identity;
   if (base.space) object["space"] = to_json(*base.space);
+  if (!base.cluster.empty()) object["cluster"] = base.cluster;
   return object;
 }
 
@@ -235,44 +241,15 @@ Result<Base> read_base(const json& object) {
   members.text("path", base.path, true);
   members.text("problem", base.problem);
   members.text("identity", base.identity);
+  members.text("cluster", base.cluster);
   members.number<std::int64_t>("promised", base.promised_bytes, 0);
   members.number<std::int64_t>("volumes", base.volumes, 0);
   LPP_RETURN_IF_ERROR(whole(members, "base"), "message");
   LPP_ASSIGN_OR_RETURN(base.space, read_space(object), "base");
   base.problem.resize(std::min(base.problem.size(), kMaxWords));
   base.identity.resize(std::min(base.identity.size(), kMaxDisk));
+  base.cluster.resize(std::min(base.cluster.size(), kMaxDisk));
   return base;
-}
-
-json to_json(const Use& use) {
-  json object{{"path", use.path}};
-  if (!use.usage) {
-    object["gone"] = true;
-    return object;
-  }
-  object["bytes"] = use.usage->bytes;
-  if (use.usage->limit_bytes > 0) object["limitBytes"] = use.usage->limit_bytes;
-  if (use.usage->inodes) object["inodes"] = *use.usage->inodes;
-  if (use.usage->limit_inodes > 0) object["limitInodes"] = use.usage->limit_inodes;
-  return object;
-}
-
-Result<Use> read_use(const json& object) {
-  if (!object.is_object()) return invalid("a use must be a JSON object");
-  Use use;
-  operation::Usage usage;
-  bool gone = false;
-  JsonMembers members(object);
-  members.text("path", use.path, true);
-  if (use.path.size() > kMaxPath) members.complain("path", "is too long");
-  members.flag("gone", gone);
-  members.number<std::int64_t>("bytes", usage.bytes, 0);
-  members.number<std::int64_t>("limitBytes", usage.limit_bytes, 0);
-  if (object.contains("inodes")) members.number<std::int64_t>("inodes", usage.inodes.emplace(), 0);
-  members.number<std::int64_t>("limitInodes", usage.limit_inodes, 0);
-  LPP_RETURN_IF_ERROR(whole(members, "use"), "message");
-  if (!gone) use.usage = usage;
-  return use;
 }
 
 json to_json(const Order& order) {
@@ -361,10 +338,12 @@ std::string encode(const Hello& hello) {
 }
 
 std::string encode(const Welcome& welcome) {
-  return dump({{"protocol", welcome.protocol},
-               {"program", welcome.program},
-               {"session", welcome.session},
-               {"basePaths", welcome.base_paths}});
+  json object{{"protocol", welcome.protocol},
+              {"program", welcome.program},
+              {"session", welcome.session},
+              {"basePaths", welcome.base_paths}};
+  if (!welcome.cluster.empty()) object["cluster"] = welcome.cluster;
+  return dump(object);
 }
 
 std::string encode(const Tell& tell) {
@@ -377,12 +356,15 @@ std::string encode(const Tell& tell) {
   if (!tell.nothing_left.empty()) object["nothingLeft"] = list_of(tell.nothing_left);
   if (!tell.asks.empty()) object["asks"] = list_of(tell.asks);
   if (!tell.uses.empty()) object["uses"] = list_of(tell.uses);
+  if (tell.inventory) object["inventory"] = to_json(*tell.inventory);
+  if (!tell.sweeps.empty()) object["sweeps"] = list_of(tell.sweeps);
   return dump(object);
 }
 
 std::string encode(const Told& told) {
   json object = json::object();
   if (!told.begin.empty()) object["begin"] = list_of(told.begin);
+  if (!told.sweep.empty()) object["sweep"] = told.sweep;
   return dump(object);
 }
 
@@ -413,7 +395,9 @@ Result<Welcome> decode_welcome(std::string_view text) {
   members.text("program", welcome.program);
   members.text("session", welcome.session, true);
   members.texts("basePaths", welcome.base_paths);
+  members.text("cluster", welcome.cluster);
   LPP_RETURN_IF_ERROR(whole(members, "welcome"), "message");
+  if (welcome.cluster.size() > kMaxDisk || !node::is_id(welcome.cluster)) welcome.cluster.clear();
   return welcome;
 }
 
@@ -442,6 +426,11 @@ Result<Tell> decode_tell(std::string_view text) {
       tell.asks, read_good<operation::Id>(object, "asks", kMaxWorks, read_id, unread), "tell");
   LPP_ASSIGN_OR_RETURN(tell.uses, read_good<Use>(object, "uses", kMaxUses, read_use, unread),
                        "tell");
+  if (const auto it = object.find("inventory"); it != object.end()) {
+    LPP_ASSIGN_OR_RETURN(tell.inventory, read_inventory(*it, unread), "tell");
+  }
+  LPP_ASSIGN_OR_RETURN(
+      tell.sweeps, read_good<Listed>(object, "sweeps", kMaxSweeps, read_listed, unread), "tell");
   return tell;
 }
 
@@ -450,6 +439,9 @@ Result<Told> decode_told(std::string_view text) {
   Told told;
   LPP_ASSIGN_OR_RETURN(told.begin, read_all<operation::Id>(object, "begin", kMaxWorks, read_id),
                        "told");
+  JsonMembers members(object);
+  members.texts("sweep", told.sweep);
+  LPP_RETURN_IF_ERROR(whole(members, "told"), "message");
   return told;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agent/listed.h"
 #include "base/result.h"
 #include "operation/executor.h"
 #include "operation/operation.h"
@@ -19,7 +20,8 @@
 /// to an agent.
 ///
 ///     hello   an agent begins a session, and hears which base paths are its node's
-///     tell    what the agent sees of its base paths, what it has on record, how that stands
+///     tell    what the agent sees of its base paths, what it has on record, how that stands, and
+///             which directories there are
 ///     poll    held open until there are orders; says up to which number orders have been taken
 ///
 /// An agent begins with hello and one tell of everything, then keeps one poll open and tells what
@@ -49,7 +51,8 @@ inline constexpr std::size_t kMaxMessage = 4UL << 20U;  // bytes; agents tell in
 inline constexpr std::size_t kMaxWorks = 500;           // in one tell
 inline constexpr std::size_t kMaxBases = 200;
 inline constexpr std::size_t kMaxUses = 2000;   // in one tell
-inline constexpr std::size_t kMaxPath = 1024;   // bytes of the path of a measured volume
+inline constexpr std::size_t kMaxListed = 2000; // in one tell
+inline constexpr std::size_t kMaxSweeps = 100;  // in one tell
 inline constexpr std::size_t kMaxOrders = 200;  // in one answer
 inline constexpr std::size_t kMaxWords = 4096;  // bytes of one message for people
 
@@ -63,6 +66,8 @@ struct Welcome {
   std::string program{};  // version of the controller, for people
   std::string session{};
   std::vector<std::string> base_paths{};
+  /// Tells the cluster from others; "" = the controller does not know.
+  std::string cluster{};
 };
 
 /// A base path as the agent sees it.
@@ -74,20 +79,15 @@ struct Base {
   std::optional<operation::Space> space{};
   std::int64_t promised_bytes = 0;  // sum of the sizes on record
   std::int64_t volumes = 0;         // on record
+  std::string cluster{};            // whose records those are; "" = this one's, or nobody knows
   bool operator==(const Base&) const = default;
-};
-
-/// What a volume with a limit takes up.
-struct Use {
-  std::string path{};                       // of its directory
-  std::optional<operation::Usage> usage{};  // nullopt: it is not measured any more
-  bool operator==(const Use&) const = default;
 };
 
 /// An operation that an agent has on record.
 struct Work {
   operation::Operation operation{};
   operation::Progress progress{};  // kWaiting: not begun; without changes_at
+  std::string cluster{};           // whose controller has ordered it; on the disk only
 };
 
 struct Tell {
@@ -104,6 +104,10 @@ struct Tell {
   /// arrive long after it was called off.
   std::vector<operation::Id> asks{};
   std::vector<Use> uses{};  // those that have changed
+  std::optional<InventoryPart> inventory{};
+  /// Of what is listed: makes and removals that nobody has on record, and that have lain there for
+  /// so long that they go unless somebody needs them.
+  std::vector<Listed> sweeps{};
   /// Of a decoded one: what is wrong with items that could not be read, and are left out. One of
   /// them, as from a newer agent or a damaged record, must not silence a node.
   std::vector<std::string> unread{};
@@ -112,6 +116,7 @@ struct Tell {
 /// The answer to a tell.
 struct Told {
   std::vector<operation::Id> begin{};  // of those asked for; the others wait for another order
+  std::vector<std::string> sweep{};    // paths of those that nobody needs
 };
 
 struct Order {

@@ -35,14 +35,14 @@ Result<WorkBook> WorkBook::open(node::Kernel& kernel, const node::Volumes& volum
   return WorkBook(kernel, std::move(folder));
 }
 
-Result<WorkBook::Loaded> WorkBook::load() const {
+Result<WorkBook::Loaded> WorkBook::load(const Whose& whose) const {
   Loaded loaded;
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), "work book");
   if (!records) return loaded;
   LPP_ASSIGN_OR_RETURN(auto names, node::entries_of(*kernel_, records->fd()), "work book");
   std::sort(names.begin(), names.end());
   for (const std::string& name : names) {
-    if (name.starts_with(kTemporaryPrefix)) {
+    if (name.starts_with(kTemporaryPrefix) && !whose.is_foreign({})) {
       LPP_RETURN_IF_ERROR(records->remove_file(name), "work book");
     }
     if (!name.starts_with(kPrefix)) continue;
@@ -51,6 +51,10 @@ Result<WorkBook::Loaded> WorkBook::load() const {
     auto work = text.ok() ? decode_work(**text) : Result<Work>(text.error());
     if (!work.ok()) {
       loaded.problems.push_back(name + ": " + work.error().message);
+      continue;
+    }
+    if (whose.is_foreign(work->cluster)) {
+      ++loaded.foreign;
       continue;
     }
     const auto file = file_of(work->operation);

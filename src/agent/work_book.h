@@ -24,12 +24,24 @@ class WorkBook {
  public:
   static Result<WorkBook> open(node::Kernel& kernel, const node::Volumes& volumes);
 
+  /// Whose works are to be loaded: those that name no cluster are of the cluster whose records the
+  /// folder holds. What is not known ("") decides nothing.
+  struct Whose {
+    std::string ours{};
+    std::string records{};
+    bool is_foreign(const std::string& cluster) const {
+      const std::string& theirs = cluster.empty() ? records : cluster;
+      return !ours.empty() && !theirs.empty() && theirs != ours;
+    }
+  };
   struct Loaded {
     std::vector<Work> works{};            // begun; with an outcome if they are over
     std::vector<std::string> problems{};  // files that cannot be read, each with its name
+    std::size_t foreign = 0;              // works of another cluster
   };
-  /// What was never begun is dropped, what cannot be read is left alone.
-  Result<Loaded> load() const;
+  /// What was never begun is dropped; what cannot be read is left alone, and so is what another
+  /// cluster's controller has ordered.
+  Result<Loaded> load(const Whose& whose) const;
 
   /// A base folder without records gets some for a make only: else nothing is written where nothing
   /// is, for it may be the mount point of a disk that is missing.

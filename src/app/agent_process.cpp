@@ -51,6 +51,7 @@ int run_agent_until_signal(const AgentOptions& options) {
   agent::Agent::Options settings{.root = options.root};
   settings.tells_usage = options.usage_interval.count() > 0;
   if (settings.tells_usage) settings.look_every = options.usage_interval;
+  settings.sweep_after = options.sweep_after;
   agent::Agent agent(kernel, clock, std::move(settings));
   agent::AgentClient client(
       agent, clock,

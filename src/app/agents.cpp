@@ -11,7 +11,11 @@
 
 namespace lpp::app {
 
+using nlohmann::literals::operator""_json_pointer;
+
 namespace {
+
+constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 
 /// They are short there, and an agent puts them in a row; beyond this other nodes' have a turn.
 constexpr std::size_t kMostPerNode = 100;
@@ -84,6 +88,18 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             }
           },
       .nothing_left = [this](const operation::Operation& removal) { tell_nothing_left(removal); },
+      .cluster = [this] { return cluster(); },
+      .nobodys =
+          [this](const std::string& node, std::vector<agent::Listed> directories) {
+            std::vector<Orphan> all;
+            all.reserve(directories.size());
+            for (auto& one : directories) all.push_back({node, std::move(one)});
+            directories.clear();
+            for (auto& [of, one] : nobodys(scene(), std::move(all))) {
+              directories.push_back(std::move(one));
+            }
+            return directories;
+          },
   };
 }
 
@@ -151,12 +167,43 @@ Result<void> Agents::start() {
   return {};
 }
 
+std::string Agents::cluster() const {
+  MutexLock lock(mutex_);
+  return cluster_;
+}
+
+/// By a namespace that every cluster has from its beginning, and nobody can remove.
+bool Agents::learn_cluster() {
+  if (!cluster().empty()) return false;
+  const auto found = parts_.client.get(kNamespaces, {"", "kube-system"});
+  std::string uid;
+  if (found.ok()) uid = found->value("/metadata/uid"_json_pointer, "");
+  if (!uid.empty()) {
+    MutexLock lock(mutex_);
+    cluster_ = uid;
+    return false;
+  }
+  std::string trouble = found.ok() ? "it has no UID" : found.error().message;
+  if (std::exchange(cluster_trouble_, trouble) != trouble) {
+    log::warn(
+        "agents cannot tell this cluster's disks from another one's, and sweep nothing: namespace "
+        "kube-system: {}",
+        trouble);
+  }
+  return !found.ok() && !found.error().is(ErrorCode::kForbidden) &&
+         !found.error().is(ErrorCode::kNotFound);
+}
+
 /// The leader makes and renews it; the others read what there is, and show it too. What cannot be
 /// had leaves the former one in use.
 void Agents::keep_certificate(const std::stop_token& stop) {
   std::string told;
   agent::KeyPair shown;
+  // Before the first agent can ask.
+  while (learn_cluster() && parts_.clock.sleep_for(kNotYet, stop)) {
+  }
   while (!stop.stop_requested()) {
+    (void)learn_cluster();
     const bool leads = parts_.leads();
     const auto tls = leads ? certificates_.ensure() : certificates_.read();
     Duration wait = kLookAgain;
@@ -205,6 +252,10 @@ AgentsSubject Agents::subject() const {
           .server = server != nullptr ? server->counts() : agent::ServerCounts{},
           .certificate_ends = ends == agent::WallTime() ? std::nullopt : std::optional(ends),
           .usage = agents_.usage()};
+}
+
+OrphansSubject Agents::orphans() const {
+  return {.orphans = nobodys(scene(), agents_.orphans()), .left_out = agents_.orphans_left_out()};
 }
 
 }  // namespace lpp::app

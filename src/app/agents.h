@@ -17,6 +17,7 @@
 #include "agent/token_reviewer.h"
 #include "app/options.h"
 #include "app/subjects.h"
+#include "base/sync.h"
 #include "config/config.h"
 #include "config/published.h"
 #include "k8s/api_client.h"
@@ -61,12 +62,19 @@ class Agents {
 
   operation::Executor& executor() { return mixed_; }
   AgentsSubject subject() const;
+  OrphansSubject orphans() const;
 
  private:
   agent::AgentExecutor::Surroundings surroundings();
   Result<bool> is_node_gone(const std::string& node);
   Result<bool> has_agent_pod(const std::string& node);
   void tell_nothing_left(const operation::Operation& removal) const;
+  OrphanScene scene() const {
+    return {parts_.volumes, parts_.claims, parts_.nodes, parts_.ledger};
+  }
+  std::string cluster() const;
+  /// Whether another attempt may tell more.
+  bool learn_cluster();
   void keep_certificate(const std::stop_token& stop);
 
   const Parts parts_;
@@ -77,6 +85,9 @@ class Agents {
   std::unique_ptr<agent::AgentServer> server_;
   std::atomic<const agent::AgentServer*> counted_ = nullptr;  // pages are shown before it starts
   std::atomic<agent::WallTime> certificate_ends_ = agent::WallTime();  // of what is shown; 0 = none
+  mutable Mutex mutex_;
+  std::string cluster_ LPP_GUARDED_BY(mutex_);  // "" = not known
+  std::string cluster_trouble_{};               // of the keeper's thread: what was logged
   std::jthread keeper_;
 };
 

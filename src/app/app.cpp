@@ -12,6 +12,7 @@
 #include "app/health_server.h"
 #include "app/measured_volumes.h"
 #include "app/metrics.h"
+#include "app/orphans.h"
 #include "app/signals.h"
 #include "app/status_page.h"
 #include "app/version.h"
@@ -362,6 +363,8 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
                     .events = events_,
                     .agents = agents_ == nullptr ? std::function<AgentsSubject()>()
                                                  : [this] { return agents_->subject(); },
+                    .orphans = agents_ == nullptr ? std::function<OrphansSubject()>()
+                                                  : [this] { return agents_->orphans(); },
                     .stopping = [this] { return stopping_.load(); }};
   subjects.caches = {subject_of("persistentvolumeclaims", claims_),
                      subject_of("persistentvolumes", volumes_),
@@ -379,6 +382,9 @@ HealthEndpoints App::Impl::endpoints() const {
                          .render = [this] { return metrics_.render(); }});
     out.pages.push_back({.path = "/usage", .content_type = "application/json", .render = [this] {
                            return usage_page(subjects_);
+                         }});
+    out.pages.push_back({.path = "/orphans", .content_type = "application/json", .render = [this] {
+                           return orphans_page(subjects_);
                          }});
   }
   if (options_.statusz) {

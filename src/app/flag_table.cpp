@@ -142,11 +142,12 @@ constexpr std::array kMonitoring = {
          .placeholder = "PORT",
          .env = "HEALTH_PORT",
          .fallback = "8080",
-         .help = "port of the probes, /metrics, /usage and /statusz; 0 = any free one"},
+         .help = "port of the probes, /metrics, /usage, /orphans and /statusz; 0 = any free one"},
     Flag{.name = "metrics",
          .fallback = "true",
          .help = "tell Prometheus what is going on, at /metrics of the health port; and `volumes` "
-                 "how full volumes are, at /usage"},
+                 "how full volumes are, at /usage, and which directories are nobody's, at "
+                 "/orphans"},
     Flag{.name = "statusz",
          .fallback = "true",
          .help = "show people what is going on, at /statusz of the health port"},
@@ -238,8 +239,13 @@ constexpr std::array kAgentNode = {
          .placeholder = "DURATION",
          .fallback = "1m",
          .help = "time between two looks at what the base paths hold, and each volume with a limit "
-                 "takes up; 0 = nothing of volumes is told, the base paths are looked at every "
+                 "takes up; 0 = how much volumes take up is not told, and the look is every "
                  "minute"},
+    Flag{.name = "sweep-after",
+         .placeholder = "DURATION",
+         .fallback = "1h",
+         .help = "what an interrupted make or removal has left goes when it has lain there for so "
+                 "long and the controller knows nobody who needs it; 0 = it stays"},
     Flag{.name = "node-name",
          .placeholder = "NAME",
          .env = "NODE_NAME",

@@ -54,11 +54,27 @@ Families collect(const AgentsSubject& seen) {
   return out;
 }
 
+prometheus::MetricFamily orphan_family(const OrphansSubject& seen) {
+  std::map<std::pair<std::string, std::string>, double> counts;  // by node and why
+  for (const auto& [node, directory] : seen.orphans) {
+    ++counts[{node, std::string(why_of(directory))}];
+  }
+  auto family = Family::gauge("local_path_provisioner_orphaned_directories",
+                              "Directories on nodes with an agent that are nobody's, by why.");
+  for (const auto& [key, count] : counts) {
+    family.add({{"node", key.first}, {"why", key.second}}, count);
+  }
+  return family.build();
+}
+
 }  // namespace
 
 std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects) {
-  return make_collector(
-      [agents = subjects.agents] { return agents ? collect(agents()) : Families(); });
+  return make_collector([agents = subjects.agents, orphans = subjects.orphans] {
+    Families families = agents ? collect(agents()) : Families();
+    if (orphans) families.push_back(orphan_family(orphans()));
+    return families;
+  });
 }
 
 }  // namespace lpp::app

@@ -201,6 +201,7 @@ Result<AgentOptions> read_agent_options(const Given& given, const GetEnv& getenv
   out.root = tidy_path(values.text("root"));
   if (!out.root.starts_with('/')) values.fail("--root: expected an absolute path");
   out.usage_interval = values.seconds_or_zero("usage-interval");
+  out.sweep_after = values.seconds_or_zero("sweep-after");
   out.node_name = values.text("node-name");
   out.health_port = values.integer("health-port", 0, 65535);
   if (!given.words.empty()) {

@@ -61,7 +61,7 @@ struct Options {
   bool allow_unsafe_helper_pod_template = false;
   std::optional<ClientThrottle> client_throttle{};  // nullopt = no limit on our side
   int health_port = 8080;                           // 0 = any free port
-  bool metrics = true;                              // /metrics and /usage on that port
+  bool metrics = true;                              // /metrics, /usage and /orphans on that port
   bool statusz = true;                              // /statusz on that port
   LeaderElection leader_election{};
   std::vector<std::string> warnings{};  // accepted, but worth a log line
@@ -80,6 +80,7 @@ struct AgentOptions {
   std::string token_file{};
   std::string root{};                       // absolute
   std::chrono::seconds usage_interval{60};  // 0 = the usage of volumes is not told
+  std::chrono::seconds sweep_after{3600};   // 0 = nothing is swept
   std::string node_name{};
   int health_port = 0;  // 0 = none
   bool operator==(const AgentOptions&) const = default;

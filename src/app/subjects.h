@@ -10,6 +10,7 @@
 #include "agent/agent_server.h"
 #include "app/config_loader.h"
 #include "app/options.h"
+#include "app/orphans.h"
 #include "base/clock.h"
 #include "helperpod/runner.h"
 #include "k8s/event_recorder.h"
@@ -30,6 +31,12 @@ struct AgentsSubject {
   /// Of the certificate that agents are shown; none = nothing is shown yet.
   std::optional<std::chrono::system_clock::time_point> certificate_ends{};
   std::vector<operation::UsageBoard::Entry> usage{};  // of volumes with a limit
+};
+
+/// What is known of directories that are nobody's, on nodes with agents.
+struct OrphansSubject {
+  std::vector<Orphan> orphans{};
+  std::map<std::string, std::int64_t> left_out{};  // so many more at least, by node
 };
 
 /// A cache as monitoring sees it.
@@ -62,6 +69,7 @@ struct Subjects {
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work
   const k8s::EventRecorder& events;
   std::function<AgentsSubject()> agents{};  // none = without --agents
+  std::function<OrphansSubject()> orphans{};
   std::function<bool()> stopping{};
 };
 

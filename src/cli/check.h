@@ -41,7 +41,7 @@ void check_nodes(const config::Config& config, const std::set<std::string>& node
 
 /// A right that the daemon needs.
 struct Right {
-  enum class Name { kAny, kConfigMap, kLease, kAgentsSecret, kAgentsConfigMap };
+  enum class Name { kAny, kConfigMap, kLease, kAgentsSecret, kAgentsConfigMap, kKubeSystem };
   std::string_view group;
   std::string_view resource;  // "pods" or "pods/log"
   std::string_view verb;

@@ -267,9 +267,11 @@ AgentObjects agents_in(const std::vector<ManifestObject>& objects,
   for (const Right& right : agent_rights()) {
     const bool secret = right.name == Right::Name::kAgentsSecret;
     const bool bundle = right.name == Right::Name::kAgentsConfigMap;
-    const std::string name = secret   ? installation.agents.service + "-tls"
-                             : bundle ? installation.agents.service + "-ca"
-                                      : "";
+    const bool kube_system = right.name == Right::Name::kKubeSystem;
+    const std::string name = secret        ? installation.agents.service + "-tls"
+                             : bundle      ? installation.agents.service + "-ca"
+                             : kube_system ? "kube-system"
+                                           : "";
     if (!grants(objects, right.in_namespace ? "Role" : "ClusterRole", right.resource.data(),
                 right.verb.data(), name)) {
       out.missing.push_back(

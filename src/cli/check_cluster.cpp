@@ -33,6 +33,7 @@ Result<bool> has_right(Cluster& cluster, const Installation& installation, const
   const std::string& service = installation.agents.service;
   if (right.name == Right::Name::kAgentsSecret) attributes["name"] = service + "-tls";
   if (right.name == Right::Name::kAgentsConfigMap) attributes["name"] = service + "-ca";
+  if (right.name == Right::Name::kKubeSystem) attributes["name"] = "kube-system";
   if (right.resource == "leases") attributes["namespace"] = installation.lease.ns;
   json spec{{"resourceAttributes", std::move(attributes)}};
   const bool self = cluster.source() == "in-cluster";  // then it is the daemon's own account
@@ -207,6 +208,9 @@ std::vector<Right> agent_rights() {
   constexpr std::string_view kNoAgents = "no agent is served";
   using Name = Right::Name;
   return {{"authentication.k8s.io", "tokenreviews", "create", false, kNoAgents},
+          {"", "namespaces", "get", false,
+           "agents cannot tell this cluster's disks from another one's, and sweep nothing",
+           Name::kKubeSystem},
           {"", "secrets", "create", true, kNoAgents},
           {"", "secrets", "get", true, kNoAgents, Name::kAgentsSecret},
           {"", "secrets", "update", true, kNoAgents, Name::kAgentsSecret},

@@ -15,41 +15,70 @@ constexpr const char* kFile = "identity.json";
 constexpr const char* kTemporary = "identity.write";
 constexpr std::size_t kMostBytes = 4096;
 
-/// Other members may stand beside it, also such as this version does not know.
-Result<std::string> read_identity(std::string_view text) {
-  const json record = json::parse(text, nullptr, false);
-  if (!record.is_object()) return invalid("not the identity of a disk: no JSON object");
-  const auto disk = record.find("disk");
-  if (disk == record.end() || !disk->is_string()) {
+struct Identities {
+  json record{};  // other members may stand beside these, also such as this version does not know
+  std::string disk{};
+  std::string cluster{};
+};
+
+Result<Identities> read_identities(std::string_view text) {
+  Identities read{.record = json::parse(text, nullptr, false)};
+  if (!read.record.is_object()) return invalid("not the identity of a disk: no JSON object");
+  const auto id_in = [&](const char* name, std::string& to) {
+    const auto it = read.record.find(name);
+    if (it == read.record.end() || !it->is_string()) return false;
+    to = it->get<std::string>();
+    constexpr std::size_t kMostLetters = 64;
+    return is_id(to) && to.size() <= kMostLetters;
+  };
+  if (!id_in("disk", read.disk)) {
     return invalid("not the identity of a disk: \"disk\" is missing or not right");
   }
-  auto id = disk->get<std::string>();
-  constexpr std::size_t kMostLetters = 64;
-  if (!is_id(id) || id.size() > kMostLetters) {
-    return invalid("not the identity of a disk: \"disk\" is not right");
+  if (read.record.contains("cluster") && !id_in("cluster", read.cluster)) {
+    return invalid("not the identity of a disk: \"cluster\" is not right");
   }
-  return id;
+  return read;
+}
+
+/// Without a disk: there is none yet.
+Result<Identities> read_file_of(const RecordFolder& records) {
+  LPP_ASSIGN_OR_RETURN(const auto text, records.read_text(kFile, kMostBytes), "identity");
+  if (!text) return Identities{.record = json::object({{"version", 1}})};
+  LPP_ASSIGN_OR_RETURN(auto read, read_identities(*text), kFile);
+  return read;
 }
 
 }  // namespace
 
 Result<std::string> RecordFolder::identity() const {
-  const auto read = [&]() -> Result<std::string> {
-    LPP_ASSIGN_OR_RETURN(const auto text, read_text(kFile, kMostBytes), "identity");
-    if (!text) return std::string();
-    LPP_ASSIGN_OR_RETURN(auto id, read_identity(*text), kFile);
-    return id;
-  };
-  LPP_ASSIGN_OR_RETURN(auto id, read(), "disk");
-  if (!id.empty()) return id;
+  LPP_ASSIGN_OR_RETURN(auto read, read_file_of(*this), "disk");
+  if (!read.disk.empty()) return read.disk;
   LPP_ASSIGN_OR_RETURN(const auto lock, lock_base(), "disk");
-  LPP_ASSIGN_OR_RETURN(id, read(), "disk");
-  if (!id.empty()) return id;
-  id = random_uuid();
-  const std::string text = json{{"version", 1}, {"disk", id}}.dump() + "\n";
-  LPP_RETURN_IF_ERROR(put_file(kFile, kTemporary, text, true), "disk");
+  LPP_ASSIGN_OR_RETURN(read, read_file_of(*this), "disk");
+  if (!read.disk.empty()) return read.disk;
+  read.disk = random_uuid();
+  read.record["disk"] = read.disk;
+  LPP_RETURN_IF_ERROR(put_identity(read.record.dump() + "\n"), "disk");
+  return read.disk;
+}
+
+Result<std::string> RecordFolder::cluster(const std::string& ours) const {
+  LPP_ASSIGN_OR_RETURN(auto read, read_file_of(*this), "cluster");
+  if (!read.cluster.empty() || ours.empty()) return read.cluster;
+  if (!is_id(ours)) return invalid("not the identity of a cluster");
+  LPP_RETURN_IF_ERROR(identity(), "cluster");
+  LPP_ASSIGN_OR_RETURN(const auto lock, lock_base(), "cluster");
+  LPP_ASSIGN_OR_RETURN(read, read_file_of(*this), "cluster");
+  if (!read.cluster.empty()) return read.cluster;
+  read.record["cluster"] = ours;
+  LPP_RETURN_IF_ERROR(put_identity(read.record.dump() + "\n"), "cluster");
+  return ours;
+}
+
+Result<void> RecordFolder::put_identity(const std::string& text) const {
+  LPP_RETURN_IF_ERROR(put_file(kFile, kTemporary, text, true), "identity");
   if (kernel_->sync(fd_.get()) != 0) return system_error(errno, "fsync of the records");
-  return id;
+  return {};
 }
 
 }  // namespace lpp::node

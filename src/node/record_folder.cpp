@@ -36,7 +36,7 @@ Result<void> close_if_empty(Kernel& kernel, int base) {
 
 }  // namespace
 
-Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder) {
+Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder, std::size_t most) {
   // Another descriptor: the place in the folder belongs to it.
   const UniqueFd fd(kernel.open_beneath(folder, ".", kFolder));
   if (!fd.valid()) return system_error(errno, "open");
@@ -45,7 +45,7 @@ Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder) {
   while (true) {
     const ssize_t size = kernel.read_names(fd.get(), buffer);
     if (size < 0) return system_error(errno, "getdents64");
-    if (size == 0) return names;
+    if (size == 0 || names.size() >= most) return names;
     for (ssize_t at = 0; at < size;) {
       const char* const entry = buffer.data() + at;
       std::uint16_t length = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,7 @@ namespace lpp::node {
 ///     gone.<id>          a folder of what is being removed
 ///     lock               who works at which volume
 ///     spare              an empty folder for a removal on a full disk, see make_gone()
-///     identity.json      what tells this disk from others
+///     identity.json      what tells this disk from others, and the cluster whose records these are
 ///     work.<id>.<…>.json what an agent has on record for the volume (agent/work_book.h)
 ///
 /// Thread-safe, and safe against other processes, as long as the caller holds the volume's lock.
@@ -72,6 +73,8 @@ class RecordFolder {
 
   /// See Volumes::identity().
   Result<std::string> identity() const;
+  /// See Volumes::cluster().
+  Result<std::string> cluster(const std::string& ours) const;
 
   /// What else lies here as a small file of its own: replaced in one step, and there after the end
   /// of the process; `durable` = after that of the machine, too. `temporary` is taken for it.
@@ -91,6 +94,7 @@ class RecordFolder {
   }
 
  private:
+  Result<void> put_identity(const std::string& text) const;
   Result<void> try_put_file(const std::string& name, const std::string& temporary,
                             std::string_view text, bool durable) const;
   RecordFolder(Kernel& kernel, UniqueFd fd, bool keeps_order)
@@ -103,7 +107,8 @@ class RecordFolder {
   bool keeps_order_;
 };
 
-/// The entries of a folder but "." and "..".
-Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder);
+/// The entries of a folder but "." and ".."; no more are read once there are so many.
+Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder,
+                                            std::size_t most = SIZE_MAX);
 
 }  // namespace lpp::node

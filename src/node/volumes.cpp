@@ -111,6 +111,11 @@ Result<std::string> Volumes::identity() const {
   return records ? records->identity() : Result<std::string>(std::string());
 }
 
+Result<std::string> Volumes::cluster(const std::string& ours) const {
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  return records ? records->cluster(ours) : Result<std::string>(std::string());
+}
+
 Result<UniqueFd> Volumes::base_folder() const {
   UniqueFd fd(kernel_->open_beneath(base_.get(), ".", O_RDONLY | O_DIRECTORY));
   if (!fd.valid()) return system_error(errno, "open " + shown_);

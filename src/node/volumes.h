@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -124,6 +125,29 @@ struct BaseUsage {
 Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint64_t size,
                         const Room& room);
 
+/// What else a base folder holds beside volumes in their place, and since when: seconds since 1970,
+/// as the file system tells the last change.
+struct Inventory {
+  /// Of a make or removal that has not ended, whether somebody is at it or not.
+  struct Leftover {
+    std::string id{};
+    State state = State::kMaking;  // or kRemoving
+    std::string path{};            // from the base folder, of what there is
+    bool has_record = false;
+    bool has_work = false;  // an agent has it on record
+    std::int64_t since = 0;
+  };
+  /// A directory in the base folder that no record tells of, nor of anything below it.
+  struct Bare {
+    std::string path{};
+    std::int64_t since = 0;
+  };
+  std::map<std::string, std::int64_t> since{};  // of each record, by id
+  std::vector<Leftover> leftovers{};
+  std::vector<Bare> bare{};
+  bool whole = true;  // else there are more bare ones
+};
+
 struct Listing {
   std::vector<Volume> volumes{};        // by id
   std::vector<std::string> problems{};  // records that cannot be read, each with its name
@@ -190,6 +214,9 @@ class Volumes {
   /// Tells the records' disk from any other one under the same path: made at the first call that
   /// finds records, and never changed. "" = there are no records yet.
   Result<std::string> identity() const;
+  /// The cluster whose records these are: `ours` from now on if no cluster's is on record yet; "" =
+  /// there are no records, or nobody's and `ours` is not known.
+  Result<std::string> cluster(const std::string& ours) const;
   /// Another descriptor of the very folder that was opened, whatever its path leads to by now.
   Result<UniqueFd> base_folder() const;
 
@@ -198,6 +225,14 @@ class Volumes {
   /// has on record (RecordFolder::work_name): only who ordered it knows whether it is to go on. The
   /// problems that it met.
   Result<std::vector<std::string>> recover(const std::stop_token& stop) const;
+
+  /// Beside what usage() has just told; of bare directories at most so many.
+  Result<Inventory> inventory(const BaseUsage& usage, std::size_t most_bare) const;
+
+  /// Of one volume that nobody needs: brings its removal to an end, or takes a directory away that
+  /// was being made and never came into its place, with its record. Nothing else is touched. False:
+  /// there is nothing of that kind, or an agent has it on record. kConflict: somebody is at it.
+  Result<bool> sweep(const std::string& id, const std::stop_token& stop) const;
 
  private:
   Volumes(Kernel& kernel, std::string shown, UniqueFd base)

@@ -98,7 +98,9 @@ struct ServerBed {
        .is_node_gone = [](const auto&) -> Result<bool> { return false; },
        .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
        .bases_told = [](const auto&, const auto&) {},
-       .nothing_left = [](const auto&) {}}};
+       .nothing_left = [](const auto&) {},
+       .cluster = [] { return std::string(); },
+       .nobodys = [](const auto&, const auto&) { return std::vector<agent::Listed>(); }}};
   TestCa ca;
   std::unique_ptr<AgentServer> server;
 };

@@ -60,8 +60,10 @@ class NodeAgents {
   }
 
   /// Starts it anew if it runs; does not wait for anything.
-  void start(const std::string& node) {
+  void start(const std::string& node, const std::vector<std::string>& more = {}) {
     agents_.erase(node);
+    std::vector<std::string> args{"--node-name", node, "--debug"};
+    args.insert(args.end(), more.begin(), more.end());
     for (const auto& base : bed_.base_paths()) {
       std::filesystem::create_directories(bed_.on_disk(node, base));
     }
@@ -72,7 +74,7 @@ class NodeAgents {
                                       .ca_file = ca_file(),
                                       .token_file = folder_.path(node + ".token"),
                                       .root = bed_.cluster().disk_root(node),
-                                      .args = {"--node-name", node, "--debug"},
+                                      .args = std::move(args),
                                       .log_file = log_file(node)}));
   }
   AgentProcess& of(const std::string& node) { return *agents_.at(node); }

@@ -99,7 +99,11 @@ class AgentInstance final : public ExecutorInstance {
                    .is_node_gone = [](const auto&) { return false; },
                    .has_agent_pod = [](const auto&) { return true; },
                    .bases_told = [](const auto&, const auto&) {},
-                   .nothing_left = [](const auto&) {}}),
+                   .nothing_left = [](const auto&) {},
+                   .cluster = [] { return std::string(); },
+                   .nobodys = [](const auto&, const auto&) {
+                     return std::vector<agent::Listed>();
+                   }}),
         reviewer_(story.admin().api(), clock,
                   {.ns = kDaemonNamespace, .service_account = kAgentAccount}),
         server_(LPP_MUST(agent::AgentServer::start(

@@ -65,8 +65,17 @@ class Listener {
       }
       for (const auto& removal : tell->nothing_left) nothing_left.push_back(removal.path);
       for (const auto& id : tell->asks) ++asked_[agent::key_of(id)];
-      agent_.told({.begin = lets_begin ? tell->asks : std::vector<operation::Id>()},
-                  clock_.now() - answer_takes);
+      if (tell->inventory && tell->inventory->first) inventory.clear();
+      if (tell->inventory) {
+        const auto& part = tell->inventory->directories;
+        inventory.insert(inventory.end(), part.begin(), part.end());
+      }
+      agent::Told answer{.begin = lets_begin ? tell->asks : std::vector<operation::Id>()};
+      for (const auto& one : tell->sweeps) {
+        asked_to_sweep.push_back(one.path);
+        if (lets_sweep) answer.sweep.push_back(one.path);
+      }
+      agent_.told(answer, clock_.now() - answer_takes);
     }
   }
   std::optional<operation::Progress> progress(const operation::Operation& operation) {
@@ -98,6 +107,9 @@ class Listener {
   }
 
   std::vector<std::string> nothing_left;
+  std::vector<agent::Listed> inventory;
+  std::vector<std::string> asked_to_sweep;
+  bool lets_sweep = true;
   bool lets_begin = true;
   Duration answer_takes = Duration::zero();
 
@@ -113,9 +125,10 @@ class Listener {
 /// An agent at work in a base folder, with a session.
 class RunningAgent {
  public:
-  RunningAgent(const BaseFolder& base, node::Kernel& kernel)
-      : agent(kernel, clock, {}), listener(agent, clock) {
-    agent.open_bases({base.path()});
+  RunningAgent(const BaseFolder& base, node::Kernel& kernel, const std::string& cluster = {},
+               agent::Agent::Options options = {})
+      : agent(kernel, clock, std::move(options)), listener(agent, clock) {
+    agent.open_bases({base.path()}, cluster);
     agent.start();
     listener.begin_session();
   }

@@ -76,7 +76,14 @@ struct AgentScene {
              .bases_told = [this](const std::string& node,
                                   const std::vector<Base>& bases) { told[node] = bases; },
              .nothing_left =
-                 [this](const Operation& removal) { nothing_left.push_back(removal.path); }}) {
+                 [this](const Operation& removal) { nothing_left.push_back(removal.path); },
+             .cluster = [this] { return cluster_uid; },
+             .nobodys =
+                 [this](const std::string&, std::vector<Listed> directories) {
+                   std::erase_if(directories,
+                                 [this](const Listed& one) { return owned.contains(one.path); });
+                   return directories;
+                 }}) {
     executor.on_presence([this](const std::string& node) { present.push_back(node); });
     base_paths["node-1"] = {"/opt/local"};
     begin();
@@ -129,6 +136,8 @@ struct AgentScene {
   int asked_for_pods = 0;
   std::map<std::string, std::vector<Base>> told;
   std::vector<std::string> nothing_left;
+  std::string cluster_uid = "cluster-1";
+  std::set<std::string> owned;  // directories that are a volume's or a claim's
   std::vector<std::string> present;
   std::vector<std::string> woken;
   bool quiet = false;

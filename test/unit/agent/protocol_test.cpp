@@ -118,6 +118,71 @@ TEST_CASE("every message comes back as it was sent") {
   check_same(decode_work(encode(whole_work())).value(), whole_work());
 }
 
+TEST_CASE("an inventory, what may be swept and the cluster come back as they were sent") {
+  const Listed whole{.path = "/opt/a/pvc-1",
+                     .id = "pvc-1",
+                     .claim = "web/data",
+                     .uid = "u-1",
+                     .size = 7,
+                     .used = 3,
+                     .state = Listed::State::kRemoving,
+                     .since = 1'700'000'000,
+                     .cluster = "c-1"};
+  const Listed bare{.path = "/opt/a/by hand"};
+  const Tell tell{.session = "s",
+                  .bases = std::vector{Base{.path = "/opt/a", .cluster = "c-1"}},
+                  .inventory = InventoryPart{.first = true,
+                                             .last = true,
+                                             .directories = {whole, bare},
+                                             .left_out = 4},
+                  .sweeps = {whole}};
+  const Tell read = decode_tell(encode(tell)).value();
+  REQUIRE(read.inventory.has_value());
+  CHECK(read.inventory->first);
+  CHECK(read.inventory->last);
+  CHECK(read.inventory->left_out == 4);
+  CHECK(read.inventory->directories == std::vector{whole, bare});
+  CHECK(read.sweeps == std::vector{whole});
+  CHECK(*read.bases == *tell.bases);
+  CHECK(decode_told(encode(Told{.sweep = {"/opt/a/x"}}))->sweep ==
+        std::vector<std::string>{"/opt/a/x"});
+  CHECK(decode_welcome(encode(Welcome{.session = "s", .cluster = "c-1"}))->cluster == "c-1");
+  Work work = whole_work();
+  work.cluster = "c-1";
+  CHECK(decode_work(encode(work))->cluster == "c-1");
+  // Of a peer that knows nothing of all this.
+  CHECK_FALSE(decode_tell(R"({"session":"s"})")->inventory.has_value());
+  CHECK(decode_told("{}")->sweep.empty());
+  CHECK(decode_welcome(R"({"session":"s","cluster":"../x"})")->cluster.empty());
+  CHECK(decode_work(encode(whole_work()))->cluster.empty());
+}
+
+TEST_CASE("of an inventory what is not right is left out, and what is too much is refused") {
+  const auto with = [](const json& directory) {
+    return decode_tell(
+        json{{"session", "s"}, {"inventory", {{"directories", {directory}}}}}.dump());
+  };
+  for (const json& wrong :
+       {json{{"path", ""}}, json{{"path", std::string(kMaxPath + 1, 'a')}}, json("text"),
+        json{{"path", "/a"}, {"size", -1}}, json{{"path", "/a"}, {"since", -1}},
+        json{{"path", "/a"}, {"uid", std::string(65, 'a')}},
+        json{{"path", "/a"}, {"claim", std::string(600, 'a')}}}) {
+    CAPTURE(wrong.dump().substr(0, 100));
+    const auto tell = with(wrong);
+    REQUIRE(tell.ok());
+    CHECK(tell->inventory->directories.empty());
+    CHECK(tell->unread.size() == 1);
+  }
+  CHECK(with({{"path", "/a"}, {"state", "of a later version"}})->inventory->directories[0].state ==
+        Listed::State::kPresent);
+  const json many = std::vector<json>(kMaxListed + 1, json{{"path", "/a"}});
+  CHECK_FALSE(
+      decode_tell(json{{"session", "s"}, {"inventory", {{"directories", many}}}}.dump()).ok());
+  const json sweeps = std::vector<json>(kMaxSweeps + 1, json{{"path", "/a"}});
+  CHECK_FALSE(decode_tell(json{{"session", "s"}, {"sweeps", sweeps}}.dump()).ok());
+  CHECK_FALSE(decode_tell(R"({"session":"s","inventory":7})").ok());
+}
+
 TEST_CASE("a peer of another version is understood as far as it goes") {
   json later = json::parse(encode(whole_work()));
   later["progress"]["mood"] = "good";

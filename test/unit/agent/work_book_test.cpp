@@ -65,7 +65,7 @@ TEST_CASE("what was begun is there again, what was not is dropped, the unreadabl
   const BaseFolder base;
   node::Kernel kernel;
   const auto book = book_of(base, kernel);
-  CHECK(book.load()->works.empty());
+  CHECK(book.load({})->works.empty());
   CHECK(base.content().empty());
   const Work begun{operation_of(base, Kind::kMake), {.state = State::kRunning}};
   const Work waiting{operation_of(base, Kind::kMake, "pvc-2"), {.state = State::kWaiting}};
@@ -75,7 +75,7 @@ TEST_CASE("what was begun is there again, what was not is dropped, the unreadabl
   const std::string torn = BaseFolder::record("work.pvc-4.0123.json");
   base.write(torn, "{");
   base.write(BaseFolder::record("work-write.0123"), "{");
-  const auto loaded = book.load();
+  const auto loaded = book.load({});
   REQUIRE(loaded.ok());
   REQUIRE(loaded->works.size() == 2);
   for (const Work& work : loaded->works) {
@@ -88,7 +88,7 @@ TEST_CASE("what was begun is there again, what was not is dropped, the unreadabl
   CHECK(work_files(base).size() == 3);
   REQUIRE(book.drop(begun.operation).ok());
   REQUIRE(book.drop(begun.operation).ok());
-  CHECK(book.load()->works.size() == 1);
+  CHECK(book.load({})->works.size() == 1);
 }
 
 TEST_CASE("a removal writes nothing into a base folder without records") {

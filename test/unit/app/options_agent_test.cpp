@@ -21,6 +21,9 @@ TEST_CASE("agent without flags looks for its controller in its own namespace") {
             "https://local-path-provisioner-agents.local-path-storage.svc:8443"});
   CHECK(usual.root == "/");
   CHECK(usual.usage_interval == std::chrono::seconds(60));
+  CHECK(usual.sweep_after == std::chrono::hours(1));
+  CHECK(read({"agent", "--sweep-after", "0"}).sweep_after == std::chrono::seconds(0));
+  CHECK(read({"agent", "--sweep-after", "90s"}).sweep_after == std::chrono::seconds(90));
   CHECK(read({"agent", "--usage-interval", "0"}).usage_interval == std::chrono::seconds(0));
   CHECK(read({"agent", "--usage-interval=0s"}).usage_interval == std::chrono::seconds(0));
   CHECK(usual.health_port == 0);
@@ -47,6 +50,7 @@ TEST_CASE("agent refuses what cannot work, and names the flag") {
            {{"agent", "--controller", ""}, "--controller"},
            {{"agent", "--root", "host"}, "--root"},
            {{"agent", "--usage-interval", "-1s"}, "--usage-interval"},
+           {{"agent", "--sweep-after", "soon"}, "--sweep-after"},
            {{"agent", "--usage-interval", "0.5s"}, "--usage-interval"},
            {{"agent", "--usage-interval", "off"}, "--usage-interval"},
            {{"agent", "--health-port", "x"}, "--health-port"},

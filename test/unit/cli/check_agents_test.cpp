@@ -117,6 +117,11 @@ TEST_CASE("each thing that agents lack is a warning that says what to do") {
       {"no role for tokens",
        [](auto& all) { take_out(all, "ClusterRole", "local-path-provisioner-agents"); },
        "no role in the files allows to create tokenreviews"},
+      {"a role without the namespace",
+       [](auto& all) {
+         of_kind(all, "ClusterRole", "local-path-provisioner-agents")["rules"].erase(1);
+       },
+       "no role in the files allows to get namespaces kube-system"},
       {"a role for another Secret",
        [](auto& all) {
          of_kind(all, "Role", "local-path-provisioner-agents")["rules"][1]["resourceNames"] = {"a"};
@@ -246,7 +251,8 @@ TEST_CASE("the rights for agents are those that deploy/agents grants") {
     const char* const name = right.name == Name::kAgentsSecret ? "local-path-provisioner-agents-tls"
                              : right.name == Name::kAgentsConfigMap
                                  ? "local-path-provisioner-agents-ca"
-                                 : "";
+                             : right.name == Name::kKubeSystem ? "kube-system"
+                                                               : "";
     asked.insert(std::string(right.in_namespace ? "Role " : "ClusterRole ") +
                  std::string(right.verb) + " " + std::string(right.resource) + " " + name);
   }
@@ -307,7 +313,7 @@ TEST_CASE("a cluster with agents is asked for all that they need") {
   AgentCluster cluster;
   const std::string out = cluster.check();
   CAPTURE(out);
-  CHECK(says(out, "30 permissions, 7 permissions for agents, "));
+  CHECK(says(out, "30 permissions, 8 permissions for agents, "));
   CHECK(says(out, "Result:    ok\n"));
   CHECK(cluster.asked.contains("create tokenreviews  "));
   CHECK(cluster.asked.contains("create secrets  local-path-storage"));

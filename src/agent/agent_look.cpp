@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "agent/agent.h"
+#include "agent/work.h"
+#include "agent/work_book.h"
+#include "base/log.h"
+
+// What the agent sees in its base paths, and what of that it sweeps away.
+
+namespace lpp::agent {
+
+using operation::Progress;
+using State = Progress::State;
+
+namespace {
+
+/// What is known of a node's disks is forgotten when nobody confirms it.
+constexpr std::chrono::minutes kTellAgain{5};
+/// What somebody needs now may be nobody's later.
+constexpr std::chrono::minutes kAskAgain{10};
+
+}  // namespace
+
+std::string Agent::cluster() {
+  MutexLock lock(mutex_);
+  return cluster_;
+}
+
+void Agent::open_bases(const std::vector<std::string>& paths, const std::string& cluster) {
+  {
+    MutexLock lock(mutex_);
+    paths_ = paths;
+    // A controller of an earlier version does not say, and is of the same cluster.
+    if (!cluster.empty()) cluster_ = cluster;
+  }
+  look_at_bases();
+}
+
+void Agent::look_at_bases() {
+  std::vector<std::string> paths;
+  {
+    MutexLock lock(mutex_);
+    paths = paths_;
+  }
+  std::vector<Base> bases;
+  bases.reserve(paths.size());
+  Sights sights;
+  for (const std::string& path : paths) bases.push_back(look_at(path, sights));
+  MutexLock lock(mutex_);
+  const auto now = clock_.now();
+  if (paths == paths_) {
+    if (options_.tells_usage) {
+      uses_.saw(sights.uses);
+    } else {
+      for (Listed& one : sights.inventory.directories) one.used.reset();
+    }
+    choose_leftovers(std::move(sights.inventory.leftovers));
+    inventory_.saw(std::move(sights.inventory), now);
+    if (has_to_tell()) to_tell_.notify_all();
+  }
+  const bool same = bases == bases_ && bases_version_ != 0 && now < bases_due_;
+  if (paths != paths_ || same) return;
+  bases_ = std::move(bases);
+  bases_due_ = now + kTellAgain;
+  ++bases_version_;
+  to_tell_.notify_all();
+}
+
+Base Agent::look_at(const std::string& path, Sights& sights) {
+  Base base{.path = path};
+  const auto look = [&]() -> Result<void> {
+    if (!path.starts_with('/')) return invalid("a base path is absolute");
+    const auto volumes = node::Volumes::open(kernel_, at(path), {});
+    if (!volumes.ok() && volumes.error().is(ErrorCode::kNotFound)) {
+      return Error{ErrorCode::kNotFound, "not mounted into the agent: " + path + " is not there"};
+    }
+    if (!volumes.ok()) return volumes.error();
+    auto disk = volumes->identity();
+    // A full disk may have no room for one.
+    if (!disk.ok() && !disk.error().is(ErrorCode::kUnfit)) return disk.error();
+    if (disk.ok()) base.identity = *std::move(disk);
+    saw_disk(path, base.identity);
+    const std::string ours = cluster();
+    LPP_ASSIGN_OR_RETURN(const std::string records, cluster_of(*volumes, ours), "records");
+    const WorkBook::Whose whose{.ours = ours, .records = records};
+    if (whose.is_foreign({})) base.cluster = records;
+    saw_cluster(path, base.cluster);
+    LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity, whose), "work book");
+    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
+    base.space = space_of(usage.space);
+    base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
+    base.volumes = static_cast<std::int64_t>(usage.volumes.size());
+    UsageNotes::add(path, usage.volumes, sights.uses);
+    LPP_ASSIGN_OR_RETURN(const auto inventory,
+                         volumes->inventory(usage, InventoryNotes::kMostBare), "inventory");
+    const bool own = !ours.empty() && records == ours;
+    InventoryNotes::add(path, base.cluster, own, usage, inventory, sights.inventory);
+    return {};
+  };
+  if (const auto looked = look(); !looked.ok()) {
+    base = {.path = path, .problem = looked.error().message};
+  }
+  return base;
+}
+
+Result<void> Agent::read_book(const std::string& path, const node::Volumes& volumes,
+                              const std::string& identity, const WorkBook::Whose& whose) {
+  std::vector<std::string> problems;
+  std::size_t foreign = 0;
+  {
+    MutexLock books(books_mutex_);
+    const auto read = read_books_.find(path);
+    if (read != read_books_.end() && read->second == identity) return {};
+    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
+    LPP_ASSIGN_OR_RETURN(auto loaded, book.load(whose), "read");
+    read_books_[path] = identity;
+    problems = std::move(loaded.problems);
+    foreign = loaded.foreign;
+    MutexLock lock(mutex_);
+    for (Work& work : loaded.works) {
+      const std::string key = key_of(work.operation.id());
+      if (work.operation.base_path != path) {
+        problems.push_back(key + ": it is about " + work.operation.path);
+        continue;
+      }
+      auto& entry = entries_[key];
+      if (entry != nullptr) continue;
+      entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
+                                            .progress = std::move(work.progress),
+                                            .begun = true});
+      if (!entry->progress.over()) entry->progress = {.state = State::kRunning};
+      changed(*entry);
+    }
+  }
+  if (foreign > 0) {
+    log::warn("{}: {} operations that another cluster has begun are left as they are", path,
+              foreign);
+  }
+  for (const std::string& problem : problems) {
+    log::error("on record in {}, and left alone: {}", path, problem);
+  }
+  return {};
+}
+
+Result<std::string> Agent::cluster_of(const node::Volumes& volumes, const std::string& ours) const {
+  auto records = volumes.cluster(ours);
+  // A full disk may have no room for it.
+  if (!records.ok() && records.error().is(ErrorCode::kUnfit)) return std::string();
+  return records;
+}
+
+void Agent::saw_cluster(const std::string& path, const std::string& foreign) {
+  std::string ours;
+  {
+    MutexLock lock(mutex_);
+    if (std::exchange(foreign_[path], foreign) == foreign || foreign.empty()) return;
+    ours = cluster_;
+  }
+  log::warn(
+      "{}: its records are those of cluster {}, and this is cluster {}: what that one has begun "
+      "there is left as it is",
+      path, foreign, ours);
+}
+
+bool Agent::is_at_work(const Leftover& leftover) const {
+  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& item) {
+    const auto& operation = item.second->operation;
+    const auto place = place_of(operation);
+    return place.ok() && operation.base_path == leftover.base_path &&
+           place->volume_id == leftover.listed.id;
+  });
+}
+
+void Agent::choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) {
+  std::vector<Leftover> ripe;
+  const auto age = [&](const Listed& listed) {
+    return clock_.wall_now() - std::chrono::system_clock::from_time_t(listed.since);
+  };
+  for (auto& [base_path, listed] : seen) {
+    if (options_.sweep_after <= Duration::zero() || age(listed) < options_.sweep_after) continue;
+    Leftover leftover{.base_path = std::move(base_path), .listed = std::move(listed)};
+    if (ripe.size() == kMaxSweeps || is_at_work(leftover)) continue;
+    ripe.push_back(std::move(leftover));
+  }
+  const bool same = std::equal(
+      ripe.begin(), ripe.end(), leftovers_.begin(), leftovers_.end(),
+      [](const Leftover& a, const Leftover& b) { return a.listed.path == b.listed.path; });
+  leftovers_ = std::move(ripe);
+  const bool due = !leftovers_asked_ || clock_.now() - *leftovers_asked_ >= kAskAgain;
+  leftovers_news_ = !leftovers_.empty() && (leftovers_news_ || due || !same);
+}
+
+void Agent::sweep_all(const std::stop_token& stop) {
+  while (true) {
+    Leftover next;
+    {
+      MutexLock lock(mutex_);
+      while (!stopping_ && to_go_.empty()) to_sweep_.wait(mutex_);
+      if (stopping_) return;
+      next = std::move(to_go_.front());
+      to_go_.pop_front();
+      if (is_at_work(next)) continue;
+      if (clock_.now() - next.asked > kLeaveIsGood) {
+        leftovers_asked_.reset();  // is asked again
+        continue;
+      }
+    }
+    sweep(next, stop);
+  }
+}
+
+void Agent::sweep(const Leftover& leftover, const std::stop_token& stop) {
+  const auto& [base_path, listed, asked] = leftover;
+  const auto done = [&]() -> Result<bool> {
+    LPP_ASSIGN_OR_RETURN(const auto volumes, node::Volumes::open(kernel_, at(base_path), {}),
+                         "sweep");
+    // Another disk may be mounted there by now.
+    const std::string ours = cluster();
+    LPP_ASSIGN_OR_RETURN(const std::string records, volumes.cluster({}), "sweep");
+    if (ours.empty() || records != ours) return false;
+    return volumes.sweep(listed.id, stop);
+  }();
+  const char* const what =
+      listed.state == Listed::State::kMaking ? "was never put into its place" : "was being removed";
+  if (!done.ok() && !done.error().is(ErrorCode::kCancelled) &&
+      !done.error().is(ErrorCode::kConflict)) {
+    log::warn("{}: it {} and nobody needs it, but: {}", listed.path, what, done.error().message);
+  } else if (done.ok() && *done) {
+    log::info("{}: it {}, and nobody needed it: it is gone", listed.path, what);
+  }
+}
+
+}  // namespace lpp::agent

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/orphans.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <unordered_set>
+
+#include "app/subjects.h"
+#include "base/paths.h"
+#include "node/volume.h"
+#include "provisioner/volume_node.h"
+#include "provisioner/volume_rules.h"
+
+namespace lpp::app {
+
+namespace {
+
+using agent::Listed;
+
+/// In front of what a make or a removal has left and no record tells of: the base path.
+std::string base_of_leftover(const Listed& one) {
+  const std::string folder = std::string("/") + node::kRecordFolder + "/";
+  const auto at = one.path.find(folder);
+  return at == std::string::npos ? std::string() : one.path.substr(0, at);
+}
+
+/// "" = its name does not tell.
+std::string volume_of(const Listed& one) {
+  if (!one.uid.empty()) return "pvc-" + one.uid;
+  // "pvc-<uid>_<namespace>_<name>"
+  constexpr std::size_t kLength = 40;
+  return one.id.starts_with("pvc-") && one.id.size() >= kLength ? one.id.substr(0, kLength)
+                                                                 : std::string();
+}
+
+class Owners {
+ public:
+  Owners(const OrphanScene& scene, const std::vector<Orphan>& directories) : scene_(scene) {
+    for (const Orphan& one : directories) {
+      by_path_.emplace(one.listed.path, &one);
+      if (const std::string base = base_of_leftover(one.listed); !base.empty()) {
+        leftovers_[base].emplace(one.listed.id, &one);
+      }
+    }
+    for (const auto& volume : scene.volumes.list()) note(*volume);
+  }
+
+  bool has_one(const Orphan& one) {
+    if (owned_.contains(&one)) return true;
+    const std::string name = volume_of(one.listed);
+    if (!name.empty() && scene_.volumes.get({"", name}) != nullptr) return true;
+    return is_claimed(one.listed) || is_made(one);
+  }
+
+ private:
+  void note(const k8s::PersistentVolume& volume) {
+    if (volume.path.empty()) return;
+    const auto own = [&](const Orphan& one) {
+      if (provisioner::may_be_on(volume, one.node, scene_.nodes)) owned_.insert(&one);
+    };
+    // What the volume's directory is or lies in.
+    for (std::string_view folder = volume.path; !folder.empty();
+         folder = folder.substr(0, folder.rfind('/'))) {
+      const auto [begin, end] = by_path_.equal_range(folder);
+      for (auto it = begin; it != end; ++it) own(*it->second);
+    }
+    // What lies in it; but one that is made by hand may show a whole base path, for backups say.
+    if (!provisioner::made_by_hand(volume)) {
+      const std::string inside = volume.path + "/";
+      for (auto it = by_path_.lower_bound(inside);
+           it != by_path_.end() && it->first.starts_with(inside); ++it) {
+        own(*it->second);
+      }
+    }
+    for (const auto& [base, ids] : leftovers_) {
+      if (!strictly_below(volume.path, base)) continue;
+      const std::string path = volume.path.substr(base.size() + 1);
+      const auto [begin, end] = ids.equal_range(node::id_of_path(path));
+      for (auto it = begin; it != end; ++it) own(*it->second);
+    }
+  }
+
+  bool is_claimed(const Listed& one) {
+    if (one.uid.empty()) return false;
+    const auto slash = one.claim.find('/');
+    if (slash != std::string::npos) {
+      const auto claim =
+          scene_.claims.get({one.claim.substr(0, slash), one.claim.substr(slash + 1)});
+      return claim != nullptr && claim->meta.uid == one.uid;
+    }
+    if (!uids_) {
+      uids_.emplace();
+      for (const auto& claim : scene_.claims.list()) uids_->insert(claim->meta.uid);
+    }
+    return uids_->contains(one.uid);
+  }
+
+  /// By whomever, and not yet on record there.
+  bool is_made(const Orphan& one) const {
+    const std::string& path = one.listed.path;
+    const std::string parent = path.substr(0, path.rfind('/'));
+    const auto makes = scene_.ledger.makes_below(one.node, parent.empty() ? "/" : parent);
+    return std::any_of(makes.begin(), makes.end(),
+                       [&](const auto& make) { return overlaps(make->path, path); });
+  }
+
+  const OrphanScene& scene_;
+  std::multimap<std::string, const Orphan*, std::less<>> by_path_;
+  std::map<std::string, std::multimap<std::string, const Orphan*>> leftovers_;  // by base path
+  std::set<const Orphan*> owned_;
+  std::optional<std::unordered_set<std::string>> uids_;
+};
+
+}  // namespace
+
+std::vector<Orphan> nobodys(const OrphanScene& scene, std::vector<Orphan> directories) {
+  if (directories.empty()) return directories;
+  Owners owners(scene, directories);
+  std::vector<Orphan> all;
+  for (const Orphan& one : directories) {
+    if (!owners.has_one(one)) all.push_back(one);
+  }
+  return all;
+}
+
+std::string_view why_of(const Listed& directory) {
+  if (!directory.cluster.empty()) return "OtherCluster";
+  if (directory.state != Listed::State::kPresent) return "Unfinished";
+  return directory.id.empty() ? "NoRecord" : "NoVolume";
+}
+
+std::string message_of(const Listed& directory) {
+  const bool is_removed = directory.state == Listed::State::kRemoving;
+  if (!directory.cluster.empty()) {
+    return "its disk holds the records of cluster " + directory.cluster +
+           (is_removed ? ", where its removal had begun" : "");
+  }
+  if (is_removed) return "its removal has begun and not ended, and no volume tells of it";
+  if (directory.state == Listed::State::kMaking) {
+    return "it was being made and is not finished, and no claim waits for it";
+  }
+  if (directory.id.empty()) return "no record and no volume tells of it: nothing ever touches it";
+  return "it is on record, and there is neither its volume nor its claim";
+}
+
+std::string orphans_page(const Subjects& subjects) {
+  const OrphansSubject known = subjects.orphans ? subjects.orphans() : OrphansSubject{};
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& [node, one] : known.orphans) {
+    nlohmann::json& object =
+        list.emplace_back(nlohmann::json{{"node", node},
+                                         {"path", one.path},
+                                         {"volume", one.id.empty() ? "" : volume_of(one)},
+                                         {"claim", one.claim},
+                                         {"uid", one.uid},
+                                         {"size", one.size},
+                                         {"since", one.since},
+                                         {"why", why_of(one)},
+                                         {"message", message_of(one)}});
+    if (one.used) object["used"] = *one.used;
+  }
+  nlohmann::json page{{"orphans", std::move(list)}};
+  for (const auto& [node, count] : known.left_out) page["leftOut"][node] = count;
+  return page.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+}  // namespace lpp::app

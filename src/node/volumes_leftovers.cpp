@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fcntl.h>
+
+#include <algorithm>
+#include <set>
+
+#include "node/volumes.h"
+
+// What lies in a base folder beside volumes in their place.
+
+namespace lpp::node {
+
+namespace {
+
+/// Of a file or directory; nullopt: it is not there, or no directory of this mount where one is
+/// asked for.
+std::optional<std::int64_t> changed_at(Kernel& kernel, int folder, const std::string& name,
+                                       int flags) {
+  const UniqueFd fd(kernel.open_beneath(folder, name.c_str(), O_PATH | O_NOFOLLOW | flags));
+  struct statx status {};
+  if (!fd.valid() || kernel.status(fd.get(), status) != 0) return std::nullopt;
+  return status.stx_mtime.tv_sec;
+}
+
+bool among(const std::vector<std::string>& sorted, const std::string& id) {
+  return std::binary_search(sorted.begin(), sorted.end(), id);
+}
+
+}  // namespace
+
+Result<Inventory> Volumes::inventory(const BaseUsage& usage, std::size_t most_bare) const {
+  Inventory all;
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  std::set<std::string> tops{"lost+found", kRecordFolder};
+  for (const VolumeUsage& one : usage.volumes) {
+    tops.insert(one.volume.path.substr(0, one.volume.path.find('/')));
+  }
+  if (records) {
+    LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
+    for (const VolumeUsage& one : usage.volumes) {
+      const std::string name = RecordFolder::record_name(one.volume.id);
+      all.since[one.volume.id] = changed_at(*kernel_, records->fd(), name, 0).value_or(0);
+    }
+    const auto add = [&](const std::vector<std::string>& ids, State state,
+                         std::string (*name_of)(const std::string&)) {
+      for (const std::string& id : ids) {
+        const auto since = changed_at(*kernel_, records->fd(), name_of(id), O_DIRECTORY);
+        if (!since || !is_id(id)) continue;
+        all.leftovers.push_back({.id = id,
+                                 .state = state,
+                                 .path = std::string(kRecordFolder) + "/" + name_of(id),
+                                 .has_record = among(names.records, id),
+                                 .has_work = among(names.works, id),
+                                 .since = *since});
+      }
+    };
+    add(names.being_made, State::kMaking, RecordFolder::new_name);
+    add(names.being_removed, State::kRemoving, RecordFolder::gone_name);
+  }
+  const std::size_t most = most_bare + tops.size() + 1;
+  LPP_ASSIGN_OR_RETURN(auto entries, entries_of(*kernel_, base_.get(), most), shown_);
+  all.whole = entries.size() < most;
+  std::sort(entries.begin(), entries.end());
+  for (const std::string& name : entries) {
+    if (tops.contains(name)) continue;
+    const auto since = changed_at(*kernel_, base_.get(), name, O_DIRECTORY);
+    if (!since) continue;
+    if (all.bare.size() == most_bare) {
+      all.whole = false;
+      break;
+    }
+    all.bare.push_back({.path = name, .since = *since});
+  }
+  return all;
+}
+
+Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) const {
+  if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  if (!records) return false;
+  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
+  LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
+  if (among(names.works, id)) return false;
+  if (among(names.being_removed, id)) {
+    const LowIoPriority behind_others;
+    LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), id);
+    return true;
+  }
+  if (!among(names.being_made, id)) return false;
+  LPP_ASSIGN_OR_RETURN(const auto volume, records->read(id), shown_);
+  // A record is written when the directory is ready, and names it.
+  bool is_its_record = false;
+  if (volume) {
+    LPP_ASSIGN_OR_RETURN(is_its_record, is_staged(*records, *volume), id);
+  }
+  LPP_RETURN_IF_ERROR(discard_staged(*records, id), id);
+  if (is_its_record) LPP_RETURN_IF_ERROR(forget(*records, *volume), id);
+  return true;
+}
+
+}  // namespace lpp::node

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent tells of the directories in its base paths, leaves to other clusters, and sweeps.
+
+#include <doctest/doctest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "agent/work.h"
+#include "agent_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using operation::Directory;
+using operation::Kind;
+using State = operation::Progress::State;
+
+namespace {
+
+std::string cluster_of(const BaseFolder& base) {
+  std::ifstream in(base.at(BaseFolder::record("identity.json")));
+  return nlohmann::json::parse(in).value("cluster", "");
+}
+
+/// As the agent's clock sees it.
+void make_old(const RunningAgent& running, const BaseFolder& base, const std::string& name,
+              Duration age) {
+  const timespec at{.tv_sec = std::chrono::system_clock::to_time_t(
+                        running.clock.wall_now() -
+                        std::chrono::duration_cast<std::chrono::system_clock::duration>(age)),
+                    .tv_nsec = 0};
+  const std::array<timespec, 2> times{at, at};
+  REQUIRE(::utimensat(AT_FDCWD, base.at(name).c_str(), times.data(), 0) == 0);
+}
+
+const Listed* find(const RunningAgent& running, const std::string& path) {
+  const auto& all = running.listener.inventory;
+  const auto it =
+      std::find_if(all.begin(), all.end(), [&](const Listed& one) { return one.path == path; });
+  return it == all.end() ? nullptr : &*it;
+}
+
+void look(RunningAgent& running, const BaseFolder& base, const std::string& cluster) {
+  running.agent.open_bases({base.path()}, cluster);
+  running.listener.hear();
+}
+
+}  // namespace
+
+TEST_CASE("an agent tells of volumes and of directories without a record") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, "c-1");
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  CHECK(cluster_of(base) == "c-1");
+  base.write("by hand/file");
+  look(running, base, "c-1");
+  const Listed* const volume = find(running, base.at("web/pvc-1"));
+  REQUIRE(volume != nullptr);
+  CHECK(volume->claim == "web/data");
+  CHECK(volume->uid == "u-1");
+  CHECK(volume->size == 1 << 20);
+  CHECK(volume->cluster.empty());
+  CHECK(volume->since > 0);
+  REQUIRE(find(running, base.at("by hand")) != nullptr);
+  CHECK(find(running, base.at("by hand"))->id.empty());
+  CHECK(running.listener.inventory.size() == 2);
+}
+
+TEST_CASE("what another cluster has begun on a disk is neither told nor touched") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  const auto their_make = operation_of(base, Kind::kMake, "theirs");
+  const auto their_removal = operation_of(base, Kind::kRemove, "going");
+  {
+    RunningAgent theirs(base, kernel, "c-1");
+    REQUIRE(theirs.run(their_make).state == State::kSucceeded);
+    REQUIRE(theirs.run(operation_of(base, Kind::kMake, "going")).state == State::kSucceeded);
+  }
+  base.write("web/theirs/data");
+  // It has begun, and its agent was killed.
+  const auto volumes = base.volumes(kernel);
+  std::filesystem::create_directory(base.at(BaseFolder::record("gone.web_going")));
+  REQUIRE(WorkBook::open(kernel, volumes)
+              ->put({their_removal, {.state = State::kRunning}, "c-1"})
+              .ok());
+  std::ofstream(base.at(BaseFolder::record("work-write.x"))) << "half of";
+  const auto before = base.content();
+
+  const auto ours = operation_of(base, Kind::kMake, "ours");
+  {
+    RunningAgent running(base, kernel, "c-2", {.sweep_after = std::chrono::seconds(1)});
+    CHECK(running.listener.works() == 0);
+    REQUIRE(running.listener.bases().size() == 1);
+    CHECK(running.listener.bases()[0].cluster == "c-1");
+    REQUIRE(find(running, base.at("web/theirs")) != nullptr);
+    CHECK(find(running, base.at("web/theirs"))->cluster == "c-1");
+    for (const auto& [key, name] : {std::pair("new", "new.web_x"), std::pair("gone", "gone.y")}) {
+      std::filesystem::create_directory(base.at(BaseFolder::record(name)));
+      make_old(running, base, BaseFolder::record(name), std::chrono::hours(9));
+    }
+    look(running, base, "c-2");
+    CHECK(running.listener.asked_to_sweep.empty());
+    CHECK(base.has(BaseFolder::record("new.web_x")));
+    CHECK(base.has(BaseFolder::record("gone.y")));
+    std::filesystem::remove(base.at(BaseFolder::record("new.web_x")));
+    std::filesystem::remove(base.at(BaseFolder::record("gone.y")));
+    CHECK(base.content() == before);
+    CHECK(cluster_of(base) == "c-1");
+    // New volumes are made there all the same.
+    REQUIRE(running.run(ours).state == State::kSucceeded);
+  }
+  // After a restart its own works are known, and no others.
+  RunningAgent again(base, kernel, "c-2");
+  CHECK(again.listener.works() == 1);
+  CHECK(again.listener.progress(ours).has_value());
+  CHECK(base.has("web/theirs/data"));
+  // The cluster itself finds what it has begun.
+  RunningAgent back(base, kernel, "c-1");
+  CHECK(back.listener.progress(their_removal)->state == State::kRunning);
+  CHECK(back.listener.progress(their_make)->over());
+  CHECK_FALSE(back.listener.progress(ours).has_value());
+}
+
+TEST_CASE("without word of the cluster everything works, and nothing is swept") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  const auto make = operation_of(base, Kind::kMake);
+  {
+    RunningAgent running(base, kernel, "c-1");
+    REQUIRE(running.run(make).state == State::kSucceeded);
+  }
+  RunningAgent unknowing(base, kernel, "", {.sweep_after = std::chrono::seconds(1)});
+  CHECK(unknowing.listener.progress(make)->over());
+  CHECK(unknowing.listener.bases()[0].cluster.empty());
+  std::filesystem::create_directory(base.at(BaseFolder::record("new.x")));
+  make_old(unknowing, base, BaseFolder::record("new.x"), std::chrono::hours(9));
+  look(unknowing, base, "");
+  CHECK(unknowing.listener.asked_to_sweep.empty());
+  CHECK(base.has(BaseFolder::record("new.x")));
+  // A later controller knows; one of an earlier version says nothing, and changes nothing.
+  look(unknowing, base, "c-1");
+  CHECK(unknowing.listener.asked_to_sweep.size() == 1);
+  look(unknowing, base, "");
+  CHECK(unknowing.listener.bases()[0].cluster.empty());
+}
+
+TEST_CASE("what was interrupted goes after a while, if the controller says that nobody needs it") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, "c-1");
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  base.write("web/pvc-1/data");
+  const std::string made = BaseFolder::record("new.x");
+  const std::string gone = BaseFolder::record("gone.y");
+  std::filesystem::create_directory(base.at(made));
+  base.write(gone + "/volume/data");
+  const auto age = [&](Duration by) {
+    make_old(running, base, made, by);
+    make_old(running, base, gone, by);
+    look(running, base, "c-1");
+  };
+  age(std::chrono::minutes(59));
+  CHECK(running.listener.asked_to_sweep.empty());
+  SUBCASE("it is nobody's") {
+    age(std::chrono::minutes(61));
+    CHECK(running.listener.asked_to_sweep ==
+          std::vector<std::string>{base.at(made), base.at(gone)});
+    CHECK(eventually([&] { return !base.has(made) && !base.has(gone); }));
+  }
+  SUBCASE("it is somebody's, and is asked about again after ten minutes") {
+    running.listener.lets_sweep = false;
+    age(std::chrono::minutes(61));
+    look(running, base, "c-1");
+    CHECK(running.listener.asked_to_sweep.size() == 2);
+    running.clock.advance(std::chrono::minutes(11));
+    look(running, base, "c-1");
+    CHECK(running.listener.asked_to_sweep.size() == 4);
+    CHECK(base.has(made));
+    CHECK(base.has(gone + "/volume/data"));
+  }
+  SUBCASE("the answer is old when it comes") {
+    running.listener.answer_takes = std::chrono::seconds(6);
+    age(std::chrono::minutes(61));
+    CHECK(running.listener.asked_to_sweep.size() == 2);
+    running.listener.answer_takes = Duration::zero();
+    CHECK(eventually([&] {
+      look(running, base, "c-1");
+      return !base.has(made) && !base.has(gone);
+    }));
+    CHECK(running.listener.asked_to_sweep.size() >= 4);
+  }
+  SUBCASE("another disk is there when the answer comes") {
+    make_old(running, base, made, std::chrono::hours(2));
+    make_old(running, base, gone, std::chrono::hours(2));
+    running.agent.open_bases({base.path()}, "c-1");
+    base.write(BaseFolder::record("identity.json"), R"({"disk":"d-2","cluster":"c-2"})");
+    running.listener.hear();
+    CHECK(running.listener.asked_to_sweep.size() == 2);
+    // The order that comes after it has been served by then.
+    REQUIRE(running.run(operation_of(base, Kind::kMake, "pvc-2")).over());
+    CHECK(base.has(made));
+    CHECK(base.has(gone + "/volume/data"));
+  }
+  CHECK(base.has("web/pvc-1/data"));
+}
+
+TEST_CASE("nothing is swept where that is switched off") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, "c-1", {.sweep_after = Duration::zero()});
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  std::filesystem::create_directory(base.at(BaseFolder::record("new.x")));
+  make_old(running, base, BaseFolder::record("new.x"), std::chrono::hours(9));
+  look(running, base, "c-1");
+  CHECK(running.listener.asked_to_sweep.empty());
+  CHECK(base.has(BaseFolder::record("new.x")));
+}
+
+TEST_CASE("how much volumes hold is not told where that is switched off") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, "c-1", {.tells_usage = false});
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  look(running, base, "c-1");
+  REQUIRE(running.listener.inventory.size() == 1);
+  CHECK_FALSE(running.listener.inventory[0].used.has_value());
+}
