@@ -67,10 +67,13 @@ std::vector<OrphanBoard::Entry> AgentExecutor::orphans() const {
   auto entries = orphans_.all();
   const auto there = present_nodes();
   MutexLock lock(mutex_);
-  std::erase_if(entries, [&](const auto& entry) {
+  std::erase_if(entries, [&](auto& entry) {
     const auto agent = agents_.find(entry.node);
-    return agent == agents_.end() || !there.contains(entry.node) ||
-           works_at(agent->second, entry.listed);
+    if (agent == agents_.end() || !there.contains(entry.node)) return true;
+    for (const Base& base : agent->second.bases) {
+      if (strictly_below(entry.listed.path, base.path)) entry.disk = base.identity;
+    }
+    return works_at(agent->second, entry.listed);
   });
   return entries;
 }

@@ -22,6 +22,7 @@ class OrphanBoard {
   struct Entry {
     std::string node{};
     Listed listed{};
+    std::string disk{};  // that it is on, as its agent calls it; "" = not known. Not kept here
   };
 
   void note(const std::string& node, const InventoryPart& part);

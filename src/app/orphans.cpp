@@ -148,7 +148,7 @@ std::string message_of(const Listed& directory) {
 std::string orphans_page(const Subjects& subjects) {
   const OrphansSubject known = subjects.orphans ? subjects.orphans() : OrphansSubject{};
   nlohmann::json list = nlohmann::json::array();
-  for (const auto& [node, one] : known.orphans) {
+  for (const auto& [node, one, disk] : known.orphans) {
     nlohmann::json& object =
         list.emplace_back(nlohmann::json{{"node", node},
                                          {"path", one.path},
@@ -160,6 +160,7 @@ std::string orphans_page(const Subjects& subjects) {
                                          {"why", why_of(one)},
                                          {"message", message_of(one)}});
     if (one.used) object["used"] = *one.used;
+    if (!disk.empty()) object["disk"] = disk;
   }
   nlohmann::json page{{"orphans", std::move(list)}};
   for (const auto& [node, count] : known.left_out) page["leftOut"][node] = count;

@@ -269,10 +269,10 @@ int run_adopt(const Given& given, Context& context) {
     auto around = look_around(**cluster, installation);
     if (!around.ok()) return fail(context, kName, around.error(), kExitProblem);
     if (wanted.all) {
-      rows = rows_from_records(*orphans, wanted.request);
+      rows = rows_from_records(orphans->listed, wanted.request);
     } else {
       if (orphans.ok()) {
-        wanted.request.record = find_orphan(*orphans, wanted.request.node, wanted.request.path);
+        wanted.request.record = find_orphan(orphans->listed, wanted.request.node, wanted.request.path);
       }
       rows.push_back({.request = wanted.request});
     }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <tuple>
+#include <utility>
 
 #include "cli/daemon_pages.h"
 #include "cli/json_access.h"
@@ -17,10 +19,15 @@ k8s::ObjectKey claim_of(const std::string& text) {
   return {text.substr(0, slash), text.substr(slash + 1)};
 }
 
+std::optional<std::uint64_t> count(const nlohmann::json& object, const char* name) {
+  const auto& value = member(object, name);
+  if (!value.is_number_unsigned()) return std::nullopt;
+  return value.get<std::uint64_t>();
+}
+
 }  // namespace
 
-std::vector<Orphan> orphans_in(const nlohmann::json& page) {
-  std::vector<Orphan> all;
+void add_orphans(const nlohmann::json& page, Orphans& to) {
   for (const auto& one : member(page, "orphans")) {
     Orphan orphan{.node = text(one, "node"),
                   .path = text(one, "path"),
@@ -30,22 +37,37 @@ std::vector<Orphan> orphans_in(const nlohmann::json& page) {
                   .disk = text(one, "disk"),
                   .why = text(one, "why"),
                   .message = text(one, "message")};
-    const auto& size = member(one, "size");
-    if (size.is_number_integer()) orphan.size = std::max<std::int64_t>(0, size.get<std::int64_t>());
-    if (!orphan.node.empty() && orphan.path.starts_with('/')) all.push_back(std::move(orphan));
+    if (orphan.node.empty() || !orphan.path.starts_with('/')) continue;
+    if (find_orphan(to.listed, orphan.node, orphan.path) != nullptr) continue;
+    constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62U;
+    orphan.size = static_cast<std::int64_t>(std::min(count(one, "size").value_or(0), kMostBytes));
+    orphan.used = count(one, "used");
+    constexpr std::uint64_t kMostSeconds = std::uint64_t{1} << 33U;  // beyond it is no time
+    orphan.since =
+        static_cast<std::int64_t>(std::min(count(one, "since").value_or(0), kMostSeconds));
+    to.listed.push_back(std::move(orphan));
   }
-  return all;
+  std::sort(to.listed.begin(), to.listed.end(), [](const Orphan& a, const Orphan& b) {
+    return std::tie(a.node, a.path) < std::tie(b.node, b.path);
+  });
+  const auto& left_out = member(page, "leftOut");
+  if (!left_out.is_object()) return;
+  for (const auto& [node, more] : left_out.items()) {
+    if (more.is_number_unsigned()) to.left_out[node] = more.get<std::uint64_t>();
+  }
 }
 
-Result<std::vector<Orphan>> ask_for_orphans(Cluster& cluster, const Installation& installation) {
-  std::vector<Orphan> all;
-  const auto take = [&](const nlohmann::json& page) {
-    for (Orphan& one : orphans_in(page)) {
-      if (find_orphan(all, one.node, one.path) == nullptr) all.push_back(std::move(one));
-    }
-  };
-  LPP_RETURN_IF_ERROR(ask_daemon_pods(cluster, installation.daemon_ns, "/orphans", take),
-                      "which directories are nobody's is not known");
+Result<Orphans> ask_for_orphans(Cluster& cluster, const Installation& installation) {
+  Orphans all;
+  const auto take = [&](const nlohmann::json& page) { add_orphans(page, all); };
+  if (const auto asked = ask_daemon_pods(cluster, installation.daemon_ns, "/orphans", take);
+      !asked.ok()) {
+    const bool forbidden = asked.error().is(ErrorCode::kForbidden);
+    return Error(asked.error())
+        .wrap(forbidden ? "which directories are nobody's the provisioner knows; to ask it needs "
+                          "the permission to get pods/proxy in its namespace"
+                        : "the provisioner does not say which directories are nobody's");
+  }
   return all;
 }
 

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,8 @@ struct Orphan {
   k8s::ObjectKey claim{};
   std::string uid{};      // the claim's
   std::int64_t size = 0;  // bytes that it was promised; 0 = nobody said
+  std::optional<std::uint64_t> used{};  // bytes; nullopt = nobody counts
+  std::int64_t since = 0;               // seconds since 1970
   std::string disk{};     // what the agent calls the disk it is on; "" = it does not say
   std::string why{};
   std::string message{};
@@ -32,11 +36,16 @@ struct Orphan {
   bool has_record() const { return why == kNoVolume || why == kOtherCluster; }
 };
 
-/// What a page /orphans of the daemon lists; what makes no sense is left out. Pure.
-std::vector<Orphan> orphans_in(const nlohmann::json& page);
+struct Orphans {
+  std::vector<Orphan> listed{};                      // by node and path, each once
+  std::map<std::string, std::uint64_t> left_out{};  // how many more there are, by node
+};
 
-/// From all pods of the daemon, each directory once.
-Result<std::vector<Orphan>> ask_for_orphans(Cluster& cluster, const Installation& installation);
+/// What a page /orphans of the daemon lists is added; what makes no sense is left out. Pure.
+void add_orphans(const nlohmann::json& page, Orphans& to);
+
+/// From all pods of the daemon.
+Result<Orphans> ask_for_orphans(Cluster& cluster, const Installation& installation);
 
 /// The one of that place; nullptr = it is not listed. Pure.
 const Orphan* find_orphan(const std::vector<Orphan>& orphans, const std::string& node,

@@ -102,7 +102,8 @@ class Sweep {
       : cluster_(cluster), installation_(installation), node_(node) {}
 
   Result<std::vector<Orphan>> ask() {
-    LPP_ASSIGN_OR_RETURN(orphans_, ask_for_orphans(cluster_, installation_), "nothing is done");
+    LPP_ASSIGN_OR_RETURN(auto told, ask_for_orphans(cluster_, installation_), "nothing is done");
+    orphans_ = std::move(told.listed);
     return orphans_;
   }
 

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/cluster.h"
+#include "cli/orphans_table.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
@@ -32,6 +33,9 @@ constexpr std::array kFlags = {
          .short_name = 'A',
          .fallback = "false",
          .help = "show the claims of all namespaces"},
+    Flag{.name = "orphans",
+         .fallback = "false",
+         .help = "show instead the directories on nodes with an agent that no volume tells of"},
     Flag{.name = "output",
          .short_name = 'o',
          .placeholder = "FORMAT",
@@ -231,6 +235,10 @@ int run_volumes(const Given& given, Context& context) {
   const bool named = !given.words.empty();
   bool everywhere = flags.boolean("all-namespaces");
   check_connection_flags(flags);
+  const bool orphans = flags.boolean("orphans");
+  if (orphans && (named || everywhere || flags.given("namespace"))) {
+    flags.fail("--orphans is about nodes: it takes no names and no namespace");
+  }
   if (flags.error()) return fail(context, kName, *flags.error(), kExitUsage);
 
   auto cluster = Cluster::open(context, flags);
@@ -246,12 +254,15 @@ int run_volumes(const Given& given, Context& context) {
   {
     Progress progress(context, "looking for the provisioner");
     installation = find_installation(**cluster, context, flags);
-    progress.now("reading volumes");
-    const LoadOptions options{.ns = everywhere ? "" : ns, .part_suffices = !everywhere};
-    if (auto loaded = load(**cluster, installation, options, view); !loaded.ok()) {
-      return fail(context, kName, loaded.error(), kExitProblem);
+    if (!orphans) {
+      progress.now("reading volumes");
+      const LoadOptions options{.ns = everywhere ? "" : ns, .part_suffices = !everywhere};
+      if (auto loaded = load(**cluster, installation, options, view); !loaded.ok()) {
+        return fail(context, kName, loaded.error(), kExitProblem);
+      }
     }
   }
+  if (orphans) return show_orphans(**cluster, installation, format, context);
 
   std::vector<VolumeRow> rows = volume_rows(view);
   std::erase_if(rows, [&](const VolumeRow& row) {
@@ -311,11 +322,17 @@ const Command kVolumesCommand{
         "How full a volume with a limit is (quota: hard) the provisioner knows of nodes with an\n"
         "agent: that needs the permission to get pods/proxy in its namespace. Else the node's\n"
         "kubelet is asked, while a pod has the volume mounted: to get nodes/proxy.\n"
+        "With --orphans: directories below the base paths of nodes with an agent that no volume\n"
+        "and no claim tells of, since when and why: NoVolume (on record, its objects are gone),\n"
+        "NoRecord (nothing tells of it), OtherCluster (the disk's records are another cluster's),\n"
+        "Unfinished (a make or removal that was interrupted).\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner volumes -A\n"
         "  local-path-provisioner volumes -n web data   # why is this claim Pending?\n"
-        "  local-path-provisioner volumes -A -o json\n",
+        "  local-path-provisioner volumes -A -o json\n"
+        "  local-path-provisioner volumes --orphans     # what was lost, as after a restored "
+        "backup\n",
     .flags = groups(),
     .run = run_volumes,
     .values = flags::Values::kClaims,
