@@ -26,7 +26,8 @@ namespace lpp::agent {
 /// The work of one node's agent, without the way to the controller: orders come in, what there is
 /// to tell goes out. It begins nothing by itself: what its work books show as begun is told, and
 /// goes on only when it is ordered again, so that whoever decides can cancel it first. What another
-/// cluster has begun on a disk is left alone. Makes and resizes have threads of their own, so that they never wait for the removal of a large tree.
+/// cluster has begun on a disk is left alone. Makes and resizes have threads of their own, so that
+/// they never wait for the removal of a large tree.
 ///
 /// No disk is held open between two pieces of work. Thread-safe; open_bases() waits for the disks,
 /// everything else is quick. Kernel and clock must outlive it.
@@ -52,8 +53,8 @@ class Agent {
   /// when no thread works any more. Repeatable.
   void stop();
 
-  /// These are the node's base paths from now on, and that is its cluster ("" = as far as is known).
-  /// When it returns their work books have been read.
+  /// These are the node's base paths from now on, and that is its cluster ("" = as far as is
+  /// known). When it returns their work books have been read.
   void open_bases(const std::vector<std::string>& paths, const std::string& cluster = {});
 
   void take(const Order& order);
@@ -179,9 +180,9 @@ class Agent {
   std::uint64_t bases_told_ LPP_GUARDED_BY(mutex_) = 0;
   UsageNotes uses_ LPP_GUARDED_BY(mutex_);
   InventoryNotes inventory_ LPP_GUARDED_BY(mutex_);
-  std::string cluster_ LPP_GUARDED_BY(mutex_);                            // "" = not known
-  std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);    // cluster by base path
-  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);               // to ask about
+  std::string cluster_ LPP_GUARDED_BY(mutex_);                         // "" = not known
+  std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);  // cluster by base path
+  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);             // to ask about
   bool leftovers_news_ LPP_GUARDED_BY(mutex_) = false;
   std::optional<TimePoint> leftovers_asked_ LPP_GUARDED_BY(mutex_);
   std::deque<Leftover> to_go_ LPP_GUARDED_BY(mutex_);

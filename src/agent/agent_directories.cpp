@@ -55,9 +55,13 @@ void AgentExecutor::keep_below_bases(const Agent& agent, std::vector<Listed>& di
 }
 
 bool AgentExecutor::works_at(const Agent& agent, const Listed& directory) {
+  // What no record tells of shows by its name only whose it is.
+  const bool is_leftover =
+      directory.path.find(std::string("/") + node::kRecordFolder + "/") != std::string::npos;
   return std::any_of(agent.works.begin(), agent.works.end(), [&](const auto& item) {
     const auto& operation = *item.second->operation;
     if (overlaps(operation.path, directory.path)) return true;
+    if (!is_leftover) return false;
     const auto place = place_of(operation);
     return place.ok() && place->volume_id == directory.id;
   });
@@ -67,14 +71,16 @@ std::vector<OrphanBoard::Entry> AgentExecutor::orphans() const {
   auto entries = orphans_.all();
   const auto there = present_nodes();
   MutexLock lock(mutex_);
-  std::erase_if(entries, [&](auto& entry) {
+  std::erase_if(entries, [&](const auto& entry) {
     const auto agent = agents_.find(entry.node);
-    if (agent == agents_.end() || !there.contains(entry.node)) return true;
-    for (const Base& base : agent->second.bases) {
+    return agent == agents_.end() || !there.contains(entry.node) ||
+           works_at(agent->second, entry.listed);
+  });
+  for (auto& entry : entries) {
+    for (const Base& base : agents_.at(entry.node).bases) {
       if (strictly_below(entry.listed.path, base.path)) entry.disk = base.identity;
     }
-    return works_at(agent->second, entry.listed);
-  });
+  }
   return entries;
 }
 

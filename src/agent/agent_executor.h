@@ -81,8 +81,10 @@ class AgentExecutor final : public operation::Executor {
     std::function<void(const Operation& removal)> nothing_left;
     /// Tells the cluster from others; "" = nobody knows.
     std::function<std::string()> cluster;
-    /// Of directories on the node those that no volume and no claim tells of.
-    std::function<std::vector<Listed>(const std::string& node, std::vector<Listed> directories)>
+    /// Of directories on the node those that no volume and no claim tells of; `idle`: and where
+    /// nothing is being made, which passes.
+    std::function<std::vector<Listed>(const std::string& node, std::vector<Listed> directories,
+                                      bool idle)>
         nobodys;
   };
 

@@ -92,8 +92,8 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
     base.volumes = static_cast<std::int64_t>(usage.volumes.size());
     UsageNotes::add(path, usage.volumes, sights.uses);
-    LPP_ASSIGN_OR_RETURN(const auto inventory,
-                         volumes->inventory(usage, InventoryNotes::kMostBare), "inventory");
+    LPP_ASSIGN_OR_RETURN(const auto inventory, volumes->inventory(usage, InventoryNotes::kMostBare),
+                         "inventory");
     const bool own = !ours.empty() && records == ours;
     InventoryNotes::add(path, base.cluster, own, usage, inventory, sights.inventory);
     return {};

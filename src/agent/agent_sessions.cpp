@@ -97,9 +97,8 @@ std::vector<AgentState> AgentExecutor::agents() const {
 Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {
   const auto base_paths = surroundings_.base_paths(identity.node);
   Effects effects;
-  Welcome welcome{.program = settings_.program,
-                  .base_paths = base_paths,
-                  .cluster = surroundings_.cluster()};
+  Welcome welcome{
+      .program = settings_.program, .base_paths = base_paths, .cluster = surroundings_.cluster()};
   {
     MutexLock lock(mutex_);
     if (!active_) return not_leading();
@@ -153,10 +152,10 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   for (Work& work : tell.works) work = believed(node, std::move(work));
   if (tell.inventory) {
     auto& directories = tell.inventory->directories;
-    directories = surroundings_.nobodys(node, std::move(directories));
+    directories = surroundings_.nobodys(node, std::move(directories), false);
   }
   if (!tell.sweeps.empty()) {
-    tell.sweeps = surroundings_.nobodys(node, std::move(tell.sweeps));
+    tell.sweeps = surroundings_.nobodys(node, std::move(tell.sweeps), true);
   }
   Effects effects;
   Told answer;

@@ -11,9 +11,9 @@
 
 namespace lpp::agent {
 
-/// Directories on nodes that were nobody's when their agents told of them. What a node's agent lists
-/// replaces what it listed before as soon as its last part is here. Lost with the process. Bounded:
-/// beyond its bounds no directory is added. Thread-safe.
+/// Directories on nodes that were nobody's when their agents told of them. What a node's agent
+/// lists replaces what it listed before as soon as its last part is here. Lost with the process.
+/// Bounded: beyond its bounds no directory is added. Thread-safe.
 class OrphanBoard {
  public:
   static constexpr std::size_t kMost = 20'000;

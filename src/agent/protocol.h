@@ -50,11 +50,11 @@ inline constexpr std::string_view kCannotCallOff = "CannotCallOff";
 inline constexpr std::size_t kMaxMessage = 4UL << 20U;  // bytes; agents tell in parts
 inline constexpr std::size_t kMaxWorks = 500;           // in one tell
 inline constexpr std::size_t kMaxBases = 200;
-inline constexpr std::size_t kMaxUses = 2000;   // in one tell
-inline constexpr std::size_t kMaxListed = 2000; // in one tell
-inline constexpr std::size_t kMaxSweeps = 100;  // in one tell
-inline constexpr std::size_t kMaxOrders = 200;  // in one answer
-inline constexpr std::size_t kMaxWords = 4096;  // bytes of one message for people
+inline constexpr std::size_t kMaxUses = 2000;    // in one tell
+inline constexpr std::size_t kMaxListed = 2000;  // in one tell
+inline constexpr std::size_t kMaxSweeps = 100;   // in one tell
+inline constexpr std::size_t kMaxOrders = 200;   // in one answer
+inline constexpr std::size_t kMaxWords = 4096;   // bytes of one message for people
 
 struct Hello {
   int protocol = kProtocol;

@@ -90,12 +90,12 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
       .nothing_left = [this](const operation::Operation& removal) { tell_nothing_left(removal); },
       .cluster = [this] { return cluster(); },
       .nobodys =
-          [this](const std::string& node, std::vector<agent::Listed> directories) {
+          [this](const std::string& node, std::vector<agent::Listed> directories, bool idle) {
             std::vector<Orphan> all;
             all.reserve(directories.size());
             for (auto& one : directories) all.push_back({node, std::move(one)});
             directories.clear();
-            for (auto& [of, one] : nobodys(scene(), std::move(all))) {
+            for (auto& [of, one] : nobodys(scene(idle), std::move(all))) {
               directories.push_back(std::move(one));
             }
             return directories;

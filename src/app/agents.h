@@ -69,8 +69,8 @@ class Agents {
   Result<bool> is_node_gone(const std::string& node);
   Result<bool> has_agent_pod(const std::string& node);
   void tell_nothing_left(const operation::Operation& removal) const;
-  OrphanScene scene() const {
-    return {parts_.volumes, parts_.claims, parts_.nodes, parts_.ledger};
+  OrphanScene scene(bool idle = true) const {
+    return {parts_.volumes, parts_.claims, parts_.nodes, idle ? &parts_.ledger : nullptr};
   }
   std::string cluster() const;
   /// Whether another attempt may tell more.

@@ -32,7 +32,7 @@ std::string volume_of(const Listed& one) {
   // "pvc-<uid>_<namespace>_<name>"
   constexpr std::size_t kLength = 40;
   return one.id.starts_with("pvc-") && one.id.size() >= kLength ? one.id.substr(0, kLength)
-                                                                 : std::string();
+                                                                : std::string();
 }
 
 class Owners {
@@ -99,9 +99,10 @@ class Owners {
 
   /// By whomever, and not yet on record there.
   bool is_made(const Orphan& one) const {
+    if (scene_.ledger == nullptr) return false;
     const std::string& path = one.listed.path;
     const std::string parent = path.substr(0, path.rfind('/'));
-    const auto makes = scene_.ledger.makes_below(one.node, parent.empty() ? "/" : parent);
+    const auto makes = scene_.ledger->makes_below(one.node, parent.empty() ? "/" : parent);
     return std::any_of(makes.begin(), makes.end(),
                        [&](const auto& make) { return overlaps(make->path, path); });
   }
@@ -147,8 +148,14 @@ std::string message_of(const Listed& directory) {
 
 std::string orphans_page(const Subjects& subjects) {
   const OrphansSubject known = subjects.orphans ? subjects.orphans() : OrphansSubject{};
+  constexpr std::size_t kMost = 5000;
+  auto left_out = known.left_out;
   nlohmann::json list = nlohmann::json::array();
   for (const auto& [node, one, disk] : known.orphans) {
+    if (list.size() == kMost) {
+      ++left_out[node];
+      continue;
+    }
     nlohmann::json& object =
         list.emplace_back(nlohmann::json{{"node", node},
                                          {"path", one.path},
@@ -163,7 +170,7 @@ std::string orphans_page(const Subjects& subjects) {
     if (!disk.empty()) object["disk"] = disk;
   }
   nlohmann::json page{{"orphans", std::move(list)}};
-  for (const auto& [node, count] : known.left_out) page["leftOut"][node] = count;
+  for (const auto& [node, count] : left_out) page["leftOut"][node] = count;
   return page.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

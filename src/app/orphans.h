@@ -16,12 +16,12 @@ struct Subjects;
 
 using Orphan = agent::OrphanBoard::Entry;
 
-/// What is known of the cluster's volumes. References only.
+/// What is known of the cluster's volumes. Owns nothing.
 struct OrphanScene {
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::PersistentVolumeClaim>& claims;
   const k8s::Store<k8s::Node>& nodes;
-  const operation::PathLedger& ledger;
+  const operation::PathLedger* ledger = nullptr;  // none: what is being made does not count
 };
 
 /// Of the directories those that are nobody's: no volume on that node is there, around or inside

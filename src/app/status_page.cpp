@@ -180,6 +180,7 @@ void add_agents(HtmlPage& page, const Subjects& subjects,
     for (const auto& base : one.bases) {
       bases += (bases.empty() ? "" : ", ") + base.path;
       if (!base.problem.empty()) bases += " (" + base.problem + ")";
+      if (!base.cluster.empty()) bases += " (with records of cluster " + base.cluster + ")";
     }
     rows.push_back({one.node,
                     one.presence == agent::Presence::kConnected  ? "connected"

@@ -178,6 +178,9 @@ C
 other docs/agents.md 'needs agents' <<'C'
 kubectl -n local-path-storage get pods -l app=local-path-provisioner-agent
 C
+other docs/agents.md 'needs agents; orphan_rows_test.cpp runs it' <<'C'
+local-path-provisioner volumes --orphans
+C
 other docs/agents.md 'docs/runbook.md has it, too' <<'C'
 kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
 C

@@ -100,7 +100,7 @@ struct ServerBed {
        .bases_told = [](const auto&, const auto&) {},
        .nothing_left = [](const auto&) {},
        .cluster = [] { return std::string(); },
-       .nobodys = [](const auto&, const auto&) { return std::vector<agent::Listed>(); }}};
+       .nobodys = [](const auto&, const auto&, bool) { return std::vector<agent::Listed>(); }}};
   TestCa ca;
   std::unique_ptr<AgentServer> server;
 };

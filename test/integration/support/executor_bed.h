@@ -101,9 +101,8 @@ class AgentInstance final : public ExecutorInstance {
                    .bases_told = [](const auto&, const auto&) {},
                    .nothing_left = [](const auto&) {},
                    .cluster = [] { return std::string(); },
-                   .nobodys = [](const auto&, const auto&) {
-                     return std::vector<agent::Listed>();
-                   }}),
+                   .nobodys = [](const auto&, const auto&,
+                                 bool) { return std::vector<agent::Listed>(); }}),
         reviewer_(story.admin().api(), clock,
                   {.ns = kDaemonNamespace, .service_account = kAgentAccount}),
         server_(LPP_MUST(agent::AgentServer::start(

@@ -118,9 +118,8 @@ TEST_CASE("a session takes orders, tells what became of them, and says which it 
       .reply(200, orders({numbered(1, start(make))}))
       .run([&](const auto&, const auto*, const auto&) -> Result<k8s::Response> {
         CHECK(has_told(controller, make, State::kSucceeded));
-        return k8s::Response{
-            .status = 200,
-            .body = orders({numbered(1, start(make)), numbered(2, forget(make))})};
+        return k8s::Response{.status = 200,
+                             .body = orders({numbered(1, start(make)), numbered(2, forget(make))})};
       })
       .hang();
   controller.on("POST", std::string(kTellTarget)).always([](const auto&) {

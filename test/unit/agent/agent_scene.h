@@ -79,9 +79,10 @@ struct AgentScene {
                  [this](const Operation& removal) { nothing_left.push_back(removal.path); },
              .cluster = [this] { return cluster_uid; },
              .nobodys =
-                 [this](const std::string&, std::vector<Listed> directories) {
-                   std::erase_if(directories,
-                                 [this](const Listed& one) { return owned.contains(one.path); });
+                 [this](const std::string&, std::vector<Listed> directories, bool idle) {
+                   std::erase_if(directories, [&](const Listed& one) {
+                     return owned.contains(one.path) || (idle && being_made.contains(one.path));
+                   });
                    return directories;
                  }}) {
     executor.on_presence([this](const std::string& node) { present.push_back(node); });
@@ -138,6 +139,7 @@ struct AgentScene {
   std::vector<std::string> nothing_left;
   std::string cluster_uid = "cluster-1";
   std::set<std::string> owned;  // directories that are a volume's or a claim's
+  std::set<std::string> being_made;
   std::vector<std::string> present;
   std::vector<std::string> woken;
   bool quiet = false;

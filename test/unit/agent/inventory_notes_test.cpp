@@ -84,11 +84,11 @@ TEST_CASE("a long one is told every ten minutes only, and in parts") {
 
 TEST_CASE("what there is in a base path is told by its record, else by what lies there") {
   node::BaseUsage usage;
-  usage.volumes.push_back({.volume = {.id = "a", .path = "web/a", .claim = "web/a", .uid = "u",
-                                      .limits = {.bytes = 9}},
-                           .use = node::ProjectUse{.bytes = 4}});
-  usage.volumes.push_back({.volume = {.id = "gone", .path = "gone", .state = node::State::kRemoving,
-                                      .size = 5}});
+  usage.volumes.push_back(
+      {.volume = {.id = "a", .path = "web/a", .claim = "web/a", .uid = "u", .limits = {.bytes = 9}},
+       .use = node::ProjectUse{.bytes = 4}});
+  usage.volumes.push_back(
+      {.volume = {.id = "gone", .path = "gone", .state = node::State::kRemoving, .size = 5}});
   const node::Inventory inventory{
       .since = {{"a", 100}, {"gone", 200}},
       .leftovers = {{.id = "gone",
@@ -106,10 +106,18 @@ TEST_CASE("what there is in a base path is told by its record, else by what lies
   InventoryNotes::Seen all;
   InventoryNotes::add("/b", "", true, usage, inventory, all);
   const std::vector<Listed> expected{
-      {.path = "/b/web/a", .id = "a", .claim = "web/a", .uid = "u", .size = 9, .used = 4, .since = 100},
+      {.path = "/b/web/a",
+       .id = "a",
+       .claim = "web/a",
+       .uid = "u",
+       .size = 9,
+       .used = 4,
+       .since = 100},
       {.path = "/b/gone", .id = "gone", .size = 5, .state = Listed::State::kRemoving, .since = 200},
       {.path = "/b/.local-path-provisioner/new.new", .id = "new", .state = Listed::State::kMaking},
-      {.path = "/b/.local-path-provisioner/new.busy", .id = "busy", .state = Listed::State::kMaking},
+      {.path = "/b/.local-path-provisioner/new.busy",
+       .id = "busy",
+       .state = Listed::State::kMaking},
       {.path = "/b/by hand", .since = 400}};
   CHECK(all.directories == expected);
   CHECK(all.left_out == 1);

@@ -68,6 +68,7 @@ TEST_CASE("the executor keeps what is nobody's, below the base paths that it ask
   SceneAgent agent(scene);
   agent.connect();
   scene.owned = {"/opt/local/owned"};
+  scene.being_made = {"/opt/local/lost"};  // which passes
   const InventoryPart part{.first = true,
                            .last = true,
                            .directories = {at("/opt/local/owned"), at("/opt/local/lost"),
@@ -98,6 +99,7 @@ TEST_CASE("a leftover may be swept unless somebody needs it or works there") {
   agent.connect();
   agent.tell(removal_of("busy"), State::kRunning);
   scene.owned = {"/opt/local/owned"};
+  scene.being_made = {"/opt/local/made"};
   const auto asked = [&](const Listed& one) {
     const auto told = agent.tell(Tell{.sweeps = {one}});
     REQUIRE(told.ok());
@@ -105,6 +107,7 @@ TEST_CASE("a leftover may be swept unless somebody needs it or works there") {
   };
   CHECK(asked({.path = "/opt/local/lost", .id = "lost", .state = Listed::State::kRemoving}));
   CHECK_FALSE(asked({.path = "/opt/local/owned", .id = "owned"}));
+  CHECK_FALSE(asked({.path = "/opt/local/made", .id = "made"}));
   CHECK_FALSE(asked({.path = "/opt/local/busy", .id = "busy"}));
   CHECK_FALSE(asked({.path = "/opt/local/.local-path-provisioner/gone.busy", .id = "busy"}));
   CHECK_FALSE(asked({.path = "/etc/x", .id = "x"}));

@@ -129,13 +129,12 @@ TEST_CASE("an inventory, what may be swept and the cluster come back as they wer
                      .since = 1'700'000'000,
                      .cluster = "c-1"};
   const Listed bare{.path = "/opt/a/by hand"};
-  const Tell tell{.session = "s",
-                  .bases = std::vector{Base{.path = "/opt/a", .cluster = "c-1"}},
-                  .inventory = InventoryPart{.first = true,
-                                             .last = true,
-                                             .directories = {whole, bare},
-                                             .left_out = 4},
-                  .sweeps = {whole}};
+  const Tell tell{
+      .session = "s",
+      .bases = std::vector{Base{.path = "/opt/a", .cluster = "c-1"}},
+      .inventory =
+          InventoryPart{.first = true, .last = true, .directories = {whole, bare}, .left_out = 4},
+      .sweeps = {whole}};
   const Tell read = decode_tell(encode(tell)).value();
   REQUIRE(read.inventory.has_value());
   CHECK(read.inventory->first);

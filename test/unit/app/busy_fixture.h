@@ -64,6 +64,9 @@ struct BusyFixture : SubjectsFixture {
                      "/data/pvc-1",
                      {.bytes = 950, .limit_bytes = 1000, .inodes = 12, .limit_inodes = 50}}}};
     };
+    orphans = [] {
+      return app::OrphansSubject{.orphans = {{"n1", {.path = "/data/lost", .id = "lost"}}}};
+    };
     cache_stats.lists = 3;
     cache_stats.last_contact = clock.now() - std::chrono::seconds(20);
   }

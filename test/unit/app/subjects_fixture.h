@@ -76,6 +76,7 @@ struct SubjectsFixture {
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   provisioner::CapacityPublisher::Stats capacities;
   std::function<app::AgentsSubject()> agents;
+  std::function<app::OrphansSubject()> orphans;
   bool stopping = false;
   bool synced = true;
   k8s::ReflectorStats cache_stats;
@@ -98,6 +99,7 @@ struct SubjectsFixture {
                       .config = config,
                       .events = events,
                       .agents = agents,
+                      .orphans = orphans,
                       .stopping = [this] { return stopping; }};
     out.caches.push_back({.resource = "persistentvolumes",
                           .stats = &cache_stats,

@@ -12,7 +12,8 @@ using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test f
 namespace {
 
 MakeRequest make_of(const std::string& id, const std::string& path) {
-  return {.id = id, .path = path, .claim = "web/data", .uid = "u-1", .limits = BaseFolder::limits()};
+  return {
+      .id = id, .path = path, .claim = "web/data", .uid = "u-1", .limits = BaseFolder::limits()};
 }
 
 nlohmann::json identity_of(const BaseFolder& base) {
