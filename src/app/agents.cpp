@@ -95,8 +95,8 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             all.reserve(directories.size());
             for (auto& one : directories) all.push_back({node, std::move(one)});
             directories.clear();
-            for (auto& [of, one] : nobodys(scene(idle), std::move(all))) {
-              directories.push_back(std::move(one));
+            for (Orphan& one : nobodys(scene(idle), std::move(all))) {
+              directories.push_back(std::move(one.listed));
             }
             return directories;
           },

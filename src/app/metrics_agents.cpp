@@ -56,8 +56,8 @@ Families collect(const AgentsSubject& seen) {
 
 prometheus::MetricFamily orphan_family(const OrphansSubject& seen) {
   std::map<std::pair<std::string, std::string>, double> counts;  // by node and why
-  for (const auto& [node, directory] : seen.orphans) {
-    ++counts[{node, std::string(why_of(directory))}];
+  for (const Orphan& one : seen.orphans) {
+    ++counts[{one.node, std::string(why_of(one.listed))}];
   }
   auto family = Family::gauge("local_path_provisioner_orphaned_directories",
                               "Directories on nodes with an agent that are nobody's, by why.");

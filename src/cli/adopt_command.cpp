@@ -272,7 +272,8 @@ int run_adopt(const Given& given, Context& context) {
       rows = rows_from_records(orphans->listed, wanted.request);
     } else {
       if (orphans.ok()) {
-        wanted.request.record = find_orphan(orphans->listed, wanted.request.node, wanted.request.path);
+        wanted.request.record =
+            find_orphan(orphans->listed, wanted.request.node, wanted.request.path);
       }
       rows.push_back({.request = wanted.request});
     }

@@ -25,11 +25,11 @@ struct Orphan {
   std::string path{};    // absolute
   std::string volume{};  // name that its volume had; "" = nobody knows
   k8s::ObjectKey claim{};
-  std::string uid{};      // the claim's
-  std::int64_t size = 0;  // bytes that it was promised; 0 = nobody said
+  std::string uid{};                    // the claim's
+  std::int64_t size = 0;                // bytes that it was promised; 0 = nobody said
   std::optional<std::uint64_t> used{};  // bytes; nullopt = nobody counts
   std::int64_t since = 0;               // seconds since 1970
-  std::string disk{};     // what the agent calls the disk it is on; "" = it does not say
+  std::string disk{};  // what the agent calls the disk it is on; "" = it does not say
   std::string why{};
   std::string message{};
 
@@ -37,7 +37,7 @@ struct Orphan {
 };
 
 struct Orphans {
-  std::vector<Orphan> listed{};                      // by node and path, each once
+  std::vector<Orphan> listed{};                     // by node and path, each once
   std::map<std::string, std::uint64_t> left_out{};  // how many more there are, by node
 };
 

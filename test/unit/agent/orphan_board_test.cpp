@@ -13,7 +13,7 @@ Listed at(const std::string& path) { return {.path = path, .id = "x"}; }
 std::vector<std::string> paths(const std::vector<OrphanBoard::Entry>& entries) {
   std::vector<std::string> all;
   all.reserve(entries.size());
-  for (const auto& [node, listed] : entries) all.push_back(node + ":" + listed.path);
+  for (const auto& one : entries) all.push_back(one.node + ":" + one.listed.path);
   return all;
 }
 
