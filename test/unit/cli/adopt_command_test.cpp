@@ -72,7 +72,7 @@ TEST_CASE("adopt of a directory that nobody knows of needs a size, and names the
     const auto outcome =
         bed.adopt({"--size", "3Gi", "--policy", "Delete", "--class", "local-path", "-o", "json"});
     CHECK(outcome.code == 0);
-    CHECK(outcome.err.find("note: which directories are nobody's is not known") !=
+    CHECK(outcome.err.find("note: which directories are nobody's the provisioner knows") !=
           std::string::npos);
     const auto item = json::parse(outcome.out)["items"][0];
     CHECK(item["action"] == "adopted");
