@@ -8,10 +8,10 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <system_error>
 
-#include "harness/command_run.h"
-#include "places/places.h"
+#include "support/command_desk.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -21,30 +21,20 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 struct DirectoryStory : StoryBed {
+  std::optional<CommandDesk> desk{};
+
   explicit DirectoryStory(By executor = By::kHelperPods) : StoryBed(executor) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
-    // The commands read the ConfigMap, this daemon its file.
-    LPP_MUST(admin().merge(k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
-                           {{"data", {{"config.json", text_of(installation->config_file())}}}}));
-    // The daemon is a process: this pod stands for it.
-    json pod = pod_object({.key = {kDaemonNamespace, "a-daemon"}, .node = "none"});
-    pod["spec"].erase("nodeName");
-    pod["spec"]["schedulerName"] = "nobody";
-    pod["spec"]["containers"][0]["command"] = {"local-path-provisioner", "start"};
-    LPP_MUST(admin().create(pod));
-    LPP_MUST(admin().api().patch(k8s::kPods, {kDaemonNamespace, "a-daemon"}, k8s::PatchType::kMerge,
-                                 {{"status", {{"phase", "Running"}}}}, "status"));
+    desk.emplace(*this);
   }
-  ~DirectoryStory() { bed->cluster().server().set_pod_pages({}); }
 
   /// What the daemon says of the nodes' records.
   void list_orphans(json orphans) {
     const std::string page = json{{"orphans", std::move(orphans)}}.dump();
-    bed->cluster().server().set_pod_pages(
-        [page](const std::string&, const std::string& pod, const std::string& path) {
-          return pod == "a-daemon:8080" && path == "orphans" ? std::optional(page) : std::nullopt;
-        });
+    desk->show([page](const std::string& path) {
+      return path == "orphans" ? std::optional(page) : std::nullopt;
+    });
   }
   static json orphan(const VolumeFacts& volume, const k8s::ObjectKey& claim,
                      const std::string& why = "NoVolume") {
@@ -59,13 +49,7 @@ struct DirectoryStory : StoryBed {
             {"message", ""}};
   }
 
-  CommandOutput run(std::vector<std::string> args) {
-    auto output = LPP_MUST(run_command({.program = daemon_program(),
-                                        .args = std::move(args),
-                                        .env = {{"KUBECONFIG", bed->cluster().kubeconfig()}}},
-                                       std::chrono::seconds(is_sanitized() ? 120 : 60)));
-    return output;
-  }
+  CommandOutput run(std::vector<std::string> args) { return desk->run(std::move(args)); }
 
   /// A volume with data of a claim on that node.
   VolumeFacts made(const k8s::ObjectKey& claim, const std::string& node = "node-1",
@@ -93,14 +77,6 @@ struct DirectoryStory : StoryBed {
     LPP_MUST(admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}));
     wait_no_helper_pods();
     REQUIRE(fs::exists(volume.disk + "/file"));
-  }
-  void wait_bound_to(const k8s::ObjectKey& claim, const std::string& volume) {
-    wait_for(*this, claim.to_string() + " is bound to " + volume, [&]() -> std::string {
-      const auto found = admin().get(k8s::kPersistentVolumeClaims, claim);
-      if (!found.ok()) return found.error().message;
-      const bool bound = (*found)["status"].value("phase", "") == "Bound";
-      return bound && (*found)["spec"].value("volumeName", "") == volume ? "" : found->dump();
-    });
   }
   /// A pod that uses the claim reads what its directory held.
   void check_read(const k8s::ObjectKey& claim, const std::string& text) {
@@ -144,7 +120,7 @@ TEST_CASE("the data of a volume that is gone comes back with adopt, and a pod re
   LPP_MUST(story.admin().create(claim_object({.key = claim, .storage_class = "keep"})));
   const std::string name =
       LPP_MUST(story.admin().list(k8s::kPersistentVolumes)).at(0)["metadata"]["name"];
-  story.wait_bound_to(claim, name);
+  wait_bound_to(story, claim, name);
   story.check_read(claim, "of data");
   // It is kept again when its claim goes.
   LPP_MUST(story.admin().remove_and_wait(k8s::kPods, {"app", "reader-data"}, 0));
@@ -182,9 +158,9 @@ LPP_ALL_EXECUTORS_TEST_CASE("adopt --all --from-records brings each directory to
   CHECK(actions["data"] == "adopted");
   CHECK(actions["logs"] == "adopted");
   CHECK(actions["there"] == "refused");
-  story.wait_bound_to(data, data_volume.pv);
+  wait_bound_to(story, data, data_volume.pv);
   LPP_MUST(story.admin().create(claim_object({.key = logs})));
-  story.wait_bound_to(logs, logs_volume.pv);
+  wait_bound_to(story, logs, logs_volume.pv);
   story.check_read(data, "of data");
   story.check_read(logs, "of logs");
   LPP_MUST(story.audit.wait_clean());

@@ -13,6 +13,7 @@
 
 #include "agent/protocol.h"
 #include "support/agent_story.h"
+#include "support/command_desk.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -120,6 +121,24 @@ TEST_CASE("of volumes that a restored backup does not know every byte stays, and
   story.remove_and_wait(kept, kept_volume);
   CHECK_FALSE(fs::exists(kept_volume.disk));
   CHECK(story.orphans().size() == 3);
+
+  // A person says what becomes of them: those of one node get their volumes back, the other goes.
+  CommandDesk desk(story);
+  const auto adopted = desk.run({"adopt", "--node", "node-1", "--all", "--from-records"});
+  CAPTURE(adopted.text);
+  CHECK(adopted.code == 0);
+  for (const int i : {0, 2}) {
+    LPP_MUST(story.admin().create(claim_object({.key = claims[i], .selected_node = "node-1"})));
+    wait_bound_to(story, claims[i], volumes[i].pv);
+    CHECK(text_of(volumes[i].disk + "/below/data") == kTenantsData);
+  }
+  const auto swept = desk.run({"sweep", "--node", "node-2", "--path", volumes[1].path});
+  CAPTURE(swept.text);
+  CHECK(swept.code == 0);
+  CHECK_FALSE(fs::exists(volumes[1].disk));
+  wait_for(story, "nothing is listed", [&]() -> std::string {
+    return story.orphans().empty() ? "" : json(story.orphans()).dump();
+  });
 }
 
 TEST_CASE("a new cluster on the disks of another one removes nothing there, and lists all of it") {
@@ -170,6 +189,19 @@ TEST_CASE("a new cluster on the disks of another one removes nothing there, and 
   for (const auto& one : {volume, going_volume}) {
     CHECK(text_of(one.disk + "/below/data") == kTenantsData);
   }
+  CommandDesk desk(story);
+  // Only what is named goes, and all is adopted when told.
+  const auto all = desk.run({"sweep", "--node", "node-1", "--all", "--yes"});
+  CAPTURE(all.text);
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  const auto adopted =
+      desk.run({"adopt", "--node", "node-1", "--path", volume.path, "--claim", claim.to_string()});
+  CAPTURE(adopted.text);
+  CHECK(adopted.code == 0);
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  wait_bound_to(story, claim, volume.pv);
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  CHECK(text_of(going_volume.disk + "/below/data") == kTenantsData);
   CHECK(text_of(work) == told);
   CHECK(fs::exists(records + "/gone." + id));
   CHECK(fs::exists(records + "/new.pvc-of-theirs"));
