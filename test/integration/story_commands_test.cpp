@@ -59,7 +59,7 @@ TEST_CASE("a reader may ask check for all that agents need") {
     LPP_MUST(story.admin().apply(object));
   }
   const Output lacking = run(story, {"check"});
-  has(lacking, "7 permissions for agents");
+  has(lacking, "8 permissions for agents");
   has(lacking, "has not made a certificate yet");
   CHECK(lacking.text.find("not checked") == std::string::npos);
   LPP_MUST(story.admin().apply(
