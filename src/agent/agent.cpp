@@ -181,7 +181,9 @@ std::optional<Tell> Agent::next_tell() {
   }
   // What was told in an earlier part may have ended since.
   if (!everything_) {
-    if (next.tell.uses.empty()) next.tell.inventory = inventory_.news(kMostBytes - bytes);
+    if (next.tell.last && next.tell.uses.empty()) {
+      next.tell.inventory = inventory_.news(kMostBytes - bytes);
+    }
     if (leftovers_news_) {
       for (const Leftover& one : leftovers_) next.tell.sweeps.push_back(one.listed);
     }

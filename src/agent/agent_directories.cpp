@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
+#include <set>
+#include <string_view>
 
 #include "agent/agent_executor.h"
 #include "agent/work.h"
@@ -48,39 +51,64 @@ std::vector<operation::UsageBoard::Entry> AgentExecutor::usage() const {
 
 void AgentExecutor::keep_below_bases(const Agent& agent, std::vector<Listed>& directories) {
   const auto& asked = agent.base_paths;
-  std::erase_if(directories, [&](const Listed& one) {
-    return std::none_of(asked.begin(), asked.end(),
-                        [&](const auto& base) { return strictly_below(one.path, base); });
-  });
+  std::set<std::string_view> seen;
+  std::vector<Listed> kept;
+  kept.reserve(directories.size());
+  for (Listed& one : directories) {
+    const bool is_below = std::any_of(asked.begin(), asked.end(), [&](const auto& base) {
+      return strictly_below(one.path, base);
+    });
+    if (!is_below || seen.contains(one.path)) continue;
+    kept.push_back(std::move(one));
+    seen.insert(kept.back().path);  // it stays where it is: there is room for all
+  }
+  directories = std::move(kept);
 }
 
-bool AgentExecutor::works_at(const Agent& agent, const Listed& directory) {
+AgentExecutor::WorkPlaces AgentExecutor::work_places(const Agent& agent) {
+  WorkPlaces places;
+  for (const auto& [name, entry] : agent.works) {
+    const auto& operation = *entry->operation;
+    places.paths.insert(operation.path);
+    if (const auto place = place_of(operation); place.ok()) places.ids.insert(place->volume_id);
+  }
+  return places;
+}
+
+bool AgentExecutor::WorkPlaces::has(const Listed& directory) const {
+  const std::string& path = directory.path;
   // What no record tells of shows by its name only whose it is.
-  const bool is_leftover =
-      directory.path.find(std::string("/") + node::kRecordFolder + "/") != std::string::npos;
-  return std::any_of(agent.works.begin(), agent.works.end(), [&](const auto& item) {
-    const auto& operation = *item.second->operation;
-    if (overlaps(operation.path, directory.path)) return true;
-    if (!is_leftover) return false;
-    const auto place = place_of(operation);
-    return place.ok() && place->volume_id == directory.id;
-  });
+  if (path.find(std::string("/") + node::kRecordFolder + "/") != std::string::npos &&
+      ids.contains(directory.id)) {
+    return true;
+  }
+  for (std::string_view above = path; !above.empty(); above = above.substr(0, above.rfind('/'))) {
+    if (paths.contains(above)) return true;
+  }
+  const auto below = paths.lower_bound(path + '/');
+  return below != paths.end() && below->starts_with(path + '/');
 }
 
 std::vector<OrphanBoard::Entry> AgentExecutor::orphans() const {
   auto entries = orphans_.all();
   const auto there = present_nodes();
-  MutexLock lock(mutex_);
-  std::erase_if(entries, [&](const auto& entry) {
-    const auto agent = agents_.find(entry.node);
-    return agent == agents_.end() || !there.contains(entry.node) ||
-           works_at(agent->second, entry.listed);
-  });
-  for (auto& entry : entries) {
-    for (const Base& base : agents_.at(entry.node).bases) {
-      if (strictly_below(entry.listed.path, base.path)) entry.disk = base.identity;
+  std::map<std::string, WorkPlaces> works;  // by node
+  {
+    MutexLock lock(mutex_);
+    for (auto& entry : entries) {
+      const auto agent = agents_.find(entry.node);
+      if (agent == agents_.end() || !there.contains(entry.node)) continue;
+      for (const Base& base : agent->second.bases) {
+        if (strictly_below(entry.listed.path, base.path)) entry.disk = base.identity;
+      }
+      const auto [it, is_new] = works.try_emplace(entry.node);
+      if (is_new) it->second = work_places(agent->second);
     }
   }
+  std::erase_if(entries, [&](const auto& entry) {
+    const auto at = works.find(entry.node);
+    return at == works.end() || at->second.has(entry.listed);
+  });
   return entries;
 }
 

@@ -219,7 +219,13 @@ class AgentExecutor final : public operation::Executor {
       LPP_REQUIRES(mutex_);
   /// Of those that it was asked for.
   static void keep_below_bases(const Agent& agent, std::vector<Listed>& directories);
-  static bool works_at(const Agent& agent, const Listed& directory);
+  /// Where the agent has operations on record.
+  struct WorkPlaces {
+    std::set<std::string, std::less<>> paths{};
+    std::set<std::string, std::less<>> ids{};  // of volumes, as in the node's records
+    bool has(const Listed& directory) const;
+  };
+  static WorkPlaces work_places(const Agent& agent);
   std::set<std::string> present_nodes() const;
   Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
   void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);

@@ -150,6 +150,13 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
   bool everything = tell.everything;
   for (Work& work : tell.works) work = believed(node, std::move(work));
+  {
+    // Before it costs anything.
+    MutexLock lock(mutex_);
+    LPP_ASSIGN_OR_RETURN(const Agent* const agent, session_of(identity, tell.session), "tell");
+    if (tell.inventory) keep_below_bases(*agent, tell.inventory->directories);
+    keep_below_bases(*agent, tell.sweeps);
+  }
   if (tell.inventory) {
     auto& directories = tell.inventory->directories;
     directories = surroundings_.nobodys(node, std::move(directories), false);
@@ -173,6 +180,14 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
         const auto& asked = agent->base_paths;
         return std::find(asked.begin(), asked.end(), base.path) == asked.end();
       });
+      // What was listed of another disk says nothing of this one.
+      const auto same_disk = [](const Base& a, const Base& b) {
+        return a.path == b.path && a.identity == b.identity;
+      };
+      if (!std::equal(agent->bases.begin(), agent->bases.end(), tell.bases->begin(),
+                      tell.bases->end(), same_disk)) {
+        orphans_.forget_node(node);
+      }
       agent->bases = *tell.bases;
     }
     bases = std::move(tell.bases);
@@ -183,13 +198,12 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       if (it != agent->works.end() && it->second->sent) drop(*agent, EntryPtr(it->second), effects);
     }
     note_uses(node, *agent, tell, everything);
-    if (tell.inventory) {
-      keep_below_bases(*agent, tell.inventory->directories);
-      orphans_.note(node, *tell.inventory);
-    }
-    keep_below_bases(*agent, tell.sweeps);
-    for (const Listed& one : tell.sweeps) {
-      if (!works_at(*agent, one)) answer.sweep.push_back(one.path);
+    if (tell.inventory) orphans_.note(node, *tell.inventory);
+    if (!tell.sweeps.empty()) {
+      const WorkPlaces works = work_places(*agent);
+      for (const Listed& one : tell.sweeps) {
+        if (!works.has(one)) answer.sweep.push_back(one.path);
+      }
     }
     if (everything && tell.last) told_everything(*agent, effects);
     for (const operation::Id& id : tell.asks) {

@@ -13,6 +13,12 @@ std::int64_t bounded(std::uint64_t count) {
   return static_cast<std::int64_t>(std::min(count, kMost));
 }
 
+/// A file system tells any number.
+std::int64_t time_of(std::int64_t seconds) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 33U;
+  return std::clamp<std::int64_t>(seconds, 0, kMost);
+}
+
 /// At most that in a message, whatever bytes the texts hold.
 std::size_t bytes_of(const Listed& one) {
   constexpr std::size_t kEscaped = 6;
@@ -36,7 +42,7 @@ void InventoryNotes::add(const std::string& base_path, const std::string& foreig
                          const node::BaseUsage& usage, const node::Inventory& inventory, Seen& to) {
   const std::string folder = base_path.ends_with('/') ? base_path : base_path + '/';
   const auto list = [&](Listed listed) {
-    listed.since = std::max<std::int64_t>(listed.since, 0);
+    listed.since = time_of(listed.since);
     listed.cluster = foreign;
     if (to.directories.size() < kMost && listed.path.size() <= kMaxPath) {
       to.directories.push_back(std::move(listed));
@@ -69,8 +75,9 @@ void InventoryNotes::add(const std::string& base_path, const std::string& foreig
     } else {
       continue;
     }
-    listed.since = std::max<std::int64_t>(one.since, 0);
-    if (own && !one.has_work) to.leftovers.push_back({base_path, std::move(listed)});
+    listed.since = time_of(one.since);
+    if (own && !one.has_work && !one.has_data)
+      to.leftovers.push_back({base_path, std::move(listed)});
   }
   for (const auto& one : inventory.bare) list({.path = folder + one.path, .since = one.since});
   if (!inventory.whole) ++to.left_out;

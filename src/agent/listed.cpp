@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/listed.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -119,6 +120,8 @@ Result<InventoryPart> read_inventory(const json& object, std::vector<std::string
   members.flag("first", part.first);
   members.flag("last", part.last);
   members.number<std::int64_t>("leftOut", part.left_out, 0);
+  constexpr std::int64_t kMostLeftOut = 1'000'000'000;
+  part.left_out = std::min(part.left_out, kMostLeftOut);
   LPP_RETURN_IF_ERROR(all_right(members, "inventory"), "message");
   const auto list = object.find("directories");
   if (list == object.end()) return part;

@@ -244,8 +244,9 @@ constexpr std::array kAgentNode = {
     Flag{.name = "sweep-after",
          .placeholder = "DURATION",
          .fallback = "1h",
-         .help = "what an interrupted make or removal has left goes when it has lain there for so "
-                 "long and the controller knows nobody who needs it; 0 = it stays"},
+         .help =
+             "an empty directory that an interrupted make or removal has left goes when it has "
+             "lain there for so long and the controller knows nobody who needs it; 0 = it stays"},
     Flag{.name = "node-name",
          .placeholder = "NAME",
          .env = "NODE_NAME",

@@ -2,6 +2,7 @@
 #include "app/orphans.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -57,8 +58,12 @@ class Owners {
  private:
   void note(const k8s::PersistentVolume& volume) {
     if (volume.path.empty()) return;
+    std::map<std::string_view, bool> may_be_on;  // by node
     const auto own = [&](const Orphan& one) {
-      if (provisioner::may_be_on(volume, one.node, scene_.nodes)) owned_.insert(&one);
+      if (owned_.contains(&one)) return;
+      const auto [it, is_new] = may_be_on.try_emplace(one.node);
+      if (is_new) it->second = provisioner::may_be_on(volume, one.node, scene_.nodes);
+      if (it->second) owned_.insert(&one);
     };
     // What the volume's directory is or lies in.
     for (std::string_view folder = volume.path; !folder.empty();
@@ -127,8 +132,8 @@ std::vector<Orphan> nobodys(const OrphanScene& scene, std::vector<Orphan> direct
 }
 
 std::string_view why_of(const Listed& directory) {
-  if (!directory.cluster.empty()) return "OtherCluster";
   if (directory.state != Listed::State::kPresent) return "Unfinished";
+  if (!directory.cluster.empty()) return "OtherCluster";
   return directory.id.empty() ? "NoRecord" : "NoVolume";
 }
 

@@ -253,6 +253,7 @@ int run_adopt(const Given& given, Context& context) {
   if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
 
   std::vector<Row> rows;
+  bool is_cut = false;
   {
     Progress progress(context, "looking for the provisioner");
     const Installation installation = find_installation(**cluster, context, flags);
@@ -270,6 +271,7 @@ int run_adopt(const Given& given, Context& context) {
     if (!around.ok()) return fail(context, kName, around.error(), kExitProblem);
     if (wanted.all) {
       rows = rows_from_records(orphans->listed, wanted.request);
+      is_cut = orphans->left_out.contains(wanted.request.node);
     } else {
       if (orphans.ok()) {
         wanted.request.record =
@@ -279,7 +281,10 @@ int run_adopt(const Given& given, Context& context) {
     }
     adopt_all((*cluster)->api(), rows, **around, wanted.dry_run);
   }
-  return show(rows, wanted, context);
+  const int code = show(rows, wanted, context);
+  if (!is_cut) return code;
+  context.err(more_left_out(wanted.request.node));
+  return kExitProblem;
 }
 
 }  // namespace

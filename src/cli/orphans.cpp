@@ -8,6 +8,7 @@
 
 #include "cli/daemon_pages.h"
 #include "cli/json_access.h"
+#include "cli/text.h"
 
 namespace lpp::cli {
 
@@ -69,6 +70,11 @@ Result<Orphans> ask_for_orphans(Cluster& cluster, const Installation& installati
                         : "the provisioner does not say which directories are nobody's");
   }
   return all;
+}
+
+std::string more_left_out(const std::string& node) {
+  return "note: there is more on node " + one_line(node) +
+         " than the provisioner lists: run this again in ten minutes\n";
 }
 
 const Orphan* find_orphan(const std::vector<Orphan>& orphans, const std::string& node,

@@ -47,6 +47,9 @@ void add_orphans(const nlohmann::json& page, Orphans& to);
 /// From all pods of the daemon.
 Result<Orphans> ask_for_orphans(Cluster& cluster, const Installation& installation);
 
+/// A line for who has asked for all of that node.
+std::string more_left_out(const std::string& node);
+
 /// The one of that place; nullptr = it is not listed. Pure.
 const Orphan* find_orphan(const std::vector<Orphan>& orphans, const std::string& node,
                           const std::string& path);

@@ -104,8 +104,12 @@ class Sweep {
   Result<std::vector<Orphan>> ask() {
     LPP_ASSIGN_OR_RETURN(auto told, ask_for_orphans(cluster_, installation_), "nothing is done");
     orphans_ = std::move(told.listed);
+    is_cut_ = told.left_out.contains(node_);
     return orphans_;
   }
+
+  /// There is more on the node than the daemon lists.
+  bool is_cut() const { return is_cut_; }
 
   /// Everything anew.
   Result<void> look() {
@@ -202,6 +206,7 @@ class Sweep {
   const Installation& installation_;
   const std::string& node_;
   std::vector<Orphan> orphans_{};
+  bool is_cut_ = false;
   std::unique_ptr<Surroundings> around_{};
   std::vector<json> pods_{};
 };
@@ -357,7 +362,10 @@ int run_sweep(const Given& given, Context& context) {
     }
   }
   wait_for(sweep, rows, context, patience);
-  return show(rows, node, dry_run, format, context);
+  const int code = show(rows, node, dry_run, format, context);
+  if (!all || !sweep.is_cut()) return code;
+  context.err(more_left_out(node));
+  return kExitProblem;
 }
 
 }  // namespace

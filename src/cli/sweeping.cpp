@@ -40,6 +40,28 @@ Result<void> check_record(const Orphan& orphan, const std::vector<Orphan>& orpha
   return {};
 }
 
+/// A record may be older than what is in the directory, and tell of an earlier claim: the name is
+/// the claim's only where it holds its UID. Else a claim of that name may have its data there, by
+/// another node or path.
+Result<void> check_name(const Orphan& orphan, const ClusterView& view) {
+  const std::string name = orphan.path.substr(orphan.path.rfind('/') + 1);
+  const bool is_of_uid = !orphan.uid.empty() && name.find(orphan.uid) != std::string::npos;
+  if (is_of_uid || orphan.claim.name.empty()) return {};
+  const std::string claim = "claim " + orphan.claim.to_string();
+  if (view.claims.get(orphan.claim) != nullptr) {
+    return refuse(claim + " is there, and may have its data in a directory of that name: look " +
+                  "where it is, and remove this one on the node");
+  }
+  for (const auto* const volumes : {&view.directories, &view.others}) {
+    for (const auto& volume : volumes->list()) {
+      if (volume->claim != orphan.claim) continue;
+      return refuse("volume " + volume->meta.name + " is of " + claim +
+                    ", and may have its data in a directory of that name: look where it is");
+    }
+  }
+  return {};
+}
+
 Result<void> check_claims(const Orphan& orphan, const ClusterView& view) {
   for (const auto& claim : view.claims.list()) {
     const std::string name = "claim " + claim->meta.key().to_string();
@@ -125,6 +147,7 @@ Result<operation::Operation> check_sweepable(const Orphan& orphan,
   place.disk = orphan.disk;
   LPP_RETURN_IF_ERROR(check_nobodys(place, orphan.volume, around, except), "refused");
   LPP_RETURN_IF_ERROR(check_claims(orphan, around.view), "refused");
+  LPP_RETURN_IF_ERROR(check_name(orphan, around.view), "refused");
   LPP_RETURN_IF_ERROR(check_pods(orphan, place, around.view, pods), "refused");
   return place;
 }

@@ -135,6 +135,7 @@ struct Inventory {
     std::string path{};            // from the base folder, of what there is
     bool has_record = false;
     bool has_work = false;  // an agent has it on record
+    bool has_data = false;  // of a removal: something is left that has left its place
     std::int64_t since = 0;
   };
   /// A directory in the base folder that no record tells of, nor of anything below it.
@@ -229,9 +230,11 @@ class Volumes {
   /// Beside what usage() has just told; of bare directories at most so many.
   Result<Inventory> inventory(const BaseUsage& usage, std::size_t most_bare) const;
 
-  /// Of one volume that nobody needs: brings its removal to an end, or takes a directory away that
-  /// was being made and never came into its place, with its record. Nothing else is touched. False:
-  /// there is nothing of that kind, or an agent has it on record. kConflict: somebody is at it.
+  /// Of one volume that nobody needs: forgets a removal of which nothing is left, or takes a
+  /// directory away that was being made and never came into its place, with its record. Nothing
+  /// that holds anything is touched: a removal that was interrupted may have been called off.
+  /// False: there is nothing of that kind, or an agent has it on record. kConflict: somebody is at
+  /// it.
   Result<bool> sweep(const std::string& id, const std::stop_token& stop) const;
 
  private:

@@ -56,6 +56,11 @@ Result<Inventory> Volumes::inventory(const BaseUsage& usage, std::size_t most_ba
     };
     add(names.being_made, State::kMaking, RecordFolder::new_name);
     add(names.being_removed, State::kRemoving, RecordFolder::gone_name);
+    for (auto& one : all.leftovers) {
+      if (one.state != State::kRemoving) continue;
+      const auto empty = records->is_empty(RecordFolder::gone_name(one.id));
+      one.has_data = !empty.ok() || !*empty;
+    }
   }
   const std::size_t most = most_bare + tops.size() + 1;
   LPP_ASSIGN_OR_RETURN(auto entries, entries_of(*kernel_, base_.get(), most), shown_);
@@ -82,7 +87,9 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
   LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
   if (among(names.works, id)) return false;
   if (among(names.being_removed, id)) {
-    const LowIoPriority behind_others;
+    // Whether it was to go to its end nobody can tell any more: it may have been called off.
+    LPP_ASSIGN_OR_RETURN(const bool empty, records->is_empty(RecordFolder::gone_name(id)), id);
+    if (!empty) return false;
     LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), id);
     return true;
   }

@@ -37,7 +37,7 @@ ChaosRun::ChaosRun(TestBed& bed, ClusterFaults& cluster, ChaosOptions options)
       options_(std::move(options)),
       schedule_(options_.seed,
                 options_.agents.empty() ? Schedule::Agents::kNone : Schedule::Agents::kSome),
-      promises_(bed, model_, ledger_, bed.nodes(), all_bases(bed)),
+      promises_(bed, model_, ledger_, bed.nodes(), all_bases(bed), options_.agents),
       moods_(options_.seed + 1'000'000),
       nodes_(bed.nodes()) {}
 

@@ -249,6 +249,7 @@ std::string Promises::look_into(const std::string& node, const std::string& path
 /// over; what it knows of volumes stays. A machine that is called otherwise now is not asked for
 /// what it began before.
 std::string Promises::unfinished(const std::string& node, const std::string& records) const {
+  if (std::find(agents_.begin(), agents_.end(), node) == agents_.end()) return "";
   if (model_.nodes_that_were_gone.contains(node) || model_.ever_renamed.contains(node)) return "";
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(records, error)) {

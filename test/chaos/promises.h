@@ -37,13 +37,16 @@ struct ChaosVolume {
 class Promises {
  public:
   /// `bases` are all folders that were ever configured. Bed and model must outlive the object.
+  /// `agents`: the machines that have one.
   Promises(TestBed& bed, const ChaosModel& model, const Ledger& ledger,
-           std::vector<std::string> nodes, std::vector<std::string> bases)
+           std::vector<std::string> nodes, std::vector<std::string> bases,
+           std::vector<std::string> agents)
       : bed_(bed),
         model_(model),
         ledger_(ledger),
         nodes_(std::move(nodes)),
-        bases_(std::move(bases)) {}
+        bases_(std::move(bases)),
+        agents_(std::move(agents)) {}
 
   /// "" when every promise is kept; otherwise the first that is not (yet).
   std::string broken();
@@ -80,6 +83,7 @@ class Promises {
   const Ledger& ledger_;
   const std::vector<std::string> nodes_;
   const std::vector<std::string> bases_;
+  const std::vector<std::string> agents_;
   std::set<std::string> may_stay_;
   std::vector<std::string> excused_;
   std::vector<std::string> stayed_;

@@ -180,7 +180,7 @@ TEST_CASE("a new cluster on the disks of another one removes nothing there, and 
   story.start_again(sweep_soon());
   story.wait_listed(volume.path, "OtherCluster");
   story.wait_listed(going_volume.path, "OtherCluster");
-  story.wait_listed(base + "/.local-path-provisioner/new.pvc-of-theirs", "OtherCluster");
+  story.wait_listed(base + "/.local-path-provisioner/new.pvc-of-theirs", "Unfinished");
   // New volumes are made beside them, and go again.
   const auto ours = story.want("ours", "node-1");
   const auto our_volume = story.wait_bound_and_write(ours);
@@ -222,7 +222,10 @@ TEST_CASE("what was interrupted and nobody needs goes after a while, and what is
   fs::create_directories(by_hand);
   std::ofstream(by_hand + "/data") << kTenantsData;
   fs::create_directories(records + "/new.nobodys");
-  fs::create_directories(records + "/gone.nobodys/volume/below");
+  fs::create_directories(records + "/gone.nobodys");
+  // Of a removal that a helper pod has left, and perhaps was to leave.
+  fs::create_directories(records + "/gone.left/volume/below");
+  std::ofstream(records + "/gone.left/volume/below/data") << kTenantsData;
   // Of a volume that is there: a helper pod's removal that was called off, say.
   fs::create_directories(records + "/gone." + id);
   std::ofstream(records + "/gone." + id + "/piece") << kTenantsData;
@@ -238,8 +241,10 @@ TEST_CASE("what was interrupted and nobody needs goes after a while, and what is
   wait_a_while();
   CHECK(text_of(by_hand + "/data") == kTenantsData);
   CHECK(text_of(records + "/gone." + id + "/piece") == kTenantsData);
+  CHECK(text_of(records + "/gone.left/volume/below/data") == kTenantsData);
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
-  CHECK(story.orphans().size() == 1);
+  story.wait_listed(base + "/.local-path-provisioner/gone.left", "Unfinished");
+  CHECK(story.orphans().size() == 2);
 }
 
 TEST_CASE("agents work without the permission to know their cluster, and sweep nothing") {

@@ -154,11 +154,15 @@ TEST_CASE("what was interrupted goes after a while, if the controller says that 
   base.write("web/pvc-1/data");
   const std::string made = BaseFolder::record("new.x");
   const std::string gone = BaseFolder::record("gone.y");
+  // What a removal has left may have been called off: it is not even asked about.
+  const std::string left = BaseFolder::record("gone.z");
   std::filesystem::create_directory(base.at(made));
-  base.write(gone + "/volume/data");
+  std::filesystem::create_directory(base.at(gone));
+  base.write(left + "/volume/data");
   const auto age = [&](Duration by) {
     make_old(running, base, made, by);
     make_old(running, base, gone, by);
+    make_old(running, base, left, by);
     look(running, base, "c-1");
   };
   age(std::chrono::minutes(59));
@@ -178,7 +182,7 @@ TEST_CASE("what was interrupted goes after a while, if the controller says that 
     look(running, base, "c-1");
     CHECK(running.listener.asked_to_sweep.size() == 4);
     CHECK(base.has(made));
-    CHECK(base.has(gone + "/volume/data"));
+    CHECK(base.has(gone));
   }
   SUBCASE("the answer is old when it comes") {
     running.listener.answer_takes = std::chrono::seconds(6);
@@ -201,9 +205,10 @@ TEST_CASE("what was interrupted goes after a while, if the controller says that 
     // The order that comes after it has been served by then.
     REQUIRE(running.run(operation_of(base, Kind::kMake, "pvc-2")).over());
     CHECK(base.has(made));
-    CHECK(base.has(gone + "/volume/data"));
+    CHECK(base.has(gone));
   }
   CHECK(base.has("web/pvc-1/data"));
+  CHECK(base.has(left + "/volume/data"));
 }
 
 TEST_CASE("nothing is swept where that is switched off") {

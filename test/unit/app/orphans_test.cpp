@@ -126,8 +126,8 @@ TEST_CASE("why a directory is nobody's is one word and a sentence") {
   CHECK(why({.path = "/data/x"}) == "NoRecord");
   CHECK(why({.path = "/data/x", .id = "x", .state = ListedState::kMaking}) == "Unfinished");
   CHECK(why({.path = "/data/x", .id = "x", .state = ListedState::kRemoving}) == "Unfinished");
-  CHECK(why({.path = "/data/x", .state = ListedState::kRemoving, .cluster = "c"}) ==
-        "OtherCluster");
+  CHECK(why({.path = "/data/x", .id = "x", .cluster = "c"}) == "OtherCluster");
+  CHECK(why({.path = "/data/x", .state = ListedState::kRemoving, .cluster = "c"}) == "Unfinished");
 }
 
 TEST_CASE("the page and the metric tell of each orphan") {

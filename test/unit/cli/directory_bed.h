@@ -22,6 +22,7 @@ struct DirectoryBed : CliBed {
   std::vector<nlohmann::json> pods{};         // of all namespaces
   std::vector<nlohmann::json> helper_pods{};  // with their label
   std::vector<nlohmann::json> orphans{};
+  nlohmann::json left_out = nlohmann::json::object();
   int orphans_status = 200;
   std::function<void(const nlohmann::json& volume)> after_create{};
   std::string config = R"({"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES",
@@ -79,7 +80,7 @@ struct DirectoryBed : CliBed {
     list_of("/pods?limit=500&fieldSelector=", pods);
     list_of("/pods?fieldSelector=", pods);
     transport->on("GET", "/daemon-1%3A8080/proxy/orphans").always([this](const auto&) {
-      return answer(orphans_status, {{"orphans", orphans}});
+      return answer(orphans_status, {{"orphans", orphans}, {"leftOut", left_out}});
     });
     transport->on("GET", "/namespaces/local-path-storage/pods?")
         .always([this, daemon](const k8s::Request& request) {

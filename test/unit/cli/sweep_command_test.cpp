@@ -120,6 +120,27 @@ TEST_CASE("sweep --all leaves out what is of another cluster or not on record") 
   CHECK(bed.methods() == "POST POST PATCH PATCH");
 }
 
+TEST_CASE("sweep refuses a directory that is called by the names of a claim that is there") {
+  SweepBed bed;
+  // The record tells of an earlier claim of that name.
+  bed.orphans = {with_path(DirectoryBed::orphan(), "/opt/a/web/data", "pvc-1")};
+  bed.orphans[0]["claim"] = "web/data";
+  bed.claims.push_back(claim("data").ns("web").uid("uid-of-now").json());
+  const auto outcome = bed.sweep_all({"--yes"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.find("may have its data in a directory of that name") != std::string::npos);
+  CHECK(bed.writes().empty());
+}
+
+TEST_CASE("sweep --all says that there is more than is listed, and is not done") {
+  SweepBed bed;
+  bed.left_out = {{"n1", 3}};
+  const auto outcome = bed.sweep_all({"--yes"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.err.find("there is more on node n1") != std::string::npos);
+  CHECK(bed.methods() == "POST PATCH");
+}
+
 TEST_CASE("a directory of another cluster goes when it is named") {
   SweepBed bed;
   bed.orphans = {DirectoryBed::orphan("OtherCluster")};

@@ -161,15 +161,25 @@ TEST_CASE("the staged directory of a volume that is in its place goes alone") {
   CHECK_FALSE(base.has(BaseFolder::record("new.a")));
 }
 
-TEST_CASE("what a removal has left is swept unless an agent has it on record or is at it") {
+TEST_CASE("a removal of which nothing is left is swept, and what it has left never is") {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
   REQUIRE(volumes.make(make_of("a", "web/a")).ok());
   base.write("web/a/data");
   std::filesystem::create_directory(base.at(BaseFolder::record("gone.a")));
-  SUBCASE("it has left its place") {
+  SUBCASE("it has left its place, and may have been called off since") {
     move(base, "web/a", BaseFolder::record("gone.a/volume"));
+    const auto inventory = volumes.inventory(*volumes.usage(), 10);
+    REQUIRE(inventory->leftovers.size() == 1);
+    CHECK(inventory->leftovers[0].has_data);
+    CHECK_FALSE(*volumes.sweep("a", {}));
+    CHECK(base.has(BaseFolder::record("gone.a/volume/data")));
+    CHECK(base.has(BaseFolder::record("volume.a.json")));
+  }
+  SUBCASE("it is gone, and on record") {
+    std::filesystem::remove_all(base.at("web/a"));
+    CHECK_FALSE(volumes.inventory(*volumes.usage(), 10)->leftovers[0].has_data);
     CHECK(*volumes.sweep("a", {}));
     CHECK_FALSE(base.has(BaseFolder::record("gone.a")));
     CHECK_FALSE(base.has(BaseFolder::record("volume.a.json")));
