@@ -179,7 +179,7 @@ TEST_CASE("a new cluster on the disks of another one removes nothing there, and 
 
   story.start_again(sweep_soon());
   story.wait_listed(volume.path, "OtherCluster");
-  story.wait_listed(going_volume.path, "OtherCluster");
+  story.wait_listed(going_volume.path, "Unfinished");
   story.wait_listed(base + "/.local-path-provisioner/new.pvc-of-theirs", "Unfinished");
   // New volumes are made beside them, and go again.
   const auto ours = story.want("ours", "node-1");

@@ -46,7 +46,9 @@ TEST_CASE("a make is told as a helper pod tells it, and what it finds is found")
   struct stat status {};
   REQUIRE(::stat(base.at("web/pvc-1").c_str(), &status) == 0);
   CHECK((status.st_mode & 07777U) == 0750);
-  CHECK(run(base, make) == made);
+  auto again = run(base, make);
+  again.space = made.space;  // others use the disk, too
+  CHECK(again == made);
   make.owner_uid = "another";
   CHECK(run(base, make).directory == Directory::kFound);
 }
