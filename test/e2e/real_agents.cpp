@@ -80,6 +80,11 @@ void RealAgents::remove_all() {
         return pods.ok() && pods->empty() ? "" : "there is one";
       },
       story_.bed->patience()));
+  // The next tests find the disks as they were.
+  for (const auto& base : story_.bed->base_paths()) {
+    std::error_code none;
+    std::filesystem::remove_all(base + "/.local-path-provisioner", none);
+  }
 }
 
 void RealAgents::start() {
