@@ -211,7 +211,8 @@ void Agent::sweep_all(const std::stop_token& stop) {
 }
 
 void Agent::sweep(const Leftover& leftover, const std::stop_token& stop) {
-  const auto& [base_path, listed, asked] = leftover;
+  const std::string& base_path = leftover.base_path;
+  const Listed& listed = leftover.listed;
   const auto done = [&]() -> Result<bool> {
     LPP_ASSIGN_OR_RETURN(const auto volumes, node::Volumes::open(kernel_, at(base_path), {}),
                          "sweep");
