@@ -37,7 +37,8 @@ class Agent {
     std::string root{};  // where the node's file system is; "" = as it is here
     Duration look_every = std::chrono::seconds(60);  // at the base paths, for what they hold
     bool tells_usage = true;                         // of each volume with a limit
-    /// What a make or removal has left, and nobody is at, goes after this; zero = it stays.
+    /// What a make or removal has left that holds nothing, and nobody is at, goes after this; zero
+    /// = it stays.
     Duration sweep_after = std::chrono::hours(1);
   };
 

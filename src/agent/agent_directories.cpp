@@ -12,6 +12,16 @@
 
 namespace lpp::agent {
 
+namespace {
+
+/// What an agent was not asked for is none of ours.
+bool is_below_any(const std::string& path, const std::vector<std::string>& bases) {
+  return std::any_of(bases.begin(), bases.end(),
+                     [&](const auto& base) { return strictly_below(path, base); });
+}
+
+}  // namespace
+
 void AgentExecutor::note_uses(const std::string& node, Agent& agent, const Tell& tell,
                               bool everything) {
   for (const Use& use : tell.uses) {
@@ -19,12 +29,7 @@ void AgentExecutor::note_uses(const std::string& node, Agent& agent, const Tell&
       usage_.forget(node, use.path);
       continue;
     }
-    // What it was not asked for is none of ours.
-    const auto& asked = agent.base_paths;
-    if (std::none_of(asked.begin(), asked.end(),
-                     [&](const auto& base) { return strictly_below(use.path, base); })) {
-      continue;
-    }
+    if (!is_below_any(use.path, agent.base_paths)) continue;
     usage_.note(node, use.path, *use.usage);
     if (everything && agent.used.size() < operation::UsageBoard::kMostOfNode) {
       agent.used.insert(use.path);
@@ -50,15 +55,11 @@ std::vector<operation::UsageBoard::Entry> AgentExecutor::usage() const {
 }
 
 void AgentExecutor::keep_below_bases(const Agent& agent, std::vector<Listed>& directories) {
-  const auto& asked = agent.base_paths;
   std::set<std::string_view> seen;
   std::vector<Listed> kept;
   kept.reserve(directories.size());
   for (Listed& one : directories) {
-    const bool is_below = std::any_of(asked.begin(), asked.end(), [&](const auto& base) {
-      return strictly_below(one.path, base);
-    });
-    if (!is_below || seen.contains(one.path)) continue;
+    if (!is_below_any(one.path, agent.base_paths) || seen.contains(one.path)) continue;
     kept.push_back(std::move(one));
     seen.insert(kept.back().path);  // it stays where it is: there is room for all
   }
@@ -78,10 +79,7 @@ AgentExecutor::WorkPlaces AgentExecutor::work_places(const Agent& agent) {
 bool AgentExecutor::WorkPlaces::has(const Listed& directory) const {
   const std::string& path = directory.path;
   // What no record tells of shows by its name only whose it is.
-  if (path.find(std::string("/") + node::kRecordFolder + "/") != std::string::npos &&
-      ids.contains(directory.id)) {
-    return true;
-  }
+  if (!base_of_leftover(directory).empty() && ids.contains(directory.id)) return true;
   for (std::string_view above = path; !above.empty(); above = above.substr(0, above.rfind('/'))) {
     if (paths.contains(above)) return true;
   }

@@ -177,9 +177,10 @@ void Agent::choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) {
   const auto age = [&](const Listed& listed) {
     return clock_.wall_now() - std::chrono::system_clock::from_time_t(listed.since);
   };
-  for (auto& [base_path, listed] : seen) {
-    if (options_.sweep_after <= Duration::zero() || age(listed) < options_.sweep_after) continue;
-    Leftover leftover{.base_path = std::move(base_path), .listed = std::move(listed)};
+  for (auto& one : seen) {
+    if (options_.sweep_after <= Duration::zero()) break;
+    if (age(one.listed) < options_.sweep_after) continue;
+    Leftover leftover{.base_path = std::move(one.base_path), .listed = std::move(one.listed)};
     if (ripe.size() == kMaxSweeps || is_at_work(leftover)) continue;
     ripe.push_back(std::move(leftover));
   }

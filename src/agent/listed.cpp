@@ -7,6 +7,7 @@
 
 #include "agent/protocol.h"
 #include "base/json_members.h"
+#include "node/volume.h"
 
 namespace lpp::agent {
 
@@ -29,6 +30,11 @@ Result<void> all_right(const JsonMembers& members, std::string_view of) {
 }
 
 }  // namespace
+
+std::string base_of_leftover(const Listed& listed) {
+  const auto at = listed.path.find(std::string("/") + node::kRecordFolder + "/");
+  return at == std::string::npos ? std::string() : listed.path.substr(0, at);
+}
 
 json to_json(const Use& use) {
   json object{{"path", use.path}};

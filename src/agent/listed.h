@@ -39,6 +39,10 @@ struct Listed {
   bool operator==(const Listed&) const = default;
 };
 
+/// The base path of what a make or a removal has left among the records, and no record tells of;
+/// "" = the directory is none of these.
+std::string base_of_leftover(const Listed& listed);
+
 /// Part of all that is in a node's base paths. The first part begins anew.
 struct InventoryPart {
   bool first = false;

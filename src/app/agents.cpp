@@ -11,11 +11,7 @@
 
 namespace lpp::app {
 
-using nlohmann::literals::operator""_json_pointer;
-
 namespace {
-
-constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 
 /// They are short there, and an agent puts them in a row; beyond this other nodes' have a turn.
 constexpr std::size_t kMostPerNode = 100;
@@ -175,9 +171,9 @@ std::string Agents::cluster() const {
 /// By a namespace that every cluster has from its beginning, and nobody can remove.
 bool Agents::learn_cluster() {
   if (!cluster().empty()) return false;
-  const auto found = parts_.client.get(kNamespaces, {"", "kube-system"});
+  const auto found = parts_.client.get(k8s::kNamespaces, {"", "kube-system"});
   std::string uid;
-  if (found.ok()) uid = found->value("/metadata/uid"_json_pointer, "");
+  if (found.ok()) uid = found->value(nlohmann::json::json_pointer("/metadata/uid"), "");
   if (!uid.empty()) {
     MutexLock lock(mutex_);
     cluster_ = uid;

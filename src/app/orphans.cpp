@@ -20,13 +20,6 @@ namespace {
 
 using agent::Listed;
 
-/// In front of what a make or a removal has left and no record tells of: the base path.
-std::string base_of_leftover(const Listed& one) {
-  const std::string folder = std::string("/") + node::kRecordFolder + "/";
-  const auto at = one.path.find(folder);
-  return at == std::string::npos ? std::string() : one.path.substr(0, at);
-}
-
 /// "" = its name does not tell.
 std::string volume_of(const Listed& one) {
   if (!one.uid.empty()) return "pvc-" + one.uid;

@@ -47,18 +47,11 @@ constexpr std::array kFlags = {
          .help = "what becomes of the directory once the claim is deleted",
          .choices = "Retain|Delete"},
     Flag{.name = "dry-run", .fallback = "false", .help = "only show what would be made"},
-    Flag{.name = "output",
-         .short_name = 'o',
-         .placeholder = "FORMAT",
-         .fallback_note = "a table",
-         .help = "form of the output",
-         .choices = "json|yaml"},
+    kOutputFlag,
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array all = {FlagGroup{"Flags", kFlags},
-                                 FlagGroup{"Cluster", connection_flags()},
-                                 FlagGroup{"Installation", installation_flags()}};
+  static const auto all = cluster_command_flags(kFlags);
   return all;
 }
 
@@ -141,8 +134,6 @@ nlohmann::json to_json(const Row& row) {
           {"action", word_of(row)},
           {"message", row.message}};
 }
-
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : one_line(text); }
 
 std::string table_of(const std::vector<Row>& rows, const Context& context) {
   std::vector<std::vector<Cell>> cells;

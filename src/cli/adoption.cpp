@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/strings.h"
 #include "k8s/names.h"
 #include "k8s/quantity.h"
 #include "provisioner/plan.h"
@@ -32,7 +33,7 @@ Result<std::string> volume_name(const AdoptRequest& request, const Claim& claim)
     }
     name = claim->volume_name;
   }
-  if (name.empty()) name = "adopted-" + digest_of(request.node + '\n' + request.path);
+  if (name.empty()) name = "adopted-" + short_hash(request.node + '\n' + request.path);
   return name;
 }
 

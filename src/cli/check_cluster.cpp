@@ -232,7 +232,7 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
   check_installation(found, deployments.ok(), installation, findings);
 
   const std::string ns_place = "Namespace " + installation.ns;
-  const auto ns = cluster.api().get(kNamespaces, {"", installation.ns});
+  const auto ns = cluster.api().get(k8s::kNamespaces, {"", installation.ns});
   if (ns.ok()) {
     findings.checked.push_back(ns_place);
     check_namespace(*ns, ns_place, findings);

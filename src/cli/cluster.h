@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -27,6 +28,15 @@ Result<ConnectionRequest> connection_request(const FlagReader& flags);
 /// What is wrong with them becomes the reader's error.
 void check_connection_flags(FlagReader& flags);
 std::span<const Flag> installation_flags();
+/// A command's own flags, and both of these: of a command that needs a cluster.
+std::array<FlagGroup, 3> cluster_command_flags(std::span<const Flag> own);
+/// -o of a command that prints a table unless told otherwise.
+inline constexpr Flag kOutputFlag{.name = "output",
+                                  .short_name = 'o',
+                                  .placeholder = "FORMAT",
+                                  .fallback_note = "a table",
+                                  .help = "form of the output",
+                                  .choices = "json|yaml"};
 
 /// What the daemon's flags say of agents, and how a Service finds its pods.
 struct InstalledAgents {
@@ -94,7 +104,6 @@ class Cluster {
 };
 
 inline constexpr k8s::Resource kDeployments{"apps", "v1", "deployments", "Deployment", true};
-inline constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
 
 /// Every Deployment that runs this program's `start`, in the order of their names.
 std::vector<Installation> installations(const std::vector<nlohmann::json>& deployments,

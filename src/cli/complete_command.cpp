@@ -125,7 +125,7 @@ class World {
       case Values::kUsers:
         return named(kubeconfig().users);
       case Values::kNamespaces:
-        return listed(kNamespaces, "", name_of);
+        return listed(k8s::kNamespaces, "", name_of);
       case Values::kNodes:
         return listed(k8s::kNodes, "", name_of);
       case Values::kProvisioners:

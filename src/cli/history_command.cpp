@@ -39,9 +39,7 @@ constexpr std::array kFlags = {
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array all = {FlagGroup{"Flags", kFlags},
-                                 FlagGroup{"Cluster", connection_flags()},
-                                 FlagGroup{"Installation", installation_flags()}};
+  static const auto all = cluster_command_flags(kFlags);
   return all;
 }
 

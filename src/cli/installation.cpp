@@ -124,6 +124,11 @@ constexpr std::array kInstallation = {
 
 std::span<const Flag> installation_flags() { return kInstallation; }
 
+std::array<FlagGroup, 3> cluster_command_flags(std::span<const Flag> own) {
+  return {FlagGroup{"Flags", own}, FlagGroup{"Cluster", connection_flags()},
+          FlagGroup{"Installation", installation_flags()}};
+}
+
 std::vector<Installation> installations(const std::vector<json>& deployments,
                                         const Context& context) {
   std::vector<Installation> out;

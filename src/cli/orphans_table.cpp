@@ -33,7 +33,6 @@ json to_json(const Orphan& row) {
 std::string table_of(const std::vector<Orphan>& rows, const Context& context, bool wide) {
   std::vector<std::string> headings{"NODE", "PATH", "SIZE", "USED", "AGE", "WHY", "CLAIM"};
   if (wide) headings.insert(headings.end(), {"VOLUME", "MESSAGE"});
-  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : one_line(text); };
   std::vector<std::vector<Cell>> cells;
   for (const Orphan& row : rows) {
     const WallTime since{std::chrono::seconds(row.since)};

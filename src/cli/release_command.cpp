@@ -30,18 +30,11 @@ constexpr std::array kFlags = {
          .fallback = "false",
          .help = "only show the claims and what would happen to them"},
     Flag{.name = "yes", .fallback = "false", .help = "do it; on a terminal it must be said"},
-    Flag{.name = "output",
-         .short_name = 'o',
-         .placeholder = "FORMAT",
-         .fallback_note = "a table",
-         .help = "form of the output",
-         .choices = "json|yaml"},
+    kOutputFlag,
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array all = {FlagGroup{"Flags", kFlags},
-                                 FlagGroup{"Cluster", connection_flags()},
-                                 FlagGroup{"Installation", installation_flags()}};
+  static const auto all = cluster_command_flags(kFlags);
   return all;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/surroundings.h"
 
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
@@ -89,6 +88,16 @@ Result<operation::Operation> place_on(const std::string& node, const std::string
   return place;
 }
 
+std::shared_ptr<const k8s::PersistentVolume> find_volume_if(
+    const ClusterView& view, const std::function<bool(const k8s::PersistentVolume&)>& is_it) {
+  for (const auto* const volumes : {&view.directories, &view.others}) {
+    for (const auto& volume : volumes->list()) {
+      if (is_it(*volume)) return volume;
+    }
+  }
+  return nullptr;
+}
+
 std::shared_ptr<const k8s::PersistentVolume> find_volume(const ClusterView& view,
                                                          const std::string& name) {
   if (auto volume = view.directories.get({"", name})) return volume;
@@ -118,12 +127,6 @@ Result<void> check_nobodys(const operation::Operation& place, const std::string&
                       other.path + " for volume " + other.volume_name + "; try again later");
   }
   return {};
-}
-
-std::string digest_of(std::string_view text) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
-  return fmt::format("{:016x}", hash);
 }
 
 }  // namespace lpp::cli

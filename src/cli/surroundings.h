@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -36,11 +37,11 @@ Result<operation::Operation> place_on(const std::string& node, const std::string
 Result<void> check_nobodys(const operation::Operation& place, const std::string& volume_name,
                            const Surroundings& around, std::string_view except = {});
 
+/// The first volume, of whomever, for which `is_it` is true; nullptr = there is none.
+std::shared_ptr<const k8s::PersistentVolume> find_volume_if(
+    const ClusterView& view, const std::function<bool(const k8s::PersistentVolume&)>& is_it);
 /// A volume of that name, of whomever; nullptr = there is none.
 std::shared_ptr<const k8s::PersistentVolume> find_volume(const ClusterView& view,
                                                          const std::string& name);
-
-/// For names that are to be the same each time: 16 hexadecimal digits.
-std::string digest_of(std::string_view text);
 
 }  // namespace lpp::cli

@@ -39,18 +39,11 @@ constexpr std::array kFlags = {
          .placeholder = "TIME",
          .fallback = "5m",
          .help = "how long to wait for the removal, which goes on after it"},
-    Flag{.name = "output",
-         .short_name = 'o',
-         .placeholder = "FORMAT",
-         .fallback_note = "a table",
-         .help = "form of the output",
-         .choices = "json|yaml"},
+    kOutputFlag,
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array all = {FlagGroup{"Flags", kFlags},
-                                 FlagGroup{"Cluster", connection_flags()},
-                                 FlagGroup{"Installation", installation_flags()}};
+  static const auto all = cluster_command_flags(kFlags);
   return all;
 }
 
@@ -262,7 +255,6 @@ json to_json(const Row& row) {
 }
 
 std::string table_of(const std::vector<Row>& rows, const Context& context) {
-  const auto or_dash = [](const std::string& text) { return text.empty() ? "-" : one_line(text); };
   std::vector<std::vector<Cell>> cells;
   for (const Row& row : rows) {
     const Orphan& orphan = row.orphan;

@@ -2,6 +2,7 @@
 #include "cli/sweeping.h"
 
 #include "base/paths.h"
+#include "base/strings.h"
 #include "cli/adoption.h"
 #include "cli/json_access.h"
 #include "config/base_path.h"
@@ -23,7 +24,10 @@ Result<void> check_record(const Orphan& orphan, const std::vector<Orphan>& orpha
     return refuse("no record tells whose it is: adopt it first, or remove it on the node");
   }
   if (orphan.why == Orphan::kUnfinished) {
-    return refuse("what was interrupted the provisioner's agent ends itself: " + orphan.message);
+    return refuse(
+        "what was interrupted and holds nothing the provisioner's agent ends itself, and the rest "
+        "`local-path-provisioner node recover` on the node: " +
+        orphan.message);
   }
   if (!orphan.has_record()) return refuse("it is not known what it is: " + orphan.why);
   if (!k8s::is_dns_subdomain(orphan.volume)) {
@@ -52,12 +56,12 @@ Result<void> check_name(const Orphan& orphan, const ClusterView& view) {
     return refuse(claim + " is there, and may have its data in a directory of that name: look " +
                   "where it is, and remove this one on the node");
   }
-  for (const auto* const volumes : {&view.directories, &view.others}) {
-    for (const auto& volume : volumes->list()) {
-      if (volume->claim != orphan.claim) continue;
-      return refuse("volume " + volume->meta.name + " is of " + claim +
-                    ", and may have its data in a directory of that name: look where it is");
-    }
+  const auto of_claim = [&](const k8s::PersistentVolume& volume) {
+    return volume.claim == orphan.claim;
+  };
+  if (const auto volume = find_volume_if(view, of_claim)) {
+    return refuse("volume " + volume->meta.name + " is of " + claim +
+                  ", and may have its data in a directory of that name: look where it is");
   }
   return {};
 }
@@ -75,13 +79,9 @@ Result<void> check_claims(const Orphan& orphan, const ClusterView& view) {
   const auto is_its_claims = [&](const k8s::PersistentVolume& volume) {
     return !orphan.uid.empty() && volume.claim_uid == orphan.uid;
   };
-  for (const auto* const volumes : {&view.directories, &view.others}) {
-    for (const auto& volume : volumes->list()) {
-      if (is_its_claims(*volume)) {
-        return refuse("volume " + volume->meta.name +
-                      " is of the claim that it was made for; look where the data is");
-      }
-    }
+  if (const auto volume = find_volume_if(view, is_its_claims)) {
+    return refuse("volume " + volume->meta.name +
+                  " is of the claim that it was made for; look where the data is");
   }
   return {};
 }
@@ -167,7 +167,7 @@ Result<json> sweep_volume(const operation::Operation& place, const Orphan& orpha
   claim.meta.ns = ns;
   claim.meta.name = "swept-" + orphan.volume;
   // No claim ever has such a UID.
-  claim.meta.uid = "swept-" + digest_of(orphan.node + '\n' + orphan.path);
+  claim.meta.uid = "swept-" + short_hash(orphan.node + '\n' + orphan.path);
   claim.access_modes = {"ReadWriteOnce"};
   claim.storage_request = orphan.size > 0 ? quantity_of(orphan.size) : "1";
   json manifest = provisioner::make_volume(made, claim, around.view.names.own());

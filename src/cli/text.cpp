@@ -155,6 +155,8 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
+std::string or_dash(std::string_view text) { return text.empty() ? "-" : one_line(text); }
+
 std::string share_text(std::uint64_t part, std::uint64_t whole) {
   if (whole == 0) return "-";
   return fmt::format("{:.0f}%", 100.0 * static_cast<double>(part) / static_cast<double>(whole));

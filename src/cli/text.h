@@ -34,6 +34,9 @@ std::string coloured(const Terminal& terminal, Colour colour, std::string_view t
 /// Without line breaks and control characters, which would spoil a table or a terminal.
 std::string one_line(std::string_view text);
 
+/// The same; "-" of nothing.
+std::string or_dash(std::string_view text);
+
 /// "12%"; "-" of nothing.
 std::string share_text(std::uint64_t part, std::uint64_t whole);
 

@@ -45,9 +45,7 @@ constexpr std::array kFlags = {
 };
 
 std::span<const FlagGroup> groups() {
-  static const std::array all = {FlagGroup{"Flags", kFlags},
-                                 FlagGroup{"Cluster", connection_flags()},
-                                 FlagGroup{"Installation", installation_flags()}};
+  static const auto all = cluster_command_flags(kFlags);
   return all;
 }
 
@@ -58,8 +56,6 @@ Colour colour_of(const VolumeRow& row) {
              ? Colour::kYellow
              : Colour::kNone;
 }
-
-std::string or_dash(const std::string& text) { return text.empty() ? "-" : one_line(text); }
 
 /// Nearly full, so that somebody should look.
 constexpr double kFull = 0.9;

@@ -9,7 +9,7 @@
 
 namespace lpp::testing {
 
-inline constexpr k8s::Resource kNamespaces{"", "v1", "namespaces", "Namespace", false};
+using k8s::kNamespaces;
 inline constexpr k8s::Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount",
                                                 true};
 inline constexpr k8s::Resource kSecrets{"", "v1", "secrets", "Secret", true};

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/tcp_relay.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -14,18 +13,11 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "harness/loopback.h"
 
 namespace lpp::testing {
 
 namespace {
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
 
 void set_option(int fd, int level, int name, int value) {
   static_cast<void>(::setsockopt(fd, level, name, &value, sizeof value));
@@ -146,7 +138,7 @@ void TcpRelay::run(const std::stop_token& stop) {
     if (cut_.exchange(false)) {
       for (const Line& line : lines) line.cut();
       lines.clear();
-    } else if (watched.size() > 2) {
+    } else if (!holding_ && watched.size() > 2) {  // it may hold since the wait began
       std::vector<Line> left;
       for (std::size_t i = 0; i < lines.size(); ++i) {
         const Line& line = lines[i];

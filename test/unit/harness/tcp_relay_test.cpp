@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/tcp_relay.h"
 
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -10,16 +9,10 @@
 
 #include <string>
 
+#include "harness/loopback.h"
+
 namespace lpp::testing {
 namespace {
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  return address;
-}
 
 /// What can be read within the limit: a text, "end", "reset", or "nothing".
 std::string read_from(int fd, int limit_ms) {
