@@ -162,8 +162,11 @@ TEST_CASE("what is published outlives a crash, and goes with its class") {
   story.start();
   story.want("data", "1Mi", "node-1");
   story.wait_published("node-1=5Mi");
-  CHECK(LPP_MUST(story.admin().get(k8s::kCsiDrivers, {"", kName}))["spec"]["storageCapacity"] ==
-        true);
+  wait_for(story, "the scheduler is asked to look at it", [&]() -> std::string {
+    const auto found = story.admin().get(k8s::kCsiDrivers, {"", kName});
+    if (!found.ok()) return found.error().message;
+    return (*found)["spec"]["storageCapacity"] == true ? "" : found->dump();
+  });
   story.installation->kill_daemon();
   story.start();
   // The new process knows nothing of the node.

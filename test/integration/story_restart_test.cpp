@@ -66,7 +66,7 @@ TEST_CASE("a second signal ends the daemon at once") {
   story.installation->daemon().signal(SIGTERM);
   CHECK_FALSE(story.installation->daemon().wait(milliseconds(50)).has_value());
   story.installation->daemon().signal(SIGTERM);
-  const auto exit = story.installation->daemon().wait(seconds(2));
+  const auto exit = story.installation->daemon().wait(seconds(is_sanitized() ? 6 : 2));
   REQUIRE(exit.has_value());
   CHECK(*exit == ChildExit{.code = 1});
 }
