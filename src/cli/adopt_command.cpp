@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "cli/adoption.h"
+#include "cli/json_access.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
@@ -59,6 +60,7 @@ std::span<const FlagGroup> groups() {
 struct Row {
   AdoptRequest request{};
   Adoption plan{};
+  std::string uid{};  // of the volume that was made
   enum class Result { kPlanned, kDone, kRefused, kFailed, kPassedOver } result = Result::kPlanned;
   std::string message{};
 };
@@ -106,7 +108,29 @@ void adopt(k8s::ApiClient& api, Row& row, Surroundings& around) {
     return;
   }
   row.result = Row::Result::kDone;
+  row.uid = text(member(*made, "metadata"), "uid");
   add_object(*made, around.view);
+}
+
+/// Once the volume is there: nobody else who looks afterwards takes the place, and who took it
+/// before is seen now. Only then may the directory go with its claim.
+void confirm(k8s::ApiClient& api, Row& row, const Result<std::unique_ptr<Surroundings>>& around) {
+  const std::string& volume = row.plan.volume;
+  const auto fail = [&](const std::string& why) {
+    row.result = Row::Result::kFailed;
+    row.message = "volume " + volume + " is made and retains the directory, but " + why;
+  };
+  if (!around.ok()) return fail(around.error().message);
+  if (const auto ours = check_nobodys(row.plan.place, volume, **around, volume); !ours.ok()) {
+    return fail(ours.error().message + ": delete one of them");
+  }
+  if (row.request.reclaim_policy == "Retain") return;
+  const nlohmann::json patch{
+      {"metadata", {{"uid", row.uid}}},
+      {"spec", {{"persistentVolumeReclaimPolicy", row.request.reclaim_policy}}}};
+  const auto patched =
+      api.patch(k8s::kPersistentVolumes, {"", volume}, k8s::PatchType::kMerge, patch);
+  if (!patched.ok()) fail("its policy is not set: " + patched.error().message);
 }
 
 /// One after the other: what one has made is in the way of the next.
@@ -271,6 +295,14 @@ int run_adopt(const Given& given, Context& context) {
       rows.push_back({.request = wanted.request});
     }
     adopt_all((*cluster)->api(), rows, **around, wanted.dry_run);
+    const auto is_done = [](const Row& row) { return row.result == Row::Result::kDone; };
+    if (std::any_of(rows.begin(), rows.end(), is_done)) {
+      progress.now("looking whether anybody else came there");
+      const auto now = look_around(**cluster, installation);
+      for (Row& row : rows) {
+        if (is_done(row)) confirm((*cluster)->api(), row, now);
+      }
+    }
   }
   const int code = show(rows, wanted, context);
   if (!is_cut) return code;
@@ -294,7 +326,9 @@ const Command kAdoptCommand{
         "its claim, as others are, change it on the volume when all is well.\n"
         "What is on record the provisioner knows of nodes with an agent: that needs the "
         "permission\n"
-        "to get pods/proxy in its namespace. Needs the permission to create persistentvolumes.\n"
+        "to get pods/proxy in its namespace. Needs the permission to create persistentvolumes; "
+        "for\n"
+        "--policy Delete, to patch them, too.\n"
         "\n"
         "Examples:\n"
         "  local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/old \\\n"

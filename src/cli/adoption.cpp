@@ -172,7 +172,8 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
                     (place.shared ? " is shared by all nodes, and" : " is a node's own, and not") +
                     " what StorageClass " + storage_class->meta.name + " has");
   }
-  place.shape->reclaim_policy = request.reclaim_policy;
+  // As long as nobody has looked whether another volume came up there at the same time.
+  place.shape->reclaim_policy = "Retain";
   Adoption adoption{.volume = place.volume_name,
                     .storage_class = storage_class->meta.name,
                     .size = size,
@@ -188,6 +189,7 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
   // A mistyped path is an error of the pod, and not an empty directory.
   nlohmann::json& spec = adoption.manifest["spec"];
   if (spec.contains("hostPath")) spec["hostPath"]["type"] = "Directory";
+  adoption.place = std::move(place);
   return adoption;
 }
 

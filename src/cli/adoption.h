@@ -22,7 +22,8 @@ struct AdoptRequest {
 };
 
 struct Adoption {
-  nlohmann::json manifest{};  // of the PersistentVolume
+  nlohmann::json manifest{};  // of the PersistentVolume, which retains the directory
+  operation::Operation place{};
   std::string volume{};
   std::string storage_class{};
   std::string size{};

@@ -83,9 +83,12 @@ Result<bool> needed_list(Cluster& cluster, ClusterView& view, const k8s::Resourc
 
 void take_helper_pod(const json& object, ClusterView& view) {
   auto pod = k8s::decode<k8s::Pod>(object);
-  if (!pod.ok()) return;
-  auto operation = helperpod::operation_of(*pod);
-  if (operation.ok()) view.helper_pods.push_back({*std::move(pod), *std::move(operation)});
+  auto operation = pod.ok() ? helperpod::operation_of(*pod) : pod.error();
+  if (operation.ok()) {
+    view.helper_pods.push_back({*std::move(pod), *std::move(operation)});
+  } else {
+    view.unreadable_helper_pods.push_back(text(member(object, "metadata"), "name"));
+  }
 }
 
 void take_event(const json& object, ClusterView& view) {

@@ -158,8 +158,9 @@ struct ClusterView {
   bool classes_known = true;
   bool volumes_known = true;
   std::vector<HelperPod> helper_pods{};
-  std::vector<EventNote> events{};             // about claims and volumes, newest first
-  std::vector<nlohmann::json> waiting_pods{};  // Pending, with the claims that they use
+  std::vector<std::string> unreadable_helper_pods{};  // their names
+  std::vector<EventNote> events{};                    // about claims and volumes, newest first
+  std::vector<nlohmann::json> waiting_pods{};         // Pending, with the claims that they use
   std::optional<config::Config> config{};
   /// What could not be read, and what is therefore missing.
   std::vector<std::string> notes{};

@@ -55,6 +55,10 @@ Result<std::unique_ptr<Surroundings>> look_around(Cluster& cluster,
     return in_the_way("volume " + around->view.unreadable_volumes.front() +
                       " cannot be read: nobody knows where its directory is");
   }
+  if (!around->view.unreadable_helper_pods.empty()) {
+    return in_the_way("helper pod " + around->view.unreadable_helper_pods.front() +
+                      " cannot be read: nobody knows on which directory it works");
+  }
   if (!around->view.notes.empty()) return in_the_way(around->view.notes.front());
   LPP_ASSIGN_OR_RETURN(around->nodes, provisioner::ask_for_nodes(cluster.api()), "look around");
   return around;

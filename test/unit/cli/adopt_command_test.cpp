@@ -81,9 +81,40 @@ TEST_CASE("adopt of a directory that nobody knows of needs a size, and names the
     const std::string name = bed.made()[0]["metadata"]["name"];
     CHECK(name.starts_with("adopted-"));
     CHECK(item["volume"] == name);
-    CHECK(bed.made()[0]["spec"]["persistentVolumeReclaimPolicy"] == "Delete");
+    // The directory may go only after a second look.
+    CHECK(bed.made()[0]["spec"]["persistentVolumeReclaimPolicy"] == "Retain");
     CHECK_FALSE(bed.made()[0]["metadata"].contains("finalizers"));
+    REQUIRE(bed.writes().size() == 2);
+    CHECK(bed.writes()[1].method == "PATCH");
+    CHECK(json::parse(bed.writes()[1].body) ==
+          json{{"metadata", {{"uid", "uid-made"}}},
+               {"spec", {{"persistentVolumeReclaimPolicy", "Delete"}}}});
   }
+}
+
+TEST_CASE("adopt looks again once the volume is there, and lets nothing go that is another's too") {
+  AdoptBed bed;
+  bed.orphans = {DirectoryBed::orphan()};
+  std::string why;
+  SUBCASE("another volume has come there") {
+    bed.after_create = [&](const json& made) {
+      bed.volumes = {made, volume("pv-x").claim("web", "other").host_path(kOnDisk).json()};
+    };
+    why =
+        "overlaps the directory /opt/a/pvc-1_web_data of volume pv-x (of claim web/other), "
+        "which is or may be on node n1: delete one of them";
+  }
+  SUBCASE("nobody can look") {
+    bed.after_create = [&](const json&) { bed.config = "{"; };
+    why = "volume pvc-1 is made and retains the directory, but ";
+  }
+  const auto outcome = bed.adopt({"--policy", "Delete"});
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.find("failed") != std::string::npos);
+  CAPTURE(outcome.out);
+  CHECK(outcome.out.find(why) != std::string::npos);
+  REQUIRE(bed.writes().size() == 1);  // no policy, and nothing is taken back
+  CHECK(bed.made().at(0)["spec"]["persistentVolumeReclaimPolicy"] == "Retain");
 }
 
 TEST_CASE("adopt --dry-run says what would be made, and makes nothing") {
@@ -224,10 +255,19 @@ TEST_CASE("adopt does nothing without all that it needs to know") {
     CHECK(blind.adopt({"--size", "1Gi"}).code == 1);
     CHECK(blind.writes().empty());
   }
-  bed.volumes = {{{"metadata", {{"name", "odd"}}}, {"spec", 7}}};
+  std::string why;
+  SUBCASE("a volume") {
+    bed.volumes = {{{"metadata", {{"name", "odd"}}}, {"spec", 7}}};
+    why = "volume odd cannot be read";
+  }
+  SUBCASE("a helper pod") {
+    bed.helper_pods = {pod("odd").json()};
+    why = "helper pod odd cannot be read: nobody knows on which directory it works";
+  }
   const auto outcome = bed.adopt({"--size", "1Gi"});
   CHECK(outcome.code == 1);
-  CHECK(outcome.err.find("volume odd cannot be read") != std::string::npos);
+  CHECK(outcome.err.find(why) != std::string::npos);
+  CHECK(bed.writes().empty());
 }
 
 TEST_CASE(
