@@ -83,7 +83,7 @@ void Agent::cancel(const Order& order) {
   const Id& id = order.id;
   auto it = entries_.find(key_of(id));
   if (it == entries_.end() && order.operation && removes(order.operation->kind) &&
-      is_known(order.operation->base_path)) {
+      is_known(order.operation->base_path) && !foreign_works_.contains(key_of(id))) {
     // It may have begun all the same: not every disk has room for a note of it, or a book.
     it = entries_.emplace(key_of(id), std::make_shared<Entry>(Entry{.operation = *order.operation}))
              .first;

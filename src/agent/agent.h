@@ -85,6 +85,9 @@ class Agent {
     bool cancelling = false;           // is to act no more, and to be dropped
     bool forgotten = false;            // is to be dropped
     bool asking = false;               // a removal that waits for leave to begin
+    bool from_book = false;            // was begun before this process
+    std::string cluster{};             // that began it, as far as the book tells
+    bool foreign = false;              // another cluster's: is touched no more
     std::optional<TimePoint> asked{};  // and got it, as of then
     std::stop_source stop{};
     std::uint64_t version = 0;  // of what there is to tell of it
@@ -138,6 +141,10 @@ class Agent {
   Base look_at(const std::string& path, Sights& sights);
   Result<void> read_book(const std::string& path, const node::Volumes& volumes,
                          const std::string& identity, const WorkBook::Whose& whose);
+  /// What was read while nobody knew whose it was may turn out to be another cluster's: it stays on
+  /// the disk, and is nothing of this agent's any more. How many there were.
+  std::size_t leave_foreign(const std::string& path, const WorkBook::Whose& whose)
+      LPP_REQUIRES(mutex_);
   /// "" = there are no records, or no room to say so.
   Result<std::string> cluster_of(const node::Volumes& volumes, const std::string& ours) const;
   std::string cluster();
@@ -183,6 +190,7 @@ class Agent {
   InventoryNotes inventory_ LPP_GUARDED_BY(mutex_);
   std::string cluster_ LPP_GUARDED_BY(mutex_);                         // "" = not known
   std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);  // cluster by base path
+  std::set<std::string> foreign_works_ LPP_GUARDED_BY(mutex_);         // by key_of()
   std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);             // to ask about
   bool leftovers_news_ LPP_GUARDED_BY(mutex_) = false;
   std::optional<TimePoint> leftovers_asked_ LPP_GUARDED_BY(mutex_);

@@ -111,13 +111,16 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
   {
     MutexLock books(books_mutex_);
     const auto read = read_books_.find(path);
-    if (read != read_books_.end() && read->second == identity) return {};
-    LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
-    LPP_ASSIGN_OR_RETURN(auto loaded, book.load(whose), "read");
-    read_books_[path] = identity;
+    WorkBook::Loaded loaded;
+    if (read == read_books_.end() || read->second != identity) {
+      LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
+      LPP_ASSIGN_OR_RETURN(loaded, book.load(whose), "read");
+      read_books_[path] = identity;
+    }
     problems = std::move(loaded.problems);
-    foreign = loaded.foreign;
     MutexLock lock(mutex_);
+    foreign = leave_foreign(path, whose) + loaded.foreign.size();
+    foreign_works_.insert(loaded.foreign.begin(), loaded.foreign.end());
     for (Work& work : loaded.works) {
       const std::string key = key_of(work.operation.id());
       if (work.operation.base_path != path) {
@@ -128,7 +131,9 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
       if (entry != nullptr) continue;
       entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
                                             .progress = std::move(work.progress),
-                                            .begun = true});
+                                            .begun = true,
+                                            .from_book = true,
+                                            .cluster = std::move(work.cluster)});
       if (!entry->progress.over()) entry->progress = {.state = State::kRunning};
       changed(*entry);
     }
@@ -141,6 +146,20 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
     log::error("on record in {}, and left alone: {}", path, problem);
   }
   return {};
+}
+
+std::size_t Agent::leave_foreign(const std::string& path, const WorkBook::Whose& whose) {
+  return std::erase_if(entries_, [&](const auto& item) {
+    Entry& entry = *item.second;
+    if (!entry.from_book || entry.operation.base_path != path) return false;
+    if (!whose.is_foreign(entry.cluster)) return false;
+    entry.foreign = true;
+    entry.stop.request_stop();
+    std::erase(quick_, item.second);
+    std::erase(slow_, item.second);
+    foreign_works_.insert(item.first);
+    return true;
+  });
 }
 
 Result<std::string> Agent::cluster_of(const node::Volumes& volumes, const std::string& ours) const {

@@ -106,12 +106,14 @@ void Agent::serve(const EntryPtr& entry) {
   bool to_go = false;
   {
     MutexLock lock(mutex_);
+    if (entry->foreign) return;
     to_go = is_to_go();
   }
   if (!to_go) {
     auto progress = work_at(entry);
     if (progress) log_outcome(entry->operation, *progress);
     MutexLock lock(mutex_);
+    if (entry->foreign) return;
     if (progress) {
       entry->progress = *std::move(progress);
       if (!entry->cancelling) changed(*entry);
@@ -155,7 +157,9 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   const auto book = WorkBook::open(kernel_, *volumes);
   if (!book.ok()) return failed(operation, book.error());
   const std::string ours = cluster();
-  const auto noted = book->put({operation, {.state = State::kRunning}, ours});
+  // Who began it stays on record, also where this agent does not know whose it is.
+  const std::string& orderer = entry->cluster.empty() ? ours : entry->cluster;
+  const auto noted = book->put({operation, {.state = State::kRunning}, orderer});
   // A removal is what makes room on a full disk, and its volume's record tells of it.
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
@@ -166,7 +170,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
   // The first volume makes the records; what cannot be written now is at the next look.
   if (operation.kind == operation::Kind::kMake) (void)cluster_of(*volumes, ours);
-  if (const auto kept = book->put({operation, *done, ours}); !kept.ok()) {
+  if (const auto kept = book->put({operation, *done, orderer}); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),
               operation.path, kept.error().message);
@@ -180,6 +184,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   bool nothing_left = false;
   {
     MutexLock lock(mutex_);
+    if (entry->foreign) return {};
     half_done = entry->cancelling && entry->begun && !entry->progress.over();
   }
   const auto volumes = node::Volumes::open(kernel_, at(operation.base_path), {});

@@ -54,7 +54,7 @@ Result<WorkBook::Loaded> WorkBook::load(const Whose& whose) const {
       continue;
     }
     if (whose.is_foreign(work->cluster)) {
-      ++loaded.foreign;
+      loaded.foreign.push_back(key_of(work->operation.id()));
       continue;
     }
     const auto file = file_of(work->operation);

@@ -37,7 +37,7 @@ class WorkBook {
   struct Loaded {
     std::vector<Work> works{};            // begun; with an outcome if they are over
     std::vector<std::string> problems{};  // files that cannot be read, each with its name
-    std::size_t foreign = 0;              // works of another cluster
+    std::vector<std::string> foreign{};   // works of another cluster, by key_of()
   };
   /// What was never begun is dropped; what cannot be read is left alone, and so is what another
   /// cluster's controller has ordered.

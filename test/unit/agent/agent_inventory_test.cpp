@@ -123,6 +123,70 @@ TEST_CASE("what another cluster has begun on a disk is neither told nor touched"
   CHECK_FALSE(back.listener.progress(ours).has_value());
 }
 
+TEST_CASE("what was read before the cluster was known is judged again before anything is told") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  const auto make = operation_of(base, Kind::kMake, "made");
+  const auto removal = operation_of(base, Kind::kRemove, "going");
+  const auto earlier = operation_of(base, Kind::kMake, "by an earlier version");
+  {
+    RunningAgent theirs(base, kernel, "c-1");
+    REQUIRE(theirs.run(make).state == State::kSucceeded);
+    REQUIRE(theirs.run(operation_of(base, Kind::kMake, "going")).state == State::kSucceeded);
+    theirs.agent.take(forget(operation_of(base, Kind::kMake, "going")));
+    REQUIRE(eventually([&] { return work_files(base).size() == 1; }));
+  }
+  const auto book = WorkBook::open(kernel, base.volumes(kernel));
+  const std::string gone = BaseFolder::record("gone." + node::id_of_path("web/going"));
+  std::filesystem::create_directory(base.at(gone));
+  std::filesystem::rename(base.at("web/going"), base.at(gone + "/volume"));
+  REQUIRE(book->put({removal, {.state = State::kRunning}, "c-1"}).ok());
+  REQUIRE(book->put({earlier, {.state = State::kRunning}, ""}).ok());
+  const auto before = base.content();
+
+  RunningAgent running(base, kernel, "", {.sweep_after = std::chrono::seconds(1)});
+  CHECK(running.listener.works() == 3);
+  SUBCASE("it is another one") {
+    running.agent.open_bases({base.path()}, "c-2");
+    running.listener.begin_session();
+    CHECK(running.listener.works() == 0);
+    CHECK(running.listener.bases()[0].cluster == "c-1");
+    // A controller that has heard of them calls the removal off: nothing of it is put back.
+    running.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
+    CHECK(running.listener.has_ended(removal));
+    for (const auto& operation : {make, earlier}) running.agent.take(cancel(operation));
+    CHECK(running.listener.has_ended(earlier));
+    running.clock.advance(std::chrono::hours(9));
+    look(running, base, "c-2");
+    CHECK(running.listener.works() == 0);
+    CHECK(running.listener.asked_to_sweep.empty());
+    CHECK(base.content() == before);
+  }
+  SUBCASE("it is the one that has begun it") {
+    running.agent.open_bases({base.path()}, "c-1");
+    running.listener.begin_session();
+    CHECK(running.listener.works() == 3);
+    running.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
+    CHECK(running.listener.has_ended(removal));
+    CHECK(base.has("web/going"));
+  }
+  SUBCASE("what goes on in the meantime stays theirs") {
+    REQUIRE(running.run(removal).state == State::kSucceeded);
+    RunningAgent ours(base, kernel, "c-2");
+    CHECK_FALSE(ours.listener.progress(removal).has_value());
+    base.write(BaseFolder::record("identity.json"), R"({"disk":"d-1","cluster":"c-2"})");
+    RunningAgent given(base, kernel, "c-2");
+    CHECK_FALSE(given.listener.progress(removal).has_value());
+    CHECK(given.listener.progress(earlier).has_value());
+  }
+  SUBCASE("an agent that knows from the beginning calls nothing of theirs off") {
+    RunningAgent ours(base, kernel, "c-2");
+    ours.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
+    CHECK(ours.listener.has_ended(removal));
+    CHECK(base.content() == before);
+  }
+}
+
 TEST_CASE("without word of the cluster everything works, and nothing is swept") {
   const BaseFolder base;
   node::Kernel kernel;
