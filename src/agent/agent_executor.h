@@ -73,8 +73,8 @@ class AgentExecutor final : public operation::Executor {
         has_label;
     /// May ask the API server.
     std::function<Result<bool>(const std::string& node)> is_node_gone;
-    /// Whether a pod of an agent is on the node, ready or not. May ask the API server; kForbidden:
-    /// nobody can tell.
+    /// Whether a pod of an agent is on the node, ready or not, that is not known never to have
+    /// started. May ask the API server; kForbidden: nobody can tell.
     std::function<Result<bool>(const std::string& node)> has_agent_pod;
     std::function<void(const std::string& node, const std::vector<Base>& bases)> bases_told;
     /// A removal was called off, too late: nothing was left that could be put back.

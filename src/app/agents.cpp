@@ -52,6 +52,9 @@ Agents::Agents(const Parts& parts)
                .most_per_node = kMostPerNode},
               surroundings()),
       mixed_(agents_, parts.others),
+      pods_(parts.client, parts.clock,
+            {.ns = parts.options.namespace_name,
+             .service_account = parts.options.agents_service_account}),
       reviewer_(parts.client, parts.clock,
                 {.ns = parts.options.namespace_name,
                  .service_account = parts.options.agents_service_account}),
@@ -107,22 +110,12 @@ Result<bool> Agents::is_node_gone(const std::string& node) {
   return found.error().wrap("look for node " + node);
 }
 
-/// Its label is the administrator's to choose, its account is not.
 Result<bool> Agents::has_agent_pod(const std::string& node) {
-  const std::string& account = parts_.options.agents_service_account;
-  const auto pods = parts_.client.list(k8s::kPods, parts_.options.namespace_name,
-                                       {.field_selector = "spec.nodeName=" + node});
-  if (!pods.ok()) return Error(pods.error()).wrap("look for an agent's pod on node " + node);
-  const auto items = pods->find("items");
-  if (items == pods->end() || !items->is_array()) return false;
-  return std::any_of(items->begin(), items->end(), [&](const nlohmann::json& pod) {
-    const auto spec = pod.value("spec", nlohmann::json::object());
-    const auto status = pod.value("status", nlohmann::json::object());
-    const std::string phase = status.value("phase", "");
-    const bool over = phase == "Succeeded" || phase == "Failed";
-    return !over && spec.value("serviceAccountName", "") == account &&
-           spec.value("nodeName", "") == node;
-  });
+  std::string heard;
+  for (const auto& one : agents_.agents()) {
+    if (one.node == node) heard = one.pod;
+  }
+  return pods_.may_work(node, heard);
 }
 
 void Agents::tell_nothing_left(const operation::Operation& removal) const {

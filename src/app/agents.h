@@ -15,6 +15,7 @@
 #include "agent/certificates.h"
 #include "agent/mixed_executor.h"
 #include "agent/token_reviewer.h"
+#include "app/agent_pods.h"
 #include "app/options.h"
 #include "app/subjects.h"
 #include "base/sync.h"
@@ -80,6 +81,7 @@ class Agents {
   const Parts parts_;
   agent::AgentExecutor agents_;
   agent::MixedExecutor mixed_;
+  AgentPods pods_;
   agent::TokenReviewer reviewer_;
   agent::Certificates certificates_;
   std::unique_ptr<agent::AgentServer> server_;

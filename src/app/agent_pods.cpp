@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/agent_pods.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "base/strings.h"
+
+namespace lpp::app {
+
+namespace {
+
+using nlohmann::json;
+
+std::string text_at(const json& object, const char* pointer) {
+  const json::json_pointer at(pointer);
+  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>()
+                                                       : std::string();
+}
+
+/// A member that is no array counts as an empty one.
+const json& list_at(const json& object, const char* pointer) {
+  static const json kNone = json::array();
+  const json::json_pointer at(pointer);
+  return object.contains(at) && object[at].is_array() ? object[at] : kNone;
+}
+
+/// Whether anything has ever run in it, as far as can be told.
+bool may_have_started(const json& pod) {
+  if (text_at(pod, "/status/phase") != "Pending") return true;
+  const json& containers = list_at(pod, "/status/containerStatuses");
+  return std::any_of(containers.begin(), containers.end(), [](const json& one) {
+    if (!one.is_object()) return true;
+    const json last = one.value("lastState", json::object());
+    const json state = one.value("state", json::object());
+    const bool waits = state.empty() || (state.size() == 1 && state.contains("waiting"));
+    return !waits || !last.empty() || !text_at(one, "/containerID").empty() ||
+           one.value("restartCount", json(0)) != json(0);
+  });
+}
+
+std::string why_not(const json& pod) {
+  for (const json& one : list_at(pod, "/status/containerStatuses")) {
+    const std::string reason = text_at(one, "/state/waiting/reason");
+    const std::string message = text_at(one, "/state/waiting/message");
+    constexpr std::size_t kMostWords = 300;
+    if (!reason.empty()) {
+      return message.empty() ? reason
+                             : reason + ": " + std::string(truncate_utf8(message, kMostWords));
+    }
+  }
+  return "its containers have not been started";
+}
+
+}  // namespace
+
+Result<bool> AgentPods::may_work(const std::string& node, const std::string& heard) {
+  const auto pods =
+      client_.list(k8s::kPods, settings_.ns, {.field_selector = "spec.nodeName=" + node});
+  if (!pods.ok()) return Error(pods.error()).wrap("look for an agent's pod on node " + node);
+  std::map<std::string, json> waiting;  // by UID
+  bool any = false;
+  for (const json& pod : list_at(*pods, "/items")) {
+    const std::string phase = text_at(pod, "/status/phase");
+    const bool over = phase == "Succeeded" || phase == "Failed";
+    const bool is_agent = text_at(pod, "/spec/serviceAccountName") == settings_.service_account &&
+                          text_at(pod, "/spec/nodeName") == node;
+    if (over || !is_agent) continue;
+    const bool was_heard = !heard.empty() && text_at(pod, "/metadata/name") == heard;
+    if (was_heard || may_have_started(pod)) any = true;
+    waiting[text_at(pod, "/metadata/uid")] = pod;
+  }
+  bool ready = false;
+  if (!any && !waiting.empty()) {
+    LPP_ASSIGN_OR_RETURN(ready, is_ready(node), "look for the kubelet of an agent's pod");
+  }
+  if (any || !ready) {
+    MutexLock lock(mutex_);
+    waiting_.erase(node);
+    return !waiting.empty();
+  }
+  return !is_overdue(node, waiting);
+}
+
+Result<bool> AgentPods::is_ready(const std::string& node) {
+  const auto found = client_.get(k8s::kNodes, {"", node});
+  if (!found.ok()) return found.error();
+  const json& conditions = list_at(*found, "/status/conditions");
+  return std::any_of(conditions.begin(), conditions.end(), [](const json& one) {
+    return text_at(one, "/type") == "Ready" && text_at(one, "/status") == "True";
+  });
+}
+
+bool AgentPods::is_overdue(const std::string& node, const std::map<std::string, json>& pods) {
+  const TimePoint now = clock_.now();
+  std::vector<const json*> untold;
+  {
+    MutexLock lock(mutex_);
+    Pods& known = waiting_[node];
+    std::erase_if(known, [&](const auto& item) { return !pods.contains(item.first); });
+    for (const auto& [uid, pod] : pods) known.try_emplace(uid, Waiting{.since = now});
+    const bool all = std::all_of(known.begin(), known.end(), [&](const auto& item) {
+      return now - item.second.since >= kStartsWithin;
+    });
+    if (!all) return false;
+    for (auto& [uid, one] : known) {
+      if (!std::exchange(one.told, true)) untold.push_back(&pods.at(uid));
+    }
+  }
+  for (const json* const pod : untold) {
+    log::warn("the agent's pod {} on node {} does not start: helper pods serve the node ({})",
+              text_at(*pod, "/metadata/name"), node, log::quoted(why_not(*pod)));
+  }
+  return true;
+}
+
+}  // namespace lpp::app
