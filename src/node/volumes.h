@@ -180,7 +180,8 @@ class Volumes {
   /// Makes the directory, with the folders around it (0755). A volume that is recorded and in its
   /// place keeps owner and mode and gets the limits and the size of the request, see resize(). Its
   /// origin is told as kFound but to the claim that it was made for (by the request's uid): where
-  /// an id comes from a path, an earlier claim's data may be in it. A directory that was there
+  /// an id comes from a path, an earlier claim's data may be in it. The record tells the claim of
+  /// now, and kFound, from then on. A directory that was there
   /// without a record is given owner, mode and limits; limits only if it is empty, else see adopt()
   /// (kInvalid). kAlreadyExists: the id has another path.
   Result<Volume> make(const MakeRequest& request) const;
@@ -251,7 +252,10 @@ class Volumes {
 
   // Under the volume's lock.
   Result<Volume> make_new(const RecordFolder& records, const MakeRequest& request) const;
-  /// What is there may have been made for an earlier request, of another size.
+  /// For another claim the directory was there before: what the record tells is for the claim of
+  /// now. Whether it is another one.
+  static bool note_claim(Volume& volume, const std::string& claim, const std::string& uid);
+  /// What is there may have been made for an earlier request, of another claim or size.
   Result<Volume> renew(const RecordFolder& records, const MakeRequest& request,
                        Volume volume) const;
   Result<Volume> resize_locked(const RecordFolder& records, Volume volume,

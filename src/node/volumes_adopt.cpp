@@ -44,7 +44,10 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
                 .uid = request.uid,
                 .origin = Origin::kFound,
                 .directory = identity};
-  if (recorded && recorded->directory == identity) volume = *recorded;
+  if (recorded && recorded->directory == identity) {
+    volume = *recorded;
+    (void)note_claim(volume, request.claim, request.uid);
+  }
   volume.state = State::kPresent;
   LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "adopt");
   LPP_ASSIGN_OR_RETURN(const std::string mounted, mounted_below(*kernel_, folder), shown);

@@ -90,8 +90,10 @@ Result<std::optional<Volume>> Volumes::finish(const RecordFolder& records,
 
 Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& request,
                               Volume volume) const {
-  if (request.published && !volume.published) {
-    volume.published = true;
+  const bool is_others = note_claim(volume, request.claim, request.uid);
+  const bool is_shown = request.published && !volume.published;
+  if (is_others || is_shown) {
+    volume.published = volume.published || request.published;
     LPP_RETURN_IF_ERROR(records.write(volume), "record");
     if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
   }
@@ -108,6 +110,15 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
 }
 
 Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest& request) const {
+bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {
+  const bool is_others = uid.empty() ? !claim.empty() && claim != volume.claim : uid != volume.uid;
+  if (!is_others) return false;
+  volume.claim = claim;
+  volume.uid = uid;
+  volume.origin = Origin::kFound;
+  return true;
+}
+
   constexpr int kAttempts = 3;  // somebody else may be making a directory there
   for (int attempt = 0;; ++attempt) {
     LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");

@@ -415,3 +415,61 @@ TEST_CASE("a volume with a mount in it is not removed") {
   });
   CHECK((code == 0 || code == 77));
 }
+
+TEST_CASE("a directory that is kept for another claim is on record for the claim of now") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("data", "data");
+  request.published = false;
+  REQUIRE(volumes.make(request)->origin == Origin::kMade);
+  base.write("data/file");
+  const auto recorded = [&] { return volumes.list()->volumes.at(0); };
+  auto later = request;
+  later.claim = "web/later";
+  later.uid = "u-2";
+  SUBCASE("of another UID") {
+    later.claim = request.claim;
+    REQUIRE(volumes.make(later)->origin == Origin::kFound);
+    CHECK(recorded().uid == "u-2");
+  }
+  SUBCASE("of another name") {
+    REQUIRE(volumes.make(later)->origin == Origin::kFound);
+    CHECK(recorded().claim == "web/later");
+    CHECK(recorded().uid == "u-2");
+  }
+  SUBCASE("with another size") {
+    later.size = request.limits.bytes + kMiB;
+    REQUIRE(volumes.make(later)->origin == Origin::kFound);
+    CHECK(recorded().uid == "u-2");
+    CHECK(recorded().size == later.size);
+  }
+  SUBCASE("of which only the name is known") {
+    later.uid.clear();
+    REQUIRE(volumes.make(later)->origin == Origin::kFound);
+    CHECK(recorded().claim == "web/later");
+    CHECK(recorded().uid.empty());
+  }
+  CHECK_FALSE(recorded().published);
+  // Its own make, done again, must not take the data of the claim before for its own.
+  CHECK(volumes.make(later)->origin == Origin::kFound);
+  CHECK(recorded().origin == Origin::kFound);
+  CHECK(*volumes.remove({.id = "data", .removal = Removal::kTakeBack}) == Removed::kKept);
+  CHECK(base.has("data/file"));
+}
+
+TEST_CASE("who does not say for which claim changes no record") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  auto request = make_request("data", "data");
+  REQUIRE(volumes.make(request).ok());
+  for (const char* const claim : {"", "web/data"}) {
+    request.claim = claim;
+    request.uid.clear();
+    CHECK(volumes.make(request)->origin == Origin::kFound);
+    CHECK(volumes.list()->volumes.at(0).claim == "web/data");
+    CHECK(volumes.list()->volumes.at(0).uid == "u-1");
+    CHECK(volumes.list()->volumes.at(0).origin == Origin::kMade);
+  }
+}
