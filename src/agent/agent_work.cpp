@@ -181,13 +181,18 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
 Result<void> Agent::drop(const EntryPtr& entry) {
   const operation::Operation& operation = entry->operation;
   bool half_done = false;
+  bool failed_half_done = false;
   bool nothing_left = false;
   {
     MutexLock lock(mutex_);
     if (entry->foreign) return {};
     half_done = entry->cancelling && entry->begun && !entry->progress.over();
+    // It has put back what it could. On another disk it has not even begun.
+    failed_half_done = entry->cancelling && entry->progress.state == State::kFailed &&
+                       entry->progress.reason != kOtherDisk;
   }
   const auto volumes = node::Volumes::open(kernel_, at(operation.base_path), {});
+  half_done = half_done || (failed_half_done && volumes.ok());
   if (half_done && removes(operation.kind)) {
     LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "call off");
     if (!volumes.ok()) return Error(volumes.error()).wrap("call off");

@@ -194,8 +194,9 @@ class Volumes {
 
   /// Removes the directory with all it holds, its limits, its record and the folders around it that
   /// are empty then. What stands in its place and is recorded as another volume's is not touched
-  /// (kInvalid). The directory leaves its place first, in one step. Slow for large trees: on
-  /// this thread, at a low I/O priority.
+  /// (kInvalid). The directory leaves its place first, in one step. When that or the rest fails,
+  /// what is left is put back, since nobody may ever try again; not after a stop (kCancelled). Slow
+  /// for large trees: on this thread, at a low I/O priority.
   Result<Removed> remove(const RemoveRequest& request) const;
 
   /// Calls off a removal that was stopped: what it has left goes back into its place, with limits
@@ -284,6 +285,7 @@ class Volumes {
   Result<Volume> adopt_locked(const RecordFolder& records, const AdoptRequest& request,
                               int folder) const;
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  Error give_up(const RecordFolder& records, const Volume& volume, Error error) const;
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
   Result<Removed> remove_if_empty(const RecordFolder& records, const Volume& volume) const;
   Result<void> take_away(const RecordFolder& records, Volume& volume, int folder,
@@ -291,6 +293,13 @@ class Volumes {
   Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,
                               const RemoveRequest& request) const;
   Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
+  Result<PutBack> put_back_locked(const RecordFolder& records, const std::string& id,
+                                  const std::string& path) const;
+  /// What the record says of a removal is over.
+  Result<void> note_in_place(const RecordFolder& records, Volume& volume) const;
+  /// Of a removal that nobody is at: false when anything has left its place. A directory that has
+  /// not is no more being removed: whether it was to be nobody can tell, and it may be half empty.
+  Result<bool> call_off_in_place(const RecordFolder& records, const std::string& id) const;
   Result<void> put_pieces_back(const RecordFolder& records, int gone, int directory) const;
   Result<void> put_whole_back(const RecordFolder& records, const Volume& volume, int gone) const;
   Result<void> ease_removal(const Volume& volume) const;

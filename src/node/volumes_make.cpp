@@ -47,7 +47,7 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
                        shown_);
   records.keep_spare();
   LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
-  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(request.id), shown_);
+  LPP_ASSIGN_OR_RETURN(auto recorded, records.read(request.id), shown_);
   const std::string gone = RecordFolder::gone_name(request.id);
   if (UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
     return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
@@ -56,6 +56,7 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
     if (recorded->path != request.path) {
       return Error{ErrorCode::kAlreadyExists, request.id + " is at " + recorded->path};
     }
+    LPP_RETURN_IF_ERROR(note_in_place(records, *recorded), request.id);
     LPP_ASSIGN_OR_RETURN(auto finished, finish(records, *recorded), request.id);
     if (finished) {
       auto renewed = renew(records, request, *std::move(finished));
@@ -109,7 +110,6 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
       {.id = request.id, .limits = request.limits, .size = request.size, .room = request.room});
 }
 
-Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest& request) const {
 bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {
   const bool is_others = uid.empty() ? !claim.empty() && claim != volume.claim : uid != volume.uid;
   if (!is_others) return false;
@@ -119,6 +119,7 @@ bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::st
   return true;
 }
 
+Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest& request) const {
   constexpr int kAttempts = 3;  // somebody else may be making a directory there
   for (int attempt = 0;; ++attempt) {
     LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");

@@ -21,9 +21,14 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
     return there ? PutBack::kInPlace : PutBack::kNothing;
   }
   LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
-  LPP_ASSIGN_OR_RETURN(auto volume, records->read(id), shown_);
+  return put_back_locked(*records, id, path);
+}
+
+Result<PutBack> Volumes::put_back_locked(const RecordFolder& records, const std::string& id,
+                                         const std::string& path) const {
+  LPP_ASSIGN_OR_RETURN(auto volume, records.read(id), shown_);
   const std::string name = RecordFolder::gone_name(id);
-  const UniqueFd gone(kernel_->open_beneath(records->fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
+  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid() && errno != ENOENT) return system_error(errno, "open " + name);
   if (!volume) {
     if (!gone.valid() && !path.empty()) {
@@ -44,8 +49,8 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
     if (!taken.valid() && errno != ENOENT) return system_error(errno, "open " + name + "/volume");
   }
   if (taken.valid()) {
-    LPP_RETURN_IF_ERROR(put_pieces_back(*records, gone.get(), taken.get()), "put back");
-    LPP_RETURN_IF_ERROR(put_whole_back(*records, *volume, gone.get()), "put back");
+    LPP_RETURN_IF_ERROR(put_pieces_back(records, gone.get(), taken.get()), "put back");
+    LPP_RETURN_IF_ERROR(put_whole_back(records, *volume, gone.get()), "put back");
   } else {
     LPP_ASSIGN_OR_RETURN(const auto there, find_directory(volume->path), "put back");
     Identity identity;
@@ -55,7 +60,7 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
     // Without its directory there is nothing that the rest could be put into.
     if (!there || identity != volume->directory) return PutBack::kNothing;
     if (gone.valid()) {
-      LPP_RETURN_IF_ERROR(put_pieces_back(*records, gone.get(), there->get()), "put back");
+      LPP_RETURN_IF_ERROR(put_pieces_back(records, gone.get(), there->get()), "put back");
     }
   }
   // A removal may have lifted it, to be quicker.
@@ -63,13 +68,31 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
     LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "put back");
     if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume->project, volume->limits), "limit again");
   }
-  if (volume->state == State::kRemoving) {
-    volume->state = State::kPresent;
-    LPP_RETURN_IF_ERROR(records->write(*volume), "record");
-    if (kernel_->sync(records->fd()) != 0) return system_error(errno, "fsync of the records");
-  }
-  if (gone.valid()) LPP_RETURN_IF_ERROR(records->drop_gone(id), "put back");
+  LPP_RETURN_IF_ERROR(note_in_place(records, *volume), "put back");
+  if (gone.valid()) LPP_RETURN_IF_ERROR(records.drop_gone(id), "put back");
   return PutBack::kInPlace;
+}
+
+Result<void> Volumes::note_in_place(const RecordFolder& records, Volume& volume) const {
+  if (volume.state != State::kRemoving) return {};
+  volume.state = State::kPresent;
+  LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  return {};
+}
+
+Result<bool> Volumes::call_off_in_place(const RecordFolder& records, const std::string& id) const {
+  LPP_ASSIGN_OR_RETURN(auto volume, records.read(id), shown_);
+  LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(RecordFolder::gone_name(id)), id);
+  if (!volume || !empty) return false;
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "look");
+  if (!directory) return false;
+  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, directory->get()), "look");
+  if (identity == volume->directory) {
+    LPP_RETURN_IF_ERROR(note_in_place(records, *volume), "record");
+  }
+  LPP_RETURN_IF_ERROR(records.drop_gone(id), "call off");
+  return true;
 }
 
 Result<void> Volumes::put_pieces_back(const RecordFolder& records, int gone, int directory) const {

@@ -61,7 +61,8 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     return Removed::kKept;
   }
   // What stands there once it has left its place is not this volume's.
-  if (directory && (same || !begun)) {
+  const bool is_to_leave = directory && (same || !begun);
+  if (is_to_leave) {
     LPP_ASSIGN_OR_RETURN(const std::string mounted, mounted_below(*kernel_, directory->get()),
                          volume.path);
     if (!mounted.empty()) {
@@ -77,15 +78,33 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
         return Error(written.error()).wrap("record");
       }
     }
-    LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request),
-                        "remove " + shown_ + "/" + volume.path);
   }
   if (begun || directory) {
-    LPP_RETURN_IF_ERROR(ease_removal(volume), "remove");
-    LPP_RETURN_IF_ERROR(empty_gone(records, request), "remove " + shown_ + "/" + volume.path);
+    auto done = [&]() -> Result<void> {
+      if (is_to_leave) {
+        LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request), "take away");
+      }
+      LPP_RETURN_IF_ERROR(ease_removal(volume), "limits");
+      return empty_gone(records, request);
+    }();
+    if (!done.ok()) {
+      return give_up(records, volume, std::move(done).error())
+          .wrap("remove " + shown_ + "/" + volume.path);
+    }
   }
   LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
   return begun || directory ? Removed::kRemoved : Removed::kAbsent;
+}
+
+/// Whoever asked for it may not do so again, and nobody else would look for what is left.
+Error Volumes::give_up(const RecordFolder& records, const Volume& volume, Error error) const {
+  if (error.is(ErrorCode::kCancelled)) return error;
+  const auto back = put_back_locked(records, volume.id, volume.path);
+  if (!back.ok()) {
+    error.message += "; what is left is in " + std::string(kRecordFolder) + "/" +
+                     RecordFolder::gone_name(volume.id) + ": " + back.error().message;
+  }
+  return error;
 }
 
 /// A removal may come late, or twice: by then another volume may have been made in that place.
@@ -204,18 +223,9 @@ Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) 
 
 Result<void> Volumes::recover_removed(const RecordFolder& records, const std::string& id,
                                       const std::stop_token& stop) const {
-  const std::string name = RecordFolder::gone_name(id);
+  LPP_ASSIGN_OR_RETURN(const bool stays, call_off_in_place(records, id), "recover");
+  if (stays) return {};
   LPP_ASSIGN_OR_RETURN(const auto volume, records.read(id), shown_);
-  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!gone.valid()) return system_error(errno, "open " + name);
-  LPP_ASSIGN_OR_RETURN(const auto left, entries_of(*kernel_, gone.get()), name);
-  if (volume && left.empty()) {
-    // As long as the directory is in its place its removal can still be called off.
-    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "recover");
-    if (directory) {
-      return records.drop_gone(id);
-    }
-  }
   if (volume) LPP_RETURN_IF_ERROR(ease_removal(*volume), "recover");
   LPP_RETURN_IF_ERROR(empty_gone(records, {.id = id, .stop = stop}), "recover");
   return volume ? forget(records, *volume) : records.erase(id);

@@ -85,6 +85,8 @@ Result<Listing> Volumes::list() const {
     if (!volume.ok()) {
       listing.problems.push_back(volume.error().message);
     } else if (*volume) {  // else it has gone since
+      // Only what is among the records by that name is being removed.
+      if ((*volume)->state == State::kRemoving) (*volume)->state = State::kPresent;
       if (among(names.being_made, id)) (*volume)->state = State::kMaking;
       if (among(names.being_removed, id)) (*volume)->state = State::kRemoving;
       listing.volumes.push_back(**std::move(volume));

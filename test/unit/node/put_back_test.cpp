@@ -261,3 +261,147 @@ TEST_CASE("a record says whether a tenant may have seen the volume, and never ta
   REQUIRE(volumes.make(request).ok());
   CHECK(volumes.list()->volumes.at(0).published);
 }
+
+namespace {
+
+/// The directory cannot leave its place, and at the n-th removal of a file somebody asks for the
+/// stop, or it fails.
+class StuckKernel final : public Kernel {
+ public:
+  StuckKernel(int files, int error) : files_(files), error_(error) {}
+  std::stop_token token() const { return stop_.get_token(); }
+
+ protected:
+  int before(const char* call) override {
+    const std::string_view name(call);
+    if (name == "renameat2" && !std::exchange(stayed_, true)) return EXDEV;
+    if (name != "unlinkat" || !stayed_ || files_-- != 0) return 0;
+    if (error_ == 0) stop_.request_stop();
+    return error_;
+  }
+
+ private:
+  int files_;
+  const int error_;
+  bool stayed_ = false;
+  std::stop_source stop_{};
+};
+
+State on_record(const BaseFolder& base) {
+  std::ifstream in(base.at(BaseFolder::record("volume.pvc-1.json")));
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const auto volume = decode_record(text);
+  REQUIRE_MESSAGE(volume.ok(), text);
+  return volume->state;
+}
+
+/// All calls of a name fail, or the first so many.
+class FailingKernel final : public Kernel {
+ public:
+  FailingKernel(std::string call, int error, int times = INT_MAX)
+      : call_(std::move(call)), error_(error), times_(times) {}
+  std::function<void()> at_first{};
+
+ protected:
+  int before(const char* call) override {
+    if (call_ != call || times_-- <= 0) return 0;
+    if (at_first) std::exchange(at_first, nullptr)();
+    return error_;
+  }
+
+ private:
+  const std::string call_;
+  const int error_;
+  int times_;
+};
+
+/// In its place, by all signs.
+void check_present(const BaseFolder& base, const Volumes& volumes, std::size_t files) {
+  CHECK(files_of(base).size() == files);
+  CHECK(base.has("web/pvc-1"));
+  CHECK_FALSE(base.has(BaseFolder::record("gone.pvc-1")));
+  CHECK(on_record(base) == State::kPresent);
+  CHECK(volumes.list()->volumes.at(0).state == State::kPresent);
+  CHECK(volumes.inventory(*volumes.usage(), 10)->leftovers.empty());
+  CHECK_FALSE(*volumes.sweep("pvc-1", {}));
+  REQUIRE(volumes.recover({})->empty());
+  CHECK(files_of(base).size() == files);
+  const auto again = volumes.make(make_request("pvc-1", "web/pvc-1"));
+  REQUIRE_MESSAGE(again.ok(), again.error().message);
+  CHECK(again->origin == Origin::kMade);
+  CHECK(again->state == State::kPresent);
+  CHECK(files_of(base).size() == files);
+}
+
+void make_with_files(const BaseFolder& base) {
+  Kernel kernel;
+  REQUIRE(base.volumes(kernel).make(make_request("pvc-1", "web/pvc-1")).ok());
+  base.write("web/pvc-1/a");
+  base.write("web/pvc-1/b");
+}
+
+}  // namespace
+
+TEST_CASE("a removal in its place that was stopped is over when it is called off") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  make_with_files(base);
+  StuckKernel stuck(0, 0);
+  const auto removed = base.volumes(stuck).remove({.id = "pvc-1", .stop = stuck.token()});
+  REQUIRE(removed.error().is(ErrorCode::kCancelled));
+  const std::size_t left = files_of(base).size();
+  CHECK(left == 1);
+  CHECK(on_record(base) == State::kRemoving);
+  CHECK(volumes.list()->volumes.at(0).state == State::kRemoving);
+  SUBCASE("by who has asked for it") { REQUIRE(put_back(volumes)); }
+  SUBCASE("by nobody: it is swept") { CHECK_FALSE(*volumes.sweep("pvc-1", {})); }
+  SUBCASE("by nobody: somebody recovers") { CHECK(volumes.recover({})->empty()); }
+  SUBCASE("by an earlier version, that forgot the record") {
+    std::filesystem::remove(base.at(BaseFolder::record("gone.pvc-1")));
+    CHECK(volumes.list()->volumes.at(0).state == State::kPresent);
+    CHECK_FALSE(*volumes.sweep("pvc-1", {}));
+    REQUIRE(volumes.make(make_request("pvc-1", "web/pvc-1")).ok());
+  }
+  check_present(base, volumes, left);
+}
+
+TEST_CASE("a removal that fails leaves what is left in its place") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  SUBCASE("where it was") {
+    make_with_files(base);
+    StuckKernel stuck(1, EPERM);
+    const auto removed = base.volumes(stuck).remove({.id = "pvc-1"});
+    REQUIRE_FALSE(removed.ok());
+    CHECK(removed.error().is(ErrorCode::kForbidden));
+  }
+  SUBCASE("where it had been moved") {
+    make_with_files(base);
+    FailingKernel failing("unlinkat", EPERM);
+    REQUIRE_FALSE(base.volumes(failing).remove({.id = "pvc-1"}).ok());
+  }
+  SUBCASE("before it has left its place") {
+    make_with_files(base);
+    FailingKernel failing("renameat2", EIO, 1);
+    REQUIRE_FALSE(base.volumes(failing).remove({.id = "pvc-1"}).ok());
+  }
+  check_present(base, volumes, files_of(base).size());
+  REQUIRE_FALSE(files_of(base).empty());
+  REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("a removal that fails, and whose place is taken, says where the rest is") {
+  const BaseFolder base;
+  Kernel kernel;
+  make_with_files(base);
+  FailingKernel failing("unlinkat", EPERM);
+  failing.at_first = [&] { base.write("web/pvc-1/of somebody else"); };
+  const auto removed = base.volumes(failing).remove({.id = "pvc-1"});
+  REQUIRE_FALSE(removed.ok());
+  CHECK(removed.error().message.find(BaseFolder::record("gone.pvc-1")) != std::string::npos);
+  CHECK(base.has("web/pvc-1/of somebody else"));
+  CHECK(files_of(base).size() == 2);
+}
