@@ -107,7 +107,9 @@ class Agent {
   /// What may be swept as soon as it is known that nobody needs it.
   struct Leftover {
     std::string base_path{};
+    std::string disk{};
     Listed listed{};
+    bool lost = false;  // a record alone
     TimePoint asked{};  // of one that nobody needs: when that was asked
   };
 
@@ -145,8 +147,6 @@ class Agent {
   /// the disk, and is nothing of this agent's any more. How many there were.
   std::size_t leave_foreign(const std::string& path, const WorkBook::Whose& whose)
       LPP_REQUIRES(mutex_);
-  /// "" = there are no records, or no room to say so.
-  Result<std::string> cluster_of(const node::Volumes& volumes, const std::string& ours) const;
   std::string cluster();
   void saw_cluster(const std::string& path, const std::string& foreign);
   void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);
@@ -192,6 +192,8 @@ class Agent {
   std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);  // cluster by base path
   std::set<std::string> foreign_works_ LPP_GUARDED_BY(mutex_);         // by key_of()
   std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);             // to ask about
+  /// When records without a directory were noticed, by disk and path.
+  std::map<std::pair<std::string, std::string>, TimePoint> lost_since_ LPP_GUARDED_BY(mutex_);
   bool leftovers_news_ LPP_GUARDED_BY(mutex_) = false;
   std::optional<TimePoint> leftovers_asked_ LPP_GUARDED_BY(mutex_);
   std::deque<Leftover> to_go_ LPP_GUARDED_BY(mutex_);

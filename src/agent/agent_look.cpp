@@ -76,13 +76,11 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
       return Error{ErrorCode::kNotFound, "not mounted into the agent: " + path + " is not there"};
     }
     if (!volumes.ok()) return volumes.error();
-    auto disk = volumes->identity();
-    // A full disk may have no room for one.
-    if (!disk.ok() && !disk.error().is(ErrorCode::kUnfit)) return disk.error();
-    if (disk.ok()) base.identity = *std::move(disk);
-    saw_disk(path, base.identity);
     const std::string ours = cluster();
-    LPP_ASSIGN_OR_RETURN(const std::string records, cluster_of(*volumes, ours), "records");
+    LPP_ASSIGN_OR_RETURN(auto known, volumes->identities(ours), "records");
+    base.identity = std::move(known.disk);
+    saw_disk(path, base.identity);
+    const std::string records = std::move(known.cluster);
     const WorkBook::Whose whose{.ours = ours, .records = records};
     if (whose.is_foreign({})) base.cluster = records;
     saw_cluster(path, base.cluster);
@@ -96,6 +94,9 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
                          "inventory");
     const bool own = !ours.empty() && records == ours;
     InventoryNotes::add(path, base.cluster, own, usage, inventory, sights.inventory);
+    for (auto& one : sights.inventory.leftovers) {
+      if (one.base_path == path) one.disk = base.identity;
+    }
     return {};
   };
   if (const auto looked = look(); !looked.ok()) {
@@ -162,13 +163,6 @@ std::size_t Agent::leave_foreign(const std::string& path, const WorkBook::Whose&
   });
 }
 
-Result<std::string> Agent::cluster_of(const node::Volumes& volumes, const std::string& ours) const {
-  auto records = volumes.cluster(ours);
-  // A full disk may have no room for it.
-  if (!records.ok() && records.error().is(ErrorCode::kUnfit)) return std::string();
-  return records;
-}
-
 void Agent::saw_cluster(const std::string& path, const std::string& foreign) {
   std::string ours;
   {
@@ -193,13 +187,24 @@ bool Agent::is_at_work(const Leftover& leftover) const {
 
 void Agent::choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) {
   std::vector<Leftover> ripe;
+  decltype(lost_since_) lost;
   const auto age = [&](const Listed& listed) {
     return clock_.wall_now() - std::chrono::system_clock::from_time_t(listed.since);
   };
   for (auto& one : seen) {
     if (options_.sweep_after <= Duration::zero()) break;
     if (age(one.listed) < options_.sweep_after) continue;
-    Leftover leftover{.base_path = std::move(one.base_path), .listed = std::move(one.listed)};
+    if (one.lost) {
+      // When the directory went nobody has written down.
+      const auto noticed = lost_since_.find({one.disk, one.listed.path});
+      const TimePoint since = noticed == lost_since_.end() ? clock_.now() : noticed->second;
+      lost.emplace(std::pair(one.disk, one.listed.path), since);
+      if (clock_.now() - since < options_.sweep_after) continue;
+    }
+    Leftover leftover{.base_path = std::move(one.base_path),
+                      .disk = std::move(one.disk),
+                      .listed = std::move(one.listed),
+                      .lost = one.lost};
     if (ripe.size() == kMaxSweeps || is_at_work(leftover)) continue;
     ripe.push_back(std::move(leftover));
   }
@@ -207,6 +212,7 @@ void Agent::choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) {
       ripe.begin(), ripe.end(), leftovers_.begin(), leftovers_.end(),
       [](const Leftover& a, const Leftover& b) { return a.listed.path == b.listed.path; });
   leftovers_ = std::move(ripe);
+  lost_since_ = std::move(lost);
   const bool due = !leftovers_asked_ || clock_.now() - *leftovers_asked_ >= kAskAgain;
   leftovers_news_ = !leftovers_.empty() && (leftovers_news_ || due || !same);
 }
@@ -238,12 +244,13 @@ void Agent::sweep(const Leftover& leftover, const std::stop_token& stop) {
                          "sweep");
     // Another disk may be mounted there by now.
     const std::string ours = cluster();
-    LPP_ASSIGN_OR_RETURN(const std::string records, volumes.cluster({}), "sweep");
-    if (ours.empty() || records != ours) return false;
+    LPP_ASSIGN_OR_RETURN(const auto known, volumes.identities({}), "sweep");
+    if (ours.empty() || known.cluster != ours || known.disk != leftover.disk) return false;
     return volumes.sweep(listed.id, stop);
   }();
-  const char* const what =
-      listed.state == Listed::State::kMaking ? "was never put into its place" : "was being removed";
+  const char* what = "was being removed";
+  if (listed.state == Listed::State::kMaking) what = "was never put into its place";
+  if (leftover.lost) what = "has a record only, and no directory any more";
   if (!done.ok() && !done.error().is(ErrorCode::kCancelled) &&
       !done.error().is(ErrorCode::kConflict)) {
     log::warn("{}: it {} and nobody needs it, but: {}", listed.path, what, done.error().message);

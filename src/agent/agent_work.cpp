@@ -169,7 +169,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   done->kept.mount = operation.require_mount;
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
   // The first volume makes the records; what cannot be written now is at the next look.
-  if (operation.kind == operation::Kind::kMake) (void)cluster_of(*volumes, ours);
+  if (operation.kind == operation::Kind::kMake) (void)volumes->identities(ours);
   if (const auto kept = book->put({operation, *done, orderer}); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),

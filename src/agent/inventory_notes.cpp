@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 
 namespace lpp::agent {
 
@@ -50,6 +51,11 @@ void InventoryNotes::add(const std::string& base_path, const std::string& foreig
       ++to.left_out;
     }
   };
+  // What is no directory any more is not listed as one.
+  std::set<std::string> lost;
+  for (const auto& one : inventory.leftovers) {
+    if (one.lost) lost.insert(one.id);
+  }
   std::map<std::string, Listed> recorded;
   for (const auto& [volume, use] : usage.volumes) {
     Listed listed{.path = folder + volume.path,
@@ -63,7 +69,7 @@ void InventoryNotes::add(const std::string& base_path, const std::string& foreig
       listed.since = at->second;
     }
     recorded.emplace(volume.id, listed);
-    list(std::move(listed));
+    if (!lost.contains(volume.id)) list(std::move(listed));
   }
   for (const auto& one : inventory.leftovers) {
     Listed listed{.path = folder + one.path, .id = one.id, .state = state_of(one.state)};
@@ -77,7 +83,8 @@ void InventoryNotes::add(const std::string& base_path, const std::string& foreig
     }
     listed.since = time_of(one.since);
     if (own && !one.has_work && !one.has_data)
-      to.leftovers.push_back({base_path, std::move(listed)});
+      to.leftovers.push_back(
+          {.base_path = base_path, .listed = std::move(listed), .lost = one.lost});
   }
   for (const auto& one : inventory.bare) list({.path = folder + one.path, .since = one.since});
   if (!inventory.whole) ++to.left_out;

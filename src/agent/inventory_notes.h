@@ -31,7 +31,9 @@ class InventoryNotes {
     /// a folder of this very cluster.
     struct Leftover {
       std::string base_path{};
+      std::string disk{};  // that it was seen on
       Listed listed{};
+      bool lost = false;  // a record alone
     };
     std::vector<Leftover> leftovers{};
   };

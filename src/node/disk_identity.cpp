@@ -50,29 +50,36 @@ Result<Identities> read_file_of(const RecordFolder& records) {
 
 }  // namespace
 
-Result<std::string> RecordFolder::identity() const {
-  LPP_ASSIGN_OR_RETURN(auto read, read_file_of(*this), "disk");
-  if (!read.disk.empty()) return read.disk;
-  LPP_ASSIGN_OR_RETURN(const auto lock, lock_base(), "disk");
-  LPP_ASSIGN_OR_RETURN(read, read_file_of(*this), "disk");
-  if (!read.disk.empty()) return read.disk;
-  read.disk = random_uuid();
-  read.record["disk"] = read.disk;
-  LPP_RETURN_IF_ERROR(put_identity(read.record.dump() + "\n"), "disk");
-  return read.disk;
+Result<DiskIdentity> RecordFolder::identities(const std::string& ours) const {
+  LPP_ASSIGN_OR_RETURN(auto read, read_file_of(*this), "identity");
+  const auto is_whole = [&] {
+    return !read.disk.empty() && (!read.cluster.empty() || ours.empty());
+  };
+  if (!ours.empty() && !is_id(ours)) return invalid("not the identity of a cluster");
+  if (!is_whole()) {
+    LPP_ASSIGN_OR_RETURN(const auto lock, lock_base(), "identity");
+    LPP_ASSIGN_OR_RETURN(read, read_file_of(*this), "identity");
+    if (!is_whole()) {
+      DiskIdentity before{.disk = read.disk, .cluster = read.cluster};
+      if (read.disk.empty()) read.disk = random_uuid();
+      if (read.cluster.empty()) read.cluster = ours;
+      read.record["disk"] = read.disk;
+      if (!read.cluster.empty()) read.record["cluster"] = read.cluster;
+      auto put = put_identity(read.record.dump() + "\n");
+      if (!put.ok() && !put.error().is(ErrorCode::kUnfit)) return std::move(put).error();
+      if (!put.ok()) {
+        before.missing = std::move(put).error();
+        return before;
+      }
+    }
+  }
+  return DiskIdentity{.disk = read.disk, .cluster = read.cluster};
 }
 
-Result<std::string> RecordFolder::cluster(const std::string& ours) const {
-  LPP_ASSIGN_OR_RETURN(auto read, read_file_of(*this), "cluster");
-  if (!read.cluster.empty() || ours.empty()) return read.cluster;
-  if (!is_id(ours)) return invalid("not the identity of a cluster");
-  LPP_RETURN_IF_ERROR(identity(), "cluster");
-  LPP_ASSIGN_OR_RETURN(const auto lock, lock_base(), "cluster");
-  LPP_ASSIGN_OR_RETURN(read, read_file_of(*this), "cluster");
-  if (!read.cluster.empty()) return read.cluster;
-  read.record["cluster"] = ours;
-  LPP_RETURN_IF_ERROR(put_identity(read.record.dump() + "\n"), "cluster");
-  return ours;
+Result<std::string> RecordFolder::identity() const {
+  LPP_ASSIGN_OR_RETURN(auto known, identities({}), "disk");
+  if (known.disk.empty() && known.missing) return *std::move(known.missing);
+  return std::move(known.disk);
 }
 
 Result<void> RecordFolder::put_identity(const std::string& text) const {

@@ -13,6 +13,13 @@
 
 namespace lpp::node {
 
+/// What tells a disk with records from others.
+struct DiskIdentity {
+  std::string disk{};              // "" = it has none
+  std::string cluster{};           // whose records these are; "" = nobody's
+  std::optional<Error> missing{};  // why what there is none of could not be written: a full disk
+};
+
 /// The records of a base folder, on its own disk:
 ///
 ///     volume.<id>.json   the record
@@ -71,10 +78,9 @@ class RecordFolder {
   /// As far as it can be had.
   void keep_spare() const;
 
-  /// See Volumes::identity().
+  /// See Volumes.
+  Result<DiskIdentity> identities(const std::string& ours) const;
   Result<std::string> identity() const;
-  /// See Volumes::cluster().
-  Result<std::string> cluster(const std::string& ours) const;
 
   /// What else lies here as a small file of its own: replaced in one step, and there after the end
   /// of the process; `durable` = after that of the machine, too. `temporary` is taken for it.

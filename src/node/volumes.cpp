@@ -111,9 +111,9 @@ Result<std::string> Volumes::identity() const {
   return records ? records->identity() : Result<std::string>(std::string());
 }
 
-Result<std::string> Volumes::cluster(const std::string& ours) const {
+Result<DiskIdentity> Volumes::identities(const std::string& ours) const {
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
-  return records ? records->cluster(ours) : Result<std::string>(std::string());
+  return records ? records->identities(ours) : Result<DiskIdentity>(DiskIdentity());
 }
 
 Result<UniqueFd> Volumes::base_folder() const {

@@ -128,7 +128,8 @@ Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint
 /// What else a base folder holds beside volumes in their place, and since when: seconds since 1970,
 /// as the file system tells the last change.
 struct Inventory {
-  /// Of a make or removal that has not ended, whether somebody is at it or not.
+  /// Of a make or removal that has not ended, whether somebody is at it or not; or a record whose
+  /// directory somebody has removed.
   struct Leftover {
     std::string id{};
     State state = State::kMaking;  // or kRemoving
@@ -136,6 +137,7 @@ struct Inventory {
     bool has_record = false;
     bool has_work = false;  // an agent has it on record
     bool has_data = false;  // of a removal: something is left that has left its place
+    bool lost = false;      // nothing but a record
     std::int64_t since = 0;
   };
   /// A directory in the base folder that no record tells of, nor of anything below it.
@@ -217,9 +219,9 @@ class Volumes {
   /// Tells the records' disk from any other one under the same path: made at the first call that
   /// finds records, and never changed. "" = there are no records yet.
   Result<std::string> identity() const;
-  /// The cluster whose records these are: `ours` from now on if no cluster's is on record yet; "" =
-  /// there are no records, or nobody's and `ours` is not known.
-  Result<std::string> cluster(const std::string& ours) const;
+  /// The same from one look, and the cluster whose records these are: `ours` from now on if no
+  /// cluster's is on record yet. A full disk, where neither can be written, is no error.
+  Result<DiskIdentity> identities(const std::string& ours) const;
   /// Another descriptor of the very folder that was opened, whatever its path leads to by now.
   Result<UniqueFd> base_folder() const;
 
@@ -232,11 +234,12 @@ class Volumes {
   /// Beside what usage() has just told; of bare directories at most so many.
   Result<Inventory> inventory(const BaseUsage& usage, std::size_t most_bare) const;
 
-  /// Of one volume that nobody needs: forgets a removal of which nothing is left, or takes a
-  /// directory away that was being made and never came into its place, with its record. Nothing
-  /// that holds anything is touched: a removal that was interrupted may have been called off.
-  /// False: there is nothing of that kind, or an agent has it on record. kConflict: somebody is at
-  /// it.
+  /// Of one volume that nobody needs: forgets a removal of which nothing is left, or a record whose
+  /// directory is gone, or takes a directory away that was being made and never came into its
+  /// place, with its record. A removal of which nothing has left its place is on record no more.
+  /// Nothing that holds anything is touched: a removal that was interrupted may have been called
+  /// off. False: there is nothing of that kind, or an agent has it on record. kConflict: somebody
+  /// is at it.
   Result<bool> sweep(const std::string& id, const std::stop_token& stop) const;
 
  private:

@@ -54,10 +54,24 @@ Result<Inventory> Volumes::inventory(const BaseUsage& usage, std::size_t most_ba
                                  .since = *since});
       }
     };
+    // Where it should be there is nothing: not a link, a mount or another kind of trouble.
+    for (const VolumeUsage& one : usage.volumes) {
+      const std::string& id = one.volume.id;
+      if (among(names.being_made, id) || among(names.being_removed, id)) continue;
+      const auto directory = find_directory(one.volume.path);
+      if (!directory.ok() || *directory) continue;
+      all.leftovers.push_back({.id = id,
+                               .state = State::kRemoving,
+                               .path = one.volume.path,
+                               .has_record = true,
+                               .has_work = among(names.works, id),
+                               .lost = true,
+                               .since = all.since[id]});
+    }
     add(names.being_made, State::kMaking, RecordFolder::new_name);
     add(names.being_removed, State::kRemoving, RecordFolder::gone_name);
     for (auto& one : all.leftovers) {
-      if (one.state != State::kRemoving) continue;
+      if (one.state != State::kRemoving || one.lost) continue;
       const auto empty = records->is_empty(RecordFolder::gone_name(one.id));
       one.has_data = !empty.ok() || !*empty;
     }
@@ -95,8 +109,14 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
     LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), id);
     return true;
   }
-  if (!among(names.being_made, id)) return false;
   LPP_ASSIGN_OR_RETURN(const auto volume, records->read(id), shown_);
+  if (!among(names.being_made, id)) {
+    if (!volume) return false;
+    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), id);
+    if (directory) return false;
+    LPP_RETURN_IF_ERROR(forget(*records, *volume), id);
+    return true;
+  }
   // A record is written when the directory is ready, and names it.
   bool is_its_record = false;
   if (volume) {

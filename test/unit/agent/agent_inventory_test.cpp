@@ -296,3 +296,76 @@ TEST_CASE("how much volumes hold is not told where that is switched off") {
   REQUIRE(running.listener.inventory.size() == 1);
   CHECK_FALSE(running.listener.inventory[0].used.has_value());
 }
+
+TEST_CASE("a record whose directory is gone is not listed, and goes when nobody needs it") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, "c-1");
+  for (const char* const name : {"lost", "there"}) {
+    const auto make = operation_of(base, Kind::kMake, name);
+    REQUIRE(running.run(make).state == State::kSucceeded);
+    running.agent.take(forget(make));
+  }
+  REQUIRE(eventually([&] { return work_files(base).empty(); }));
+  const auto record = [](const std::string& name) {
+    return BaseFolder::record("volume." + node::id_of_path("web/" + name) + ".json");
+  };
+  make_old(running, base, record("lost"), std::chrono::hours(99));
+  make_old(running, base, record("there"), std::chrono::hours(99));
+  look(running, base, "c-1");
+  CHECK(find(running, base.at("web/lost")) != nullptr);
+  std::filesystem::remove_all(base.at("web/lost"));
+  look(running, base, "c-1");
+  CHECK(find(running, base.at("web/lost")) == nullptr);
+  CHECK(find(running, base.at("web/there")) != nullptr);
+  running.clock.advance(std::chrono::minutes(59));
+  look(running, base, "c-1");
+  CHECK(running.listener.asked_to_sweep.empty());
+  const auto wait = [&] {
+    running.clock.advance(std::chrono::minutes(2));
+    look(running, base, "c-1");
+    return running.listener.asked_to_sweep;
+  };
+  const std::vector<std::string> asked{base.at("web/lost")};
+  // The order that comes after it has been served by then.
+  const auto serve = [&] {
+    REQUIRE(running.run(operation_of(base, Kind::kMake, "another")).over());
+  };
+  SUBCASE("nobody needs it") {
+    CHECK(wait() == asked);
+    CHECK(eventually([&] { return !base.has(record("lost")); }));
+    CHECK(base.has(record("there")));
+    return;
+  }
+  SUBCASE("its volume is there") {
+    running.listener.lets_sweep = false;
+    CHECK(wait() == asked);
+    serve();
+  }
+  SUBCASE("another disk is there when the answer comes") {
+    running.clock.advance(std::chrono::minutes(2));
+    running.agent.open_bases({base.path()}, "c-1");
+    base.write(BaseFolder::record("identity.json"), R"({"disk":"d-2","cluster":"c-1"})");
+    running.listener.hear();
+    CHECK(running.listener.asked_to_sweep == asked);
+    serve();
+  }
+  SUBCASE("the disk is another one by then: its hour begins anew") {
+    base.write(BaseFolder::record("identity.json"), R"({"disk":"d-2","cluster":"c-1"})");
+    CHECK(wait().empty());
+    serve();
+  }
+  SUBCASE("its directory is there again") {
+    std::filesystem::create_directories(base.at("web/lost"));
+    CHECK(wait().empty());
+    std::filesystem::remove(base.at("web/lost"));
+    look(running, base, "c-1");
+    CHECK(wait().empty());  // for less than an hour
+  }
+  SUBCASE("the base path is not there") {
+    std::filesystem::rename(base.path(), base.path() + "-away");
+    CHECK(wait().empty());
+    std::filesystem::rename(base.path() + "-away", base.path());
+  }
+  CHECK(base.has(record("lost")));
+}

@@ -33,13 +33,13 @@ TEST_CASE("records belong to the first cluster that claims them, once there are 
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
-  CHECK(*volumes.cluster("c-1") == "");
+  CHECK(volumes.identities("c-1")->cluster == "");
   CHECK(base.content().empty());
   REQUIRE(volumes.make(make_of("a", "a")).ok());
-  CHECK(*volumes.cluster("") == "");
-  CHECK(*volumes.cluster("c-1") == "c-1");
-  CHECK(*volumes.cluster("c-2") == "c-1");
-  CHECK(*volumes.cluster("") == "c-1");
+  CHECK(volumes.identities("")->cluster == "");
+  CHECK(volumes.identities("c-1")->cluster == "c-1");
+  CHECK(volumes.identities("c-2")->cluster == "c-1");
+  CHECK(volumes.identities("")->cluster == "c-1");
   CHECK(identity_of(base)["disk"] == *volumes.identity());
   CHECK(identity_of(base)["cluster"] == "c-1");
 }
@@ -51,13 +51,13 @@ TEST_CASE("an identity of a version without clusters keeps all that stands in it
   REQUIRE(volumes.make(make_of("a", "a")).ok());
   const std::string file = BaseFolder::record("identity.json");
   base.write(file, R"({"version":1,"disk":"d-1","later":[1]})");
-  CHECK_FALSE(volumes.cluster("../c").ok());
-  CHECK(*volumes.cluster("c-1") == "c-1");
+  CHECK_FALSE(volumes.identities("../c").ok());
+  CHECK(volumes.identities("c-1")->cluster == "c-1");
   CHECK(identity_of(base) ==
         nlohmann::json{{"version", 1}, {"disk", "d-1"}, {"later", {1}}, {"cluster", "c-1"}});
   CHECK(*volumes.identity() == "d-1");
   base.write(file, R"({"version":1,"disk":"d-1","cluster":7})");
-  CHECK_FALSE(volumes.cluster("c-1").ok());
+  CHECK_FALSE(volumes.identities("c-1").ok());
   CHECK_FALSE(volumes.identity().ok());
 }
 
@@ -208,4 +208,95 @@ TEST_CASE("a removal of which nothing is left is swept, and what it has left nev
     CHECK(swept.error().is(ErrorCode::kConflict));
     CHECK(base.has(BaseFolder::record("gone.a/volume/data")));
   }
+}
+
+TEST_CASE("a record whose directory is gone goes, and no other one") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_of("a", "web/a")).ok());
+  REQUIRE(volumes.make(make_of("b", "web/b")).ok());
+  const auto lost = [&] {
+    std::set<std::string> ids;
+    const auto inventory = volumes.inventory(*volumes.usage(), 10);
+    for (const auto& one : inventory->leftovers) {
+      CHECK(one.lost);
+      CHECK(one.has_record);
+      if (!one.has_work) ids.insert(one.id);
+    }
+    return ids;
+  };
+  CHECK(lost().empty());
+  // As a script's teardown does.
+  std::filesystem::remove_all(base.at("web/a"));
+  SUBCASE("it is gone") {
+    CHECK(lost() == std::set<std::string>{"a"});
+    CHECK(volumes.inventory(*volumes.usage(), 10)->leftovers[0].path == "web/a");
+    CHECK(*volumes.sweep("a", {}));
+    CHECK_FALSE(base.has(BaseFolder::record("volume.a.json")));
+    CHECK(lost().empty());
+    CHECK_FALSE(*volumes.sweep("a", {}));
+  }
+  SUBCASE("an agent has it on record") {
+    base.write(BaseFolder::record("work.a.k.json"));
+    CHECK(lost().empty());
+    CHECK_FALSE(*volumes.sweep("a", {}));
+    CHECK(base.has(BaseFolder::record("volume.a.json")));
+  }
+  SUBCASE("there is a directory again") {
+    base.write("web/a/data");
+    CHECK(lost().empty());
+    CHECK_FALSE(*volumes.sweep("a", {}));
+    CHECK(base.has(BaseFolder::record("volume.a.json")));
+  }
+  SUBCASE("something else is in the way to it") {
+    std::filesystem::remove_all(base.at("web"));
+    std::filesystem::create_directory_symlink("/nowhere", base.at("web"));
+    CHECK(lost().empty());
+    CHECK_FALSE(volumes.sweep("a", {}).ok());
+    CHECK(base.has(BaseFolder::record("volume.a.json")));
+    return;
+  }
+  CHECK_FALSE(*volumes.sweep("b", {}));
+  CHECK(base.has("web/b"));
+  CHECK(base.has(BaseFolder::record("volume.b.json")));
+}
+
+TEST_CASE("a disk that is full tells what it has, and is given nothing") {
+  const BaseFolder base;
+  Kernel kernel;
+  REQUIRE(base.volumes(kernel).make(make_of("a", "a")).ok());
+  FullKernel full;
+  const auto none = base.volumes(full).identities("c-1");
+  REQUIRE_MESSAGE(none.ok(), none.error().message);
+  CHECK(none->disk.empty());
+  CHECK(none->missing->is(ErrorCode::kUnfit));
+  CHECK(base.volumes(full).identity().error().is(ErrorCode::kUnfit));
+  const std::string disk = *base.volumes(kernel).identity();
+  CHECK(base.volumes(full).identities("c-1")->disk == disk);
+  CHECK(base.volumes(full).identities("c-1")->cluster.empty());
+  CHECK(base.volumes(kernel).identities("c-1")->cluster == "c-1");
+  CHECK(base.volumes(full).identities("c-1")->disk == disk);
+}
+
+TEST_CASE("disk and cluster are read at once, from one file") {
+  class CountingKernel final : public Kernel {
+   public:
+    int calls = 0;
+
+   protected:
+    int before(const char* /*call*/) override { return ++calls, 0; }
+  };
+  const BaseFolder base;
+  CountingKernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_of("a", "a")).ok());
+  REQUIRE(volumes.identities("c-1").ok());
+  const auto calls_of = [&](const auto& work) {
+    kernel.calls = 0;
+    REQUIRE(work().ok());
+    return kernel.calls;
+  };
+  CHECK(calls_of([&] { return volumes.identities("c-1"); }) ==
+        calls_of([&] { return volumes.identity(); }));
 }
