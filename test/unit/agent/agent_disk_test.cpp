@@ -164,3 +164,52 @@ TEST_CASE("a removal that was called off is put back on its own disk when that i
   CHECK(base.has("web/pvc-1"));
   CHECK(work_files(base).size() == 1);  // of the make
 }
+
+TEST_CASE("a removal that has failed is put back when it is called off, or tells that it is not") {
+  /// Nothing can be removed for good.
+  class StuckKernel final : public node::Kernel {
+   public:
+    std::atomic<bool> stuck = false;
+
+   protected:
+    int before(const char* call) override {
+      return stuck && std::string_view(call) == "unlinkat" ? EPERM : 0;
+    }
+  };
+  const BaseFolder base;
+  StuckKernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  base.write("web/pvc-1/data");
+  const auto remove = operation_of(base, Kind::kRemove);
+  kernel.stuck = true;
+  CHECK(running.run(remove).state == State::kFailed);
+  CHECK(base.has("web/pvc-1/data"));
+  const std::string gone = BaseFolder::record("gone." + node::id_of_path("web/pvc-1"));
+  CHECK_FALSE(base.has(gone));
+  kernel.stuck = false;
+  SUBCASE("nothing is left to be done") {
+    running.agent.take(cancel(remove));
+    CHECK(running.listener.has_ended(remove));
+  }
+  SUBCASE("it could not put it back itself") {
+    std::filesystem::create_directory(base.at(gone));
+    std::filesystem::rename(base.at("web/pvc-1"), base.at(gone + "/volume"));
+    running.agent.take(cancel(remove));
+    CHECK(running.listener.has_ended(remove));
+  }
+  SUBCASE("it cannot be put back yet") {
+    std::filesystem::create_directory(base.at(gone));
+    std::filesystem::rename(base.at("web/pvc-1"), base.at(gone + "/volume"));
+    base.write("web/pvc-1/of somebody else");
+    running.agent.take(cancel(remove));
+    REQUIRE(eventually([&] {
+      const auto now = running.listener.progress(remove);
+      return now && now->reason == kCannotCallOff;
+    }));
+    CHECK(base.has(gone + "/volume/data"));
+    return;
+  }
+  CHECK(base.has("web/pvc-1/data"));
+  CHECK_FALSE(base.has(gone));
+}

@@ -208,6 +208,15 @@ TEST_CASE("a directory that is in use is adopted with all that is in it") {
   // Again it gets another limit; one in that project gets its own.
   CHECK(adopt({.bytes = 8 * kMiB})->limits.bytes == 8 * kMiB);
   CHECK(volumes.make({.id = "pvc-1", .path = "web/pvc-1"})->limits.bytes == 8 * kMiB);
+  // For another claim it is on record for that one.
+  const auto given = volumes.adopt({.id = "pvc-1",
+                                    .path = "web/pvc-1",
+                                    .claim = "web/later",
+                                    .uid = "u-2",
+                                    .limits = {.bytes = 8 * kMiB}});
+  REQUIRE_MESSAGE(given.ok(), given.error().message);
+  CHECK(volumes.list()->volumes.at(0).claim == "web/later");
+  CHECK(volumes.list()->volumes.at(0).uid == "u-2");
   std::filesystem::create_directory(base.at("web/pvc-2"));
   const UniqueFd second(kernel.open(base.at("web/pvc-2").c_str(), O_RDONLY | O_DIRECTORY));
   REQUIRE(ProjectQuota::set_project(kernel, second.get(), adopted->project).ok());
