@@ -6,6 +6,7 @@
 
 #include "base/json_extent.h"
 #include "base/json_members.h"
+#include "base/strings.h"
 #include "node/volume.h"
 #include "operation/record.h"
 
@@ -93,6 +94,16 @@ Result<std::vector<json>> items_of(json& object, const char* name, std::size_t m
   return std::move(it->get_ref<json::array_t&>());
 }
 
+/// What is for people, and names: cut where a letter ends, or it would read otherwise when it is
+/// sent on.
+void cut(std::string& text, std::size_t most) { text.resize(truncate_utf8(text, most).size()); }
+
+void read_texts(JsonMembers& members, const char* name, std::size_t most,
+                std::vector<std::string>& to) {
+  members.texts(name, to);
+  if (to.size() > most) members.complain(name, "are too many");
+}
+
 Result<void> whole(const JsonMembers& members, std::string_view of) {
   if (members.problem().empty()) return {};
   return invalid(std::string(of) + ": " + members.problem());
@@ -144,7 +155,7 @@ Result<operation::Id> read_id(const json& object) {
 json to_json(const Progress& progress) {
   json object{{"state", word_of(kStates, progress.state)},
               {"directory", word_of(kDirectories, progress.directory)}};
-  if (!progress.message.empty()) object["message"] = progress.message.substr(0, kMaxWords);
+  if (!progress.message.empty()) object["message"] = truncate_utf8(progress.message, kMaxWords);
   if (!progress.reason.empty()) object["reason"] = progress.reason;
   if (progress.infeasible) object["infeasible"] = true;
   if (progress.unfit) object["unfit"] = true;
@@ -183,8 +194,8 @@ Result<Progress> read_progress(const json& object) {
   LPP_RETURN_IF_ERROR(whole(members, "progress"), "message");
   if (progress.disk.size() > kMaxDisk || !node::is_id(progress.disk)) progress.disk.clear();
   LPP_ASSIGN_OR_RETURN(progress.space, read_space(object), "progress");
-  progress.message.resize(std::min(progress.message.size(), kMaxWords));
-  progress.reason.resize(std::min<std::size_t>(progress.reason.size(), 64));
+  cut(progress.message, kMaxWords);
+  cut(progress.reason, 64);
   return progress;
 }
 
@@ -227,7 +238,7 @@ Result<Work> read_work(const json& object) {
 
 json to_json(const Base& base) {
   json object{{"path", base.path}, {"promised", base.promised_bytes}, {"volumes", base.volumes}};
-  if (!base.problem.empty()) object["problem"] = base.problem.substr(0, kMaxWords);
+  if (!base.problem.empty()) object["problem"] = truncate_utf8(base.problem, kMaxWords);
   if (!base.identity.empty()) object["identity"] = base.identity;
   if (base.space) object["space"] = to_json(*base.space);
   if (!base.cluster.empty()) object["cluster"] = base.cluster;
@@ -246,9 +257,9 @@ Result<Base> read_base(const json& object) {
   members.number<std::int64_t>("volumes", base.volumes, 0);
   LPP_RETURN_IF_ERROR(whole(members, "base"), "message");
   LPP_ASSIGN_OR_RETURN(base.space, read_space(object), "base");
-  base.problem.resize(std::min(base.problem.size(), kMaxWords));
-  base.identity.resize(std::min(base.identity.size(), kMaxDisk));
-  base.cluster.resize(std::min(base.cluster.size(), kMaxDisk));
+  cut(base.problem, kMaxWords);
+  cut(base.identity, kMaxDisk);
+  cut(base.cluster, kMaxDisk);
   return base;
 }
 
@@ -279,7 +290,8 @@ Result<Order> read_order(const json& object) {
   members.text("do", what, true);
   read_word(members, "do", kOrders, order.what);
   members.number<std::int64_t>("number", order.number, 1);
-  members.texts("basePaths", order.base_paths);
+  if (order.number == 0) members.complain("number", "is missing");
+  read_texts(members, "basePaths", kMaxBases, order.base_paths);
   LPP_RETURN_IF_ERROR(whole(members, "order"), "message");
   const bool may_have_one = order.what == Order::What::kCancel && object.contains("operation");
   if (order.what == Order::What::kStart || may_have_one) {
@@ -383,7 +395,7 @@ Result<Hello> decode_hello(std::string_view text) {
   members.number<int>("protocol", hello.protocol, 1);
   members.text("program", hello.program);
   LPP_RETURN_IF_ERROR(whole(members, "hello"), "message");
-  hello.program.resize(std::min<std::size_t>(hello.program.size(), 64));
+  cut(hello.program, 64);
   return hello;
 }
 
@@ -394,7 +406,7 @@ Result<Welcome> decode_welcome(std::string_view text) {
   members.number<int>("protocol", welcome.protocol, 1);
   members.text("program", welcome.program);
   members.text("session", welcome.session, true);
-  members.texts("basePaths", welcome.base_paths);
+  read_texts(members, "basePaths", kMaxBases, welcome.base_paths);
   members.text("cluster", welcome.cluster);
   LPP_RETURN_IF_ERROR(whole(members, "welcome"), "message");
   if (welcome.cluster.size() > kMaxDisk || !node::is_id(welcome.cluster)) welcome.cluster.clear();
@@ -440,7 +452,7 @@ Result<Told> decode_told(std::string_view text) {
   LPP_ASSIGN_OR_RETURN(told.begin, read_all<operation::Id>(object, "begin", kMaxWorks, read_id),
                        "told");
   JsonMembers members(object);
-  members.texts("sweep", told.sweep);
+  read_texts(members, "sweep", kMaxSweeps, told.sweep);
   LPP_RETURN_IF_ERROR(whole(members, "told"), "message");
   return told;
 }

@@ -83,6 +83,8 @@ Result<std::string> RecordFolder::identity() const {
 }
 
 Result<void> RecordFolder::put_identity(const std::string& text) const {
+  // Nobody could read it again.
+  if (text.size() > kMostBytes) return invalid(std::string(kFile) + " has no room for more");
   LPP_RETURN_IF_ERROR(put_file(kFile, kTemporary, text, true), "identity");
   if (kernel_->sync(fd_.get()) != 0) return system_error(errno, "fsync of the records");
   return {};
