@@ -15,7 +15,10 @@ case ${1:-} in
 esac
 seconds=$1
 shift
-if [ $# = 0 ]; then set -- config template kubeconfig watch protobuf status pattern quantity said record node quota; fi
+if [ $# = 0 ]; then
+  set -- config template kubeconfig watch protobuf status pattern quantity said record node quota \
+    messages disk
+fi
 
 scripts/install-deps.sh build lint fuzz || exit 3
 cmake --preset fuzz --log-level=WARNING >/dev/null
