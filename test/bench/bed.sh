@@ -15,14 +15,18 @@ CLUSTER=$ROOT/test/e2e/cluster
 . "$CLUSTER/env.sh"
 # shellcheck source=test/e2e/cluster/process.sh
 . "$CLUSTER/process.sh"
+# shellcheck source=test/e2e/cluster/agents.sh
+. "$CLUSTER/agents.sh"
 
 BUILD=${LPP_BUILD_DIR:-$ROOT/build/release}
 DAEMON=$BUILD/src/local-path-provisioner
 HOLLOW=$BUILD/test/hollow/lpp-hollow-kubelet
 BENCH=$BUILD/test/bench/lpp-bench
 HEALTH_PORT=$((LPP_E2E_PORT_BASE + 10))
+AGENTS_PORT=$((LPP_E2E_PORT_BASE + 11))
+RELAY_PORT=$((LPP_E2E_PORT_BASE + 12))
 PEER_TUNED_ARGS=${PEER_TUNED_ARGS:---worker-threads 100 --kube-client-qps 1000 --kube-client-burst 2000}
-PROVISIONER= # what runs: ours, peer, tuned, floor, floor-pod or nothing
+PROVISIONER= # what runs: ours, agents, peer, tuned, floor, floor-pod or nothing
 
 say() { printf 'bench: %s\n' "$*" >&2; }
 
@@ -74,14 +78,15 @@ provisioner_stop() {
 }
 
 # Sets PROGRAM, FLAGS (of that kind of provisioner) and AUDIT_USER.
-provisioner_command() { # ours|peer|tuned|floor|floor-pod
+provisioner_command() { # ours|agents|peer|tuned|floor|floor-pod
   local user=bench-peer words=()
   FLAGS=(start --config "$LPP_E2E_STATE/config.json" --namespace local-path-storage)
   case $1 in
-    ours)
+    ours | agents)
       user=local-path-provisioner-service-account
       PROGRAM=$DAEMON
-      FLAGS+=(--kubeconfig "$LPP_E2E_STATE/ours.kubeconfig" --health-port "$HEALTH_PORT") ;;
+      FLAGS+=(--kubeconfig "$LPP_E2E_STATE/ours.kubeconfig" --health-port "$HEALTH_PORT")
+      if [ "$1" = agents ]; then FLAGS+=(--agents --agents-port "$AGENTS_PORT"); fi ;;
     peer)
       PROGRAM=${PEER_BIN:?names no program}
       read -ra words <<<"${PEER_ARGS:-}"
@@ -102,7 +107,7 @@ provisioner_command() { # ours|peer|tuned|floor|floor-pod
   AUDIT_USER=system:serviceaccount:local-path-storage:$user
 }
 
-provisioner_start() { # ours|peer|tuned|floor|floor-pod [FLAGS...]
+provisioner_start() { # ours|agents|peer|tuned|floor|floor-pod [FLAGS...]
   local kind=$1
   shift
   provisioner_stop
@@ -110,6 +115,9 @@ provisioner_start() { # ours|peer|tuned|floor|floor-pod [FLAGS...]
   HEALTH_PORT=$HEALTH_PORT start provisioner "$PROGRAM" "${FLAGS[@]}" "$@"
   case $kind in
     ours) wait_until 60 "the daemon's readiness" provisioner ready ;;
+    agents)
+      wait_until 60 "the daemon's readiness" provisioner ready
+      wait_until 60 "the authority of the agents" provisioner agents_take_ca ;;
     floor*) wait_until 60 "the floor" provisioner grep -q '^ready' "$LOG/provisioner.log" ;;
     *) sleep 3 ;; # it has no sign of readiness that all versions share
   esac

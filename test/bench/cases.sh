@@ -283,3 +283,71 @@ case_node() {
   done
   "$CLUSTER/node.sh" down
 }
+
+agents_stop() { # NUMBER
+  local i
+  for ((i = 0; i < $1; i++)); do stop "agent-hollow-$i"; done
+}
+
+resident_kib() { awk '/^VmRSS:/ {print $2}' "/proc/$(pid_of "$1")/status"; }
+
+# Ten nodes, each with the disk of an agent that is a process of its own, and the same with helper
+# pods; then what idle agents cost. With 500 nodes the agents only hold their polls.
+case_agents() {
+  local i n nodes=()
+  for ((n = 0; n < 10; n++)); do nodes+=("hollow-$n"); done
+  for ((i = 1; i <= REPEAT; i++)); do
+    hollow_start 10 0
+    provisioner_start ours
+    load --claims 500 --nodes 10 | record agents-500 ours "$i"
+    agents_begin "${nodes[@]}"
+    for n in "${nodes[@]}"; do agents_start "$n" "$LPP_E2E_STATE/disk-of-$n" "$AGENTS_PORT"; done
+    agents_wait "${nodes[@]}"
+    load --claims 500 --nodes 10 | record agents-500 agents "$i"
+    jq -n --argjson kib "$(for n in "${nodes[@]}"; do resident_kib "agent-$n"; done | jq -s .)" \
+      '{agent_kib: $kib}' | record agents-after ours "$i"
+    agents_stop 10
+  done
+  agents_idle
+  agents_many 500
+  bed_again
+}
+
+agents_begin() { # NODE...    the daemon for agents, and what they need
+  local node
+  provisioner_stop
+  agents_allow "$ROOT"
+  agents_pods "$@"
+  for node in "$@"; do
+    rm -f "$LPP_E2E_STATE/$node.token" # it was of another pod
+    mkdir -p "$LPP_E2E_STATE/disk-of-$node$LPP_E2E_STATE/volumes"
+  done
+  provisioner_start agents
+}
+
+agents_idle() {
+  hollow_start 1 0
+  agents_begin hollow-0
+  start relay python3 "$BENCH_DIR/agents.py" relay --port "$RELAY_PORT" --to "$AGENTS_PORT" --seconds 300
+  wait_until 20 "the relay" relay grep -q '^ready' "$LOG/relay.log"
+  agents_start hollow-0 "$LPP_E2E_STATE/disk-of-hollow-0" "$RELAY_PORT"
+  agents_wait hollow-0
+  wait_until 400 "the relay's count" relay grep -q seconds "$LOG/relay.log"
+  jq -R 'fromjson? // empty' "$LOG/relay.log" |
+    jq --argjson kib "$(resident_kib agent-hollow-0)" '. + {agent_kib: [$kib]}' | record agents-idle ours 1
+  agents_stop 1
+  stop relay
+}
+
+agents_many() { # NODES
+  local n nodes=()
+  for ((n = 0; n < $1; n++)); do nodes+=("hollow-$n"); done
+  hollow_start "$1" 0 --lease-s 30
+  agents_begin "${nodes[@]}"
+  idle "idle-no-agents-of-$1" agents 30
+  start agents-many python3 "$BENCH_DIR/agents.py" hold --port "$AGENTS_PORT" --api "$PORT_API" \
+    --pki "$PKI" --namespace "$AGENTS_NAMESPACE" --nodes "$1"
+  wait_until 120 "the agents' polls" agents-many grep -q '^ready' "$LOG/agents-many.log"
+  idle "idle-agents-$1" agents 60
+  stop agents-many
+}

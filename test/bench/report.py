@@ -11,8 +11,8 @@ import re
 import statistics
 import sys
 
-NAMES = {"ours": "this", "floor": "floor", "floor-pod": "floor, same pods", "peer": "peer", "tuned": "peer, tuned"}
-ORDER = ["floor", "floor-pod", "ours", "tuned", "peer"]
+NAMES = {"ours": "this", "agents": "this, with agents", "floor": "floor", "floor-pod": "floor, same pods", "peer": "peer", "tuned": "peer, tuned"}
+ORDER = ["floor", "floor-pod", "ours", "agents", "tuned", "peer"]
 
 
 def load(path):
@@ -128,7 +128,7 @@ def work_ratios(kinds, other, phase):
 def ratio_table(runs):
     rows = []
     for case in sorted((c for c in runs if is_load(runs[c])), key=case_key):
-        for other in ("floor", "floor-pod", "tuned", "peer"):
+        for other in ("floor", "floor-pod", "agents", "tuned", "peer"):
             pairs = [ratios(runs[case], other, phase) for phase in ("create", "delete")]
             if pairs[0]:
                 pairs += [work_ratios(runs[case], other, phase) for phase in ("create", "delete")]
@@ -139,10 +139,12 @@ def ratio_table(runs):
                 ["case", "compared with", "time, create", "delete", "work, create", "delete"], rows))
 
 
-def request_table(runs):
+def request_tables(runs):
     case = next((c for c in ("claims-500", "claims-100", "claims-20") if c in runs), None)
-    if not case:
-        return ""
+    return "\n".join(request_table(runs, c) for c in (case, "agents-500") if c in runs)
+
+
+def request_table(runs, case):
     rows = []
     for kind in ORDER:
         for phase in ("create", "delete"):
@@ -199,6 +201,13 @@ def other_lines(runs):
         lines.append("* a helper pod that fails at once: claim to Event %s s, pod failed to Event %s s" % (
             spread([r.get("event_s") for r in found]),
             spread([r["event_s"] - r["pod_failed_s"] for r in found if "event_s" in r and "pod_failed_s" in r], "%.3f")))
+    for case, when in (("agents-after", "after 500 claims of ten"), ("agents-idle", "idle")):
+        found = [k for result in runs.get(case, {}).get("ours", {}).values() for k in result["agent_kib"]]
+        if found:
+            lines.append("* an agent, %s: RSS %s MiB" % (when, spread([mib(k) for k in found], "%.1f")))
+    for result in runs.get("agents-idle", {}).get("ours", {}).values():
+        lines.append("* an idle agent on the network: %.1f bytes/s sent, %.1f received, of %d s" % (
+            result["sent"] / result["seconds"], result["received"] / result["seconds"], result["seconds"]))
     waits = {}
     for case in ("tenants-alone", "tenants-beside"):
         if case in runs:
@@ -227,7 +236,7 @@ def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     runs = load(sys.argv[1])
-    parts = [("Load", load_table(runs)), ("Ratios", ratio_table(runs)), ("Requests", request_table(runs)),
+    parts = [("Load", load_table(runs)), ("Ratios", ratio_table(runs)), ("Requests", request_tables(runs)),
              ("Start and stop", startup_table(runs)), ("Idle, and a restart of the API server", sample_table(runs)),
              ("Others", other_lines(runs))]
     for title, text in parts:
