@@ -97,21 +97,23 @@ void read_identity(Disk& disk, const std::string& text) {
   require(records.ok() && records->has_value(), "records are found");
   const auto had = nlohmann::json::parse(text, nullptr, false);
   const auto read = (*records)->identity();
-  const auto cluster = (*records)->cluster("ours");
+  const auto both = (*records)->identities("ours");
   if (!read.ok()) {
-    require(!cluster.ok(), "who has no identity has no cluster");
+    require(!both.ok(), "who has no identity has no cluster");
     require(disk.read("identity.json") == text, "what cannot be read is not written over");
     return;
   }
   require(lpp::node::is_id(*read) && read->size() <= 64, "an identity is one");
   require(had.is_object() && had.value("disk", "") == *read, "a disk keeps its identity");
-  if (!cluster.ok()) {
+  if (!both.ok() || both->cluster.empty()) {
     require(disk.read("identity.json") == text, "what has no room for more stays as it is");
     return;
   }
   const std::string theirs = had.value("cluster", "");
-  require(*cluster == (theirs.empty() ? "ours" : theirs), "records stay with their cluster");
-  require((*records)->cluster("another").value() == *cluster, "a cluster is written down once");
+  require(both->disk == *read, "disk and cluster are told at once");
+  require(both->cluster == (theirs.empty() ? "ours" : theirs), "records stay with their cluster");
+  require((*records)->identities("another").value().cluster == both->cluster,
+          "a cluster is written down once");
   require((*records)->identity().value() == *read, "an identity reads the same again");
   auto now = nlohmann::json::parse(disk.read("identity.json").value_or(""), nullptr, false);
   require(now.is_object(), "an identity is written whole");
