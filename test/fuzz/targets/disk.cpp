@@ -77,7 +77,7 @@ void read_works(Disk& disk, const std::string& name, const std::string& text,
   require(book.ok(), "a work book can be opened");
   const auto loaded = book->load(whose);
   require(loaded.ok(), "one file does not hide the others");
-  require(loaded->works.size() + loaded->problems.size() + loaded->foreign <= 1,
+  require(loaded->works.size() + loaded->problems.size() + loaded->foreign.size() <= 1,
           "one file is one work");
   const auto work = work_of(text);
   for (const auto& one : loaded->works) {
