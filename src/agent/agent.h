@@ -86,6 +86,7 @@ class Agent {
     bool forgotten = false;            // is to be dropped
     bool asking = false;               // a removal that waits for leave to begin
     bool from_book = false;            // was begun before this process
+    std::string disk{};                // of that book
     std::string cluster{};             // that began it, as far as the book tells
     bool foreign = false;              // another cluster's: is touched no more
     std::optional<TimePoint> asked{};  // and got it, as of then
@@ -128,6 +129,9 @@ class Agent {
   /// nullopt: stopped.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);
   Result<void> drop(const EntryPtr& entry);
+  /// What a removal has left goes back into its place.
+  Result<node::PutBack> put_back(const operation::Operation& operation,
+                                 const node::Volumes& volumes);
   /// Takes note of the disk that is there.
   void saw_disk(const std::string& path, const std::string& disk);
   /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
@@ -145,8 +149,8 @@ class Agent {
                          const std::string& identity, const WorkBook::Whose& whose);
   /// What was read while nobody knew whose it was may turn out to be another cluster's: it stays on
   /// the disk, and is nothing of this agent's any more. How many there were.
-  std::size_t leave_foreign(const std::string& path, const WorkBook::Whose& whose)
-      LPP_REQUIRES(mutex_);
+  std::size_t leave_foreign(const std::string& path, const std::string& disk,
+                            const WorkBook::Whose& whose) LPP_REQUIRES(mutex_);
   std::string cluster();
   void saw_cluster(const std::string& path, const std::string& foreign);
   void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);

@@ -120,7 +120,7 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
     }
     problems = std::move(loaded.problems);
     MutexLock lock(mutex_);
-    foreign = leave_foreign(path, whose) + loaded.foreign.size();
+    foreign = leave_foreign(path, identity, whose) + loaded.foreign.size();
     foreign_works_.insert(loaded.foreign.begin(), loaded.foreign.end());
     for (Work& work : loaded.works) {
       const std::string key = key_of(work.operation.id());
@@ -134,6 +134,7 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
                                             .progress = std::move(work.progress),
                                             .begun = true,
                                             .from_book = true,
+                                            .disk = identity,
                                             .cluster = std::move(work.cluster)});
       if (!entry->progress.over()) entry->progress = {.state = State::kRunning};
       changed(*entry);
@@ -149,10 +150,11 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
   return {};
 }
 
-std::size_t Agent::leave_foreign(const std::string& path, const WorkBook::Whose& whose) {
+std::size_t Agent::leave_foreign(const std::string& path, const std::string& disk,
+                                 const WorkBook::Whose& whose) {
   return std::erase_if(entries_, [&](const auto& item) {
     Entry& entry = *item.second;
-    if (!entry.from_book || entry.operation.base_path != path) return false;
+    if (!entry.from_book || entry.disk != disk || entry.operation.base_path != path) return false;
     if (!whose.is_foreign(entry.cluster)) return false;
     entry.foreign = true;
     entry.stop.request_stop();

@@ -181,34 +181,41 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
 Result<void> Agent::drop(const EntryPtr& entry) {
   const operation::Operation& operation = entry->operation;
   bool half_done = false;
-  bool failed_half_done = false;
+  bool failed = false;
+  bool called_off = false;
   bool nothing_left = false;
   {
     MutexLock lock(mutex_);
     if (entry->foreign) return {};
-    half_done = entry->cancelling && entry->begun && !entry->progress.over();
+    const Progress& progress = entry->progress;
+    called_off = entry->cancelling;
+    half_done = called_off && entry->begun && !progress.over();
     // It has put back what it could. On another disk it has not even begun.
-    failed_half_done = entry->cancelling && entry->progress.state == State::kFailed &&
-                       entry->progress.reason != kOtherDisk;
+    failed = progress.state == State::kFailed && progress.reason != kOtherDisk;
+    // The call came too late.
+    nothing_left = called_off && operation.kind == operation::Kind::kRemove &&
+                   progress.state == State::kSucceeded &&
+                   progress.directory == operation::Directory::kRemoved;
   }
-  const auto volumes = node::Volumes::open(kernel_, at(operation.base_path), {});
-  half_done = half_done || (failed_half_done && volumes.ok());
-  if (half_done && removes(operation.kind)) {
-    LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "call off");
-    if (!volumes.ok()) return Error(volumes.error()).wrap("call off");
-    LPP_RETURN_IF_ERROR(check_disk(operation, *volumes), "call off");
-    LPP_ASSIGN_OR_RETURN(const auto back, volumes->put_back(place.volume_id, place.path),
-                         "call off");
-    nothing_left = back == node::PutBack::kNothing;
-    if (nothing_left) {
-      log::warn("node {}: {} of {} was called off, and nothing of it is left to be put back",
-                operation.node, to_string(operation.kind), operation.path);
-    } else {
-      log::info("{} {}: called off, what is left is in its place", to_string(operation.kind),
-                operation.path);
-    }
+  const std::string base = at(operation.base_path);
+  const auto mounted =
+      node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
+  if (removes(operation.kind) && (half_done || (failed && mounted.ok()))) {
+    const auto back = mounted.ok() ? put_back(operation, *mounted) : mounted.error();
+    // Who forgets one that failed has given it up, or begins anew where this has ended.
+    if (!back.ok() && called_off) return Error(back.error()).wrap("call off");
+    nothing_left = called_off && back.ok() && *back == node::PutBack::kNothing;
   }
+  if (nothing_left) {
+    log::warn("node {}: {} of {} was called off, and nothing of it is left to be put back",
+              operation.node, to_string(operation.kind), operation.path);
+  }
+  const auto volumes = node::Volumes::open(kernel_, base, {});
   MutexLock books(books_mutex_);
+  {
+    MutexLock lock(mutex_);
+    if (entry->foreign) return {};
+  }
   // What is on a disk that is not there is told when it comes back.
   const bool away = !volumes.ok() && volumes.error().is(ErrorCode::kNotFound);
   if (!away) {
@@ -224,6 +231,17 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     to_tell_.notify_all();
   }
   return {};
+}
+
+Result<node::PutBack> Agent::put_back(const operation::Operation& operation,
+                                      const node::Volumes& volumes) {
+  LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "place");
+  LPP_RETURN_IF_ERROR(check_disk(operation, volumes), "disk");
+  LPP_ASSIGN_OR_RETURN(const auto back, volumes.put_back(place.volume_id, place.path), "put back");
+  if (back == node::PutBack::kInPlace) {
+    log::info("{} {}: what is left is in its place", to_string(operation.kind), operation.path);
+  }
+  return back;
 }
 
 void Agent::saw_disk(const std::string& path, const std::string& disk) {

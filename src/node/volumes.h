@@ -298,6 +298,7 @@ class Volumes {
   Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
   Result<PutBack> put_back_locked(const RecordFolder& records, const std::string& id,
                                   const std::string& path) const;
+  Result<void> limit_again(const Volume& volume) const;
   /// What the record says of a removal is over.
   Result<void> note_in_place(const RecordFolder& records, Volume& volume) const;
   /// Of a removal that nobody is at: false when anything has left its place. A directory that has

@@ -114,7 +114,9 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
     if (!volume) return false;
     LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), id);
     if (directory) return false;
-    LPP_RETURN_IF_ERROR(forget(*records, *volume), id);
+    // Who removed it left the directories around it, which may be somebody's by now.
+    if (volume->project != 0) LPP_RETURN_IF_ERROR(lift_limits(volume->project), "limits");
+    LPP_RETURN_IF_ERROR(records->erase(id), id);
     return true;
   }
   // A record is written when the directory is ready, and names it.

@@ -63,14 +63,17 @@ Result<PutBack> Volumes::put_back_locked(const RecordFolder& records, const std:
       LPP_RETURN_IF_ERROR(put_pieces_back(records, gone.get(), there->get()), "put back");
     }
   }
-  // A removal may have lifted it, to be quicker.
-  if (volume->project != 0) {
-    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "put back");
-    if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume->project, volume->limits), "limit again");
-  }
+  LPP_RETURN_IF_ERROR(limit_again(*volume), "put back");
   LPP_RETURN_IF_ERROR(note_in_place(records, *volume), "put back");
   if (gone.valid()) LPP_RETURN_IF_ERROR(records.drop_gone(id), "put back");
   return PutBack::kInPlace;
+}
+
+/// A removal may have lifted it, to be quicker.
+Result<void> Volumes::limit_again(const Volume& volume) const {
+  if (volume.project == 0) return {};
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
+  return quota ? quota->limit(volume.project, volume.limits) : Result<void>();
 }
 
 Result<void> Volumes::note_in_place(const RecordFolder& records, Volume& volume) const {
@@ -89,6 +92,7 @@ Result<bool> Volumes::call_off_in_place(const RecordFolder& records, const std::
   if (!directory) return false;
   LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, directory->get()), "look");
   if (identity == volume->directory) {
+    LPP_RETURN_IF_ERROR(limit_again(*volume), "call off");
     LPP_RETURN_IF_ERROR(note_in_place(records, *volume), "record");
   }
   LPP_RETURN_IF_ERROR(records.drop_gone(id), "call off");

@@ -40,15 +40,21 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
       recorded.value_or(Volume{.id = request.id, .path = request.path, .origin = Origin::kFound});
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "remove");
 
-  if (request.removal == Removal::kIfEmpty) return remove_if_empty(records, volume);
-
   const std::string gone = RecordFolder::gone_name(request.id);
   bool begun = UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid();
+  bool holds_data = false;  // of a removal that was called off, perhaps
+  if (begun) {
+    LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "remove");
+    holds_data = !empty;
+  }
+  if (request.removal == Removal::kIfEmpty) {
+    // The record alone tells where that was.
+    return holds_data ? Result<Removed>(Removed::kKept) : remove_if_empty(records, volume);
+  }
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "remove");
   if (begun && !recorded && directory) {
     // There was no room for a record: an empty one says only that the directory was about to leave.
-    LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "remove");
-    if (empty) begun = false;
+    begun = holds_data;
   }
   Identity identity;
   if (directory) {
@@ -57,7 +63,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   const bool same = directory && recorded && identity == volume.directory;
   if (directory && request.removal == Removal::kTakeBack &&
       !(same && volume.origin == Origin::kMade)) {
-    LPP_RETURN_IF_ERROR(forget(records, volume), "take back");
+    if (!holds_data) LPP_RETURN_IF_ERROR(forget(records, volume), "take back");
     return Removed::kKept;
   }
   // What stands there once it has left its place is not this volume's.
@@ -103,6 +109,11 @@ Error Volumes::give_up(const RecordFolder& records, const Volume& volume, Error 
   if (!back.ok()) {
     error.message += "; what is left is in " + std::string(kRecordFolder) + "/" +
                      RecordFolder::gone_name(volume.id) + ": " + back.error().message;
+  } else if (*back == PutBack::kNothing) {
+    // What stands there has not been taken away: the next removal must not believe so.
+    const auto empty = records.is_empty(RecordFolder::gone_name(volume.id));
+    const auto directory = find_directory(volume.path);
+    if (empty.ok() && *empty && directory.ok() && *directory) (void)records.drop_gone(volume.id);
   }
   return error;
 }

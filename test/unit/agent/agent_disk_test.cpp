@@ -165,6 +165,18 @@ TEST_CASE("a removal that was called off is put back on its own disk when that i
   CHECK(work_files(base).size() == 1);  // of the make
 }
 
+TEST_CASE("a removal that is called off when it has ended tells that nothing is left") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  const auto remove = operation_of(base, Kind::kRemove);
+  REQUIRE(running.run(remove).state == State::kSucceeded);
+  running.agent.take(cancel(remove));
+  CHECK(running.listener.has_ended(remove));
+  CHECK(running.listener.nothing_left == std::vector<std::string>{remove.path});
+}
+
 TEST_CASE("a removal that has failed is put back when it is called off, or tells that it is not") {
   /// Nothing can be removed for good.
   class StuckKernel final : public node::Kernel {
@@ -197,6 +209,12 @@ TEST_CASE("a removal that has failed is put back when it is called off, or tells
     std::filesystem::rename(base.at("web/pvc-1"), base.at(gone + "/volume"));
     running.agent.take(cancel(remove));
     CHECK(running.listener.has_ended(remove));
+  }
+  SUBCASE("it could not put it back itself, and is given up") {
+    std::filesystem::create_directory(base.at(gone));
+    std::filesystem::rename(base.at("web/pvc-1"), base.at(gone + "/volume"));
+    running.agent.take(forget(remove));
+    CHECK(eventually([&] { return base.has("web/pvc-1/data") && !base.has(gone); }));
   }
   SUBCASE("it cannot be put back yet") {
     std::filesystem::create_directory(base.at(gone));

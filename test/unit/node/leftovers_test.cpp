@@ -237,6 +237,13 @@ TEST_CASE("a record whose directory is gone goes, and no other one") {
     CHECK(lost().empty());
     CHECK_FALSE(*volumes.sweep("a", {}));
   }
+  SUBCASE("it is gone, and what was around it is somebody's by now") {
+    REQUIRE(volumes.remove({.id = "b"}).ok());
+    std::filesystem::create_directory(base.at("web"));
+    CHECK(*volumes.sweep("a", {}));
+    CHECK(base.has("web"));
+    return;
+  }
   SUBCASE("an agent has it on record") {
     base.write(BaseFolder::record("work.a.k.json"));
     CHECK(lost().empty());

@@ -404,4 +404,44 @@ TEST_CASE("a removal that fails, and whose place is taken, says where the rest i
   CHECK(removed.error().message.find(BaseFolder::record("gone.pvc-1")) != std::string::npos);
   CHECK(base.has("web/pvc-1/of somebody else"));
   CHECK(files_of(base).size() == 2);
+  // A claim that came there and goes again leaves the record alone, which tells where the rest was.
+  const auto volumes = base.volumes(kernel);
+  SUBCASE("something stands there") {}
+  SUBCASE("nothing is in what stands there") {
+    std::filesystem::remove(base.at("web/pvc-1/of somebody else"));
+  }
+  for (const Removal removal : {Removal::kIfEmpty, Removal::kTakeBack}) {
+    CHECK(*volumes.remove({.id = "pvc-1", .path = "web/pvc-1", .removal = removal}) ==
+          Removed::kKept);
+  }
+  CHECK(base.has(BaseFolder::record("volume.pvc-1.json")));
+  CHECK(base.has("web/pvc-1"));
+  std::filesystem::remove_all(base.at("web/pvc-1"));
+  const std::size_t left = files_of(base).size();
+  CHECK(left > 0);
+  REQUIRE(put_back(volumes));
+  check_present(base, volumes, left);
+}
+
+TEST_CASE("what a removal on a full disk could not take away is not taken for removed") {
+  /// No room, and nothing can be moved.
+  class FullKernel final : public Kernel {
+   protected:
+    int before(const char* call) override {
+      const std::string_view name(call);
+      return name == "write" ? ENOSPC : name == "renameat2" ? EIO : 0;
+    }
+  };
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "web/pvc-1")).ok());
+  // Somebody made it anew: the record tells of another directory.
+  std::filesystem::rename(base.at("web/pvc-1"), base.at("web/old"));
+  base.write("web/pvc-1/a");
+  FullKernel full;
+  REQUIRE_FALSE(base.volumes(full).remove({.id = "pvc-1"}).ok());
+  CHECK(base.has("web/pvc-1/a"));
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK_FALSE(base.has("web/pvc-1"));
 }
