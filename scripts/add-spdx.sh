@@ -12,9 +12,9 @@ missing=0
 
 sources() {
   list_files '*' | grep -vE '^(deploy|test/(data|fuzz/corpus|chart/golden))/' | while read -r file; do
-    case $file in
+    case ${file##*/} in
       *.cpp | *.h) printf '// %s\n' "$file" ;;
-      *.sh | *.py | *.cmake | CMakeLists.txt | */CMakeLists.txt | Makefile | Dockerfile | */Dockerfile)
+      *.sh | *.py | *.cmake | CMakeLists.txt | Makefile | Dockerfile)
         printf '# %s\n' "$file" ;;
       *.go) printf '// %s\n' "$file" ;;
       *.*) ;;
