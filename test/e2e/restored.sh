@@ -13,7 +13,7 @@
 # Exit: 0 passed, 1 failed, 3 cannot be run on this machine (says why).
 # Twenty ports, a directory and addresses of its own.
 export LPP_E2E_INSTANCE=$(((${LPP_E2E_INSTANCE:-0} + 40) % 100))
-unset LPP_E2E_STATE LPP_E2E_NODE LPP_E2E_PORT_BASE
+unset LPP_E2E_STATE LPP_E2E_NODE LPP_E2E_PORT_BASE LPP_E2E_KUBECONFIG
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # shellcheck source=test/e2e/cluster/env.sh
