@@ -152,17 +152,23 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
 
 std::size_t Agent::leave_foreign(const std::string& path, const std::string& disk,
                                  const WorkBook::Whose& whose) {
-  return std::erase_if(entries_, [&](const auto& item) {
-    Entry& entry = *item.second;
-    if (!entry.from_book || entry.disk != disk || entry.operation.base_path != path) return false;
-    if (!whose.is_foreign(entry.cluster)) return false;
+  std::size_t left = 0;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    Entry& entry = *it->second;
+    const bool of_book = entry.from_book && entry.disk == disk && entry.operation.base_path == path;
+    if (!of_book || !whose.is_foreign(entry.cluster)) {
+      ++it;
+      continue;
+    }
     entry.foreign = true;
     entry.stop.request_stop();
-    std::erase(quick_, item.second);
-    std::erase(slow_, item.second);
-    foreign_works_.insert(item.first);
-    return true;
-  });
+    std::erase(quick_, it->second);
+    std::erase(slow_, it->second);
+    foreign_works_.insert(it->first);
+    it = entries_.erase(it);
+    ++left;
+  }
+  return left;
 }
 
 void Agent::saw_cluster(const std::string& path, const std::string& foreign) {

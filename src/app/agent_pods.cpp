@@ -21,9 +21,9 @@ std::string text_at(const json& object, const char* pointer) {
 
 /// A member that is no array counts as an empty one.
 const json& list_at(const json& object, const char* pointer) {
-  static const json kNone = json::array();
+  static const json none = json::array();
   const json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_array() ? object[at] : kNone;
+  return object.contains(at) && object[at].is_array() ? object[at] : none;
 }
 
 /// Whether anything has ever run in it, as far as can be told.
