@@ -170,6 +170,7 @@ doc docs/install.md <<'C'
 local-path-provisioner volumes
 C
 says 'local-path-claim'
+says 'Bound'
 doc docs/sizes.md <<'C'
 kubectl patch storageclass local-path -p '{"allowVolumeExpansion":true}'
 C
@@ -179,7 +180,6 @@ C
 doc docs/sizes.md <<'C'
 kubectl wait pvc/local-path-claim --for=jsonpath='{.status.capacity.storage}'=256Mi
 C
-says 'Bound'
 doc docs/install.md <<'C'
 kubectl annotate storageclass local-path storageclass.kubernetes.io/is-default-class=true
 C
