@@ -4,8 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "agent_bed.h"
-#include "fakes/fake_transport.h"
 #include "fakes/skipping_clock.h"
+#include "scripted_way.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
@@ -14,29 +14,6 @@ using operation::Kind;
 using State = operation::Progress::State;
 
 namespace {
-
-/// Passes everything on, so that a script outlives the connections to it.
-class Line final : public k8s::Transport {
- public:
-  explicit Line(FakeTransport& to) : to_(to) {}
-  Result<k8s::Response> round_trip(const k8s::Request& request,
-                                   const std::stop_token& stop) override {
-    return to_.round_trip(request, stop);
-  }
-  Result<k8s::Response> stream(const k8s::Request& request, const k8s::ChunkSink& sink,
-                               const std::stop_token& stop) override {
-    return to_.stream(request, sink, stop);
-  }
-
- private:
-  FakeTransport& to_;
-};
-
-Way way_to(const std::string& name, FakeTransport& transport) {
-  return {.name = name, .connect = [&transport] {
-            return Result<std::unique_ptr<k8s::Transport>>(std::make_unique<Line>(transport));
-          }};
-}
 
 /// An agent and its client, with controllers that a test scripts.
 class Bed {

@@ -7,9 +7,9 @@
 #include "agent/agent_client.h"
 #include "agent_bed.h"
 #include "fakes/captured_log.h"
-#include "fakes/fake_transport.h"
 #include "fakes/recorded_session.h"
 #include "fakes/skipping_clock.h"
+#include "scripted_way.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
@@ -20,23 +20,6 @@ using State = operation::Progress::State;
 
 namespace {
 
-/// Outlives the connections to it.
-class LineTo final : public k8s::Transport {
- public:
-  explicit LineTo(FakeTransport& to) : to_(to) {}
-  Result<k8s::Response> round_trip(const k8s::Request& request,
-                                   const std::stop_token& stop) override {
-    return to_.round_trip(request, stop);
-  }
-  Result<k8s::Response> stream(const k8s::Request& request, const k8s::ChunkSink& sink,
-                               const std::stop_token& stop) override {
-    return to_.stream(request, sink, stop);
-  }
-
- private:
-  FakeTransport& to_;
-};
-
 /// The agent's side as it is now, with a controller that a test scripts. Its node's root is the
 /// base folder.
 struct TodaysAgent {
@@ -44,10 +27,7 @@ struct TodaysAgent {
       : agent(kernel, agent_clock, {.root = base.path()}),
         client(agent, clock,
                {.find = [this](const std::stop_token&) -> Result<std::vector<Way>> {
-                  return std::vector{Way{.name = "controller", .connect = [this] {
-                                           return Result<std::unique_ptr<k8s::Transport>>(
-                                               std::make_unique<LineTo>(controller));
-                                         }}};
+                  return std::vector{way_to("controller", controller)};
                 },
                 .program = "later"}) {}
   void run() {
