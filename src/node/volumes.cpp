@@ -139,7 +139,8 @@ Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) c
   each(names.being_made, [&](const std::string& id) { return recover_made(*records, id); });
   each(names.being_removed, [&](const std::string& id) -> Result<void> {
     if (std::binary_search(names.works.begin(), names.works.end(), id)) return {};
-    return recover_removed(*records, id, stop);
+    LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), "removal");
+    return {};
   });
   return problems;
 }

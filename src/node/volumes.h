@@ -310,7 +310,8 @@ class Volumes {
   Result<void> lift_limits(std::uint32_t project) const;
   Result<void> forget(const RecordFolder& records, const Volume& volume) const;
   Result<void> recover_made(const RecordFolder& records, const std::string& id) const;
-  Result<void> recover_removed(const RecordFolder& records, const std::string& id,
+  /// False: the directory is in its place, and stays.
+  Result<bool> recover_removed(const RecordFolder& records, const std::string& id,
                                const std::stop_token& stop) const;
 
   Kernel* kernel_;

@@ -104,10 +104,7 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
     // Whether it was to go to its end nobody can tell any more: it may have been called off.
     LPP_ASSIGN_OR_RETURN(const bool empty, records->is_empty(RecordFolder::gone_name(id)), id);
     if (!empty) return false;
-    LPP_ASSIGN_OR_RETURN(const bool stays, call_off_in_place(*records, id), id);
-    if (stays) return false;
-    LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), id);
-    return true;
+    return recover_removed(*records, id, stop);
   }
   LPP_ASSIGN_OR_RETURN(const auto volume, records->read(id), shown_);
   if (!among(names.being_made, id)) {

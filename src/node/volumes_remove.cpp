@@ -232,14 +232,15 @@ Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) 
   return records.erase(volume.id);
 }
 
-Result<void> Volumes::recover_removed(const RecordFolder& records, const std::string& id,
+Result<bool> Volumes::recover_removed(const RecordFolder& records, const std::string& id,
                                       const std::stop_token& stop) const {
   LPP_ASSIGN_OR_RETURN(const bool stays, call_off_in_place(records, id), "recover");
-  if (stays) return {};
+  if (stays) return false;
   LPP_ASSIGN_OR_RETURN(const auto volume, records.read(id), shown_);
   if (volume) LPP_RETURN_IF_ERROR(ease_removal(*volume), "recover");
   LPP_RETURN_IF_ERROR(empty_gone(records, {.id = id, .stop = stop}), "recover");
-  return volume ? forget(records, *volume) : records.erase(id);
+  LPP_RETURN_IF_ERROR(volume ? forget(records, *volume) : records.erase(id), "recover");
+  return true;
 }
 
 }  // namespace lpp::node
