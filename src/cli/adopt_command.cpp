@@ -125,12 +125,8 @@ void confirm(k8s::ApiClient& api, Row& row, const Result<std::unique_ptr<Surroun
     return fail(ours.error().message + ": delete one of them");
   }
   if (row.request.reclaim_policy == "Retain") return;
-  const nlohmann::json patch{
-      {"metadata", {{"uid", row.uid}}},
-      {"spec", {{"persistentVolumeReclaimPolicy", row.request.reclaim_policy}}}};
-  const auto patched =
-      api.patch(k8s::kPersistentVolumes, {"", volume}, k8s::PatchType::kMerge, patch);
-  if (!patched.ok()) fail("its policy is not set: " + patched.error().message);
+  const auto set = set_reclaim_policy(api, volume, row.uid, row.request.reclaim_policy);
+  if (!set.ok()) fail("its policy is not set: " + set.error().message);
 }
 
 /// One after the other: what one has made is in the way of the next.

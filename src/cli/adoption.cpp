@@ -140,6 +140,17 @@ std::string quantity_of(std::int64_t bytes) {
   return std::to_string(bytes);
 }
 
+Result<void> set_reclaim_policy(k8s::ApiClient& api, const std::string& volume,
+                                const std::string& uid, const std::string& policy) {
+  if (uid.empty()) return invalid("the API server tells no UID of it");
+  const nlohmann::json patch{{"metadata", {{"uid", uid}}},
+                             {"spec", {{"persistentVolumeReclaimPolicy", policy}}}};
+  const auto patched =
+      api.patch(k8s::kPersistentVolumes, {"", volume}, k8s::PatchType::kMerge, patch);
+  if (!patched.ok()) return patched.error();
+  return {};
+}
+
 Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& around) {
   if (!k8s::is_dns_label(request.claim.ns) || !k8s::is_dns_subdomain(request.claim.name)) {
     return invalid("not a claim: " + log::quoted(request.claim.to_string()) +

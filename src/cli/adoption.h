@@ -33,6 +33,11 @@ struct Adoption {
 /// The volume by which the directory gets to the claim, or why it may not. Pure.
 Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& around);
 
+/// Of a volume that was made to retain its directory, once a second look has found nobody else
+/// there. Only of the very one that was made: by its UID.
+Result<void> set_reclaim_policy(k8s::ApiClient& api, const std::string& volume,
+                                const std::string& uid, const std::string& policy);
+
 /// "10Gi" of so many bytes, or the bytes where that is not exact.
 std::string quantity_of(std::int64_t bytes);
 

@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
+#include "cli/adoption.h"
 #include "cli/json_access.h"
 #include "cli/output.h"
 #include "cli/progress.h"
@@ -138,10 +139,7 @@ class Sweep {
       give_back(row);
       return row.end(Outcome::kRefused, place.error().message);
     }
-    const json patch{{"metadata", {{"uid", row.uid}}},
-                     {"spec", {{"persistentVolumeReclaimPolicy", "Delete"}}}};
-    const auto patched = cluster_.api().patch(k8s::kPersistentVolumes, {"", row.orphan.volume},
-                                              k8s::PatchType::kMerge, patch);
+    const auto patched = set_reclaim_policy(cluster_.api(), row.orphan.volume, row.uid, "Delete");
     if (patched.ok()) {
       row.result = Outcome::kGoing;
       return;
