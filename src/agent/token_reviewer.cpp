@@ -11,11 +11,15 @@
 #include "agent/protocol.h"
 #include "base/log.h"
 #include "k8s/base64.h"
+#include "k8s/json_access.h"
 
 namespace lpp::agent {
 
 namespace {
 
+using k8s::elements;
+using k8s::member;
+using k8s::text;
 using nlohmann::json;
 
 constexpr k8s::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview",
@@ -43,39 +47,23 @@ std::optional<std::int64_t> expiry_of(const std::string& token) {
   std::replace(payload.begin(), payload.end(), '-', '+');
   std::replace(payload.begin(), payload.end(), '_', '/');
   payload.append((4 - payload.size() % 4) % 4, '=');
-  const auto text = k8s::base64_decode(payload);
-  const json claims = json::parse(text.value_or(""), nullptr, false);
+  const auto decoded = k8s::base64_decode(payload);
+  const json claims = json::parse(decoded.value_or(""), nullptr, false);
   if (!claims.is_object()) return std::nullopt;
   const auto exp = claims.find("exp");
   if (exp == claims.end() || !exp->is_number_integer()) return std::nullopt;
   return std::clamp<std::int64_t>(exp->get<std::int64_t>(), 0, kYear2100);
 }
 
-const json* find(const json& object, const std::string& name) {
-  if (!object.is_object()) return nullptr;
-  const auto it = object.find(name);
-  return it == object.end() ? nullptr : &*it;
-}
-
-std::string text_in(const json& object, const std::string& name) {
-  const json* const value = find(object, name);
-  return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
-}
-
 /// The first value of that name in the user's extra.
 std::string extra_of(const json& user, const std::string& name) {
-  const json* const extra = find(user, "extra");
-  const json* const values = extra == nullptr ? nullptr : find(*extra, kExtra + name);
-  if (values == nullptr || !values->is_array() || values->empty() || !(*values)[0].is_string()) {
-    return {};
-  }
-  return (*values)[0].get<std::string>();
+  const json& values = elements(member(user, "extra"), (kExtra + name).c_str());
+  return values.empty() || !values[0].is_string() ? std::string() : values[0].get<std::string>();
 }
 
 bool is_for_us(const json& status) {
-  const json* const audiences = find(status, "audiences");
-  return audiences != nullptr && audiences->is_array() &&
-         std::any_of(audiences->begin(), audiences->end(),
+  const json& audiences = elements(status, "audiences");
+  return std::any_of(audiences.begin(), audiences.end(),
                      [](const json& audience) { return audience == std::string(kAudience); });
 }
 
@@ -111,23 +99,21 @@ Result<AgentIdentity> TokenReviewer::ask(const std::string& token) {
     }
     return error;
   }
-  const json* const status = find(*answer, "status");
-  const json* const authenticated = status == nullptr ? nullptr : find(*status, "authenticated");
-  if (authenticated == nullptr || *authenticated != true) {
-    const std::string why = status == nullptr ? "" : text_in(*status, "error").substr(0, 500);
+  const json& status = member(*answer, "status");
+  if (member(status, "authenticated") != true) {
+    const std::string why = text(status, "error").substr(0, 500);
     return refused(ErrorCode::kUnauthorized,
                    "the API server does not know the token" + (why.empty() ? "" : ": " + why));
   }
-  if (!is_for_us(*status)) {
+  if (!is_for_us(status)) {
     return refused(ErrorCode::kUnauthorized,
                    fmt::format("the token is not for the audience {}", kAudience));
   }
-  const json* const user = find(*status, "user");
-  return identify(user == nullptr ? json() : *user);
+  return identify(member(status, "user"));
 }
 
 Result<AgentIdentity> TokenReviewer::identify(const json& user) {
-  const std::string name = text_in(user, "username");
+  const std::string name = text(user, "username");
   const std::string wanted =
       "system:serviceaccount:" + settings_.ns + ":" + settings_.service_account;
   if (name != wanted) {
@@ -157,12 +143,10 @@ Result<std::string> TokenReviewer::node_of_pod(const std::string& pod, const std
     if (!error.is(ErrorCode::kCancelled)) error.code = ErrorCode::kUnavailable;
     return error;
   }
-  const json* const meta = find(*found, "metadata");
-  if (meta == nullptr || text_in(*meta, "uid") != uid) {
+  if (text(member(*found, "metadata"), "uid") != uid) {
     return refused(ErrorCode::kForbidden, "pod " + pod + " of the token is gone");
   }
-  const json* const spec = find(*found, "spec");
-  std::string node = spec == nullptr ? "" : text_in(*spec, "nodeName");
+  std::string node = text(member(*found, "spec"), "nodeName");
   if (node.empty()) return refused(ErrorCode::kForbidden, "pod " + pod + " is on no node");
   return node;
 }

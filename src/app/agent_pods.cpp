@@ -6,44 +6,36 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "k8s/json_access.h"
 
 namespace lpp::app {
 
 namespace {
 
+using k8s::elements;
+using k8s::member;
+using k8s::text;
 using nlohmann::json;
-
-std::string text_at(const json& object, const char* pointer) {
-  const json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_string() ? object[at].get<std::string>()
-                                                       : std::string();
-}
-
-/// A member that is no array counts as an empty one.
-const json& list_at(const json& object, const char* pointer) {
-  static const json none = json::array();
-  const json::json_pointer at(pointer);
-  return object.contains(at) && object[at].is_array() ? object[at] : none;
-}
 
 /// Whether anything has ever run in it, as far as can be told.
 bool may_have_started(const json& pod) {
-  if (text_at(pod, "/status/phase") != "Pending") return true;
-  const json& containers = list_at(pod, "/status/containerStatuses");
+  if (text(member(pod, "status"), "phase") != "Pending") return true;
+  const json& containers = elements(member(pod, "status"), "containerStatuses");
   return std::any_of(containers.begin(), containers.end(), [](const json& one) {
     if (!one.is_object()) return true;
     const json last = one.value("lastState", json::object());
     const json state = one.value("state", json::object());
     const bool waits = state.empty() || (state.size() == 1 && state.contains("waiting"));
-    return !waits || !last.empty() || !text_at(one, "/containerID").empty() ||
+    return !waits || !last.empty() || !text(one, "containerID").empty() ||
            one.value("restartCount", json(0)) != json(0);
   });
 }
 
 std::string why_not(const json& pod) {
-  for (const json& one : list_at(pod, "/status/containerStatuses")) {
-    const std::string reason = text_at(one, "/state/waiting/reason");
-    const std::string message = text_at(one, "/state/waiting/message");
+  for (const json& one : elements(member(pod, "status"), "containerStatuses")) {
+    const json& waiting = member(member(one, "state"), "waiting");
+    const std::string reason = text(waiting, "reason");
+    const std::string message = text(waiting, "message");
     constexpr std::size_t kMostWords = 300;
     if (!reason.empty()) {
       return message.empty() ? reason
@@ -61,15 +53,17 @@ Result<bool> AgentPods::may_work(const std::string& node, const std::string& hea
   if (!pods.ok()) return Error(pods.error()).wrap("look for an agent's pod on node " + node);
   std::map<std::string, json> waiting;  // by UID
   bool any = false;
-  for (const json& pod : list_at(*pods, "/items")) {
-    const std::string phase = text_at(pod, "/status/phase");
+  for (const json& pod : elements(*pods, "items")) {
+    const json& meta = member(pod, "metadata");
+    const json& spec = member(pod, "spec");
+    const std::string phase = text(member(pod, "status"), "phase");
     const bool over = phase == "Succeeded" || phase == "Failed";
-    const bool is_agent = text_at(pod, "/spec/serviceAccountName") == settings_.service_account &&
-                          text_at(pod, "/spec/nodeName") == node;
+    const bool is_agent = text(spec, "serviceAccountName") == settings_.service_account &&
+                          text(spec, "nodeName") == node;
     if (over || !is_agent) continue;
-    const bool was_heard = !heard.empty() && text_at(pod, "/metadata/name") == heard;
+    const bool was_heard = !heard.empty() && text(meta, "name") == heard;
     if (was_heard || may_have_started(pod)) any = true;
-    waiting[text_at(pod, "/metadata/uid")] = pod;
+    waiting[text(meta, "uid")] = pod;
   }
   bool ready = false;
   if (!any && !waiting.empty()) {
@@ -86,9 +80,9 @@ Result<bool> AgentPods::may_work(const std::string& node, const std::string& hea
 Result<bool> AgentPods::is_ready(const std::string& node) {
   const auto found = client_.get(k8s::kNodes, {"", node});
   if (!found.ok()) return found.error();
-  const json& conditions = list_at(*found, "/status/conditions");
+  const json& conditions = elements(member(*found, "status"), "conditions");
   return std::any_of(conditions.begin(), conditions.end(), [](const json& one) {
-    return text_at(one, "/type") == "Ready" && text_at(one, "/status") == "True";
+    return text(one, "type") == "Ready" && text(one, "status") == "True";
   });
 }
 
@@ -110,7 +104,7 @@ bool AgentPods::is_overdue(const std::string& node, const std::map<std::string, 
   }
   for (const json* const pod : untold) {
     log::warn("the agent's pod {} on node {} does not start: helper pods serve the node ({})",
-              text_at(*pod, "/metadata/name"), node, log::quoted(why_not(*pod)));
+              text(member(*pod, "metadata"), "name"), node, log::quoted(why_not(*pod)));
   }
   return true;
 }

@@ -1,28 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <nlohmann/json.hpp>
-#include <string>
+#include "k8s/json_access.h"
 
-/// Reads objects of the API as they come, where no type of k8s/objects.h holds the field. What is
-/// absent or of another type reads as nothing. Pure.
 namespace lpp::cli {
 
-inline const nlohmann::json& member(const nlohmann::json& object, const char* name) {
-  static const nlohmann::json nothing;
-  if (!object.is_object()) return nothing;
-  const auto it = object.find(name);
-  return it == object.end() ? nothing : *it;
-}
-
-inline std::string text(const nlohmann::json& object, const char* name) {
-  const nlohmann::json& value = member(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
-
-inline int number(const nlohmann::json& object, const char* name, int fallback) {
-  const nlohmann::json& value = member(object, name);
-  return value.is_number_integer() ? value.get<int>() : fallback;
-}
+using k8s::member;
+using k8s::number;
+using k8s::text;
 
 }  // namespace lpp::cli
