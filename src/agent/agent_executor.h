@@ -105,6 +105,8 @@ class AgentExecutor final : public operation::Executor {
   void node_changed(std::string_view node) override;
 
   Presence presence(const std::string& node) const;
+  /// The pod of the agent that was heard last there; "" = none was.
+  std::string heard_pod(const std::string& node) const;
   /// Whether others may work on the node, because no agent is connected, expected, or has a pod
   /// there that may be at work unheard. kUnavailable says why not. May ask the API server.
   Result<void> check_absent(const std::string& node);

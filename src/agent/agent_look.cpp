@@ -93,10 +93,8 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     LPP_ASSIGN_OR_RETURN(const auto inventory, volumes->inventory(usage, InventoryNotes::kMostBare),
                          "inventory");
     const bool own = !ours.empty() && records == ours;
-    InventoryNotes::add(path, base.cluster, own, usage, inventory, sights.inventory);
-    for (auto& one : sights.inventory.leftovers) {
-      if (one.base_path == path) one.disk = base.identity;
-    }
+    InventoryNotes::add({.path = path, .disk = base.identity, .foreign = base.cluster, .own = own},
+                        usage, inventory, sights.inventory);
     return {};
   };
   if (const auto looked = look(); !looked.ok()) {
@@ -155,7 +153,8 @@ std::size_t Agent::leave_foreign(const std::string& path, const std::string& dis
   std::size_t left = 0;
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = *it->second;
-    const bool of_book = entry.from_book && entry.disk == disk && entry.operation.base_path == path;
+    const bool same_disk = entry.disk.empty() || entry.disk == disk;  // a full one has no name yet
+    const bool of_book = entry.from_book && same_disk && entry.operation.base_path == path;
     if (!of_book || !whose.is_foreign(entry.cluster)) {
       ++it;
       continue;

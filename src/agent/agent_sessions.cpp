@@ -55,6 +55,12 @@ Presence AgentExecutor::presence(const std::string& node) const {
   return active_ && now < begun_ + kExpectedFor ? Presence::kExpected : Presence::kAbsent;
 }
 
+std::string AgentExecutor::heard_pod(const std::string& node) const {
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(node);
+  return it == agents_.end() ? std::string() : it->second.pod;
+}
+
 void AgentExecutor::note_presence(const std::string& node, Agent& agent, Effects& effects) {
   const TimePoint now = clock_.now();
   Presence there = presence_of(agent, now);

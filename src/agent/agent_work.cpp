@@ -198,12 +198,14 @@ Result<void> Agent::drop(const EntryPtr& entry) {
                    progress.directory == operation::Directory::kRemoved;
   }
   const std::string base = at(operation.base_path);
-  const auto mounted =
-      node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
-  if (removes(operation.kind) && (half_done || (failed && mounted.ok()))) {
+  if (removes(operation.kind) && (half_done || failed)) {
+    const auto mounted =
+        node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
     const auto back = mounted.ok() ? put_back(operation, *mounted) : mounted.error();
-    // Who forgets one that failed has given it up, or begins anew where this has ended.
-    if (!back.ok() && called_off) return Error(back.error()).wrap("call off");
+    // Who forgets one that failed has given it up, or begins anew where this has ended; without its
+    // disk it had not even begun.
+    const bool must = half_done || (called_off && mounted.ok());
+    if (!back.ok() && must) return Error(back.error()).wrap("call off");
     nothing_left = called_off && back.ok() && *back == node::PutBack::kNothing;
   }
   if (nothing_left) {

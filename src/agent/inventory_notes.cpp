@@ -39,12 +39,12 @@ bool is_same(Listed a, const Listed& b) {
 
 }  // namespace
 
-void InventoryNotes::add(const std::string& base_path, const std::string& foreign, bool own,
-                         const node::BaseUsage& usage, const node::Inventory& inventory, Seen& to) {
-  const std::string folder = base_path.ends_with('/') ? base_path : base_path + '/';
+void InventoryNotes::add(const Place& place, const node::BaseUsage& usage,
+                         const node::Inventory& inventory, Seen& to) {
+  const std::string folder = place.path.ends_with('/') ? place.path : place.path + '/';
   const auto list = [&](Listed listed) {
     listed.since = time_of(listed.since);
-    listed.cluster = foreign;
+    listed.cluster = place.foreign;
     if (to.directories.size() < kMost && listed.path.size() <= kMaxPath) {
       to.directories.push_back(std::move(listed));
     } else {
@@ -82,9 +82,12 @@ void InventoryNotes::add(const std::string& base_path, const std::string& foreig
       continue;
     }
     listed.since = time_of(one.since);
-    if (own && !one.has_work && !one.has_data)
-      to.leftovers.push_back(
-          {.base_path = base_path, .listed = std::move(listed), .lost = one.lost});
+    if (place.own && !one.has_work && !one.has_data) {
+      to.leftovers.push_back({.base_path = place.path,
+                              .disk = place.disk,
+                              .listed = std::move(listed),
+                              .lost = one.lost});
+    }
   }
   for (const auto& one : inventory.bare) list({.path = folder + one.path, .since = one.since});
   if (!inventory.whole) ++to.left_out;

@@ -38,10 +38,15 @@ class InventoryNotes {
     std::vector<Leftover> leftovers{};
   };
 
-  /// Adds what there is in a base path. `foreign`: the cluster whose records they are, if it is
-  /// another one; `own`: it is known to be ours.
-  static void add(const std::string& base_path, const std::string& foreign, bool own,
-                  const node::BaseUsage& usage, const node::Inventory& inventory, Seen& to);
+  struct Place {
+    std::string path{};  // of the base
+    std::string disk{};
+    std::string foreign{};  // the cluster whose records they are, if it is another one
+    bool own = false;       // it is known to be ours
+  };
+  /// Adds what there is in a base path.
+  static void add(const Place& place, const node::BaseUsage& usage,
+                  const node::Inventory& inventory, Seen& to);
 
   /// That is all there is now.
   void saw(Seen seen, TimePoint now);

@@ -111,11 +111,7 @@ Result<bool> Agents::is_node_gone(const std::string& node) {
 }
 
 Result<bool> Agents::has_agent_pod(const std::string& node) {
-  std::string heard;
-  for (const auto& one : agents_.agents()) {
-    if (one.node == node) heard = one.pod;
-  }
-  return pods_.may_work(node, heard);
+  return pods_.may_work(node, agents_.heard_pod(node));
 }
 
 void Agents::tell_nothing_left(const operation::Operation& removal) const {

@@ -104,7 +104,7 @@ TEST_CASE("what there is in a base path is told by its record, else by what lies
       .bare = {{.path = "by hand", .since = 400}},
       .whole = false};
   InventoryNotes::Seen all;
-  InventoryNotes::add("/b", "", true, usage, inventory, all);
+  InventoryNotes::add({.path = "/b", .own = true}, usage, inventory, all);
   const std::vector<Listed> expected{
       {.path = "/b/web/a",
        .id = "a",
@@ -128,7 +128,7 @@ TEST_CASE("what there is in a base path is told by its record, else by what lies
 
   SUBCASE("of another cluster, or of nobody knows which, nothing is to be swept") {
     InventoryNotes::Seen theirs;
-    InventoryNotes::add("/b", "c-2", false, usage, inventory, theirs);
+    InventoryNotes::add({.path = "/b", .foreign = "c-2"}, usage, inventory, theirs);
     CHECK(theirs.leftovers.empty());
     REQUIRE(theirs.directories.size() == 5);
     CHECK(theirs.directories[0].cluster == "c-2");
@@ -139,7 +139,7 @@ TEST_CASE("what there is in a base path is told by its record, else by what lies
       large.volumes.push_back({.volume = {.id = std::to_string(i), .path = std::to_string(i)}});
     }
     large.volumes.push_back({.volume = {.id = "long", .path = std::string(kMaxPath, 'a')}});
-    InventoryNotes::add("/c", "", true, large, {}, all);
+    InventoryNotes::add({.path = "/c", .own = true}, large, {}, all);
     CHECK(all.directories.size() == InventoryNotes::kMost);
     CHECK(all.left_out == 1 + 5 + 1);
   }
