@@ -10,24 +10,14 @@
 #include <cstdlib>
 
 #include "base/log.h"
+#include "fakes/listener.h"
 
 namespace {
 
 /// Names each test case that its decorator skips, and why. doctest's own total also counts those
 /// that the command line leaves out.
-struct SkipReporter : doctest::IReporter {
-  explicit SkipReporter(const doctest::ContextOptions& /*unused*/) {}
-  void report_query(const doctest::QueryData& /*unused*/) override {}
-  void test_run_start() override {}
-  void test_run_end(const doctest::TestRunStats& /*unused*/) override {}
-  void test_case_start(const doctest::TestCaseData& /*unused*/) override {}
-  void test_case_reenter(const doctest::TestCaseData& /*unused*/) override {}
-  void test_case_end(const doctest::CurrentTestCaseStats& /*unused*/) override {}
-  void test_case_exception(const doctest::TestCaseException& /*unused*/) override {}
-  void subcase_start(const doctest::SubcaseSignature& /*unused*/) override {}
-  void subcase_end() override {}
-  void log_assert(const doctest::AssertData& /*unused*/) override {}
-  void log_message(const doctest::MessageData& /*unused*/) override {}
+struct SkipReporter : lpp::testing::Listener {
+  using Listener::Listener;
   void test_case_skipped(const doctest::TestCaseData& test) override {
     if (!test.m_skip) return;
     std::printf("skipped: %s: %s\n", test.m_name,
