@@ -105,6 +105,35 @@ std::vector<Recorded> AgentExecutor::recorded(std::string_view volume_name) {
   return all;
 }
 
+AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) const {
+  constexpr std::size_t kShown = 5;
+  const TimePoint now = clock_.now();
+  AgentState state{.node = node,
+                   .pod = agent.pod,
+                   .program = agent.program,
+                   .presence = presence_of(agent, now),
+                   .since = agent.since,
+                   .bases = agent.bases,
+                   .works = agent.works.size()};
+  std::vector<EntryPtr> entries;
+  for (const auto& [name, entry] : agent.works) entries.push_back(entry);
+  const auto end = entries.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, entries.size()));
+  std::partial_sort(entries.begin(), end, entries.end(),
+                    [](const auto& a, const auto& b) { return a->since < b->since; });
+  entries.erase(end, entries.end());
+  for (const auto& entry : entries) {
+    state.oldest.push_back({entry->operation, progress_of(*entry).state, now - entry->since});
+  }
+  return state;
+}
+
+std::vector<AgentState> AgentExecutor::agents() const {
+  std::vector<AgentState> all;
+  MutexLock lock(mutex_);
+  for (const auto& [node, agent] : agents_) all.push_back(state_of(node, agent));
+  return all;
+}
+
 Progress AgentExecutor::progress_of(const Entry& entry) const {
   const TimePoint now = clock_.now();
   const Operation& operation = *entry.operation;

@@ -33,6 +33,13 @@ enum class Presence {
   kAbsent,
 };
 
+/// What an agent has on record.
+struct AgentWork {
+  std::shared_ptr<const operation::Operation> operation{};
+  operation::Progress::State state = operation::Progress::State::kWaiting;
+  Duration age{};  // since we know of it
+};
+
 /// What is to be said of a node's agent.
 struct AgentState {
   std::string node{};
@@ -41,7 +48,8 @@ struct AgentState {
   Presence presence = Presence::kAbsent;
   std::chrono::system_clock::time_point since{};  // of its session
   std::vector<Base> bases{};
-  std::size_t works = 0;  // on record
+  std::size_t works = 0;            // on record
+  std::vector<AgentWork> oldest{};  // of these, some
 };
 
 /// The executor that lets agents on the nodes work. Knows no network: whoever speaks with the
@@ -239,6 +247,7 @@ class AgentExecutor final : public operation::Executor {
   void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
       LPP_REQUIRES(mutex_);
   operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
+  AgentState state_of(const std::string& node, const Agent& agent) const LPP_REQUIRES(mutex_);
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);
 

@@ -85,21 +85,6 @@ bool AgentExecutor::sees(const std::string& node, const std::string& base_path) 
   });
 }
 
-std::vector<AgentState> AgentExecutor::agents() const {
-  std::vector<AgentState> all;
-  MutexLock lock(mutex_);
-  for (const auto& [node, agent] : agents_) {
-    all.push_back({.node = node,
-                   .pod = agent.pod,
-                   .program = agent.program,
-                   .presence = presence_of(agent, clock_.now()),
-                   .since = agent.since,
-                   .bases = agent.bases,
-                   .works = agent.works.size()});
-  }
-  return all;
-}
-
 Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {
   const auto base_paths = surroundings_.base_paths(identity.node);
   Effects effects;

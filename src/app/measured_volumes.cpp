@@ -64,7 +64,13 @@ std::string usage_page(const Subjects& subjects) {
     if (one.usage.inodes) volume["inodesUsed"] = *one.usage.inodes;
     if (one.usage.limit_inodes > 0) volume["inodes"] = one.usage.limit_inodes;
   }
-  return nlohmann::json{{"volumes", std::move(volumes)}}.dump(
+  nlohmann::json agents = nlohmann::json::array();
+  if (subjects.agents) {
+    for (const auto& one : subjects.agents().agents) {
+      if (one.presence != agent::Presence::kAbsent) agents.push_back({{"node", one.node}});
+    }
+  }
+  return nlohmann::json{{"volumes", std::move(volumes)}, {"agents", std::move(agents)}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 

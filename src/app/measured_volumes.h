@@ -22,7 +22,8 @@ struct MeasuredVolume {
 /// At most that many; beyond it the fullest ones. From memory.
 std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, std::size_t most);
 
-/// The text of /usage: the same in JSON, for `volumes`.
+/// The text of /usage, for `volumes`: the same in JSON, and which nodes have an agent that can be
+/// reckoned with.
 std::string usage_page(const Subjects& subjects);
 
 }  // namespace lpp::app

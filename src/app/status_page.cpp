@@ -169,6 +169,37 @@ void add_caches(HtmlPage& page, const Subjects& subjects) {
   page.paragraph("Helper pods: " + (pods.empty() ? "none" : pods));
 }
 
+std::string_view word_of(operation::Progress::State state) {
+  using State = operation::Progress::State;
+  switch (state) {
+    case State::kWaiting:
+      return "waiting";
+    case State::kRunning:
+      return "running";
+    case State::kLate:
+      return "late";
+    case State::kEnding:
+      return "ending";
+    case State::kSucceeded:
+    case State::kFailed:
+      break;
+  }
+  return state == State::kSucceeded ? "done" : "failed";
+}
+
+std::string works_of(const agent::AgentState& one) {
+  std::string text = one.works == 0 ? "none" : "";
+  for (const auto& work : one.oldest) {
+    text += fmt::format("{}{} {} ({} for {})", text.empty() ? "" : ", ",
+                        to_string(work.operation->kind), work.operation->volume_name,
+                        word_of(work.state), human(work.age));
+  }
+  if (one.works > one.oldest.size()) {
+    text += fmt::format(" and {} more", one.works - one.oldest.size());
+  }
+  return text;
+}
+
 void add_agents(HtmlPage& page, const Subjects& subjects,
                 std::chrono::system_clock::time_point now) {
   if (!subjects.agents) return;
@@ -186,7 +217,7 @@ void add_agents(HtmlPage& page, const Subjects& subjects,
                     one.presence == agent::Presence::kConnected  ? "connected"
                     : one.presence == agent::Presence::kExpected ? "expected"
                                                                  : "away",
-                    when(one.since, now), one.program, bases, std::to_string(one.works)});
+                    when(one.since, now), one.program, bases, works_of(one)});
   }
   page.heading("Agents").table(
       {"Node", "State", "Session since", "Version", "Base paths", "Operations"}, rows,

@@ -367,6 +367,7 @@ nlohmann::json to_json(const VolumeRow& row) {
   };
   add("volume", row.volume);
   add("node", row.node);
+  add("executor", row.executor);
   add("path", row.path);
   add("size", row.size);
   add("storageClass", row.storage_class);

@@ -35,6 +35,7 @@ struct VolumeRow {
   std::string created{};
   std::string storage_class{};
   std::string reclaim_policy{};
+  std::string executor{};    // who does the work on its node, as far as that is known
   std::string helper_pod{};  // "<namespace>/<name>" of the operation in progress
   std::string operation{};   // "create" or "delete"
   int attempt = 0;

@@ -46,14 +46,22 @@ bool wants_usage(const VolumeRow& row) { return row.limited && may_be_measured(r
 
 /// Who may not ask, or gets no answer, hears nothing of that.
 void ask_daemon(Cluster& cluster, const std::string& ns, std::vector<VolumeRow>& rows) {
-  if (std::none_of(rows.begin(), rows.end(), may_be_measured)) return;
+  if (std::none_of(rows.begin(), rows.end(), [](const auto& row) { return !row.node.empty(); })) {
+    return;
+  }
+  std::set<std::string> nodes;
   (void)ask_daemon_pods(cluster, ns, "/usage", [&](const nlohmann::json& page) {
+    nodes.merge(nodes_with_agent_in(page));
     const auto usages = daemon_usage_in(page);
     for (VolumeRow& row : rows) {
       const auto found = usages.find(row.volume);
       if (may_be_measured(row) && found != usages.end()) row.usage = found->second;
     }
   });
+  if (nodes.empty()) return;
+  for (VolumeRow& row : rows) {
+    if (!row.node.empty()) row.executor = nodes.contains(row.node) ? "agent" : "helper pods";
+  }
 }
 
 /// A node tells of its own volumes only.
@@ -89,6 +97,14 @@ std::unordered_map<std::string, VolumeUsage> daemon_usage_in(const nlohmann::jso
     if (const auto usage = usage_of(volume)) all[name] = *usage;
   }
   return all;
+}
+
+std::set<std::string> nodes_with_agent_in(const nlohmann::json& page) {
+  std::set<std::string> nodes;
+  for (const auto& one : member(page, "agents")) {
+    if (std::string node = text(one, "node"); !node.empty()) nodes.insert(std::move(node));
+  }
+  return nodes;
 }
 
 void add_usage(Cluster& cluster, const Installation& installation, std::vector<VolumeRow>& rows,

@@ -88,6 +88,8 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
                      bool all_namespaces, bool wide) {
   const bool any_limited = std::any_of(
       rows.begin(), rows.end(), [](const VolumeRow& row) { return row.limited || row.usage; });
+  const bool any_agent = std::any_of(rows.begin(), rows.end(),
+                                     [](const VolumeRow& row) { return !row.executor.empty(); });
   std::vector<std::string> headings;
   if (all_namespaces) headings.emplace_back("NAMESPACE");
   for (const char* name : {"CLAIM", "NODE", "PATH", "SIZE"}) headings.emplace_back(name);
@@ -95,9 +97,9 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
   if (any_limited && wide) headings.emplace_back("INODES");
   for (const char* name : {"PHASE", "AGE"}) headings.emplace_back(name);
   if (wide) {
-    for (const char* name : {"VOLUME", "CLASS", "RECLAIM", "HELPER POD"}) {
-      headings.emplace_back(name);
-    }
+    for (const char* name : {"VOLUME", "CLASS", "RECLAIM"}) headings.emplace_back(name);
+    if (any_agent) headings.emplace_back("EXECUTOR");
+    headings.emplace_back("HELPER POD");
   }
   headings.emplace_back("PENDING");
   std::vector<std::vector<Cell>> cells;
@@ -115,6 +117,7 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
       line.push_back({or_dash(row.volume)});
       line.push_back({or_dash(row.storage_class)});
       line.push_back({or_dash(row.reclaim_policy)});
+      if (any_agent) line.push_back({or_dash(row.executor)});
       line.push_back({or_dash(row.helper_pod)});
     }
     line.push_back({or_dash(row.why)});
@@ -144,6 +147,7 @@ std::string details_of(const VolumeRow& row, const ClusterView& view, const Cont
     add("Used", used, colour_of(*row.usage));
   }
   add("Node", row.shared ? "any: the filesystem is shared" : row.node);
+  add("Executor", row.executor);
   add("Path", row.path);
   add("Volume", row.volume);
   add("Reclaim policy", row.reclaim_policy);

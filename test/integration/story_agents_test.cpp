@@ -336,7 +336,7 @@ TEST_CASE("what an agent says its volumes take up is in the metrics and on the p
   const auto volume = story.wait_bound_and_write(claim);
   // Nothing limits it, so that nothing is known of it.
   CHECK(LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body ==
-        R"({"volumes":[]})");
+        R"({"agents":[{"node":"node-1"}],"volumes":[]})");
   story.agents->of("node-1").kill();
 
   // The agent of a file system with limits.
@@ -373,7 +373,7 @@ TEST_CASE("what an agent says its volumes take up is in the metrics and on the p
   story.agents->wait_connected("node-1");
   wait_for(story, "the usage is forgotten", [&]() -> std::string {
     const auto now = LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body;
-    return now == R"({"volumes":[]})" ? "" : now;
+    return now == R"({"agents":[{"node":"node-1"}],"volumes":[]})" ? "" : now;
   });
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
   story.remove_all({claim});

@@ -41,6 +41,7 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK(has(page, "Agents"));
   CHECK(has(page, "connected"));
   CHECK(has(page, "/bad (not mounted)"));
+  CHECK(has(page, "make pvc-7 (running for 4 s) and 2 more"));
   fixture.agents = nullptr;
   metrics = fixture.text();
   CHECK_FALSE(has(metrics, "local_path_provisioner_agent"));

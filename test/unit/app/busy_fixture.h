@@ -54,6 +54,10 @@ struct BusyFixture : SubjectsFixture {
       agent::AgentState there{.node = "n1", .pod = "agent-1", .program = "1.0", .works = 3};
       there.presence = agent::Presence::kConnected;
       there.bases = {{.path = "/data"}, {.path = "/bad", .problem = "not mounted"}};
+      operation::Operation make;
+      make.volume_name = "pvc-7";
+      there.oldest = {{std::make_shared<const operation::Operation>(make),
+                       operation::Progress::State::kRunning, std::chrono::seconds(4)}};
       agent::AgentState away{.node = "n2"};
       return app::AgentsSubject{
           .leads = true,

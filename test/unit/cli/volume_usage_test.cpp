@@ -154,6 +154,30 @@ TEST_CASE("of volumes that no pod uses the daemon knows how full they are") {
   CHECK(by_hand.find("1Mi (0%)\n") != std::string::npos);
 }
 
+TEST_CASE("which nodes have an agent the daemon knows, and nobody else") {
+  DaemonCluster cluster;
+  const auto told_of = [](json agents) { return json{{"agents", std::move(agents)}}.dump(); };
+  cluster.daemon(200, told_of(json::array({{{"node", "n1"}}, {{"node", 7}}, 7})));
+  cluster.answer("n1", 200, summary_of({}).dump());
+  cluster.serve_nothing_else();
+  const auto listed = json::parse(cluster.run({"volumes", "-o", "json"}).out)["items"];
+  REQUIRE(listed.size() > 1);
+  for (const auto& one : listed) {
+    const auto executor = one["node"] == "n1" ? "agent" : "helper pods";
+    CHECK(one["executor"] == executor);
+  }
+  const auto table = cluster.run({"volumes", "-o", "wide"}).out;
+  CHECK(table.find("EXECUTOR") != std::string::npos);
+  CHECK(cluster.run({"volumes", "data"}).out.find("agent\n") != std::string::npos);
+  // Without agents there is nothing to tell apart.
+  DaemonCluster plain;
+  plain.daemon(200, told_of(json::array()));
+  plain.answer("n1", 200, summary_of({}).dump());
+  plain.serve_nothing_else();
+  CHECK(plain.run({"volumes", "-o", "wide"}).out.find("EXECUTOR") == std::string::npos);
+  CHECK(plain.run({"volumes", "-o", "json"}).out.find("executor") == std::string::npos);
+}
+
 TEST_CASE("a daemon that may not be asked, or does not know, is passed over in silence") {
   for (const auto& [status, body] : std::vector<std::pair<int, std::string>>{
            {403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})"},
