@@ -4,13 +4,13 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 
 #include "chaos/tolerate.h"
 #include "harness/agent_account.h"
 #include "harness/file_text.h"
 #include "harness/http_get.h"
 #include "harness/installation.h"
+#include "harness/process_probe.h"
 #include "harness/sanitizer_report.h"
 
 namespace lpp::testing {
@@ -18,8 +18,6 @@ namespace lpp::testing {
 namespace {
 
 constexpr std::size_t kTail = 4000;
-/// A signal to stop is obeyed a moment after it was sent.
-constexpr std::chrono::milliseconds kStops{10};
 
 }  // namespace
 
@@ -117,8 +115,7 @@ void AgentFleet::freeze(const std::string& machine) {
   Agent& agent = agents_.at(machine);
   agent.frozen = true;
   if (agent.process == nullptr) return;
-  agent.process->signal(SIGSTOP);
-  std::this_thread::sleep_for(kStops);
+  (void)testing::freeze(agent.process->pid());
 }
 
 void AgentFleet::let_run(Agent& agent) {
@@ -136,8 +133,7 @@ void AgentFleet::set_dead(const std::string& machine, bool dead) {
   agent.dead = dead;
   if (!dead) return let_run(agent);
   if (agent.process == nullptr) return;
-  agent.process->signal(SIGSTOP);
-  std::this_thread::sleep_for(kStops);
+  (void)testing::freeze(agent.process->pid());
 }
 
 void AgentFleet::cut(const std::string& machine) {

@@ -14,6 +14,7 @@
 #include "harness/file_text.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
+#include "harness/process_probe.h"
 #include "helperpod/manifest.h"
 
 namespace lpp::testing {
@@ -415,10 +416,9 @@ Result<void> ChaosRun::daemon_step(const Step& step) {
       return start(replica);
     case StepKind::kPauseDaemon:
       if (!replica.running || std::exchange(replica.paused, true)) return {};
-      replica.installation->daemon().signal(SIGSTOP);
       // A call that it has sent already would be let through while it sleeps: here such calls are
       // lost, so that whatever comes from it later was sent when it was awake again.
-      std::this_thread::sleep_for(milliseconds(10));
+      (void)freeze(replica.installation->daemon().pid());
       proxy.cut_connections();
       return {};
     case StepKind::kResumeDaemon:

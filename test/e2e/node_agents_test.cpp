@@ -14,6 +14,7 @@
 #include "harness/agent_account.h"
 #include "harness/applied_objects.h"
 #include "harness/file_text.h"
+#include "harness/process_probe.h"
 #include "integration/support/raw_client.h"
 #include "operation/operation.h"
 #include "real_agents.h"
@@ -56,7 +57,7 @@ std::string root_mount_of(pid_t pid) {
 /// A process that neither works nor speaks for a while; its connections stay.
 class Frozen {
  public:
-  explicit Frozen(pid_t pid) : pid_(pid) { REQUIRE(::kill(pid_, SIGSTOP) == 0); }
+  explicit Frozen(pid_t pid) : pid_(pid) { REQUIRE(freeze(pid_)); }
   ~Frozen() { thaw(); }
   Frozen(const Frozen&) = delete;
   Frozen& operator=(const Frozen&) = delete;

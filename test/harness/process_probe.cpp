@@ -2,7 +2,9 @@
 #include "harness/process_probe.h"
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
+#include <thread>
 
 #include "harness/file_text.h"
 #include "harness/http_get.h"
@@ -28,6 +30,35 @@ int status_kib(pid_t pid, std::string_view name) {
     return kib;
   }
   return 0;
+}
+
+namespace {
+
+/// The state in /proc/PID/task/TID/stat: after the name, which may hold anything but ends with the
+/// last bracket.
+bool is_stopped(const std::string& stat) {
+  const auto end = stat.rfind(") ");
+  return end == std::string::npos ||
+         std::string_view("TtZX").find(stat[end + 2]) != std::string::npos;
+}
+
+}  // namespace
+
+bool freeze(pid_t pid) {
+  using namespace std::chrono_literals;
+  if (::kill(pid, SIGSTOP) != 0) return false;
+  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  for (; std::chrono::steady_clock::now() < deadline; std::this_thread::sleep_for(1ms)) {
+    std::error_code gone;
+    bool runs = false;
+    for (const auto& task :
+         std::filesystem::directory_iterator("/proc/" + std::to_string(pid) + "/task", gone)) {
+      runs = runs || !is_stopped(text_of(task.path() / "stat"));
+    }
+    if (gone) return false;
+    if (!runs) return true;
+  }
+  return false;
 }
 
 Result<void> wait_for_page(ChildProcess& child, int port, const std::string& page,

@@ -7,6 +7,7 @@
 #include <csignal>
 #include <vector>
 
+#include "harness/process_probe.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -111,7 +112,7 @@ TEST_CASE("a leader that slept while another one took over writes nothing when i
   }});
   story.make_claims(0);
   story.wait_first_pod();
-  story.installation->daemon().signal(SIGSTOP);
+  REQUIRE(freeze(story.installation->daemon().pid()));
   story.wait_standby_leads(seconds(30));
   story.make_claims(kClaims);
   awake_again = true;

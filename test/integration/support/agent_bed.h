@@ -16,6 +16,7 @@
 #include "harness/installation.h"
 #include "harness/kinds.h"
 #include "harness/must.h"
+#include "harness/process_probe.h"
 #include "harness/sanitizer_report.h"
 #include "harness/temp_dir.h"
 
@@ -86,7 +87,7 @@ class NodeAgents {
     for (const auto& node : bed_.nodes()) wait_connected(node);
   }
   /// It neither works nor speaks, but its connection stays.
-  void freeze(const std::string& node) { of(node).signal(SIGSTOP); }
+  void freeze(const std::string& node) { REQUIRE(testing::freeze(of(node).pid())); }
   void thaw(const std::string& node) { of(node).signal(SIGCONT); }
 
   /// "" unless a sanitizer has said something in one of them.
