@@ -70,7 +70,8 @@ void create(StoryBed& story, const k8s::ObjectKey& key,
 
 }  // namespace
 
-LPP_EXECUTORS_TEST_CASE("a claim is bound by the daemon, and left as the binder would leave it") {
+LPP_ALL_EXECUTORS_TEST_CASE(
+    "a claim is bound by the daemon, and left as the binder would leave it") {
   NoBinder story(by);
   create(story, kClaim);
   const auto volume = LPP_MUST(story.audit.wait_bound(kClaim));
@@ -277,7 +278,7 @@ TEST_CASE("a claim that the binder took for lost is bound again") {
   LPP_MUST(story.audit.wait_bound(kClaim));
 }
 
-LPP_EXECUTORS_TEST_CASE("a volume goes with its claim though nobody says that it is released") {
+LPP_ALL_EXECUTORS_TEST_CASE("a volume goes with its claim though nobody says that it is released") {
   NoBinder story(by);
   create(story, kClaim);
   const auto volume = LPP_MUST(story.audit.wait_bound(kClaim));

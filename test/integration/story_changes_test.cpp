@@ -10,8 +10,9 @@ namespace {
 
 constexpr const char* kRefused = "ProvisioningFailed";
 
-TEST_CASE("a refused claim gets its volume as soon as class, configuration or path allow it") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a refused claim gets its volume as soon as class, configuration or path allow it") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const auto wants = [&](const std::string& name, const std::string& storage_class) {

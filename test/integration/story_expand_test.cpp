@@ -7,7 +7,9 @@
 #include <set>
 #include <sstream>
 
+#include "fakes/builders.h"
 #include "harness/kill_switch.h"
+#include "helperpod/manifest.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -85,15 +87,18 @@ struct ExpandStory : StoryBed {
   }
   void wait_no_pods() {
     wait_for(*this, "no helper pod is left", [&]() -> std::string {
-      return LPP_MUST(admin().list(k8s::kPods, kDaemonNamespace)).empty() ? "" : "there is one";
+      const auto pods = LPP_MUST(
+          admin().list(k8s::kPods, kDaemonNamespace, helperpod::label_selector(kProvisionerName)));
+      return pods.empty() ? "" : "there is one";
     });
   }
 
   VolumeFacts volume;  // of the last claim
 };
 
-TEST_CASE("a claim grows in numbers, and its owner is told that nothing enforces them") {
-  ExpandStory story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim grows in numbers, and its owner is told that nothing enforces them") {
+  ExpandStory story(by);
   std::string storage_class = "growing";
   SUBCASE("of a class that deletes") {}
   SUBCASE("of a class that retains") { storage_class = "kept"; }
@@ -291,7 +296,7 @@ TEST_CASE("a claim and its volume that are both gone while it grows leave no hel
   story.wait_no_pods();
 }
 
-LPP_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion finishes it") {
+LPP_ALL_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion finishes it") {
   ExpandStory story(by);
   const auto claim = story.want("data");
   LPP_MUST(story.audit.wait_clean());

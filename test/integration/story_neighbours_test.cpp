@@ -61,8 +61,9 @@ struct Interrupted {
   k8s::ObjectKey pod{};
 };
 
-TEST_CASE("a released volume whose node was deleted is let go, and that is said") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a released volume whose node was deleted is let go, and that is said") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};

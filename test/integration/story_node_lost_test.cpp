@@ -43,7 +43,7 @@ json stateful_set(const std::string& storage_class) {
 
 /// The daemon, a class that lets claims go after a second, and one that does not.
 struct Story : StoryBed {
-  explicit Story(bool has_right = true) {
+  explicit Story(By executor, bool has_right = true) : StoryBed(executor) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
     if (has_right) LPP_MUST(apply_manifest(admin(), repository("deploy/node-lost.yaml")));
@@ -87,8 +87,9 @@ struct Story : StoryBed {
   }
 };
 
-TEST_CASE("the pod of a StatefulSet comes up elsewhere when its node was deleted, and says so") {
-  Story story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "the pod of a StatefulSet comes up elsewhere when its node was deleted, and says so") {
+  Story story(by);
   LPP_MUST(story.admin().create(stateful_set("let-go")));
   const auto first = LPP_MUST(story.audit.wait_bound(kClaim));
   wait_for(story, "the pod has written",
@@ -119,8 +120,9 @@ TEST_CASE("the pod of a StatefulSet comes up elsewhere when its node was deleted
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("a node that comes back while a lost claim is still going keeps what is on its disk") {
-  Story story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a node that comes back while a lost claim is still going keeps what is on its disk") {
+  Story story(by);
   const auto facts = story.with_data("let-go");
   LPP_MUST(story.admin().merge(k8s::kPersistentVolumeClaims, kClaim,
                                {{"metadata", {{"finalizers", {"example.com/hold"}}}}}));
@@ -129,7 +131,8 @@ TEST_CASE("a node that comes back while a lost claim is still going keeps what i
   story.bring_back(facts.node);
   // The daemon that decided it is gone, too.
   LPP_MUST(story.installation->stop_daemon());
-  story.start();
+  LPP_MUST(story.installation->start_daemon());
+  LPP_MUST(story.installation->wait_ready());
   LPP_MUST(story.admin().merge(k8s::kPersistentVolumeClaims, kClaim,
                                {{"metadata", {{"finalizers", nullptr}}}}));
   story.wait_volume_gone(facts.pv);
@@ -140,9 +143,9 @@ TEST_CASE("a node that comes back while a lost claim is still going keeps what i
   }));
 }
 
-TEST_CASE(
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "without the right nothing is deleted, an Event says which, and a node that is back mends it") {
-  Story story(/*has_right=*/false);
+  Story story(by, /*has_right=*/false);
   const auto facts = story.with_data("let-go");
   const std::string uid = story.claim_uid();
   story.lose(facts.node);
@@ -156,9 +159,9 @@ TEST_CASE(
   LPP_MUST(story.audit.wait_deleted(kClaim, facts));
 }
 
-TEST_CASE(
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "release lets the claims of a deleted node go; a volume with policy Retain and its data stay") {
-  Story story(/*has_right=*/false);
+  Story story(by, /*has_right=*/false);
   const auto facts = story.with_data("kept");
   const auto run = [&](std::vector<std::string> args) {
     return LPP_MUST(run_command({.program = daemon_program(),

@@ -58,7 +58,7 @@ TEST_CASE("folders of a path pattern are made with the volume and go when they a
   CHECK(fs::is_empty(base));
 }
 
-LPP_EXECUTORS_TEST_CASE(
+LPP_ALL_EXECUTORS_TEST_CASE(
     "two claims whose pattern leads to one directory never have it both, however old the cache") {
   StoryBed story(by);
   story.start();

@@ -107,8 +107,9 @@ TEST_CASE("an image that cannot be pulled is told on the claim before any time l
   LPP_MUST(story.audit.wait_bound(claim));
 }
 
-TEST_CASE("a claim that cannot be served on its node is given back to the scheduler") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim that cannot be served on its node is given back to the scheduler") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.installation->write_config(
       {{"nodePathMap",
@@ -128,8 +129,9 @@ TEST_CASE("a claim that cannot be served on its node is given back to the schedu
   wait_for_phase(story, {"app", "user"}, "Succeeded");
 }
 
-TEST_CASE("a new configuration is taken over, a bad one refused, and old volumes can go") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a new configuration is taken over, a bad one refused, and old volumes can go") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey old_claim{"app", "old"};

@@ -13,12 +13,13 @@
 namespace lpp::testing {
 namespace {
 
-TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both go again") {
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim with a pod becomes a directory with the pod's data, and both go again") {
   bool protobuf = true;
   SUBCASE("read as protobuf") {}
   SUBCASE("read as JSON, from an API server that has nothing else") { protobuf = false; }
-  StoryBed story({},
-                 {.manifest = repository("deploy/local-path-storage.yaml"), .protobuf = protobuf});
+  StoryBed story(
+      {}, {.manifest = repository("deploy/local-path-storage.yaml"), .protobuf = protobuf}, by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};
@@ -44,9 +45,10 @@ TEST_CASE("a claim with a pod becomes a directory with the pod's data, and both 
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("a claim with a node need not wait for a controller manager that is behind") {
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim with a node need not wait for a controller manager that is behind") {
   StoryBed story(
-      {}, {.manifest = repository("deploy/local-path-storage.yaml"), .run_controllers = false});
+      {}, {.manifest = repository("deploy/local-path-storage.yaml"), .run_controllers = false}, by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey key{"app", "data"};
@@ -96,7 +98,7 @@ TEST_CASE("what has been begun is finished before something new is begun") {
   CHECK(std::count_if(records.begin(), first_volume, makes("pods")) < kClaims);
 }
 
-LPP_EXECUTORS_TEST_CASE("the directory of a class that retains stays when its claim goes") {
+LPP_ALL_EXECUTORS_TEST_CASE("the directory of a class that retains stays when its claim goes") {
   StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
@@ -122,7 +124,7 @@ LPP_EXECUTORS_TEST_CASE("the directory of a class that retains stays when its cl
   LPP_MUST(story.audit.wait_clean());
 }
 
-LPP_EXECUTORS_TEST_CASE("a claim may ask for a volume of type local") {
+LPP_ALL_EXECUTORS_TEST_CASE("a claim may ask for a volume of type local") {
   StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
@@ -143,7 +145,8 @@ LPP_EXECUTORS_TEST_CASE("a claim may ask for a volume of type local") {
   LPP_MUST(story.audit.wait_deleted(claim, volume));
 }
 
-LPP_EXECUTORS_TEST_CASE("a volume that is deleted before its claim leaves no directory behind") {
+LPP_ALL_EXECUTORS_TEST_CASE(
+    "a volume that is deleted before its claim leaves no directory behind") {
   StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
@@ -157,7 +160,7 @@ LPP_EXECUTORS_TEST_CASE("a volume that is deleted before its claim leaves no dir
   LPP_MUST(story.audit.wait_clean());
 }
 
-LPP_EXECUTORS_TEST_CASE("a claim made again under its name gets a directory of its own") {
+LPP_ALL_EXECUTORS_TEST_CASE("a claim made again under its name gets a directory of its own") {
   StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));

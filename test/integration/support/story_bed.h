@@ -42,6 +42,14 @@ enum class By { kHelperPods, kDirectories, kAgents };
   TEST_CASE(name ", by directories of the process") { function(By::kDirectories); } \
   TEST_CASE(name ", by agents") { function(By::kAgents); }                          \
   static void function(By by)
+/// With what users have: helper pods, and agents.
+#define LPP_PODS_AND_AGENTS_TEST_CASE(name) \
+  LPP_PODS_AND_AGENTS_TEST_CASE_AS(name, DOCTEST_ANONYMOUS(lpp_case_))
+#define LPP_PODS_AND_AGENTS_TEST_CASE_AS(name, function)            \
+  static void function(By by);                                      \
+  TEST_CASE(name ", by helper pods") { function(By::kHelperPods); } \
+  TEST_CASE(name ", by agents") { function(By::kAgents); }          \
+  static void function(By by)
 
 /// An embedded cluster and the daemon on it, for one test case.
 struct StoryBed {
