@@ -54,6 +54,32 @@ for file in $(list_files '*.h'); do
   if ! grep -q '^#pragma once$' "$file"; then finding "$file: no #pragma once"; fi
 done
 
+# What users read speaks of directories and permissions, and a configuration takes effect: the words of
+# Kubernetes' own documentation, which people search for.
+mapfile -t read_by_users < <(list_files '*.md' 'deploy/*' 'examples/*')
+# Of the program: what stands in quotes, and text of several lines between R"( and )".
+messages() {
+  awk '
+    raw || /R"\([^)]*$/ { print FILENAME ":" FNR ":" $0; raw = !index($0, ")\""); next }
+    { for (line = $0; match(line, /"([^"\\]|\\.)*"/); line = substr(line, RSTART + RLENGTH))
+        print FILENAME ":" FNR ":" substr(line, RSTART, RLENGTH) }' "${source[@]}"
+}
+text_of_users=$(mktemp)
+# test/rights, integration.rights and check_rights are names.
+{ grep -Hn '' "${read_by_users[@]}"; messages; } |
+  sed -E 's/(test\/|integration\.|check_)rights//g' >"$text_of_users"
+while IFS=';' read -r pattern instead; do
+  while read -r hit; do
+    finding "$hit: say \"$instead\""
+  done < <(grep -iE "$pattern" "$text_of_users" | cut -c 1-200)
+done <<'WORDS'
+\bfolders?\b;directory
+\brights\b|\b(a|no|the|any|without) right to\b;permission
+\b(config(uration)?|files?|values?|settings?|options?|changes?) ([a-z]+ ){0,3}(is|are|was|were|be) taken over\b;takes effect
+\b(takes?|took) over (a |the |its )?(new )?(config(uration)?|files?|values?|settings?|options?|changes?)\b;takes effect
+WORDS
+rm -f "$text_of_users"
+
 # docs/compatibility.md names a test case for each rule. Names may be split over lines in the source.
 while IFS='|' read -r _ _ file name _; do
   file=$(tr -d '` ' <<<"$file")

@@ -225,7 +225,8 @@ TEST_CASE("real node: an account that may not look is told which right it lacks"
   LPP_MUST(applied.remove_claims());
 }
 
-TEST_CASE("real node: a right to leases that is taken away is named by check, readyz and the log") {
+TEST_CASE(
+    "real node: a permission for leases that is taken away is named by check, readyz and the log") {
   RealStory story("commands-lease");
   story.may_be_forbidden = true;
   // The daemon's own account, in its pod: a question about oneself is always allowed.

@@ -61,7 +61,8 @@ class SeparateNamespace {
       LPP_MUST(Kube::from_kubeconfig(required_setting("LPP_E2E_KUBECONFIG")));
 };
 
-TEST_CASE("real node: with helper pods in a namespace apart, they have no rights and no token") {
+TEST_CASE(
+    "real node: with helper pods in a namespace apart, they have no permissions and no token") {
   SeparateNamespace example;
   const auto bed = LPP_MUST(RealBed::create());
   bed->use_daemon_token(example.token());

@@ -120,7 +120,7 @@ struct Traversal {
   AppliedObjects applied;
 };
 
-TEST_CASE("real node: no claim gets a directory outside of its own folder") {
+TEST_CASE("real node: no claim gets a volume outside of its own directory") {
   Traversal on;
   const std::string failed = "Warning ProvisioningFailed: ";
   on.add_class("own", "{{ .PVC.Namespace }}/{{ .PVC.Name }}/{{ .PVC.Annotations.folder }}", false);

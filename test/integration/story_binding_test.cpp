@@ -199,7 +199,7 @@ TEST_CASE("a binding that conflicts is decided again, and one that fails is left
   }
 }
 
-TEST_CASE("with the rights of an older ClusterRole the binder binds, and one line tells it") {
+TEST_CASE("with the permissions of an older ClusterRole the binder binds, and one line tells it") {
   StoryBed story;
   json role = LPP_MUST(
       story.admin().get({"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", false},

@@ -143,7 +143,8 @@ TEST_CASE("claims of the second name go where there is room, and wait where ther
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("without the rights for it the daemon serves all the same, and says what is missing") {
+TEST_CASE(
+    "without the permissions for it the daemon serves all the same, and says what is missing") {
   CapacityStory story{{}};
   story.start();
   const auto claim = story.want("data", "1Mi");

@@ -27,7 +27,7 @@ json rendered(const std::string& kind) {
   return {};
 }
 
-TEST_CASE("helper pods in a namespace of their own have an account without rights or token") {
+TEST_CASE("helper pods in a namespace of their own have an account without permissions or token") {
   const json container = rendered("Deployment")["spec"]["template"]["spec"]["containers"][0];
   std::vector<std::string> args = container["command"];
   args.erase(args.begin(), args.begin() + 2);  // local-path-provisioner start

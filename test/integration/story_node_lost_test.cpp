@@ -144,7 +144,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE(
-    "without the right nothing is deleted, an Event says which, and a node that is back mends it") {
+    "without the permission nothing is deleted, an Event says which, and a node that is back mends "
+    "it") {
   Story story(by, /*has_right=*/false);
   const auto facts = story.with_data("let-go");
   const std::string uid = story.claim_uid();

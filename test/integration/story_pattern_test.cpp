@@ -88,7 +88,8 @@ LPP_ALL_EXECUTORS_TEST_CASE(
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a link that was left on the way to a volume does not lead it out of the base folder") {
+TEST_CASE(
+    "a link that was left on the way to a volume does not lead it out of the base directory") {
   StoryBed story;
   story.start();
   make_class(story);

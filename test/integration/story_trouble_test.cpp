@@ -130,7 +130,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE(
-    "a new configuration is taken over, a bad one refused, and old volumes can go") {
+    "a new configuration takes effect, a bad one is refused, and old volumes can go") {
   StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));

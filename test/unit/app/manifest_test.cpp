@@ -116,7 +116,7 @@ TEST_CASE("every namespaced object is in the manifest's namespace") {
 }
 
 // That the daemon uses each of them is what the test integration.rights finds out.
-TEST_CASE("the rights are those that check asks for, by name where there is one name") {
+TEST_CASE("the permissions are those that check asks for, by name where there is one name") {
   const ManifestFile manifest;
   const app::Options options = deployed_options(manifest);
   std::set<std::string> own_namespace;

@@ -79,7 +79,8 @@ TEST_CASE("teardown removes names of any bytes, many of them, and deep trees") {
   }
 }
 
-TEST_CASE("a volume whose folders become links while it is removed takes nothing else with it") {
+TEST_CASE(
+    "a volume whose directories become links while it is removed takes nothing else with it") {
   const char* wanted = std::getenv("LPP_ATTACKED_REMOVALS");
   const int removals = wanted != nullptr ? std::atoi(wanted) : 15;
   FOR_EACH_SHELL(scripts) {

@@ -46,7 +46,7 @@ TEST_CASE("setup makes a directory that every user may use, whatever the umask")
   umask(before);
 }
 
-TEST_CASE("setup closes a base folder that has just been made and leaves any other as it is") {
+TEST_CASE("setup closes a base directory that has just been made and leaves any other as it is") {
   FOR_EACH_SHELL(scripts) {
     fs::create_directory(scripts.base() / "lost+found");  // a disk of its own
     CHECK(scripts.setup(scripts.base() / "v1").exit_code == 0);
@@ -238,7 +238,8 @@ TEST_CASE("teardown removes the directory with its content and nothing beside it
   }
 }
 
-TEST_CASE("teardown removes the folders that became empty, up to the base folder and never it") {
+TEST_CASE(
+    "teardown removes the directories that became empty, up to the base directory and never it") {
   FOR_EACH_SHELL(scripts) {
     const fs::path dir = scripts.base() / "ns" / "claim" / "one";
     const fs::path other = scripts.base() / "ns" / "other" / "two";

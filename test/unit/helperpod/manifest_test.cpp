@@ -391,7 +391,7 @@ TEST_CASE("a volume below /script is shown elsewhere, because the scripts are mo
   CHECK(env_of(build(load(kSimple), operation, settings()), "VOL_DIR") == "/scripts/v");
 }
 
-TEST_CASE("a path without a parent folder or a leaf name is refused") {
+TEST_CASE("a path without a parent directory or a leaf name is refused") {
   for (const char* path : {"", "/", "/a", "a/b", "/a/", "relative"}) {
     CAPTURE(path);
     Operation operation = create();

@@ -52,7 +52,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE_FIXTURE(Machine, "the flag comes first, then KUBECONFIG, the cluster, the home folder") {
+TEST_CASE_FIXTURE(Machine,
+                  "the flag comes first, then KUBECONFIG, the cluster, the home directory") {
   env["HOME"] = folder.path("home");
   kubeconfig("home/.kube/config", "home");
   CHECK(host() == "home");

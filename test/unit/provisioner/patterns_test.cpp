@@ -29,7 +29,7 @@ std::string refusal(const std::variant<Rendered, Refusal>& result) {
 
 }  // namespace
 
-TEST_CASE("without a pattern the folder is volume, namespace and claim") {
+TEST_CASE("without a pattern the directory is volume, namespace and claim") {
   const auto result = render(storage_class());
   CHECK(folder(result) == "pvc-1_default_data");
   CHECK(std::get<Rendered>(result).user.empty());
@@ -47,7 +47,7 @@ TEST_CASE("a path pattern names the folder below the claim's own") {
   CHECK(folder(with("{{.PVC.Namespace}}/{{.PVC.Name}}/{{.PVC.Labels.app}}")) == "default/data/web");
 }
 
-TEST_CASE("a path pattern never leads out of the claim's own folder") {
+TEST_CASE("a path pattern never leads out of the claim's own directory") {
   for (const char* pattern :
        {"{{.PVC.Namespace}}/{{.PVC.Name}}/..", "{{.PVC.Namespace}}/{{.PVC.Name}}/../..",
         "{{.PVC.Namespace}}/{{.PVC.Name}}/../../other", "{{.PVC.Namespace}}/{{.PVC.Name}}/./x",
@@ -67,7 +67,7 @@ TEST_CASE("a path pattern never leads out of the claim's own folder") {
             .find("..") != std::string::npos);
 }
 
-TEST_CASE("a class may opt out of the claim's own folder, but not out of the base path") {
+TEST_CASE("a class may opt out of the claim's own directory, but not out of the base path") {
   const auto with = [](const char* pattern, const char* value) {
     return render(storage_class()
                       .parameter("pathPattern", pattern)
