@@ -176,7 +176,7 @@ other docs/agents.md 'docs/operate.md has it, too' <<'C'
 local-path-provisioner check
 C
 other docs/agents.md 'needs agents' <<'C'
-kubectl -n local-path-storage get pods -l app=local-path-provisioner-agent
+kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent
 C
 other docs/agents.md 'needs agents; orphan_rows_test.cpp runs it' <<'C'
 local-path-provisioner volumes --orphans

@@ -244,7 +244,7 @@ C
 says 'Bound'
 sleep 2 # the former pod ends
 doc docs/operate.md <<'C'
-kubectl -n local-path-storage debug -it --image=busybox:stable --target=local-path-provisioner "$(kubectl -n local-path-storage get pod -l app=local-path-provisioner -o name | head -n 1)" -- kill -USR2 1
+kubectl -n local-path-storage debug -it --image=busybox:stable --target=local-path-provisioner "$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner -o name | head -n 1)" -- kill -USR2 1
 C
 wait_until 20 'the debug lines to be switched on' kubelet sh -c \
   'kubectl -n local-path-storage logs deployment/local-path-provisioner -c local-path-provisioner | grep "each step is logged"'

@@ -3,6 +3,7 @@ package chart
 
 import (
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -140,5 +141,55 @@ func TestRunbookLinksAreLinksOrNotCalledSo(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// labelsOf gives the labels of each workload and those of its pods.
+func labelsOf(objects []object) []any {
+	var out []any
+	for _, o := range objects {
+		if o["kind"] == "Deployment" || o["kind"] == "DaemonSet" {
+			out = append(out, at(o, "metadata", "labels"), at(o, "spec", "template", "metadata", "labels"))
+		}
+	}
+	return out
+}
+
+func TestTheSelectorsOfCommandsInTheDocsFindThePodsOfManifestAndChart(t *testing.T) {
+	pages, err := filepath.Glob("../../../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("no docs: %v", err)
+	}
+	selector := regexp.MustCompile(`(?:-l|--selector)[ =]([A-Za-z0-9./_-]+)=([A-Za-z0-9._-]+)`)
+	installed := map[string][]any{
+		"manifest": labelsOf(kustomizedObjects(t, "../../../examples/node-agents")),
+		"chart":    labelsOf(documents(t, render(t, parse(t, "agents: {enabled: true}")))),
+	}
+	seen := 0
+	for _, page := range append(pages, "../../../README.md", filepath.Join(chartDir, "README.md")) {
+		for _, match := range selector.FindAllStringSubmatch(readFile(t, page), -1) {
+			key, value := match[1], match[2]
+			ofFormer := key == "app" && filepath.Base(page) == "migrating.md" // its pods have no other label
+			ofRelease := value == "RELEASE"
+			if ofRelease {
+				value = release
+			}
+			for what, all := range installed {
+				if (ofFormer && what == "chart") || (ofRelease && what == "manifest") {
+					continue
+				}
+				found := false
+				for _, labels := range all {
+					found = found || selects(object{key: value}, labels)
+				}
+				if !found {
+					t.Errorf("%s: %s finds nothing of the %s", page, match[0], what)
+				}
+			}
+			seen++
+		}
+	}
+	if seen < 5 {
+		t.Errorf("only %d selectors were looked at", seen)
 	}
 }
