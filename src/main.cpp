@@ -2,8 +2,11 @@
 #include <malloc.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <string>
+#include <system_error>
 #include <variant>
 
 #include "app/agent_process.h"
@@ -28,6 +31,19 @@ int run_command(const lpp::cli::Call& call, const char* argv0) {
   return lpp::cli::run(call, context);
 }
 
+/// Shows the help, the version or what is wrong with the command line.
+int show(const PrintAndExit& print, const char* argv0) {
+  std::FILE* const stream = print.exit_code == 0 ? stdout : stderr;
+  errno = 0;
+  const bool written = std::fputs(print.text.c_str(), stream) >= 0 && std::fflush(stream) == 0;
+  const int number = errno;
+  if (written || number == EPIPE) return print.exit_code;  // who has left has read enough
+  const std::string message = program_name(argv0) + ": standard output cannot be written: " +
+                              std::generic_category().message(number) + "\n";
+  if (stream == stdout) std::fputs(message.c_str(), stderr);
+  return std::max<int>(print.exit_code, lpp::cli::kExitProblem);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -36,9 +52,7 @@ int main(int argc, char** argv) {
   block_signals();
   const Invocation invocation = parse_command_line(argc, argv);
   if (const auto* print = std::get_if<PrintAndExit>(&invocation)) {
-    std::FILE* const stream = print->exit_code == 0 ? stdout : stderr;
-    const bool written = std::fputs(print->text.c_str(), stream) >= 0 && std::fflush(stream) == 0;
-    return written ? print->exit_code : std::max<int>(print->exit_code, lpp::cli::kExitProblem);
+    return show(*print, argv[0]);
   }
   if (const auto* call = std::get_if<lpp::cli::Call>(&invocation)) {
     unblock_signals();
