@@ -3,7 +3,7 @@
 # Sourced by walk.sh: the commands of the docs that it does not run, each with how it is covered.
 
 # ---- README.md
-other README.md 'needs kind' <<'C'
+other README.md 'needs kind; walk.sh runs the script with a real containerd in its place' <<'C'
 make load TO=kind
 C
 other README.md 'by hand on a fresh Debian 12, before a release' <<'C'
@@ -23,13 +23,13 @@ C
 other docs/install.md 'needs kind and docker' <<'C'
 kind create cluster
 C
-other docs/install.md 'needs kind' <<'C'
+other docs/install.md 'needs kind; walk.sh runs the script with a real containerd in its place' <<'C'
 make load TO=kind
 C
 other docs/install.md 'needs k3d' <<'C'
 k3d cluster create --k3s-arg '--disable=local-storage@server:*'
 C
-other docs/install.md 'needs k3d' <<'C'
+other docs/install.md 'needs k3d; the script is that of kind' <<'C'
 make load TO=k3d
 C
 other docs/install.md 'needs OpenShift; test/chart/dry-run.sh asks a real API server' <<'C'

@@ -118,14 +118,23 @@ buildah config --user 65532:65532 --env PATH=/usr/bin --entrypoint '["local-path
 buildah commit -q "$container" "$IMAGE" >/dev/null
 buildah rm "$container" >/dev/null
 buildah tag "$IMAGE" "$REGISTRY_IMAGE"
-for name in "$IMAGE" "$REGISTRY_IMAGE"; do # as the sections kind and kubeadm say
-  rm -f image.tar
-  buildah push -q "$name" "docker-archive:image.tar:$name"
-  ctr --address "$LPP_E2E_STATE/node/containerd.sock" -n k8s.io images import --snapshotter \
-    "$(ctr --address "$LPP_E2E_STATE/node/containerd.sock" plugins ls |
-      awk '$1 ~ /snapshotter/ && $NF == "ok" && ($2 == "overlayfs" || $2 == "native") { print $2; exit }')" \
-    image.tar >>"$LOG/import.log"
-done
+# As `make load` brings it to the nodes; the real containerd stands for that of kind and K3s.
+snapshotter=$(ctr --address "$LPP_E2E_STATE/node/containerd.sock" plugins ls |
+  awk '$1 ~ /snapshotter/ && $NF == "ok" && ($2 == "overlayfs" || $2 == "native") { print $2; exit }')
+import="exec ctr --address $LPP_E2E_STATE/node/containerd.sock -n k8s.io images import --snapshotter $snapshotter"
+cat >"$work/bin/k3s" <<SH
+#!/bin/sh
+[ "\$1 \$2 \$3 \$#" = "ctr images import 4" ] || exit 2
+$import "\$4"
+SH
+cat >"$work/bin/kind" <<SH
+#!/bin/sh
+[ "\$1 \$2 \$4 \$5 \$#" = "load image-archive --name kind 5" ] || exit 2
+$import "\$3"
+SH
+chmod +x "$work/bin/k3s" "$work/bin/kind"
+"$root/scripts/load-image.sh" k3s >>"$LOG/import.log"
+IMAGE=$REGISTRY_IMAGE "$root/scripts/load-image.sh" kind >>"$LOG/import.log"
 doc docs/install.md <<'C'
 sudo install build/release/src/local-path-provisioner /usr/local/bin/
 C
