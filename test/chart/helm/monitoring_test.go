@@ -128,6 +128,49 @@ func TestPoliciesAndBudgetsSelectThePods(t *testing.T) {
 	}
 }
 
+// Of all that is applied as it is, and of the chart with every file of values.
+func TestEverySelectorFindsPodsOfItsNamespace(t *testing.T) {
+	paths := map[any][]any{
+		"Deployment":          {"spec", "selector", "matchLabels"},
+		"DaemonSet":           {"spec", "selector", "matchLabels"},
+		"NetworkPolicy":       {"spec", "podSelector", "matchLabels"},
+		"PodDisruptionBudget": {"spec", "selector", "matchLabels"},
+		"Service":             {"spec", "selector"},
+	}
+	seen := map[any]bool{}
+	for name, objects := range files(t) {
+		pods := objects
+		if strings.Contains(name, "deploy/") { // beside the manifest
+			pods = append(rawObjects(t), objects...)
+		}
+		for _, o := range objects {
+			path, selecting := paths[o["kind"]]
+			if !selecting {
+				continue
+			}
+			seen[o["kind"]] = true
+			found := false
+			for _, pod := range pods {
+				labels := at(pod, "spec", "template", "metadata", "labels")
+				if pod["kind"] == "Pod" {
+					labels = at(pod, "metadata", "labels")
+				}
+				found = found || (at(pod, "metadata", "namespace") == at(o, "metadata", "namespace") &&
+					selects(at(o, path...), labels))
+			}
+			if !found {
+				t.Errorf("%s: %v %v selects %v: there is no such pod", name, o["kind"],
+					at(o, "metadata", "name"), at(o, path...))
+			}
+		}
+	}
+	for kind := range paths {
+		if !seen[kind] {
+			t.Errorf("there was no %v to look at", kind)
+		}
+	}
+}
+
 func TestRunbookLinksAreLinksOrNotCalledSo(t *testing.T) {
 	for _, url := range []string{"", "https://wiki.example.com/runbook"} {
 		values := object{"monitoring": object{"prometheusRule": object{"enabled": true, "runbookUrl": url}}}
