@@ -7,8 +7,9 @@
 # (../unit/app/docs_commands_test.cpp) compares all of them with the code blocks of README.md and
 # docs/, so that none is forgotten and none is kept that the docs do not have any more.
 #
-# Needs what ../e2e/cluster needs, buildah and socat; helm where it is on PATH (its commands are left
-# out otherwise). Takes two minutes. LPP_BUILD_DIR is CMake's build directory (build/dev).
+# Needs what ../e2e/cluster needs, buildah and socat, and helm: one that is not on PATH is built from the
+# modules of ../chart/helm, and without Go its commands are left out. Takes two minutes, or four. LPP_BUILD_DIR is
+# CMake's build directory (build/dev).
 #
 # Exit: 0 every command did what it should, 1 one did not, 3 this machine cannot run it (says why).
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -102,6 +103,10 @@ ln -s "$program" "$work/build/release/src/local-path-provisioner"
 export PATH=$work/bin:$PATH KUBECONFIG=$ADMIN_KUBECONFIG
 cp -r "$root/deploy" "$root/examples" "$work/"
 cd "$work"
+if ! command -v helm >/dev/null && command -v go >/dev/null; then
+  (cd "$root/test/chart/helm" && go build -mod=readonly -o "$work/bin/helm" helm.sh/helm/v3/cmd/helm) ||
+    echo 'helm cannot be built: its commands are left out' >&2
+fi
 # "Set the directories of your nodes": not those of this machine.
 sed -i "s|/opt/local-path-provisioner|$LPP_E2E_STATE/volumes|" deploy/local-path-storage.yaml \
   deploy/admission-policy.yaml
@@ -221,6 +226,9 @@ doc docs/operate.md <<'C'
 local-path-provisioner volumes -A
 C
 says 'web'
+# By the links of docs/install.md, kubectl completes the command, and the names in the cluster.
+kubectl __complete local-path volumes -n web d >"$work/output" 2>/dev/null || true
+says 'data'
 for key in config.json helperPod.yaml; do
   kubectl -n local-path-storage get configmap local-path-config -o json | jq -r ".data[\"$key\"]" >"$key"
 done
