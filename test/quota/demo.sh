@@ -6,6 +6,8 @@
 # Exit: 0 shown, 1 something went wrong, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/quota/kernel.sh
+. "$here/kernel.sh"
 
 if [ $# != 2 ]; then
   echo "usage: demo.sh DEMO PROGRAM" >&2
@@ -15,7 +17,7 @@ demo=$(realpath "$1")
 program=$(realpath "$2")
 PATH=$PATH:/usr/sbin:/sbin
 
-for tool in linux.uml mkfs.xfs bwrap busybox; do
+for tool in c++ linux.uml mkfs.xfs bwrap busybox; do
   if command -v "$tool" >/dev/null; then continue; fi
   echo "skipped: quota-demo: there is no $tool; scripts/install-deps.sh demo quota installs it"
   exit 3
@@ -30,11 +32,9 @@ truncate -s 600M "$work/disk"
 mkfs.xfs -q "$work/disk"
 "$here/../../scripts/collect-runtime.sh" "$program" "$image/root"
 
-# As run.sh. What is written is shown at once; the verdict is the last line.
-TMPDIR=$work timeout -k 5 "${LIMIT:-300}" linux.uml mem=1024M umid="lpp-quota-demo-$$" uml_dir="$work/" \
-  root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/demo-init.sh" ubd0s="$work/disk" \
-  con=null con0=null,fd:1 ssl=null quiet \
-  DEMO="$demo" PROGRAM="$program" IMAGE="$image/root" </dev/null 2>&1 |
+# What is written is shown at once; the verdict is the last line.
+LIMIT=${LIMIT:-300} run_kernel "$work" 1024M "$here/demo-init.sh" ubd0s="$work/disk" \
+  DEMO="$demo" PROGRAM="$program" IMAGE="$image/root" |
   tr -d '\r' | tee "$work/out" |
   grep -av --line-buffered '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$\|^sysrq\|^reboot\|^quota-demo: done' || true
 

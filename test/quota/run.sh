@@ -7,6 +7,8 @@
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=test/quota/kernel.sh
+. "$here/kernel.sh"
 
 if [ $# != 2 ]; then
   echo "usage: run.sh TESTS PROGRAM" >&2
@@ -16,7 +18,7 @@ tests=$(realpath "$1")
 program=$(realpath "$2")
 PATH=$PATH:/usr/sbin:/sbin
 
-for tool in linux.uml mkfs.xfs mkfs.ext4 mkfs.btrfs insmod setpriv; do
+for tool in c++ linux.uml mkfs.xfs mkfs.ext4 mkfs.btrfs insmod setpriv; do
   if command -v "$tool" >/dev/null; then continue; fi
   echo "skipped: quota: there is no $tool; scripts/install-deps.sh quota installs it"
   exit 3
@@ -46,14 +48,12 @@ image ext4-off mkfs.ext4 -q
 image btrfs mkfs.btrfs -q
 image btrfs-off mkfs.btrfs -q
 
-# The kernel's words go to its first terminal, the programs' too; its exit status says nothing.
-TMPDIR=$work timeout -k 5 "${LIMIT:-1700}" nice -n 10 linux.uml mem=256M umid="lpp-quota-$$" uml_dir="$work/" \
-  root=/dev/root rootfstype=hostfs rootflags=/ ro init="$here/init.sh" \
+renice -n 10 $$ >/dev/null
+run_kernel "$work" 256M "$here/init.sh" \
   ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
   ubd4s="$work/ext4-counts" ubd5s="$work/btrfs" ubd6s="$work/btrfs-off" \
-  con=null con0=null,fd:1 ssl=null quiet \
   TESTS="$tests" PROGRAM="$program" DOCS="$(realpath "$here/../../docs/sizes.md")" \
-  TYPES="${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" CASES="${LPP_QUOTA_CASES:-*}" </dev/null >"$work/out" 2>&1 || true
+  TYPES="${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" CASES="${LPP_QUOTA_CASES:-*}" >"$work/out"
 
 tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$' || true
 if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi
