@@ -99,7 +99,14 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
     if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
   }
   const bool has_limits = !request.limits.any() || request.limits == volume.limits;
-  if (has_limits && request.size <= volume.size) return volume;
+  if (has_limits && request.size <= volume.size) {
+    if (request.limits.any() && volume.project != 0) {
+      // They may be on record only: a crash before they were set, or a mount without quota since.
+      LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "make");
+      LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "make");
+    }
+    return volume;
+  }
   if (volume.project == 0 && request.limits.any()) {
     LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");
     if (!there) return Error{ErrorCode::kConflict, request.path + " has gone meanwhile"};

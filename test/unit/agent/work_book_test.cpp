@@ -5,6 +5,7 @@
 
 #include "agent/work.h"
 #include "agent_bed.h"
+#include "harness/file_text.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
@@ -119,6 +120,48 @@ TEST_CASE("an agent that crashes anywhere in a make makes the directory once, as
     REQUIRE(eventually([&] { return work_files(base).empty(); }));
     CHECK(base.volumes(kernel).list()->volumes.size() == 1);
     CHECK(base.has("web/pvc-1"));
+    if (code == 0) {
+      CHECK(place > 60);
+      break;
+    }
+  }
+}
+
+TEST_CASE("an agent that crashes anywhere while a volume grows ends it, and it is never smaller") {
+  for (int place = 0; kForks; ++place) {
+    CAPTURE(place);
+    const BaseFolder base;
+    make_and_fill(base);
+    const auto content = base.content();
+    auto grow = operation_of(base, Kind::kResize);
+    const auto before = static_cast<std::uint64_t>(grow.size_bytes);
+    grow.size_bytes = 4 << 20;
+    const auto after = static_cast<std::uint64_t>(grow.size_bytes);
+    const int code = crash_at(base, grow, place);
+    REQUIRE((code == 0 || code == FaultyKernel::kCrashed));
+    node::Kernel kernel;
+    const auto volume = [&] {
+      const auto usage = base.volumes(kernel).usage();
+      REQUIRE(usage->volumes.size() == 1);
+      REQUIRE(usage->volumes[0].use.has_value() == BaseFolder::has_limits());
+      return usage->volumes[0];
+    };
+    const auto between = volume();
+    CHECK((between.volume.size == before || between.volume.size == after));
+    if (between.use) {
+      CHECK((between.use->limits.bytes == before || between.use->limits.bytes == after));
+    }
+    RunningAgent running(base, kernel);
+    const auto done = finish(running, grow);
+    CHECK_MESSAGE(done.state == State::kSucceeded, done.message);
+    CHECK(done.kept.size == BaseFolder::has_limits());
+    CHECK(volume().volume.size == after);
+    if (between.use) CHECK(volume().use->limits.bytes == after);
+    running.agent.take(forget(grow));
+    REQUIRE(eventually([&] { return work_files(base).empty(); }));
+    CHECK(base.content() == content);
+    CHECK(text_of(base.at("web/pvc-1/file")) == "data");
+    CHECK(text_of(base.at("web/pvc-1/folder/file")) == "data");
     if (code == 0) {
       CHECK(place > 60);
       break;

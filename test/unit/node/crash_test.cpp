@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "everywhere.h"
+#include "harness/file_text.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
@@ -25,6 +26,58 @@ void make_and_fill(const BaseFolder& base) {
 }
 
 bool remove_one(const Volumes& volumes) { return volumes.remove({.id = "pvc-1"}).ok(); }
+
+constexpr std::uint64_t kGrown = 16 * kMiB;
+
+Limits grown() { return BaseFolder::has_limits() ? Limits{.bytes = kGrown} : Limits{}; }
+
+bool grow_one(const Volumes& volumes) {
+  return volumes
+      .resize({.id = "pvc-1",
+               .limits = grown(),
+               .size = kGrown,
+               .limited = BaseFolder::has_limits(),
+               .room = {.reserve = Room::Reserve{}, .overcommit = false}})
+      .ok();
+}
+
+bool make_grown(const Volumes& volumes) {
+  MakeRequest request = make_request("pvc-1", "web/pvc-1");
+  request.limits = grown();
+  request.size = kGrown;
+  return volumes.make(request).ok();
+}
+
+/// The one volume as it is on record, with the limits that hold it.
+VolumeUsage only_volume(const Volumes& volumes) {
+  const auto usage = volumes.usage();
+  REQUIRE(usage.ok());
+  REQUIRE(usage->volumes.size() == 1);
+  const VolumeUsage& only = usage->volumes[0];
+  REQUIRE(only.use.has_value() == BaseFolder::has_limits());
+  return only;
+}
+
+/// What was interrupted has made nothing smaller; what `again` does is whole, whatever came before.
+Check check_grows(const Work& again) {
+  return [again](const BaseFolder& base, const Volumes& volumes) {
+    const Limits before = BaseFolder::limits();
+    const VolumeUsage between = only_volume(volumes);
+    CHECK((between.volume.limits == before || between.volume.limits == grown()));
+    if (between.use) CHECK((between.use->limits == before || between.use->limits == grown()));
+    REQUIRE(again(volumes));
+    const VolumeUsage after = only_volume(volumes);
+    CHECK(after.volume.limits == grown());
+    CHECK(after.volume.size == kGrown);
+    CHECK(after.volume.state == State::kPresent);
+    if (after.use) CHECK(after.use->limits == grown());
+    CHECK(base.content() == std::set<std::string>{"web", "web/pvc-1", "web/pvc-1/file",
+                                                  "web/pvc-1/folder", "web/pvc-1/folder/file",
+                                                  BaseFolder::record("volume.pvc-1.json")});
+    CHECK(text_of(base.at("web/pvc-1/file")) == "data");
+    CHECK(text_of(base.at("web/pvc-1/folder/file")) == "data");
+  };
+}
 
 /// There and recorded, and nothing else.
 void check_made(const BaseFolder& base, const Volumes& volumes) {
@@ -147,6 +200,19 @@ TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the nex
   };
   CHECK(crash_everywhere(put, work, check) > 50);
   fail_everywhere(put, work, EIO, check);
+}
+
+TEST_CASE("a volume that crashes or fails anywhere while it grows is never smaller, then has all") {
+  CHECK(crash_everywhere(make_and_fill, grow_one, check_grows(grow_one)) > 40);
+  for (const int error : {EIO, ENOSPC}) {
+    CAPTURE(error);
+    fail_everywhere(make_and_fill, grow_one, error, check_grows(grow_one));
+  }
+}
+
+TEST_CASE("a make of more than there is crashes or fails anywhere, and the next one gives it all") {
+  CHECK(crash_everywhere(make_and_fill, make_grown, check_grows(make_grown)) > 30);
+  fail_everywhere(make_and_fill, make_grown, EIO, check_grows(make_grown));
 }
 
 TEST_CASE("a removal that crashes anywhere is finished by the next one") {
