@@ -61,6 +61,40 @@ for type in $(echo "$TYPES" | tr , ' '); do
   done
 done
 
+# Directories that had limits, and a mount without: refused is what they would have to hold, the rest works.
+tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON
+  echo "quota: off on $1"
+  on "$1" "$2" prjquota
+  node "$1" 0 make --path data --size 64Mi --quota hard
+  echo kept >"/mnt/$1/data/file"
+  umount "/mnt/$1"
+  mount -o rw "/dev/$2" "/mnt/$1" || end "$1 cannot be mounted"
+  for command in "4 make --path data --size 64Mi --quota hard" "4 make --path more --size 64Mi --quota hard" \
+    "3 resize --path data --size 128Mi --quota hard"; do
+    # shellcheck disable=SC2086 # words, none of them quoted
+    node "$1" $command
+    grep -qF "$3" /mnt/out || end "it does not say how to turn limits on: $(cat /mnt/out)"
+  done
+  node "$1" 0 usage
+  node "$1" 0 list
+  grep -q data /mnt/out || end "the volume is not listed"
+  [ "$(cat "/mnt/$1/data/file")" = kept ] || end "the volume has lost its file"
+  LPP_QUOTA_TAGGED="/mnt/$1=$3" "$TESTS" --test-case="where limits are off by now*" >/mnt/out 2>&1 || {
+    cat /mnt/out
+    end "failed where limits are off by now, on $1"
+  }
+  tail -n 3 /mnt/out
+}
+node() { # NAME EXIT_CODE COMMAND ARGUMENT...
+  base=/mnt/$1 wanted=$2 command=$3
+  shift 3
+  code=0
+  "$PROGRAM" node "$command" --base "$base" "$@" >/mnt/out 2>&1 || code=$?
+  [ $code = "$wanted" ] || end "node $command $* ended with $code, not $wanted: $(cat /mnt/out)"
+}
+tagged xfs-tagged ubdh "mount -o prjquota /dev/ubdh /mnt/xfs-tagged"
+tagged ext4-tagged ubdi "quotaon -P /mnt/ext4-tagged"
+
 # The commands of the page, after those of its table have turned limits on.
 page() { # TYPE DEVICE OPTIONS
   echo "quota: the commands of the page on $1"

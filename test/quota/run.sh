@@ -45,6 +45,8 @@ image xfs-off mkfs.xfs -q
 image ext4 mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image ext4-off mkfs.ext4 -q
+image xfs-tagged mkfs.xfs -q
+image ext4-tagged mkfs.ext4 -q -O quota,project -E quotatype=prjquota
 image btrfs mkfs.btrfs -q
 image btrfs-off mkfs.btrfs -q
 
@@ -52,6 +54,7 @@ renice -n 10 $$ >/dev/null
 run_kernel "$work" 256M "$here/init.sh" \
   ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
   ubd4s="$work/ext4-counts" ubd5s="$work/btrfs" ubd6s="$work/btrfs-off" \
+  ubd7s="$work/xfs-tagged" ubd8s="$work/ext4-tagged" \
   TESTS="$tests" PROGRAM="$program" DOCS="$(realpath "$here/../../docs/sizes.md")" \
   TYPES="${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" CASES="${LPP_QUOTA_CASES:-*}" >"$work/out"
 

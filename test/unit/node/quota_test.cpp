@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
-#include "base/strings.h"
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -415,31 +414,5 @@ TEST_CASE("whatever the quota of a file system answers is told in words, with wh
     CHECK(limited.error().message.find("project 7") != std::string::npos);
     CHECK(quota.use(7).error().code == c.code);
     if (c.error != ESRCH) CHECK(quota.uses().error().code == c.code);
-  }
-}
-
-// LPP_QUOTA_OFF: "folder=words of the message;…"
-TEST_CASE("where limits are off the error names the way to switch them on") {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of a test changes the environment
-  const char* const off = std::getenv("LPP_QUOTA_OFF");
-  if (off == nullptr) return;
-  Kernel kernel;
-  for (const auto entry : split(off, ';')) {
-    const std::string folder(entry.substr(0, entry.find('=')));
-    const std::string words(entry.substr(entry.find('=') + 1));
-    CAPTURE(folder);
-    const auto volumes = Volumes::open(kernel, folder, {.require_mount = true});
-    REQUIRE_MESSAGE(volumes.ok(), volumes.error().message);
-    const auto made = volumes->make(limited("pvc-1", {.bytes = kMiB}));
-    REQUIRE_FALSE(made.ok());
-    CHECK(made.error().is(ErrorCode::kUnfit));
-    CHECK_MESSAGE(made.error().message.find(words) != std::string::npos, made.error().message);
-    CHECK(made.error().message.find(folder) != std::string::npos);
-    REQUIRE(volumes->make(limited("pvc-1", {})).ok());
-    CHECK(volumes->resize({.id = "pvc-1", .limits = {.bytes = kMiB}, .limited = true})
-              .error()
-              .is(ErrorCode::kInvalid));
-    CHECK(volumes->usage()->volumes.size() == 1);
-    CHECK(*volumes->remove({.id = "pvc-1"}) == Removed::kRemoved);
   }
 }
