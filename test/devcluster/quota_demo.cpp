@@ -101,21 +101,21 @@ Result<void> QuotaDemo::grow() {
 }
 
 Result<void> QuotaDemo::show_usage() {
-  LPP_RETURN_IF_ERROR(show_command("local-path-provisioner volumes -A",
-                                   {"volumes", "-A", "--kubeconfig", cluster().kubeconfig()}),
+  LPP_RETURN_IF_ERROR(show_full("local-path-provisioner volumes -A",
+                                {"volumes", "-A", "--kubeconfig", cluster().kubeconfig()}),
                       "volumes");
   const std::string base = fs::path(directory()).parent_path();
-  return show_command("local-path-provisioner node usage --base /opt/local-path-provisioner",
-                      {"node", "usage", "--base", base});
+  return show_full("local-path-provisioner node usage --base /opt/local-path-provisioner",
+                   {"node", "usage", "--base", base});
 }
 
-Result<void> QuotaDemo::show_command(const std::string& typed,
-                                     const std::vector<std::string>& args) {
+Result<void> QuotaDemo::show_full(const std::string& typed, const std::vector<std::string>& args) {
   const auto ran = testing::run_command({.program = options().daemon, .args = args}, kPatience);
   if (!ran.ok()) return ran.error();
   std::printf("            $ %s\n", typed.c_str());
   print_indented(ran->text);
   if (ran->code != 0) return invalid(typed + " ended with " + std::to_string(ran->code));
+  if (!ran->says("100%")) return invalid(typed + " does not tell that the volume is full");
   return {};
 }
 

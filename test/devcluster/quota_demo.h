@@ -22,8 +22,8 @@ class QuotaDemo final : public Demo {
   Result<void> watch_fill(const std::string& name, std::uintmax_t bytes);
   Result<void> grow();
   Result<void> show_usage();
-  /// Prints a command as a person would type it, and what it says.
-  Result<void> show_command(const std::string& typed, const std::vector<std::string>& args);
+  /// Prints a command as a person would type it, and what it says: that the volume is full.
+  Result<void> show_full(const std::string& typed, const std::vector<std::string>& args);
 
   std::size_t printed_ = 0;  // of the pod's log
 };

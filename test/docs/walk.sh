@@ -49,6 +49,8 @@ filled_in() {
   text=${text//worker-2/$LPP_E2E_NODE}
   text=${text//\/mnt\/disks/$LPP_E2E_STATE/volumes}
   text=${text//\/usr\/local\/bin/$work/bin}
+  text=${text//\/dev\/sdb/${sdb:-}}
+  text=${text//\/opt\/local-path-provisioner/$LPP_E2E_STATE/limits}
   printf '%s\n' "$text"
 }
 expected=0 # the exit code that the next command should have
@@ -441,12 +443,7 @@ reach_api
 kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
 local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 gone -k k3s
-doc docs/sizes.md <<'C'
-kubectl apply -k examples/hard-quota
-C
-reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
-gone -k examples/hard-quota
+. "$root/test/docs/limits.sh"
 doc docs/capacity.md <<'C'
 kubectl apply -k examples/free-space
 C

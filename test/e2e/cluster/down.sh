@@ -24,6 +24,7 @@ for file in "$RUN"/*.pid; do # the suite's own processes first
   esac
 done
 if [ -e "$LPP_E2E_STATE/node" ]; then "$CLUSTER_DIR/node.sh" down; fi
+if [ -e "$LPP_E2E_STATE/limits" ]; then "$CLUSTER_DIR/limits.sh" down; fi
 stop kube-scheduler
 stop kube-controller-manager
 # After its last answer the API server may still wait some ten seconds for its own statistics.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command in the docs is run by test/docs/walk.sh, or stands in elsewhere.sh beside it with
+// Every command in the docs is run by test/docs/walk.sh (limits.sh), or stands in elsewhere.sh with
 // the reason why not.
 
 #include <doctest/doctest.h>
@@ -95,6 +95,7 @@ void add_from_walk(const std::string& script, Commands& out) {
 Commands in_walk() {
   Commands out;
   add_from_walk("test/docs/walk.sh", out);
+  add_from_walk("test/docs/limits.sh", out);
   add_from_walk("test/docs/elsewhere.sh", out);
   return out;
 }
