@@ -97,20 +97,29 @@ if [ "${LPP_E2E_NO_INSTALL:-}" != 1 ]; then "$here/cluster/install-deps.sh" || c
 kubectl=("$state/bin/kubectl" --kubeconfig "$state/admin.kubeconfig")
 
 selection=()
+left_out=() # patterns of test cases
 "$here/cluster/node.sh" up
 case $? in
   0)
     selection=("--source-file-exclude=*hollow_*")
+    # A disk that holds limits, where this machine's kernel has some.
+    if LPP_E2E_LIMITS=$("$here/cluster/limits.sh" up); then
+      export LPP_E2E_LIMITS LPP_E2E_LIMITS_DISK=$state/limits
+      say "limits are tried on $LPP_E2E_LIMITS"
+    else
+      say "skipped: limits on a real disk, see above; test/quota/run.sh tries them in a kernel of its own"
+      left_out+=("*disk that holds limits*")
+    fi
     # The image of examples/distroless, which is not built with sanitizers.
     if [ -x "$helper" ]; then
       "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
     else
-      selection+=("--test-case-exclude=*distroless*")
+      left_out+=("*distroless*")
     fi
     # The daemon in an image as the Dockerfile makes it, for the pods of agents. A sanitizer may not do
     # all it wants in one.
     if ldd "$daemon" | grep -q 'lib[at]san'; then
-      selection[0]+=",*node_agents_*"
+      selection[0]+=",*node_agents_*,*node_quota_*"
     else
       LPP_E2E_IMAGE=registry.example.com/local-path-provisioner:e2e
       export LPP_E2E_IMAGE
@@ -134,6 +143,10 @@ case $? in
     ;;
   *) cannot 1 ;;
 esac
+
+if [ ${#left_out[@]} != 0 ]; then
+  selection+=("--test-case-exclude=$(IFS=, && echo "${left_out[*]}")")
+fi
 
 # Would the API server take the examples and what the chart renders? Asked before anything is there.
 dry=0
