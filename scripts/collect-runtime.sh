@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # collect-runtime.sh PROGRAM ROOT: makes ROOT a file system that can run the program and holds
 # nothing more: the program in /usr/bin by its two names, its shared libraries with their copyright files, a user.
+# Refuses to make more than 16 MiB of a program that is shipped, which is one without symbols.
 set -euo pipefail
+LIMIT_MIB=16
 
 if [ $# != 2 ] || [ ! -x "$1" ]; then
   echo 'usage: collect-runtime.sh PROGRAM ROOT' >&2
@@ -35,3 +37,13 @@ install -d -m 1777 "$root/tmp"
 echo 'nonroot:x:65532:65532:nonroot:/:/sbin/nologin' >"$root/etc/passwd"
 echo 'nonroot:x:65532:' >"$root/etc/group"
 echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
+
+size=$(du --apparent-size --bytes --summarize "$root" | cut -f 1)
+symbols=$(readelf --wide --sections "$program" | grep -cF ' .symtab ' || true)
+if [ "$symbols" = 0 ]; then
+  echo "collect-runtime: $(awk -v n="$size" 'BEGIN { printf "%.1f", n / 1048576 }') MiB, $LIMIT_MIB at most"
+  if [ "$size" -gt $((LIMIT_MIB << 20)) ]; then
+    echo 'collect-runtime: that is too much' >&2
+    exit 1
+  fi
+fi
