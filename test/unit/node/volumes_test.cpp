@@ -288,6 +288,31 @@ TEST_CASE("limits are refused where the file system has none, and nothing stays"
   CHECK(base.content().empty());
 }
 
+TEST_CASE("a kernel that cannot look for a path safely is told by the version that can") {
+  class OldKernel final : public Kernel {
+   public:
+    explicit OldKernel(int error) : error_(error) {}
+
+   protected:
+    int before(const char* call) override {
+      return std::string_view(call) == "openat2" ? error_ : 0;
+    }
+
+   private:
+    const int error_;
+  };
+  const BaseFolder base;
+  for (const int error : {ENOSYS, EPERM}) {
+    OldKernel kernel(error);
+    const auto volumes = Volumes::open(kernel, base.path(), {});
+    REQUIRE_FALSE(volumes.ok());
+    CHECK(volumes.error().is(ErrorCode::kUnfit));
+    CHECK_MESSAGE(volumes.error().message.find("Linux 5.6 or newer") != std::string::npos,
+                  volumes.error().message);
+  }
+  CHECK(base.content().empty());
+}
+
 TEST_CASE("a base folder that is a folder of another disk is refused where a mount is required") {
   const BaseFolder base;
   Kernel kernel;
