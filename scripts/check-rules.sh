@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.." || exit 1
 . scripts/sources.sh
 
 MAX_LINES=500
+MAX_BYTES=300000
 found=0
 finding() {
   printf '%s\n' "$*" >&2
@@ -50,6 +51,11 @@ for file in "${cpp[@]}"; do
     finding "$file: $lines lines; a file is one thing and has at most $MAX_LINES"
   fi
 done
+while read -r file; do
+  if [ "$(stat -c %s "$file")" -gt $MAX_BYTES ]; then
+    finding "$file: more than $MAX_BYTES bytes; what is made or downloaded stays out of the repository"
+  fi
+done < <(list_files '*')
 for file in $(list_files '*.h'); do
   if ! grep -q '^#pragma once$' "$file"; then finding "$file: no #pragma once"; fi
 done
