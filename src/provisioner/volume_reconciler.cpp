@@ -261,7 +261,7 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
       auto gone = claim_is_gone(held);
       if (!gone.ok() || !*gone) return gone;
     }
-    const auto deleted = delete_object(held);
+    const auto deleted = delete_object(held, Guard::kVersion);
     if (deleted.ok()) return true;
     if (is_stale(deleted.error())) return false;
     return deleted.error();
@@ -287,10 +287,11 @@ Result<bool> VolumeReconciler::claim_is_gone(const k8s::PersistentVolume& volume
   return (*claim)->volume_name != volume.meta.name;
 }
 
-Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen) {
-  const auto deleted =
-      world_.client.remove(k8s::kPersistentVolumes, seen.meta.key(),
-                           {.uid = seen.meta.uid, .resource_version = seen.meta.resource_version});
+Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen, Guard guard) {
+  const auto deleted = world_.client.remove(
+      k8s::kPersistentVolumes, seen.meta.key(),
+      {.uid = seen.meta.uid,
+       .resource_version = guard == Guard::kVersion ? seen.meta.resource_version : ""});
   if (!deleted.ok()) return deleted.error().wrap("delete volume");
   return {};
 }
@@ -397,7 +398,7 @@ Action VolumeReconciler::let_object_go(Pass& pass, Guard guard) {
     return guard == Guard::kVersion && error.is(ErrorCode::kConflict);
   };
   if (!volume.meta.deleting()) {
-    const auto deleted = delete_object(volume);
+    const auto deleted = delete_object(volume, guard);
     if (!deleted.ok() && is_stale(deleted.error())) return Action::await_change(kSoon);
     if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
       return reporter_.api_failed(subject(pass), deleted.error());

@@ -62,9 +62,9 @@ class VolumeReconciler {
   /// more. False: the cache will show what has changed.
   Result<bool> condemn(const k8s::PersistentVolume& seen, const Memory& memory);
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
-  Result<void> delete_object(const k8s::PersistentVolume& seen);
   enum class Finalizer { kAdd, kRemove };
   enum class Guard { kUid, kVersion };  // refused unless the object is the same, or unchanged
+  Result<void> delete_object(const k8s::PersistentVolume& seen, Guard guard);
   Result<nlohmann::json> patch_finalizer(const k8s::PersistentVolume& volume, Finalizer change,
                                          k8s::Answer answer = k8s::Answer::kIdentity,
                                          Guard guard = Guard::kUid);

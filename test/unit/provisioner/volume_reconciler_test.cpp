@@ -99,6 +99,26 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
   }
 }
 
+TEST_CASE("a removal that is over before the cache shows the deletion tells of no conflict") {
+  VolumeBed scene;
+  scene.put(released().resource_version("7"));
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
+  patches.reply(200);
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  scene.executor.succeed(Kind::kRemove, kName);
+  auto& deletes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+  // The version that the cache has is not the newest one by now.
+  deletes.always([](const k8s::Request& request) {
+    const auto preconditions = nlohmann::json::parse(request.body)["preconditions"];
+    const bool same = !preconditions.contains("resourceVersion");
+    return k8s::Response{.status = same ? 200 : 409, .body = same ? "{}" : kConflict};
+  });
+  (void)scene.step();
+  CHECK(scene.transport.count("PATCH", "") == 1);
+  CHECK(scene.events.lines.empty());
+}
+
 TEST_CASE("a volume's directory is removed from the disk that the volume names") {
   VolumeBed scene;
   scene.put(released().annotation(std::string(kVolumeDisk), "disk-a"));
