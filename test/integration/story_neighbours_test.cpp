@@ -69,6 +69,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  if (story.agents) story.agents->of("node-1").kill();  // with its node
   story.bed->cluster().nodes().remove_node("node-1");
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
   wait_for(story, "the volume is gone", [&]() -> std::string {
