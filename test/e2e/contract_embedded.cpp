@@ -3,7 +3,7 @@
 
 #include "contract_case.h"
 #include "devcluster/cluster.h"
-#include "fakes/listener.h"
+#include "fakes/test_run_listener.h"
 
 namespace lpp::testing {
 namespace {
@@ -13,8 +13,8 @@ std::unique_ptr<Kube> g_kube;
 
 /// Ends the cluster with the tests: its threads must not outlive what the program destroys when it
 /// exits.
-struct ClusterEnd : Listener {
-  using Listener::Listener;
+struct ClusterEnd : TestRunListener {
+  using TestRunListener::TestRunListener;
   void test_run_end(const doctest::TestRunStats& /*unused*/) override {
     g_kube.reset();
     g_cluster.reset();
@@ -26,7 +26,7 @@ REGISTER_LISTENER("cluster", 1, ClusterEnd);
 }  // namespace
 
 Kube& contract_cluster() {
-  if (g_cluster == nullptr) {
+  if (g_kube == nullptr) {
     // No nodes: nothing here may depend on pods that run.
     g_cluster = LPP_MUST(devcluster::Cluster::start({.nodes = {}}));
     g_kube = LPP_MUST(Kube::from_kubeconfig(g_cluster->kubeconfig()));

@@ -46,7 +46,7 @@ TEST_CASE("a daemon asked to stop while helper pods run ends soon and goes on wh
   });
   const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
   CHECK(ended.exit == ChildExit{});
-  CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 1500));
+  CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 3000));
   // The lease was released: the next one starts without waiting for it to run out.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(story.installation->wait_ready());
@@ -92,7 +92,7 @@ TEST_CASE("a daemon asked to stop before the API server ever answered ends soon"
            [&]() -> std::string { return proxy.records().size() > before ? "" : "no request"; });
   const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
   CHECK(ended.exit == ChildExit{});
-  CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 1500));
+  CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 3000));
 }
 
 TEST_CASE("a standby takes over when the leader is killed, and nothing is done twice") {

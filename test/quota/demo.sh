@@ -24,7 +24,7 @@ for tool in c++ linux.uml mkfs.xfs bwrap busybox; do
 done
 
 memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
-if [ "${memory:-0}" -gt 1000 ]; then TMPDIR=/dev/shm; fi
+if [ "${memory:-0}" -gt 1000 ] && can_run_from /dev/shm; then TMPDIR=/dev/shm; fi
 work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
 image=$(TMPDIR=/tmp mktemp -d) # below /dev that kernel sees its own files
 trap 'rm -rf "$work" "$image"' EXIT

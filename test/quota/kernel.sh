@@ -2,13 +2,29 @@
 # shellcheck shell=bash
 # Sourced by run.sh and demo.sh: the user-mode Linux kernel.
 
+# can_run_from DIRECTORY    This kernel maps its memory from there, and is given a library: not from a
+# mount with noexec.
+can_run_from() {
+  local probe
+  probe=$(mktemp "$1/lpp-XXXXXX") || return 1
+  printf '#!/bin/sh\n' >"$probe"
+  chmod +x "$probe"
+  "$probe" 2>/dev/null
+  local result=$?
+  rm -f "$probe"
+  return "$result"
+}
+
 # run_kernel WORK MEMORY INIT ARGUMENT...    Its files are in the directory WORK. What it and its programs
 # say comes out; its exit status says nothing.
 run_kernel() {
   local work=$1 memory=$2 init=$3 registers=$1/uml_registers.so
   shift 3
   # Without it this kernel does not start on a processor with AMX.
-  c++ -std=c++20 -O2 -shared -fPIC -o "$registers" "$kernel_dir/uml_registers.cpp"
+  c++ -std=c++20 -O2 -shared -fPIC -o "$registers" "$kernel_dir/uml_registers.cpp" || {
+    echo 'uml_registers.cpp does not compile'
+    return 1
+  }
   TMPDIR=$work timeout -k 5 "${LIMIT:-1700}" env LD_PRELOAD="$registers" linux.uml mem="$memory" \
     umid="lpp-$$" uml_dir="$work/" root=/dev/root rootfstype=hostfs rootflags=/ ro init="$init" \
     con=null con0=null,fd:1 ssl=null quiet "$@" </dev/null 2>&1 || true

@@ -27,7 +27,7 @@ done
 # In memory where there is enough of it: what is on the images is fsynced all the time. The s of
 # "ubd0s" writes at once; without it this kernel waits for ever for flushes of files in memory.
 memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
-if [ "${memory:-0}" -gt 2000 ]; then TMPDIR=/dev/shm; fi
+if [ "${memory:-0}" -gt 2000 ] && can_run_from /dev/shm; then TMPDIR=/dev/shm; fi
 work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
 trap 'rm -rf "$work"' EXIT
 

@@ -10,14 +10,14 @@
 #include <cstdlib>
 
 #include "base/log.h"
-#include "fakes/listener.h"
+#include "fakes/test_run_listener.h"
 
 namespace {
 
 /// Names each test case that its decorator skips, and why. doctest's own total also counts those
 /// that the command line leaves out.
-struct SkipReporter : lpp::testing::Listener {
-  using Listener::Listener;
+struct SkipReporter : lpp::testing::TestRunListener {
+  using TestRunListener::TestRunListener;
   void test_case_skipped(const doctest::TestCaseData& test) override {
     if (!test.m_skip) return;
     std::printf("skipped: %s: %s\n", test.m_name,

@@ -9,7 +9,8 @@
 set -euo pipefail
 
 CONTROLPLANE_PACKAGES=(etcd-server openssl curl jq)
-NODE_PACKAGES=(containerd runc containernetworking-plugins busybox-static iproute2 procps)
+NODE_PACKAGES=(containerd runc containernetworking-plugins busybox-static iproute2 procps
+  xfsprogs btrfs-progs)
 POLICY=/usr/sbin/policy-rc.d # asked by maintainer scripts before they start a service
 policy_made=
 
@@ -25,6 +26,8 @@ present() { # PACKAGE
     busybox-static) static_busybox ;;
     iproute2) command -v ip ;;
     procps) command -v sysctl ;;
+    xfsprogs) command -v mkfs.xfs ;;
+    btrfs-progs) command -v mkfs.btrfs ;;
     *) command -v "$1" ;;
   esac >/dev/null 2>&1
 }

@@ -6,8 +6,8 @@
 namespace lpp::testing {
 
 /// Hears of a run of tests what it overrides (REGISTER_LISTENER).
-struct Listener : doctest::IReporter {
-  explicit Listener(const doctest::ContextOptions& /*unused*/) {}
+struct TestRunListener : doctest::IReporter {
+  explicit TestRunListener(const doctest::ContextOptions& /*unused*/) {}
   void report_query(const doctest::QueryData& /*unused*/) override {}
   void test_run_start() override {}
   void test_run_end(const doctest::TestRunStats& /*unused*/) override {}
