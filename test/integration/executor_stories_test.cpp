@@ -108,7 +108,7 @@ LPP_ALL_EXECUTORS_TEST_CASE(
   story.trouble.wait_clean();
 }
 
-LPP_ALL_EXECUTORS_TEST_CASE("a claim deleted while its directory is made leaves nothing behind") {
+LPP_EXECUTORS_TEST_CASE("a claim deleted while its directory is made leaves nothing behind") {
   ExecutorStory story(by);
   story.trouble.hold(Kind::kMake, each_moment());
   const auto claim = story.want("data");
@@ -203,7 +203,7 @@ LPP_EXECUTORS_TEST_CASE(
   story.trouble.wait_clean();
 }
 
-LPP_ALL_EXECUTORS_TEST_CASE(
+LPP_EXECUTORS_TEST_CASE(
     "a crash in the middle of the work: it is finished once, and nothing is left") {
   ExecutorStory story(by);
   const Moment moment = each_moment();
