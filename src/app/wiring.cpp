@@ -75,10 +75,9 @@ k8s::Informer<k8s::PersistentVolumeClaim>::Trim trim_claims(provisioner::ServedN
       kept.resize_status = std::move(claim.resize_status);
       kept.conditions = std::move(claim.conditions);
     }
-    if (ours || grows) {
-      kept.phase = std::move(claim.phase);
-      kept.meta.deletion_timestamp = std::move(claim.meta.deletion_timestamp);
-    }
+    // Whoever it asked: a volume of ours that was adopted, too, is to be seen losing its claim.
+    kept.meta.deletion_timestamp = std::move(claim.meta.deletion_timestamp);
+    if (ours || grows) kept.phase = std::move(claim.phase);
     if (ours) {
       kept.meta.annotations = std::move(claim.meta.annotations);
       keep_only(kept.meta.annotations, k8s::kClaimAnnotations);

@@ -26,10 +26,6 @@ constexpr int kMostDecisions = 16;
 constexpr std::array<std::string_view, 4> kResizeConditions{
     kResizingCondition, kResizeErrorCondition, "FileSystemResizePending", "NodeResizeError"};
 
-bool is_stale(const Error& error) {
-  return error.is(ErrorCode::kConflict) || error.is(ErrorCode::kNotFound);
-}
-
 }  // namespace
 
 Action ResizeReconciler::step(const ClaimKey& key) {

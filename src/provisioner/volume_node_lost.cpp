@@ -3,6 +3,8 @@
 
 #include <fmt/chrono.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/log.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -14,10 +16,6 @@ namespace lpp::provisioner {
 
 namespace {
 
-bool is_stale(const Error& error) {
-  return error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict);
-}
-
 k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
   return {.kind = "PersistentVolumeClaim",
           .api_version = "v1",
@@ -25,6 +23,13 @@ k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
           .name = claim.meta.name,
           .uid = claim.meta.uid,
           .resource_version = claim.meta.resource_version};
+}
+
+/// Whether the volume is the claim's, which is to stay.
+bool is_its(const std::optional<k8s::PersistentVolumeClaim>& claim,
+            const k8s::PersistentVolume& volume) {
+  return claim && claim->meta.uid == volume.claim_uid && claim->volume_name == volume.meta.name &&
+         !claim->meta.deleting();
 }
 
 std::string text_of(Duration wait) {
@@ -88,9 +93,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   if (!*lost || !**lost) return Action::await_change(kSoon);
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return not_let_go(pass, claim.error());
-  const bool is_its = *claim && (*claim)->meta.uid == volume.claim_uid &&
-                      (*claim)->volume_name == volume.meta.name && !(*claim)->meta.deleting();
-  if (!is_its) return Action::await_change(kSoon);
+  if (!is_its(*claim, volume)) return Action::await_change(kSoon);
   // First of all: from here on a node that comes back keeps what is on its disk.
   if (!is_node_lost(volume)) {
     const auto marked = mark_node_lost(world_.client, volume);
@@ -113,6 +116,16 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::KeepClaim& /*decision*/) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
+  if (is_node_lost(volume)) {
+    // Not by the caches' word: without the mark the directory goes with a claim that is deleted
+    // already.
+    const auto claim = read_claim(world_, volume.claim);
+    if (!claim.ok()) return not_let_go(pass, claim.error());
+    if (!is_its(*claim, volume)) return Action::await_change(kRecheck);
+    const auto node = world_.client.get(k8s::kNodes, {"", pass.scene.node.name});
+    if (!node.ok() && is_stale(node.error())) return Action::await_change(kSoon);
+    if (!node.ok()) return not_let_go(pass, node.error());
+  }
   const auto unmarked = unmark_node_lost(world_.client, volume);
   if (!unmarked.ok() && is_stale(unmarked.error())) return Action::await_change(kSoon);
   if (!unmarked.ok()) return not_let_go(pass, unmarked.error());

@@ -77,6 +77,13 @@ TEST_CASE("of a bound claim its sizes are kept as long as it grows, whoever it a
   }
 }
 
+TEST_CASE("of a bound claim it is kept that it is being deleted, whoever it asked") {
+  k8s::PersistentVolumeClaim adopted =
+      claim("data").volume("pv").no_provisioner().deleting().build();
+  CHECK(app::trim_claims(kProvisionerName)(adopted));
+  CHECK(adopted.meta.deleting());
+}
+
 TEST_CASE("of volumes made by hand the directory is kept, so that none of ours overlaps it") {
   const auto trim = app::trim_volumes(kProvisionerName);
   const operation::Operation operation{

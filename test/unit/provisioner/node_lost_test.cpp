@@ -33,6 +33,9 @@ struct Bed : testing::Scene {
     put(claim("a").volume("v").resource_version("3"));
     put(volume());
     transport.on("GET", "/api/v1/nodes").always([this](const auto& request) {
+      if (request.target.find("/nodes/n3") != std::string::npos) {
+        return k8s::Response{.status = node_status, .body = testing::node("n3").json().dump()};
+      }
       const bool second = request.target.find("continue=more") != std::string::npos;
       return k8s::Response{.status = second ? second_page_status : 200,
                            .body = nodes_page(second),
@@ -87,6 +90,7 @@ struct Bed : testing::Scene {
   }
 
   std::vector<testing::NodeBuilder> api_nodes{testing::node("n1"), testing::node("n2")};
+  int node_status = 200;  // of n3, asked for by its name
   std::vector<testing::NodeBuilder> second_page{};
   int second_page_status = 200;
   testing::FakeTransport::Script& patch = transport.on("PATCH", "/persistentvolumes/v");
@@ -258,12 +262,28 @@ TEST_CASE("the mark comes off, as it was seen, when the node is back before the 
   Bed bed;
   bed.put(Bed::marked());
   bed.put(testing::node("n3"));
+  bed.api_shows(claim("a").volume("v"));
   bed.patch.reply(200);
   (void)bed.step();
   const json patch = json::parse(bed.transport.requests().back().body);
   CHECK(patch["metadata"]["annotations"]["local.path.provisioner/node-lost"].is_null());
   CHECK(patch["metadata"]["resourceVersion"] == "8");
   CHECK(bed.counted("node_back") == 1);
+}
+
+TEST_CASE("the mark stays when only the caches say that the node is back and the claim stays") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.put(testing::node("n3"));
+  bed.api_shows(claim("a").volume("v"));
+  SUBCASE("its claim is on its way out") { bed.api_shows(claim("a").volume("v").deleting()); }
+  SUBCASE("its claim is gone") { bed.api_shows_no_claim(); }
+  SUBCASE("its claim was made again") { bed.api_shows(claim("a").uid("another").volume("v")); }
+  SUBCASE("its node is gone") { bed.node_status = 404; }
+  SUBCASE("nobody says whether its node is there") { bed.node_status = 500; }
+  (void)bed.step();
+  CHECK(bed.written().empty());
+  CHECK(bed.counted("node_back") == 0);
 }
 
 TEST_CASE("a volume that was let go keeps its directory though its node is back, and goes") {
