@@ -150,6 +150,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::AddFinalizer& /*decision*/) {
   memories_.erase(pass.scene.name);
   const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kAdd);
+  if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
   if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
   log::debug("finalizer added");
   return Action::done();
@@ -162,7 +163,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove,
                                        k8s::Answer::kIdentity, Guard::kVersion);
   // The policy may have been changed back: then it is what the directory's removal hangs on.
-  if (!patched.ok() && patched.error().is(ErrorCode::kConflict)) return Action::await_change(kSoon);
+  if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
   if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
   log::debug("finalizer removed");
   return Action::done();
@@ -229,6 +230,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
     return Action::await_change(kRecheck);
   }
+  pass.scene.memory.condemned = volume.meta.uid;
+  remember(pass);
   const auto started = world_.executor.start(operation);
   world_.ledger.release(operation);
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
@@ -246,9 +249,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// exactly the version that was decided from, under our finalizer: from then on nobody can bind it,
 /// and it stays until the directory is gone.
 Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const Memory& memory) {
-  const auto is_stale = [](const Error& error) {
-    return error.is(ErrorCode::kNotFound) || error.is(ErrorCode::kConflict);
-  };
   if (!seen.meta.deleting()) {
     k8s::PersistentVolume held = seen;
     if (!has_finalizer(seen)) {
@@ -394,21 +394,24 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
 /// nothing goes but in the version that was decided from.
 Action VolumeReconciler::let_object_go(Pass& pass, Guard guard) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
-  const auto is_stale = [&](const Error& error) {
-    return guard == Guard::kVersion && error.is(ErrorCode::kConflict);
-  };
-  if (!volume.meta.deleting()) {
+  // The cache may show neither that we have deleted it nor the finalizer that holds it since.
+  const bool condemned = guard == Guard::kUid && pass.scene.memory.condemned == volume.meta.uid;
+  if (!volume.meta.deleting() && !condemned) {
     const auto deleted = delete_object(volume, guard);
-    if (!deleted.ok() && is_stale(deleted.error())) return Action::await_change(kSoon);
+    if (!deleted.ok() && deleted.error().is(ErrorCode::kConflict)) {
+      return Action::await_change(kSoon);
+    }
     if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
       return reporter_.api_failed(subject(pass), deleted.error());
     }
     // Its version is another one now: the cache will show it.
     if (guard == Guard::kVersion && has_finalizer(volume)) return Action::await_change(kSoon);
   }
-  if (has_finalizer(volume)) {
+  if (has_finalizer(volume) || condemned) {
     const auto patched = patch_finalizer(volume, Finalizer::kRemove, k8s::Answer::kIdentity, guard);
-    if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
+    if (!patched.ok() && patched.error().is(ErrorCode::kConflict)) {
+      return Action::await_change(kSoon);
+    }
     if (!patched.ok() && !patched.error().is(ErrorCode::kNotFound)) {
       return reporter_.api_failed(subject(pass), patched.error());
     }

@@ -30,7 +30,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   };
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return wait(kRecheck);  // the binder goes on without us
-  if (*claim && (*claim)->meta.uid == volume.claim_uid) return wait(Memories::kResync);
+  // The cache of claims may only be behind.
+  if (*claim && (*claim)->meta.uid == volume.claim_uid) return wait(kRecheck);
   memory.claim_gone = volume.claim_uid;
   const nlohmann::json patch{
       {"metadata", {{"uid", volume.meta.uid}, {"resourceVersion", volume.meta.resource_version}}},
@@ -43,7 +44,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   } else if (Binding::lacks_right(patched.error())) {
     world_.binding.refused(patched.error());
   }
-  // Somebody else may have written it meanwhile: the cache shows it in any case.
+  // Somebody has written it meanwhile, perhaps we: the cache shows it in any case.
+  if (!patched.ok() && patched.error().is(ErrorCode::kConflict)) return wait(kSoon);
   return wait(kRecheck);
 }
 

@@ -6,45 +6,12 @@
 #include "base/paths.h"
 #include "operation/record.h"
 #include "provisioner/names.h"
-#include "unit/provisioner/scene.h"
+#include "unit/provisioner/volume_bed.h"
 
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
 using operation::Kind;
-
-namespace {
-
-constexpr const char* kName = "pvc-uid-a";
-constexpr const char* kPath = "/data/pvc-uid-a_default_a";
-constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
-constexpr const char* kFinalizerName = "external-provisioner.volume.kubernetes.io/finalizer";
-
-/// Made by a version that knew no finalizer.
-VolumeBuilder not_held() {
-  return volume(kName)
-      .claim("default", "a")
-      .released()
-      .host_path(kPath)
-      .node("n1")
-      .annotation("local.path.provisioner/selected-node", "n1")
-      .finalizer("kubernetes.io/pv-protection");
-}
-
-VolumeBuilder released() { return not_held().finalizer(kFinalizerName); }
-
-struct VolumeBed : Scene {
-  Action step() { return reconciler.step(kName); }
-  bool has_event(const std::string& part) {
-    for (const auto& line : events.lines) {
-      if (line.find(part) != std::string::npos) return true;
-    }
-    return false;
-  }
-  VolumeReconciler reconciler{world, memories};
-};
-
-}  // namespace
 
 TEST_CASE("a released volume is deleted, loses its directory, then our finalizer") {
   VolumeBed scene;
@@ -52,7 +19,7 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
   CHECK(scene.step() == Action::await_change(kRecheck));
   REQUIRE(scene.executor.started.size() == 1);
   CHECK(scene.executor.started[0].kind == Kind::kRemove);
-  CHECK(scene.executor.started[0].path == kPath);
+  CHECK(scene.executor.started[0].path == kReleasedPath);
   CHECK(scene.executor.started[0].node == "n1");
   CHECK(scene.executor.started[0].owner_uid == "uid-pvc-uid-a");
   REQUIRE(scene.transport.lines() ==
@@ -62,20 +29,20 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
   CHECK(options["preconditions"]["resourceVersion"] == "7");
 
   scene.put(released().deleting());
-  scene.executor.succeed(Kind::kRemove, kName);
+  scene.executor.succeed(Kind::kRemove, kReleasedName);
   auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
   SUBCASE("all is well") {
     patches.reply(200);
     (void)scene.step();
     REQUIRE(scene.transport.requests().size() == 2);
     const auto patch = nlohmann::json::parse(scene.transport.requests()[1].body);
-    CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
+    CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kOurFinalizer);
     CHECK(patch["metadata"]["uid"] == "uid-pvc-uid-a");
 
     // The cache still shows it: nothing is asked of the API server twice.
     (void)scene.step();
     CHECK(scene.transport.requests().size() == 2);
-    scene.volumes.erase({"", kName});
+    scene.volumes.erase({"", kReleasedName});
     CHECK(scene.step() == Action::done());
     CHECK(scene.executor.forgotten == std::vector<std::string>{"remove pvc-uid-a"});
     CHECK(scene.executor.quiet == std::vector<std::string>{"pvc-uid-a"});
@@ -99,26 +66,6 @@ TEST_CASE("a released volume is deleted, loses its directory, then our finalizer
   }
 }
 
-TEST_CASE("a removal that is over before the cache shows the deletion tells of no conflict") {
-  VolumeBed scene;
-  scene.put(released().resource_version("7"));
-  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
-  patches.reply(200);
-  (void)scene.step();
-  REQUIRE(scene.executor.started.size() == 1);
-  scene.executor.succeed(Kind::kRemove, kName);
-  auto& deletes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
-  // The version that the cache has is not the newest one by now.
-  deletes.always([](const k8s::Request& request) {
-    const auto preconditions = nlohmann::json::parse(request.body)["preconditions"];
-    const bool same = !preconditions.contains("resourceVersion");
-    return k8s::Response{.status = same ? 200 : 409, .body = same ? "{}" : kConflict};
-  });
-  (void)scene.step();
-  CHECK(scene.transport.count("PATCH", "") == 1);
-  CHECK(scene.events.lines.empty());
-}
-
 TEST_CASE("a volume's directory is removed from the disk that the volume names") {
   VolumeBed scene;
   scene.put(released().annotation(std::string(kVolumeDisk), "disk-a"));
@@ -137,7 +84,7 @@ TEST_CASE("no directory is removed before the API server has deleted the volume 
   Action then = Action::await_change(kRecheck);
   SUBCASE("it is gone") { removes.reply(404); }
   SUBCASE("it has changed: bound again, to be kept, or another volume of its name") {
-    removes.reply(409, kConflict);
+    removes.reply(409, kConflictBody);
   }
   SUBCASE("forbidden") {
     removes.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
@@ -196,7 +143,7 @@ TEST_CASE("a volume that we do not hold is held first, then deleted like all oth
     return;
   }
   SUBCASE("it is gone") { patches.reply(404); }
-  SUBCASE("another one has its name") { patches.reply(409, kConflict); }
+  SUBCASE("another one has its name") { patches.reply(409, kConflictBody); }
   SUBCASE("it is bound again") { patches.reply(200, released().phase("Bound").json().dump()); }
   SUBCASE("it is to be kept") {
     patches.reply(200, released().reclaim_policy("Retain").json().dump());
@@ -220,7 +167,7 @@ TEST_CASE("only released volumes of ours with policy Delete are touched") {
   SUBCASE("deleting while bound") { scene.put(released().phase("Bound").deleting()); }
   SUBCASE("deleting, and a claim counts on it") {
     scene.put(released().phase("Available").deleting());
-    scene.put(claim("a").volume(kName));
+    scene.put(claim("a").volume(kReleasedName));
   }
   CHECK(scene.step() == Action::done());
   CHECK(scene.executor.started.empty());
@@ -233,11 +180,11 @@ TEST_CASE("a volume deleted before its claim still loses its directory") {
   SUBCASE("never bound, the claim is gone") { scene.put(released().phase("Available").deleting()); }
   SUBCASE("its claim was made again under the same name") {
     scene.put(released().phase("Available").deleting());
-    scene.put(claim("a").uid("another").volume(kName));
+    scene.put(claim("a").uid("another").volume(kReleasedName));
   }
   (void)scene.step();
   REQUIRE(scene.executor.started.size() == 1);
-  scene.executor.succeed(Kind::kRemove, kName);
+  scene.executor.succeed(Kind::kRemove, kReleasedName);
   scene.transport.on("PATCH", "/persistentvolumes/").reply(200);
   (void)scene.step();
   CHECK(scene.transport.count("DELETE", "") == 0);  // it is being deleted already
@@ -249,16 +196,16 @@ TEST_CASE("our finalizer is put on bound volumes to be deleted, and taken off th
   auto& patches = scene.transport.on("PATCH", "/persistentvolumes/");
   patches.reply(200);
   SUBCASE("an older version made it without") {
-    scene.put(volume(kName).claim("default", "a"));
+    scene.put(volume(kReleasedName).claim("default", "a"));
     CHECK(scene.step() == Action::done());
     const auto patch = nlohmann::json::parse(scene.transport.requests().at(0).body);
-    CHECK(patch["metadata"]["finalizers"][0] == kFinalizerName);
+    CHECK(patch["metadata"]["finalizers"][0] == kOurFinalizer);
   }
   SUBCASE("the policy became Retain") {
     scene.put(released().reclaim_policy("Retain"));
     CHECK(scene.step() == Action::done());
     const auto patch = nlohmann::json::parse(scene.transport.requests().at(0).body);
-    CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kFinalizerName);
+    CHECK(patch["metadata"]["$deleteFromPrimitiveList/finalizers"][0] == kOurFinalizer);
   }
   CHECK(scene.executor.started.empty());
 }
@@ -362,7 +309,7 @@ TEST_CASE("a path that could take more than the volume with it is refused, once,
 TEST_CASE("a volume outside of today's configuration can still be deleted") {
   VolumeBed scene;
   SUBCASE("its base is no longer configured, and a folder is called after the volume") {
-    scene.put(released().host_path("/old/base/" + std::string(kName) + "_default_a"));
+    scene.put(released().host_path("/old/base/" + std::string(kReleasedName) + "_default_a"));
   }
   SUBCASE("its base is no longer configured, and folders are called after the claim") {
     scene.put(released().host_path("/old/base/default/a/deep"));
@@ -374,7 +321,7 @@ TEST_CASE("a volume outside of today's configuration can still be deleted") {
   SUBCASE("the same path on another node is no obstacle") {
     scene.put(volume("other")
                   .claim("default", "o")
-                  .host_path(kPath)
+                  .host_path(kReleasedPath)
                   .node("n2")
                   .annotation("local.path.provisioner/selected-node", "n2"));
     scene.put(released());
@@ -391,7 +338,7 @@ TEST_CASE("a volume outside of today's configuration can still be deleted") {
 TEST_CASE(
     "another provisioner's volume in the directory, or inside it, keeps it from being removed") {
   VolumeBed scene;
-  std::string path = kPath;
+  std::string path = kReleasedPath;
   SUBCASE("the same") {}
   SUBCASE("inside") { path += "/inside"; }
   scene.put(volume("static").host_path(path).annotation("pv.kubernetes.io/provisioned-by",
@@ -406,13 +353,13 @@ TEST_CASE("a teardown that fails is reported at once and repeated after a growin
   VolumeBed scene;
   scene.put(released());
   (void)scene.step();
-  scene.executor.fail(Kind::kRemove, kName, "helper pod failed: exit code 1: busy");
+  scene.executor.fail(Kind::kRemove, kReleasedName, "helper pod failed: exit code 1: busy");
   CHECK(scene.step() == Action::await_change(std::chrono::seconds(1)));
   CHECK(scene.has_event("failed to delete volume pvc-uid-a: helper pod failed: exit code 1: busy"));
   scene.clock.advance(std::chrono::seconds(2));
   (void)scene.step();
   CHECK(scene.executor.started.back().attempt == 2);
-  scene.executor.fail(Kind::kRemove, kName, "helper pod failed: exit code 1: busy");
+  scene.executor.fail(Kind::kRemove, kReleasedName, "helper pod failed: exit code 1: busy");
   CHECK(scene.step() == Action::await_change(std::chrono::seconds(2)));
   CHECK(scene.events.lines.size() == 2);
 }
@@ -421,7 +368,7 @@ TEST_CASE("the record of an undo is left to the claim queue") {
   VolumeBed scene;
   operation::Operation undo;
   undo.kind = Kind::kTakeBack;
-  undo.volume_name = kName;
+  undo.volume_name = kReleasedName;
   undo.owner_uid = "uid-a";
   scene.executor.records.push_back({.operation = undo});
   CHECK(scene.step() == Action::done());
@@ -447,7 +394,7 @@ TEST_CASE("a recorded removal that is not wanted any more is cancelled") {
     scene.put(released().deleting().reclaim_policy("Retain"));
   }
   SUBCASE("it is bound again") { scene.put(released().phase("Bound")); }
-  SUBCASE("it is gone") { scene.volumes.erase({"", kName}); }
+  SUBCASE("it is gone") { scene.volumes.erase({"", kReleasedName}); }
   (void)scene.step();
   CHECK(scene.executor.cancelled == std::vector<std::string>{"remove pvc-uid-a"});
   // Our finalizer stays until it is certain that nothing is removed any more.
@@ -473,7 +420,7 @@ TEST_CASE("of two released volumes in one place the last one removes the directo
   CHECK(scene.executor.started.empty());
   CHECK(scene.transport.count("DELETE", "/persistentvolumes/pvc-uid-a") == 1);
   // It is gone; the other one has its turn.
-  scene.volumes.erase({"", kName});
+  scene.volumes.erase({"", kReleasedName});
   (void)scene.reconciler.step("pvc-uid-b");
   REQUIRE(scene.executor.started.size() == 1);
   CHECK(scene.executor.started[0].volume_name == "pvc-uid-b");
@@ -481,20 +428,21 @@ TEST_CASE("of two released volumes in one place the last one removes the directo
 
 TEST_CASE("a volume is not let go to another one that is in the way of a live volume itself") {
   VolumeBed scene;
-  const auto live = volume("pvc-live").claim("default", "live").host_path(kPath);
+  const auto live = volume("pvc-live").claim("default", "live").host_path(kReleasedPath);
   scene.put(
       VolumeBuilder(live).node("n1").annotation("local.path.provisioner/selected-node", "n1"));
-  scene.put(VolumeBuilder(not_held()).finalizer(kFinalizerName));
+  scene.put(VolumeBuilder(not_held()).finalizer(kOurFinalizer));
   for (const char* name : {"pvc-uid-b", "pvc-uid-c", "pvc-uid-d"}) {
     scene.put(volume(name)
                   .claim("default", name)
                   .released()
-                  .host_path(kPath)
+                  .host_path(kReleasedPath)
                   .node("n1")
                   .annotation("local.path.provisioner/selected-node", "n1"));
   }
   CHECK(scene.step() == Action::await_change(kRecheck));
-  CHECK(scene.has_event("overlaps the directory " + std::string(kPath) + " of volume pvc-live"));
+  CHECK(scene.has_event("overlaps the directory " + std::string(kReleasedPath) +
+                        " of volume pvc-live"));
   CHECK(scene.executor.started.empty());
   CHECK(scene.transport.requests().empty());
 }

@@ -208,6 +208,18 @@ TEST_CASE("a release that fails is left to the binder, without an Event") {
   CHECK_FALSE(bed.has_begun());
 }
 
+TEST_CASE("a release in an old version is written again when the cache shows the new one") {
+  Bed bed;
+  bed.status.reply(409, R"({"kind":"Status","reason":"Conflict","code":409})").reply(200);
+  (void)bed.later();
+  REQUIRE(bed.transport.requests().size() == 2);
+  bed.put(bound_volume().phase("Bound").node("n1").resource_version("8"));
+  bed.clock.advance(seconds(1));
+  (void)bed.step();
+  REQUIRE(bed.transport.requests().size() == 4);
+  CHECK(bed.transport.requests()[3].body.find(R"("resourceVersion":"8")") != std::string::npos);
+}
+
 TEST_CASE("the control plane releases what it is to bind") {
   Bed bed(Binding::By::kControlPlane);
   (void)bed.later();

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// What was written to a volume, and the cache does not show yet.
+
+#include <doctest/doctest.h>
+
+#include "unit/provisioner/volume_bed.h"
+
+using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using operation::Kind;
+
+TEST_CASE("a removal that is over before the cache shows the deletion tells of no conflict") {
+  VolumeBed scene;
+  scene.put(released().resource_version("7"));
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
+  patches.reply(200);
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  scene.executor.succeed(Kind::kRemove, kReleasedName);
+  auto& deletes = scene.transport.on("DELETE", "/persistentvolumes/pvc-uid-a");
+  // The version that the cache has is not the newest one by now.
+  deletes.always([](const k8s::Request& request) {
+    const auto preconditions = nlohmann::json::parse(request.body)["preconditions"];
+    const bool same = !preconditions.contains("resourceVersion");
+    return k8s::Response{.status = same ? 200 : 409, .body = same ? "{}" : kConflictBody};
+  });
+  auto expected = scene.transport.count("DELETE", "");
+  SUBCASE("which is known to be our own") {}
+  SUBCASE("which another process has asked for") {
+    scene.memories.erase(kReleasedName);
+    ++expected;
+  }
+  (void)scene.step();
+  CHECK(scene.transport.count("DELETE", "") == expected);
+  CHECK(scene.transport.count("PATCH", "") == 1);
+  CHECK(scene.events.lines.empty());
+}
+
+TEST_CASE("a finalizer that only we know of goes with the directory") {
+  VolumeBed scene;
+  scene.put(not_held().resource_version("7"));
+  auto& patches = scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a");
+  patches.reply(200, released().resource_version("8").json().dump()).reply(200);
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  // The cache shows neither it nor the deletion yet.
+  scene.executor.succeed(Kind::kRemove, kReleasedName);
+  (void)scene.step();
+  CHECK(scene.transport.count("DELETE", "") == 1);
+  const auto requests = scene.transport.requests();
+  REQUIRE(requests.back().method == "PATCH");
+  CHECK(requests.back().body.find("$deleteFromPrimitiveList/finalizers") != std::string::npos);
+}
+
+TEST_CASE("a finalizer of a volume that is gone or another one by now is no failure") {
+  VolumeBed scene;
+  scene.put(not_held().phase("Bound"));
+  scene.put(claim("a").volume(kReleasedName));
+  int status = 404;
+  SUBCASE("gone") {}
+  SUBCASE("another one") { status = 409; }
+  scene.transport.on("PATCH", "/persistentvolumes/pvc-uid-a").reply(status);
+  CHECK(scene.step() == Action::await_change(kSoon));
+  CHECK(scene.events.lines.empty());
+}
