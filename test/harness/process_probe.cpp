@@ -47,7 +47,7 @@ bool is_stopped(const std::string& stat) {
 bool freeze(pid_t pid) {
   using namespace std::chrono_literals;
   if (::kill(pid, SIGSTOP) != 0) return false;
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
   for (; std::chrono::steady_clock::now() < deadline; std::this_thread::sleep_for(1ms)) {
     std::error_code gone;
     bool runs = false;

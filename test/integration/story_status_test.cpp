@@ -7,6 +7,7 @@
 
 #include "harness/http_get.h"
 #include "support/story_steps.h"
+#include "support/trouble.h"
 
 namespace lpp::testing {
 namespace {
@@ -27,16 +28,24 @@ TEST_CASE("metrics, status page and log follow a volume that is made, fails and 
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const k8s::ObjectKey claim{"app", "data"};
-  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
-  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
-  wait_for_line(
-      story, R"(controller_persistentvolumeclaim_provision_total{class="local-path",source=""} 1)");
-  for (const char* step : {"queued", "pod_start", "script", "volume"}) {
+  const auto wait_for_step = [&](const std::string& step) {
     wait_for_line(story,
                   "local_path_provisioner_operation_step_duration_seconds_count{operation="
                   "\"provision\",step=\"" +
-                      std::string(step) + "\"} 1");
-  }
+                      step + "\"} 1");
+  };
+  // A step that nobody has seen is none: the script lasts until the daemon knows that it runs.
+  Trouble trouble(story);
+  trouble.hold(Trouble::Kind::kMake, Trouble::Moment::kAfter);
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  wait_for_step("queued");
+  wait_for_step("pod_start");
+  trouble.end();
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  wait_for_line(
+      story, R"(controller_persistentvolumeclaim_provision_total{class="local-path",source=""} 1)");
+  wait_for_step("script");
+  wait_for_step("volume");
   wait_for_line(story, "local_path_provisioner_active 1");
 
   const std::string good = change_script(story, "setup", "echo '<b>bees</b>' >&2; exit 7");

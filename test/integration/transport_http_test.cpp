@@ -4,24 +4,12 @@
 #include <atomic>
 #include <future>
 
+#include "fakes/eventually.h"
 #include "integration/support/transport_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
-
-namespace {
-
-/// Waits for something the server's threads do; false after ten seconds.
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  SystemClock clock;
-  const TimePoint end = clock.now() + 10s;
-  while (!condition() && clock.now() < end) clock.sleep_for(2ms, {});
-  return condition();
-}
-
-}  // namespace
 
 TEST_CASE_FIXTURE(TransportFixture, "a call carries method, path, headers and body as given") {
   TestServer server(options(), answer_ok);

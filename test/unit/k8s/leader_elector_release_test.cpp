@@ -122,7 +122,7 @@ TEST_CASE("a stop ends a request in progress") {
   const auto asked = std::chrono::steady_clock::now();
   thread.request_stop();
   thread.join();
-  CHECK(std::chrono::steady_clock::now() - asked < 2s);
+  CHECK(std::chrono::steady_clock::now() - asked < 10s);
 }
 
 namespace {
