@@ -74,7 +74,7 @@ class Agent {
 
  private:
   /// An answer that is older says nothing about what the controller wants now.
-  static constexpr std::chrono::seconds kLeaveIsGood{5};
+  static constexpr std::chrono::seconds kLeaveIsGood{2};
 
   /// An operation on record. Guarded by mutex_.
   struct Entry {

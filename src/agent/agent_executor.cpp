@@ -159,6 +159,7 @@ Progress AgentExecutor::progress_of(const Entry& entry) const {
   }
   Progress progress = entry.progress;
   if (progress.over()) return progress;
+  progress.outdated = entry.outdated;
   if (there == Presence::kAbsent) {
     progress.reason = "AgentAway";
     progress.message = away;
@@ -218,7 +219,9 @@ Result<operation::Executor::Start> AgentExecutor::start(const Operation& operati
     Agent& agent = it->second;
     // It is on its way out at the agent: what is told of it now is about the former one.
     if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
-    order_start(agent, add(agent, std::make_shared<const Operation>(operation)), effects);
+    const auto entry = add(agent, std::make_shared<const Operation>(operation));
+    entry->ordered = clock_.now();
+    order_start(agent, entry, effects);
   }
   perform(effects);
   return Start::kRecorded;

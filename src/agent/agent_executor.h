@@ -157,8 +157,11 @@ class AgentExecutor final : public operation::Executor {
     std::shared_ptr<const Operation> operation{};
     operation::Progress progress{};  // as told
     TimePoint since{};
-    bool sent = false;   // the agent may have it on record
-    bool begun = false;  // told so
+    /// When the owner wanted it; nullopt: its agent has been away since.
+    std::optional<TimePoint> ordered{};
+    bool outdated = false;  // the owner is to order it anew
+    bool sent = false;      // the agent may have it on record
+    bool begun = false;     // told so
     std::optional<TimePoint> cancelled{};
     std::optional<TimePoint> suspended{};  // the agent waits for word that it is to go on
   };
@@ -225,6 +228,7 @@ class AgentExecutor final : public operation::Executor {
   Work believed(const std::string& node, Work work) const;
   void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  static void outdate(Entry& entry, Effects& effects);
   void note_uses(const std::string& node, Agent& agent, const Tell& tell, bool everything)
       LPP_REQUIRES(mutex_);
   /// Of those that it was asked for.

@@ -18,6 +18,8 @@ namespace {
 
 /// An agent that has its orders polls again at once; one that does not is lost.
 constexpr std::chrono::seconds kSilence{15};
+/// A removal may not begin by an order that is older.
+constexpr std::chrono::seconds kOrderIsGood{2};
 /// What was begun before goes on after this, though the owner has not become quiet.
 constexpr std::chrono::seconds kResumeAfter{10};
 /// How often it is looked whether the owner is quiet by now, and else.
@@ -200,9 +202,13 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     for (const operation::Id& id : tell.asks) {
       const auto it = agent->works.find(name_of(id));
       if (it == agent->works.end()) continue;
-      const Entry& entry = *it->second;
-      const bool is_wanted = !entry.cancelled && !entry.suspended && !entry.progress.over();
-      if (is_wanted) answer.begin.push_back(id);
+      Entry& entry = *it->second;
+      if (entry.cancelled || entry.suspended || entry.progress.over()) continue;
+      if (entry.ordered && clock_.now() - *entry.ordered <= kOrderIsGood) {
+        answer.begin.push_back(id);
+      } else {
+        outdate(entry, effects);
+      }
     }
     note_presence(node, *agent, effects);
   }
@@ -262,21 +268,32 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   effects.woken.insert(effects.woken.end(), served.begin(), served.end());
 }
 
+/// Caches may be behind: what the owner wanted a while ago it may not want any more, without
+/// knowing that yet.
+void AgentExecutor::outdate(Entry& entry, Effects& effects) {
+  entry.outdated = true;
+  effects.woken.push_back(entry.operation);
+}
+
 void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
   agent.complete = true;
   const std::set<std::string> told = std::exchange(agent.told, {});
   const std::map<std::string, EntryPtr> works = agent.works;
   for (const auto& [name, entry] : works) {
+    entry->ordered.reset();
     if (told.contains(name)) {
       if (entry->cancelled) {
         order_cancel(agent, entry, effects);
       } else if (!entry->progress.over() && !entry->suspended) {
         order_start(agent, entry, effects);  // ordered by us, and not called off
       }
-    } else if (removes(entry->operation->kind) && entry->sent && !entry->progress.over()) {
+    } else if (removes(entry->operation->kind) && !entry->progress.over()) {
       // What it had begun may not be in its book: the disk was full, or has no book yet.
-      if (!entry->cancelled) entry->cancelled = clock_.now();
-      order_cancel(agent, entry, effects);
+      if (entry->cancelled) {
+        order_cancel(agent, entry, effects);
+      } else {
+        outdate(*entry, effects);
+      }
     } else if (entry->cancelled || entry->begun) {
       drop(agent, entry, effects);  // it acts no more, or somebody took its record away
     } else {

@@ -56,6 +56,9 @@ struct Progress {
   std::string disk{};            // of a make: tells the base path's disk from others; "" = not told
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
+  /// Of what removes something, and is not over: it has waited since it was ordered, and does not
+  /// go on. Cancel it; if it is wanted still, by the API server's word, it begins anew.
+  bool outdated = false;
   /// When the state changes without anybody's doing: the time for another look.
   std::optional<TimePoint> changes_at{};
 

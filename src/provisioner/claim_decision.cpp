@@ -212,7 +212,9 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
   switch (one.progress.state) {
     case State::kWaiting:
     case State::kRunning:
-      if (one.in_use || !may_go_on(scene, *one.operation)) return for_claim::Cancel{one.operation};
+      if (one.progress.outdated || one.in_use || !may_go_on(scene, *one.operation)) {
+        return for_claim::Cancel{one.operation};
+      }
       break;
     case State::kEnding:
       break;

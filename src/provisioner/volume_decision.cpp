@@ -258,6 +258,7 @@ VolumeDecision remove(const VolumeScene& scene) {
     if (auto decision = stop(*removal, false)) return *std::move(decision);
     return stuck_or_wait(scene);
   }
+  if (removal->progress.outdated) return for_volume::Cancel{*removal};
   const bool is_counted = removal->operation->attempt <= scene.memory.retry.number;
   switch (removal->progress.state) {
     case State::kEnding:

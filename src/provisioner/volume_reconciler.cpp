@@ -172,8 +172,10 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Cancel& decision) {
   const Operation& operation = *decision.removal.operation;
   const log::Scope fields({{"path", operation.path}});
-  if (operation.kind == operation::Kind::kRemove)
-    log::info("removal of the directory is cancelled");
+  if (operation.kind == operation::Kind::kRemove) {
+    log::info("removal of the directory is cancelled{}",
+              decision.removal.progress.outdated ? ": whether it is wanted is asked anew" : "");
+  }
   not_missed(pass, operation);
   const auto cancelled = world_.executor.cancel(operation.id());
   if (cancelled.ok()) return std::nullopt;

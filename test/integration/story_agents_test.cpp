@@ -262,6 +262,40 @@ TEST_CASE("a volume that is to be kept after all, before its agent has heard, ke
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
 }
 
+TEST_CASE("a removal that its agent hears of late is not begun on the word of a cache") {
+  AgentStory story;
+  story.start_with_all();
+  const auto claim = story.want("data");
+  const auto volume = story.wait_bound_and_write(claim);
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  story.agents->freeze("node-1");
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  story.wait_for_metric("local_path_provisioner_agent_operations 1");
+  // From here on the daemon sees nothing of volumes unless it asks for one.
+  story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
+    const bool many =
+        request.is("list", "persistentvolumes") || request.is("watch", "persistentvolumes");
+    return many ? Decision::reply(500) : Decision::forward();
+  }});
+  story.installation->proxy().cut_connections();
+  LPP_MUST(story.admin().merge(k8s::kPersistentVolumes, {"", volume.pv},
+                               {{"spec", {{"persistentVolumeReclaimPolicy", "Retain"}}}}));
+  SUBCASE("it was frozen") {
+    std::this_thread::sleep_for(std::chrono::seconds(3));
+    story.agents->thaw("node-1");
+  }
+  SUBCASE("it was killed") { story.agents->start("node-1"); }
+  wait_for_log(story, "whether it is wanted is asked anew");
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  story.installation->proxy().set_hooks({});
+  wait_for(story, "the volume object goes, the directory stays", [&]() -> std::string {
+    const auto there = story.admin().find(k8s::kPersistentVolumes, {"", volume.pv});
+    return there.ok() && !*there ? "" : "it is there";
+  });
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+}
+
 TEST_CASE("what the claim before has kept survives a claim that does not come to be") {
   AgentStory story;
   story.start_with_all();

@@ -124,13 +124,15 @@ TEST_CASE("of many orders an answer holds no more than a message may") {
   agent.poll();
   std::string padding;
   std::size_t expected = kMaxOrders;
+  std::size_t count = 300;
   SUBCASE("small ones") {}
   SUBCASE("large ones") {
     padding = std::string(100'000, 'x');
     expected = kMaxMessage / 2 / 100'200;
+    count = 4 * expected;
   }
   (void)scene.executor.start(make_of("first"));
-  for (int i = 0; i < 300; ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     Operation operation = make_of("v" + std::to_string(i));
     operation.storage_class = padding;
     CHECK(scene.executor.start(operation).ok());
@@ -143,7 +145,7 @@ TEST_CASE("of many orders an answer holds no more than a message may") {
     if (all == 0) CHECK(orders.size() == expected);
     all += orders.size();
   }
-  CHECK(all == 300);
+  CHECK(all == count);
 }
 
 TEST_CASE("a newer session ends the older one, and everything not done is ordered again") {
@@ -261,6 +263,9 @@ TEST_CASE("a removal that an agent has no record of any more is put back all the
   (void)agent.orders();
   agent.tell(removal_of(), State::kRunning);
   agent.connect();  // its disk was full: it noted nothing
+  CHECK(agent.take().empty());
+  CHECK(scene.progress(removal_of())->outdated);
+  CHECK(scene.executor.cancel(removal_of().id()).ok());
   const auto orders = agent.take();
   REQUIRE(orders.size() == 1);
   CHECK(orders[0].what == Order::What::kCancel);
@@ -299,8 +304,7 @@ TEST_CASE("a removal may begin as long as it is ordered and not called off, and 
     (void)agent.take();
     CHECK(granted({.works = {work_of(removal_of(), State::kWaiting)}}));
     CHECK(granted());  // the answer was lost
-    agent.connect({work_of(removal_of(), State::kWaiting)});
-    CHECK(granted());
+    CHECK_FALSE(scene.progress(removal_of())->outdated);
     SUBCASE("and called off") { CHECK(scene.executor.cancel(id).ok()); }
     SUBCASE("and over") { agent.tell(removal_of(), State::kSucceeded); }
     SUBCASE("and by another process, that leads no more") {
@@ -310,6 +314,35 @@ TEST_CASE("a removal may begin as long as it is ordered and not called off, and 
       agent.connect();
     }
     CHECK_FALSE(granted());
+  }
+  SUBCASE("ordered, but that was before:") {
+    agent.connect();
+    (void)scene.executor.start(removal_of());
+    SUBCASE("the agent has come back since") {
+      SUBCASE("with it") {
+        (void)agent.take();
+        agent.connect({work_of(removal_of(), State::kWaiting)});
+      }
+      SUBCASE("without it") {
+        (void)agent.take();
+        agent.connect();
+      }
+      SUBCASE("and it was never given") { agent.connect(); }
+    }
+    SUBCASE("its turn was long in coming") {
+      (void)agent.take();
+      scene.pass(seconds(3));
+    }
+    CHECK_FALSE(granted());
+    CHECK(scene.progress(removal_of())->outdated);
+    // The owner calls it off, and wants it still.
+    CHECK(scene.executor.cancel(id).ok());
+    (void)agent.take();
+    CHECK(agent.tell(Tell{.ended = {id}}).ok());
+    CHECK(scene.executor.recorded(removal_of().volume_name).empty());
+    CHECK(scene.executor.start(removal_of()).ok());
+    (void)agent.take();
+    CHECK(granted());
   }
   SUBCASE("found, by who has not decided yet") {
     agent.connect({work_of(removal_of(), State::kRunning)});

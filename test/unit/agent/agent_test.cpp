@@ -238,11 +238,11 @@ TEST_CASE("a removal begins only with a fresh answer that it is still wanted") {
   }
   SUBCASE("an answer that was long under way counts for nothing") {
     running.listener.lets_begin = true;
-    running.listener.answer_takes = std::chrono::seconds(6);
+    running.listener.answer_takes = std::chrono::seconds(3);
     running.agent.take(start(remove));
     REQUIRE(ends_up([&] { return running.listener.asked(remove) > 3; }));
     CHECK(base.has("web/pvc-1/data"));
-    running.listener.answer_takes = std::chrono::seconds(4);
+    running.listener.answer_takes = std::chrono::seconds(1);
     CHECK(running.listener.outcome(remove)->directory == Directory::kRemoved);
   }
   SUBCASE("it is asked again in the next session, and when it is ordered again") {

@@ -313,15 +313,15 @@ const std::vector<For> kWhatIsOnRecord{
        const Make* const make = find_make(scene, *cancel->operation);
        return make == nullptr || make->begun.done || make->begun.given_up;
      }},
-    {"only what may act is cancelled: what is late, or takes back what it must not",
+    {"only what may act is cancelled: what is late or outdated, or takes back what it must not",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        const auto* const cancel = std::get_if<for_claim::Cancel>(&decision);
        if (cancel == nullptr) return true;
        if (const TakingBack* const one = find_taking_back(scene, *cancel->operation)) {
          const bool is_unsafe =
              !one->operation->only_if_empty && !has_uid_in_its_name(*one->operation);
-         return is_open(one->progress) &&
-                (one->in_use || one->progress.state == State::kLate || is_unsafe);
+         return is_open(one->progress) && (one->in_use || one->progress.outdated ||
+                                           one->progress.state == State::kLate || is_unsafe);
        }
        const Make* const make = find_make(scene, *cancel->operation);
        return make != nullptr && make->progress && make->progress->state == State::kLate &&

@@ -56,6 +56,8 @@ class Dice {
                                         State::kFailed,  State::kLate,    State::kEnding};
     operation::Progress progress{.state = of(kStates)};
     progress.acts_no_more = progress.state == State::kEnding && one_in(2);
+    const bool is_open = progress.state == State::kWaiting || progress.state == State::kRunning;
+    progress.outdated = is_open && one_in(8);
     progress.unfit = progress.state == State::kFailed && one_in(4);
     if (one_in(2)) progress.kept = {.size = true, .reserve = one_in(2), .overcommit = one_in(2)};
     if (one_in(8)) progress.message = "something is wrong";

@@ -99,6 +99,21 @@ TEST_CASE("a taking back that goes on is waited for, and nothing is begun in its
   }
 }
 
+TEST_CASE(
+    "a taking back that has waited too long is called off, and begins anew when it has ended") {
+  for (const State state : {State::kWaiting, State::kRunning}) {
+    Row row;
+    row.claim_is_gone();
+    row.make(State::kSucceeded).begun.given_up = true;
+    row.take_back(state).progress.outdated = true;
+    CHECK(row.next_is<for_claim::Cancel>().operation == row.taking_back[0].operation);
+    row.taking_back[0].progress = {.state = State::kEnding};
+    CHECK(is_plain_wait(row.next()));
+    row.taking_back.clear();
+    row.next_is<for_claim::TakeBack>();
+  }
+}
+
 TEST_CASE("a taking back that does not get on is told") {
   for (const State state : kUnderWay) {
     Row row;

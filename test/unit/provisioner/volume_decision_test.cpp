@@ -251,6 +251,19 @@ TEST_CASE("a removal is followed to its end") {
   }
 }
 
+TEST_CASE("a removal that has waited too long is called off, and begins anew when it has ended") {
+  for (const State state : {State::kWaiting, State::kRunning}) {
+    Row row;
+    row.removal(state);
+    row.removals[0].progress.outdated = true;
+    CHECK(row.next_is<for_volume::Cancel>().removal.operation->attempt == 1);
+    row.removals[0].progress = {.state = State::kEnding};
+    row.next_is<for_volume::Follow>();
+    row.removals.clear();
+    row.next_is<for_volume::Remove>();
+  }
+}
+
 TEST_CASE("the volume is released when its directory is gone") {
   Row row;
   row.removal(State::kSucceeded);

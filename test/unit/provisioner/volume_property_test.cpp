@@ -377,7 +377,8 @@ const std::vector<For> kWhatIsOnRecord{
        return all_end && ((wait != nullptr && wait->at_most && !wait->forget) ||
                           std::holds_alternative<for_volume::Follow>(decision));
      }},
-    {"only what may act is cancelled, and the removal that is to be done only when late",
+    {"only what may act is cancelled, and the removal that is to be done only when it is late or "
+     "has waited too long",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
        const auto* const cancel = std::get_if<for_volume::Cancel>(&decision);
        if (cancel == nullptr) return true;
@@ -394,8 +395,9 @@ const std::vector<For> kWhatIsOnRecord{
                     other.operation->owner_uid == operation.owner_uid;
            });
        const bool is_kept = scene.overlapping != nullptr && !scene.overlapping_goes_too;
-       return removal->progress.state == State::kLate || !scene.is_wanted || !is_the_latest ||
-              is_kept || !is_of_this_volume(scene, operation) || is_node_lost(*scene.volume);
+       return removal->progress.state == State::kLate || removal->progress.outdated ||
+              !scene.is_wanted || !is_the_latest || is_kept ||
+              !is_of_this_volume(scene, operation) || is_node_lost(*scene.volume);
      }},
     {"no removal goes on where another volume keeps the directory",
      [](const VolumeScene& scene, const VolumeDecision& decision) {
