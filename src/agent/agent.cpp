@@ -131,6 +131,13 @@ void Agent::begin_session() {
   }
 }
 
+WorkView Agent::view() {
+  MutexLock lock(mutex_);
+  WorkView view{.queued = quick_.size() + slow_.size(), .on_record = entries_.size()};
+  for (const Base& base : bases_) view.bases[base.path] = base.problem.empty();
+  return view;
+}
+
 bool Agent::has_to_tell() const {
   if (everything_ || !ended_.empty() || !nothing_left_.empty() || bases_told_ != bases_version_ ||
       uses_.any_news() || inventory_.any_news() || leftovers_news_) {

@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "agent/agent_stats.h"
 #include "agent/inventory_notes.h"
 #include "agent/protocol.h"
 #include "agent/usage_notes.h"
@@ -59,6 +60,10 @@ class Agent {
   void open_bases(const std::vector<std::string>& paths, const std::string& cluster = {});
 
   void take(const Order& order);
+
+  // For monitoring.
+  const WorkStats& stats() const { return stats_; }
+  WorkView view();
 
   // For one session at a time, on one thread.
 
@@ -128,6 +133,7 @@ class Agent {
   void serve(const EntryPtr& entry);
   /// nullopt: stopped.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);
+  std::optional<operation::Progress> work_counted(const EntryPtr& entry);
   Result<void> drop(const EntryPtr& entry);
   /// What a removal has left goes back into its place.
   Result<node::PutBack> put_back(const operation::Operation& operation,
@@ -162,6 +168,7 @@ class Agent {
   node::Kernel& kernel_;
   Clock& clock_;
   const Options options_;
+  WorkStats stats_;
 
   /// Between a look into a work book and what follows of it; before mutex_.
   Mutex books_mutex_;

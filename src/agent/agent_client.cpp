@@ -196,10 +196,20 @@ AgentClient::Ended AgentClient::hold_session(const Way& way, const std::stop_tok
   }
   log::info("connected to the controller at {}", way.name);
   told_trouble_.clear();
+  ++stats_.begun;
+  stats_.since = clock_.wall_now();
   connected_ = true;
   if (options_.at_rest) options_.at_rest();
   Ended ended{.why = session.hold(), .was_connected = true};
   connected_ = false;
+  stats_.since.store({});
+  return ended;
+}
+
+AgentClient::Ended AgentClient::have_session(const Way& way, const std::stop_token& stop) {
+  Ended ended = hold_session(way, stop);
+  auto& count = ended.was_connected ? stats_.ended : stats_.failed;
+  ++count.at({std::string(stop.stop_requested() ? "stopped" : label_of(ended.why))});
   return ended;
 }
 
@@ -215,6 +225,7 @@ void AgentClient::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     auto ways = options_.find(stop);
     if (!ways.ok()) {
+      ++stats_.failed.at({std::string(label_of(ways.error()))});
       say(ways.error().message);
       wait(stop);
       continue;
@@ -223,7 +234,7 @@ void AgentClient::run(const std::stop_token& stop) {
     for (const Way& way : *ways) {
       while (!stop.stop_requested()) {
         const TimePoint began = clock_.now();
-        const Ended ended = hold_session(way, stop);
+        const Ended ended = have_session(way, stop);
         if (stop.stop_requested()) return;
         trouble = way.name + ": " + ended.why.message;
         // What asks for patience asks it of all who come.

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "agent/agent.h"
+#include "agent/agent_stats.h"
 #include "base/clock.h"
 #include "base/result.h"
 #include "k8s/transport.h"
@@ -45,6 +46,7 @@ class AgentClient {
 
   /// Whether there is a session whose controller knows everything.
   bool connected() const { return connected_; }
+  const SessionStats& stats() const { return stats_; }
 
  private:
   class Session;
@@ -54,12 +56,15 @@ class AgentClient {
     bool was_connected = false;
   };
   Ended hold_session(const Way& way, const std::stop_token& stop);
+  /// Holds one, and counts it.
+  Ended have_session(const Way& way, const std::stop_token& stop);
   void wait(const std::stop_token& stop);
 
   Agent& agent_;
   Clock& clock_;
   const Options options_;
   std::atomic<bool> connected_ = false;
+  SessionStats stats_;
   int waits_ = 0;  // since a session has held
   std::string told_trouble_{};
 };

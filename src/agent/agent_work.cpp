@@ -110,7 +110,7 @@ void Agent::serve(const EntryPtr& entry) {
     to_go = is_to_go();
   }
   if (!to_go) {
-    auto progress = work_at(entry);
+    auto progress = work_counted(entry);
     if (progress) log_outcome(entry->operation, *progress);
     MutexLock lock(mutex_);
     if (entry->foreign) return;
@@ -137,6 +137,19 @@ void Agent::serve(const EntryPtr& entry) {
     changed(*entry);
   }
   entry->forgotten = false;
+}
+
+std::optional<Progress> Agent::work_counted(const EntryPtr& entry) {
+  const std::string kind(label_of(entry->operation.kind));
+  auto& running = stats_.running.at({kind});
+  ++running;
+  const TimePoint began = clock_.now();
+  auto progress = work_at(entry);
+  const char* result = "stopped";
+  if (progress) result = progress->state == State::kSucceeded ? "succeeded" : "failed";
+  stats_.durations.at({kind, result}).observe(clock_.now() - began);
+  --running;
+  return progress;
 }
 
 std::optional<Progress> Agent::work_at(const EntryPtr& entry) {

@@ -9,6 +9,8 @@
 #include "agent/agent_client.h"
 #include "agent/controllers.h"
 #include "app/health_server.h"
+#include "app/metrics.h"
+#include "app/metrics_own_agent.h"
 #include "app/signals.h"
 #include "app/version.h"
 #include "base/log.h"
@@ -20,12 +22,15 @@ namespace lpp::app {
 namespace {
 
 /// Whether there is a session is no reason to restart an agent: it is ready, or it is not.
-HealthEndpoints endpoints(const agent::AgentClient& client) {
+HealthEndpoints endpoints(const agent::AgentClient& client, const OwnAgentMetrics& metrics) {
   HealthEndpoints out;
   out.ready.push_back({.name = "session", .check = [&client]() -> Result<void> {
                          if (client.connected()) return {};
                          return Error{.code = ErrorCode::kUnavailable,
                                       .message = "there is no session with the controller"};
+                       }});
+  out.pages.push_back({.path = "/metrics", .content_type = kMetricsType, .render = [&metrics] {
+                         return metrics.render();
                        }});
   return out;
 }
@@ -58,9 +63,10 @@ int run_agent_until_signal(const AgentOptions& options) {
       {.find = [&](const std::stop_token& stop) { return (*controllers)->find(stop); },
        .program = std::string(version()),
        .at_rest = unmap_idle_code});  // much of it only begins a session
+  const OwnAgentMetrics metrics(agent, client);
   std::unique_ptr<HealthServer> health;
   if (options.health_port != 0) {
-    auto started = HealthServer::start(options.health_port, endpoints(client), clock);
+    auto started = HealthServer::start(options.health_port, endpoints(client, metrics), clock);
     if (started.ok()) {
       health = *std::move(started);
     } else {

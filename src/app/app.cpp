@@ -377,9 +377,9 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
 HealthEndpoints App::Impl::endpoints() const {
   HealthEndpoints out{.live = live_checks(subjects_), .ready = ready_checks(subjects_)};
   if (options_.metrics) {
-    out.pages.push_back({.path = "/metrics",
-                         .content_type = "text/plain; version=0.0.4; charset=utf-8",
-                         .render = [this] { return metrics_.render(); }});
+    out.pages.push_back({.path = "/metrics", .content_type = kMetricsType, .render = [this] {
+                           return metrics_.render();
+                         }});
     out.pages.push_back({.path = "/usage", .content_type = "application/json", .render = [this] {
                            return usage_page(subjects_);
                          }});

@@ -259,7 +259,9 @@ constexpr std::array kAgentMonitoring = {
     Flag{.name = "health-port",
          .placeholder = "PORT",
          .fallback = "0",
-         .help = "port of the probes /healthz and /readyz (is there a session?); 0 = none"},
+         .help =
+             "port of the probes /healthz and /readyz (is there a session?) and of /metrics; 0 = "
+             "none"},
 };
 
 constexpr std::array kAgentGroups = {FlagGroup{"Controller", kAgentController},

@@ -55,4 +55,8 @@ class MetricFamilyBuilder {
 std::unique_ptr<prometheus::Collectable> make_collector(
     std::function<std::vector<prometheus::MetricFamily>()> collect);
 
+using Collectors = std::vector<std::unique_ptr<prometheus::Collectable>>;
+/// All that they collect, in Prometheus' text format.
+std::string render_text(const Collectors& collectors);
+
 }  // namespace lpp::app

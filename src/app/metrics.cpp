@@ -85,9 +85,11 @@ Metrics::Metrics(const Subjects& subjects) {
   collectors_.push_back(process_metrics());
 }
 
-std::string Metrics::render() const {
+std::string Metrics::render() const { return render_text(collectors_); }
+
+std::string render_text(const Collectors& collectors) {
   std::string text;
-  for (const auto& collector : collectors_) {
+  for (const auto& collector : collectors) {
     auto families = collector->Collect();
     // A metric without series would be two lines of comment about nothing.
     std::erase_if(families, [](const MetricFamily& family) { return family.metric.empty(); });

@@ -11,6 +11,8 @@
 
 namespace lpp::app {
 
+inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=utf-8";
+
 /// The text of /metrics, in Prometheus' exposition format. What is told is read from the parts when
 /// it is asked for; between two questions metrics cost nothing. Thread-safe.
 /// Names: the provision controller's (behaviour rule A10), client-go's (workqueue_*, rest_client_*,

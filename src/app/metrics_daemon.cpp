@@ -10,13 +10,6 @@ namespace {
 using Family = MetricFamilyBuilder;
 using Families = std::vector<prometheus::MetricFamily>;
 
-constexpr const char* kCompiler =
-#if defined(__clang__)
-    "clang " __clang_version__;
-#else
-    "gcc " __VERSION__;
-#endif
-
 double unix_time(std::chrono::system_clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
@@ -83,7 +76,7 @@ std::unique_ptr<prometheus::Collectable> daemon_metrics(const Subjects& subjects
     out.push_back(Family::gauge("local_path_provisioner_build_info",
                                 "Always 1; the labels say what runs here.")
                       .add({{"version", std::string(version())},
-                            {"compiler", kCompiler},
+                            {"compiler", std::string(compiler())},
                             {"provisioner", subjects.options.provisioner_name}},
                            1)
                       .build());

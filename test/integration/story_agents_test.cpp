@@ -64,6 +64,18 @@ TEST_CASE("with agents a claim becomes a directory and goes again without any he
   REQUIRE(page.find(expiry) != std::string::npos);
   CHECK(std::stod(page.substr(page.find(expiry) + expiry.size())) >
         static_cast<double>(std::time(nullptr)));
+  const std::string own =
+      LPP_MUST(http_get(story.agents->of("node-1").health_port(), "/metrics")).body;
+  for (const char* line : {
+           "local_path_provisioner_agent_connected 1",
+           "local_path_provisioner_agent_operation_duration_seconds_count{operation=\"provision\","
+           "result=\"succeeded\"} 5",
+           "local_path_provisioner_agent_operation_duration_seconds_count{operation=\"delete\","
+           "result=\"succeeded\"} 5",
+       }) {
+    CAPTURE(own);
+    CHECK(own.find("\n" + std::string(line) + "\n") != std::string::npos);
+  }
   LPP_MUST(story.audit.wait_clean());
   story.wait_no_records();
   LPP_MUST(story.installation->stop_daemon());

@@ -22,11 +22,16 @@ func selects(selector, labels any) bool {
 	return len(wanted) > 0
 }
 
-// scrapes checks that a monitor finds the pods of the Deployment: by its selector, in its namespace,
-// at a port that the container has under that name, and under the job that the alerts ask for.
+// scrapes checks that a monitor finds the pods of the Deployment, or of the agents: by its selector, in
+// its namespace, at a port that the container has under that name, and under its own job: the alerts
+// ask for that of the Deployment.
 func scrapes(t *testing.T, what string, objects []object, monitor object) {
 	t.Helper()
-	deployment := named(t, objects, "Deployment")
+	workload, job := "Deployment", "local-path-provisioner"
+	if name, _ := at(monitor, "spec", "selector", "matchLabels", "app.kubernetes.io/name").(string); strings.HasSuffix(name, "-agent") {
+		workload, job = "DaemonSet", "local-path-provisioner-agent"
+	}
+	deployment := named(t, objects, workload)
 	pod := at(deployment, "spec", "template")
 	endpoints := "podMetricsEndpoints"
 	namespaceOf := func(o object) any { return at(o, "metadata", "namespace") }
@@ -61,8 +66,8 @@ func scrapes(t *testing.T, what string, objects []object, monitor object) {
 		t.Errorf("%s asks port %v, the container has %v", what, port, got)
 	}
 	relabeling := at(monitor, "spec", endpoints, 0, "relabelings", 0)
-	if at(relabeling, "targetLabel") != "job" || at(relabeling, "replacement") != "local-path-provisioner" {
-		t.Errorf("%s: the alerts choose the job local-path-provisioner, it is not set", what)
+	if at(relabeling, "targetLabel") != "job" || at(relabeling, "replacement") != job {
+		t.Errorf("%s: the job is to be %s, it is not set", what, job)
 	}
 }
 
@@ -93,6 +98,26 @@ func TestTheMonitorsOfTheChartFindItsPods(t *testing.T) {
 			}
 		}
 	}
+}
+
+func TestAgentsWithAPortAreScraped(t *testing.T) {
+	for _, name := range []string{"", "other"} {
+		values := parse(t, "agents: {enabled: true, healthPort: 9000}\nnameOverride: '"+name+"'")
+		objects := documents(t, render(t, set(t, values, "monitoring.podMonitor.enabled", true)))
+		monitors := monitorsOf(t, objects)
+		if len(monitors) != 2 {
+			t.Errorf("%d monitors, not one for the provisioner and one for agents", len(monitors))
+		}
+		for _, monitor := range monitors {
+			scrapes(t, "chart "+name, objects, monitor)
+		}
+	}
+	name := "podmonitor-agents.yaml"
+	monitor := documents(t, map[string]string{name: readFile(t, filepath.Join(monitoringDir, name))})[0]
+	agents := named(t, kustomizedObjects(t, "../../../examples/node-agents"), "DaemonSet")
+	// The manifest has it as a comment.
+	at(agents, "spec", "template", "spec", "containers", 0).(object)["ports"] = []any{object{"name": "health"}}
+	scrapes(t, name, []object{agents}, monitor)
 }
 
 func TestTheMonitorsOfTheManifestFindItsPodsAndThoseOfTheChart(t *testing.T) {

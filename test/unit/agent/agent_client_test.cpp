@@ -291,6 +291,23 @@ TEST_CASE("work goes on while nobody is there, and its outcome is told to whoeve
   CHECK(has_told(controller, make, State::kSucceeded));
 }
 
+TEST_CASE("what ends sessions is counted by its class") {
+  const auto label = [](ErrorCode code, int status = 0) {
+    return label_of(Error{.code = code, .http_status = status});
+  };
+  CHECK(label(ErrorCode::kUnavailable, 503) == "not_leading");
+  CHECK(label(ErrorCode::kUnavailable, 502) == "unreachable");
+  CHECK(label(ErrorCode::kUnavailable) == "unreachable");
+  CHECK(label(ErrorCode::kExpired, 410) == "expired");
+  CHECK(label(ErrorCode::kUnauthorized, 401) == "refused");
+  CHECK(label(ErrorCode::kForbidden, 403) == "refused");
+  CHECK(label(ErrorCode::kTooManyRequests, 429) == "busy");
+  CHECK(label(ErrorCode::kTimeout) == "timeout");
+  CHECK(label(ErrorCode::kInvalid, 400) == "protocol");
+  CHECK(label(ErrorCode::kCancelled) == "stopped");
+  CHECK(label(ErrorCode::kInternal, 404) == "error");
+}
+
 TEST_CASE("delays double up to ten seconds and are never the same for all") {
   for (int attempt = 0; attempt < 100; ++attempt) {
     const auto delay = delay_before(attempt);

@@ -16,6 +16,7 @@
 #include "fakes/builders.h"
 #include "fakes/temp_folder.h"
 #include "unit/app/busy_fixture.h"
+#include "unit/app/own_agent_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::app;      // NOLINT(google-build-using-namespace)
@@ -28,6 +29,31 @@ namespace {
 
 bool has_line(const std::string& text, const std::string& line) {
   return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+/// The names of the metrics. Each has a type, a help and a form that Prometheus accepts.
+std::set<std::string> names_of(const std::string& text) {
+  std::set<std::string> seen;
+  std::istringstream lines(text);
+  std::string name;
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    if (line.starts_with("# HELP ")) {
+      name = line.substr(7, line.find(' ', 7) - 7);
+      CHECK(seen.insert(name).second);  // twice the same metric is refused by Prometheus
+      CHECK(line.size() > 7 + name.size() + 10);
+      continue;
+    }
+    if (line.starts_with("# TYPE ")) {
+      const bool counter = line.ends_with(" counter");
+      CHECK(line.starts_with("# TYPE " + name + " "));
+      CHECK(counter == name.ends_with("_total"));
+      continue;
+    }
+    CHECK(line.starts_with(name));
+    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos);
+  }
+  return seen;
 }
 
 }  // namespace
@@ -78,28 +104,43 @@ TEST_CASE("metrics say what has happened, with the names that dashboards know") 
 
 TEST_CASE("every metric has a type, a help and a form that Prometheus accepts") {
   BusyFixture fixture;
-  const std::string text = fixture.text();
-  std::set<std::string> seen;
-  std::istringstream lines(text);
-  std::string name;
-  for (std::string line; std::getline(lines, line);) {
-    CAPTURE(line);
-    if (line.starts_with("# HELP ")) {
-      name = line.substr(7, line.find(' ', 7) - 7);
-      CHECK(seen.insert(name).second);  // twice the same metric is refused by Prometheus
-      CHECK(line.size() > 7 + name.size() + 10);
-      continue;
-    }
-    if (line.starts_with("# TYPE ")) {
-      const bool counter = line.ends_with(" counter");
-      CHECK(line.starts_with("# TYPE " + name + " "));
-      CHECK(counter == name.ends_with("_total"));
-      continue;
-    }
-    CHECK(line.starts_with(name));
-    CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz_") == std::string::npos);
+  const auto names = names_of(fixture.text());
+  CHECK(names.size() > 35);
+  // An agent's are its own: what the controller says of agents is another thing.
+  const OwnAgentFixture agent;
+  const auto of_agent = names_of(agent.text());
+  CHECK(of_agent.size() > 15);
+  for (const std::string& name : of_agent) {
+    CAPTURE(name);
+    CHECK(names.contains(name) == name.starts_with("process_"));
   }
-  CHECK(seen.size() > 35);
+}
+
+TEST_CASE("an agent tells of its session, its work and its base paths") {
+  const OwnAgentFixture fixture;
+  const std::string text = fixture.text();
+  for (
+      const char* line : {
+          "local_path_provisioner_agent_connected 1",
+          "local_path_provisioner_agent_sessions_begun_total 2",
+          R"(local_path_provisioner_agent_sessions_ended_total{reason="expired"} 1)",
+          R"(local_path_provisioner_agent_session_failures_total{reason="timeout"} 1)",
+          R"(local_path_provisioner_agent_operation_duration_seconds_count{operation="provision",result="succeeded"} 1)",
+          R"(local_path_provisioner_agent_operations_running{operation="provision"} 0)",
+          "local_path_provisioner_agent_operations_queued 0",
+          "local_path_provisioner_agent_operations_on_record 1",
+          R"(local_path_provisioner_agent_base_path_usable{path="/nowhere"} 0)",
+      }) {
+    CAPTURE(line);
+    CHECK(has_line(text, line));
+  }
+  CHECK(has_line(text, "local_path_provisioner_agent_base_path_usable{path=\"" +
+                           fixture.base.path() + "\"} 1"));
+  CHECK(text.find("local_path_provisioner_agent_connected_since_timestamp_seconds 1") !=
+        std::string::npos);
+  CHECK(text.find("local_path_provisioner_agent_build_info{version=\"" + std::string(version())) !=
+        std::string::npos);
+  CHECK(text.find("\nprocess_resident_memory_bytes ") != std::string::npos);
 }
 
 TEST_CASE("promtool has nothing to say about the metrics") {

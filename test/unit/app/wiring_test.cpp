@@ -124,7 +124,7 @@ TEST_CASE("of volumes made by hand the directory is kept, so that none of ours o
     if (!row.kept) continue;
     CHECK(kept.meta.labels.empty());
     k8s::StoreWriter<k8s::Node> nodes;
-    for (const char* name : {"n1", "n2"}) nodes.put({"", name}, node(name).shared());
+    for (const char* name : {"n1", "n2"}) nodes.put({"", name}, lpp::testing::node(name).shared());
     k8s::StoreWriter<k8s::PersistentVolume> volumes;
     volumes.put(kept.meta.key(), std::make_shared<const k8s::PersistentVolume>(kept));
     const auto found =

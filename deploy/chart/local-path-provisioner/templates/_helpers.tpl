@@ -60,7 +60,7 @@ interval: {{ .interval }}
 # What is told of a claim keeps the claim's namespace.
 honorLabels: true
 relabelings:
-  - {targetLabel: job, replacement: local-path-provisioner}
+  - {targetLabel: job, replacement: {{ .job | default "local-path-provisioner" }}}
 {{- end -}}
 
 {{- define "local-path-provisioner.serviceAccountName" -}}
