@@ -124,6 +124,7 @@ void Agent::begin_session() {
   bases_told_ = 0;
   uses_.tell_anew();
   inventory_.tell_anew();
+  session_began_ = clock_.now();
   leftovers_news_ = !leftovers_.empty();
   for (const auto& [key, entry] : entries_) {
     entry->version = ++version_;
@@ -192,7 +193,8 @@ std::optional<Tell> Agent::next_tell() {
       next.tell.inventory = inventory_.news(kMostBytes - bytes);
     }
     if (leftovers_news_) {
-      for (const Leftover& one : leftovers_) next.tell.sweeps.push_back(one.listed);
+      next.sweeps = leftovers_;
+      for (const Leftover& one : next.sweeps) next.tell.sweeps.push_back(one.listed);
     }
     next.ended = std::min(ended_.size(), kMaxWorks);
     next.tell.ended.assign(ended_.begin(),
@@ -204,6 +206,19 @@ std::optional<Tell> Agent::next_tell() {
       nothing_left_.begin() + static_cast<std::ptrdiff_t>(next.nothing_left));
   pending_ = std::move(next);
   return pending_->tell;
+}
+
+/// Of what was asked about, whatever a look has found since.
+void Agent::told_sweeps(const Told& answer, TimePoint sent) {
+  leftovers_news_ = false;
+  for (const Leftover& one : pending_->sweeps) {
+    sweep_asked_[one.place()] = clock_.now();
+    const auto& nobodys = answer.sweep;
+    if (std::find(nobodys.begin(), nobodys.end(), one.listed.path) == nobodys.end()) continue;
+    to_go_.push_back(one);
+    to_go_.back().asked = sent;
+    to_sweep_.notify_all();
+  }
 }
 
 void Agent::told(const Told& answer, TimePoint sent) {
@@ -222,18 +237,7 @@ void Agent::told(const Told& answer, TimePoint sent) {
   if (pending_->tell.bases) bases_told_ = pending_->bases_version;
   uses_.told(pending_->tell.uses);
   if (pending_->tell.inventory) inventory_.told(*pending_->tell.inventory, clock_.now());
-  if (!pending_->tell.sweeps.empty()) {
-    leftovers_news_ = false;
-    leftovers_asked_ = clock_.now();
-    for (const std::string& path : answer.sweep) {
-      const auto it = std::find_if(leftovers_.begin(), leftovers_.end(),
-                                   [&](const auto& one) { return one.listed.path == path; });
-      if (it == leftovers_.end()) continue;
-      to_go_.push_back(*it);
-      to_go_.back().asked = sent;
-      to_sweep_.notify_all();
-    }
-  }
+  if (!pending_->sweeps.empty()) told_sweeps(answer, sent);
   ended_.erase(ended_.begin(), ended_.begin() + static_cast<std::ptrdiff_t>(pending_->ended));
   nothing_left_.erase(nothing_left_.begin(),
                       nothing_left_.begin() + static_cast<std::ptrdiff_t>(pending_->nothing_left));

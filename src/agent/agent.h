@@ -102,14 +102,6 @@ class Agent {
   using EntryPtr = std::shared_ptr<Entry>;
   using Queue = std::deque<EntryPtr>;
 
-  /// What the last tell that has not been acknowledged yet holds.
-  struct Pending {
-    Tell tell{};
-    std::vector<std::pair<EntryPtr, std::uint64_t>> versions{};
-    std::uint64_t bases_version = 0;
-    std::size_t ended = 0;
-    std::size_t nothing_left = 0;
-  };
   /// What may be swept as soon as it is known that nobody needs it.
   struct Leftover {
     std::string base_path{};
@@ -117,6 +109,16 @@ class Agent {
     Listed listed{};
     bool lost = false;  // a record alone
     TimePoint asked{};  // of one that nobody needs: when that was asked
+    std::pair<std::string, std::string> place() const { return {disk, listed.path}; }
+  };
+  /// What the last tell that has not been acknowledged yet holds.
+  struct Pending {
+    Tell tell{};
+    std::vector<std::pair<EntryPtr, std::uint64_t>> versions{};
+    std::uint64_t bases_version = 0;
+    std::size_t ended = 0;
+    std::size_t nothing_left = 0;
+    std::vector<Leftover> sweeps{};
   };
 
   bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
@@ -160,7 +162,9 @@ class Agent {
   std::string cluster();
   void saw_cluster(const std::string& path, const std::string& foreign);
   void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);
-  bool is_at_work(const Leftover& leftover) const LPP_REQUIRES(mutex_);
+  /// What there is work on, by base path and id of the volume.
+  std::set<std::pair<std::string, std::string>> at_work() const LPP_REQUIRES(mutex_);
+  void told_sweeps(const Told& answer, TimePoint sent) LPP_REQUIRES(mutex_);
   void sweep_all(const std::stop_token& stop);
   void sweep(const Leftover& leftover, const std::stop_token& stop);
   std::string at(const std::string& path) const;
@@ -202,11 +206,12 @@ class Agent {
   std::string cluster_ LPP_GUARDED_BY(mutex_);                         // "" = not known
   std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);  // cluster by base path
   std::set<std::string> foreign_works_ LPP_GUARDED_BY(mutex_);         // by key_of()
-  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);             // to ask about
-  /// When records without a directory were noticed, by disk and path.
-  std::map<std::pair<std::string, std::string>, TimePoint> lost_since_ LPP_GUARDED_BY(mutex_);
+  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);             // to ask about next
   bool leftovers_news_ LPP_GUARDED_BY(mutex_) = false;
-  std::optional<TimePoint> leftovers_asked_ LPP_GUARDED_BY(mutex_);
+  using Times = std::map<std::pair<std::string, std::string>, TimePoint>;  // by disk and path
+  Times lost_since_ LPP_GUARDED_BY(mutex_);   // records without a directory were noticed
+  Times sweep_asked_ LPP_GUARDED_BY(mutex_);  // about what may be swept
+  TimePoint session_began_ LPP_GUARDED_BY(mutex_){};
   std::deque<Leftover> to_go_ LPP_GUARDED_BY(mutex_);
   bool everything_ LPP_GUARDED_BY(mutex_) = false;  // is not told yet
   std::optional<Pending> pending_ LPP_GUARDED_BY(mutex_);

@@ -183,45 +183,54 @@ void Agent::saw_cluster(const std::string& path, const std::string& foreign) {
       path, foreign, ours);
 }
 
-bool Agent::is_at_work(const Leftover& leftover) const {
-  return std::any_of(entries_.begin(), entries_.end(), [&](const auto& item) {
-    const auto& operation = item.second->operation;
+std::set<std::pair<std::string, std::string>> Agent::at_work() const {
+  std::set<std::pair<std::string, std::string>> busy;
+  for (const auto& [key, entry] : entries_) {
+    const auto& operation = entry->operation;
     const auto place = place_of(operation);
-    return place.ok() && operation.base_path == leftover.base_path &&
-           place->volume_id == leftover.listed.id;
-  });
+    if (place.ok()) busy.emplace(operation.base_path, place->volume_id);
+  }
+  return busy;
 }
 
+/// A page with each look, of those about which nobody was asked for the longest time: however many
+/// are somebody's, they hide none behind them.
 void Agent::choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) {
-  std::vector<Leftover> ripe;
-  decltype(lost_since_) lost;
-  const auto age = [&](const Listed& listed) {
-    return clock_.wall_now() - std::chrono::system_clock::from_time_t(listed.since);
-  };
+  const TimePoint now = clock_.now();
+  const auto busy = at_work();
+  Times lost;
+  Times asked;
+  std::multimap<std::optional<TimePoint>, Leftover> due;  // by when they were asked about
   for (auto& one : seen) {
     if (options_.sweep_after <= Duration::zero()) break;
-    if (age(one.listed) < options_.sweep_after) continue;
-    if (one.lost) {
-      // When the directory went nobody has written down.
-      const auto noticed = lost_since_.find({one.disk, one.listed.path});
-      const TimePoint since = noticed == lost_since_.end() ? clock_.now() : noticed->second;
-      lost.emplace(std::pair(one.disk, one.listed.path), since);
-      if (clock_.now() - since < options_.sweep_after) continue;
-    }
+    const auto since = std::chrono::system_clock::from_time_t(one.listed.since);
+    if (clock_.wall_now() - since < options_.sweep_after) continue;
     Leftover leftover{.base_path = std::move(one.base_path),
                       .disk = std::move(one.disk),
                       .listed = std::move(one.listed),
                       .lost = one.lost};
-    if (ripe.size() == kMaxSweeps || is_at_work(leftover)) continue;
-    ripe.push_back(std::move(leftover));
+    const auto place = leftover.place();
+    if (leftover.lost) {
+      // When the directory went nobody has written down.
+      const auto noticed = lost_since_.find(place);
+      const TimePoint from = noticed == lost_since_.end() ? now : noticed->second;
+      lost.emplace(place, from);
+      if (now - from < options_.sweep_after) continue;
+    }
+    const auto last = sweep_asked_.find(place);
+    const bool was_asked = last != sweep_asked_.end();
+    if (was_asked) asked.insert(*last);
+    // Who is new was not asked.
+    if (was_asked && last->second >= session_began_ && now - last->second < kAskAgain) continue;
+    if (busy.contains({leftover.base_path, leftover.listed.id})) continue;
+    due.emplace(was_asked ? std::optional(last->second) : std::nullopt, std::move(leftover));
+    if (due.size() > kMaxSweeps) due.erase(std::prev(due.end()));
   }
-  const bool same = std::equal(
-      ripe.begin(), ripe.end(), leftovers_.begin(), leftovers_.end(),
-      [](const Leftover& a, const Leftover& b) { return a.listed.path == b.listed.path; });
-  leftovers_ = std::move(ripe);
+  leftovers_.clear();
+  for (auto& [when, leftover] : due) leftovers_.push_back(std::move(leftover));
+  leftovers_news_ = !leftovers_.empty();
   lost_since_ = std::move(lost);
-  const bool due = !leftovers_asked_ || clock_.now() - *leftovers_asked_ >= kAskAgain;
-  leftovers_news_ = !leftovers_.empty() && (leftovers_news_ || due || !same);
+  sweep_asked_ = std::move(asked);
 }
 
 void Agent::sweep_all(const std::stop_token& stop) {
@@ -233,9 +242,9 @@ void Agent::sweep_all(const std::stop_token& stop) {
       if (stopping_) return;
       next = std::move(to_go_.front());
       to_go_.pop_front();
-      if (is_at_work(next)) continue;
+      if (at_work().contains({next.base_path, next.listed.id})) continue;
       if (clock_.now() - next.asked > kLeaveIsGood) {
-        leftovers_asked_.reset();  // is asked again
+        sweep_asked_.erase(next.place());  // is asked again
         continue;
       }
     }

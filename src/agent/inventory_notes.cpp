@@ -82,7 +82,7 @@ void InventoryNotes::add(const Place& place, const node::BaseUsage& usage,
       continue;
     }
     listed.since = time_of(one.since);
-    if (place.own && !one.has_work && !one.has_data) {
+    if (place.own && !one.has_work && !one.has_data && listed.path.size() <= kMaxPath) {
       to.leftovers.push_back({.base_path = place.path,
                               .disk = place.disk,
                               .listed = std::move(listed),

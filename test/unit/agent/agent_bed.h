@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -73,8 +74,9 @@ class Listener {
       agent::Told answer{.begin = lets_begin ? tell->asks : std::vector<operation::Id>()};
       for (const auto& one : tell->sweeps) {
         asked_to_sweep.push_back(one.path);
-        if (lets_sweep) answer.sweep.push_back(one.path);
+        if (lets_sweep && !needed.contains(one.path)) answer.sweep.push_back(one.path);
       }
+      CHECK(tell->sweeps.size() <= agent::kMaxSweeps);
       agent_.told(answer, clock_.now() - answer_takes);
     }
   }
@@ -110,6 +112,7 @@ class Listener {
   std::vector<agent::Listed> inventory;
   std::vector<std::string> asked_to_sweep;
   bool lets_sweep = true;
+  std::set<std::string> needed;  // and not to be swept
   bool lets_begin = true;
   Duration answer_takes = Duration::zero();
 

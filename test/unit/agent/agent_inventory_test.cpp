@@ -275,6 +275,47 @@ TEST_CASE("what was interrupted goes after a while, if the controller says that 
   CHECK(base.has(left + "/volume/data"));
 }
 
+TEST_CASE("however many are to stay, those after them are asked about, too") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, "c-1");
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  std::vector<std::string> names;
+  std::vector<std::string> all;
+  for (int i = 0; i < 250; ++i) {
+    names.push_back(BaseFolder::record("new.x" + std::to_string(1000 + i)));
+    all.push_back(base.at(names.back()));
+    std::filesystem::create_directory(all.back());
+    make_old(running, base, names.back(), std::chrono::hours(9));
+    if (i < 100) running.listener.needed.insert(all.back());
+  }
+  // A page with each look, and in the end nothing until it is time again.
+  for (const std::size_t asked : {100U, 200U, 250U, 250U}) {
+    look(running, base, "c-1");
+    CHECK(running.listener.asked_to_sweep.size() == asked);
+  }
+  auto asked = running.listener.asked_to_sweep;
+  std::sort(asked.begin(), asked.end());
+  CHECK(asked == all);
+  CHECK(eventually([&] {
+    return std::none_of(names.begin() + 100, names.end(),
+                        [&](const auto& name) { return base.has(name); });
+  }));
+  running.clock.advance(std::chrono::minutes(11));
+  look(running, base, "c-1");
+  look(running, base, "c-1");
+  CHECK(running.listener.asked_to_sweep.size() == 350);
+  CHECK(std::all_of(names.begin(), names.begin() + 100,
+                    [&](const auto& name) { return base.has(name); }));
+  // Another controller is asked about all of them.
+  running.clock.advance(std::chrono::seconds(1));
+  running.agent.open_bases({base.path()}, "c-1");
+  running.listener.begin_session();
+  look(running, base, "c-1");
+  look(running, base, "c-1");
+  CHECK(running.listener.asked_to_sweep.size() == 450);
+}
+
 TEST_CASE("nothing is swept where that is switched off") {
   const BaseFolder base;
   node::Kernel kernel;
