@@ -31,6 +31,11 @@ bool may_have_started(const json& pod) {
   });
 }
 
+bool is_over(const json& pod) {
+  const std::string phase = text(member(pod, "status"), "phase");
+  return phase == "Succeeded" || phase == "Failed";
+}
+
 std::string why_not(const json& pod) {
   for (const json& one : elements(member(pod, "status"), "containerStatuses")) {
     const json& waiting = member(member(one, "state"), "waiting");
@@ -56,11 +61,9 @@ Result<bool> AgentPods::may_work(const std::string& node, const std::string& hea
   for (const json& pod : elements(*pods, "items")) {
     const json& meta = member(pod, "metadata");
     const json& spec = member(pod, "spec");
-    const std::string phase = text(member(pod, "status"), "phase");
-    const bool over = phase == "Succeeded" || phase == "Failed";
     const bool is_agent = text(spec, "serviceAccountName") == settings_.service_account &&
                           text(spec, "nodeName") == node;
-    if (over || !is_agent) continue;
+    if (is_over(pod) || !is_agent) continue;
     const bool was_heard = !heard.empty() && text(meta, "name") == heard;
     if (was_heard || may_have_started(pod)) any = true;
     waiting[text(meta, "uid")] = pod;
@@ -75,6 +78,39 @@ Result<bool> AgentPods::may_work(const std::string& node, const std::string& hea
     return !waiting.empty();
   }
   return !is_overdue(node, waiting);
+}
+
+Result<std::set<std::string>> AgentPods::nodes_with_one(const std::stop_token& stop) {
+  {
+    MutexLock lock(mutex_);
+    if (listed_at_ && clock_.now() - *listed_at_ < kAskAgain) return listed_;
+  }
+  auto found = list_nodes(stop);
+  if (!found.ok() && found.error().is(ErrorCode::kCancelled)) return found;
+  MutexLock lock(mutex_);
+  listed_at_ = clock_.now();
+  listed_ = std::move(found);
+  return listed_;
+}
+
+Result<std::set<std::string>> AgentPods::list_nodes(const std::stop_token& stop) {
+  auto stoppable = client_.options();
+  stoppable.stop = stop;
+  k8s::ApiClient client = client_.with(std::move(stoppable));
+  constexpr int kPage = 100;
+  k8s::ListOptions options{.limit = kPage};
+  std::set<std::string> nodes;
+  do {
+    const auto page = client.list(k8s::kPods, settings_.ns, options);
+    if (!page.ok()) return Error(page.error()).wrap("look for agents' pods");
+    for (const json& pod : elements(*page, "items")) {
+      const json& spec = member(pod, "spec");
+      const bool is_agent = text(spec, "serviceAccountName") == settings_.service_account;
+      if (is_agent && !is_over(pod) && may_have_started(pod)) nodes.insert(text(spec, "nodeName"));
+    }
+    options.continue_token = text(member(*page, "metadata"), "continue");
+  } while (!options.continue_token.empty());
+  return nodes;
 }
 
 Result<bool> AgentPods::is_ready(const std::string& node) {

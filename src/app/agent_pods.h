@@ -4,6 +4,9 @@
 #include <chrono>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <stop_token>
 #include <string>
 
 #include "base/clock.h"
@@ -33,6 +36,11 @@ class AgentPods {
   /// why a pod does not count. kForbidden: the pods may not be listed.
   Result<bool> may_work(const std::string& node, const std::string& heard);
 
+  /// The nodes with such a pod, never mind their kubelets and who was heard: for what may be wrong
+  /// for a while. One question for all nodes, once in kAskAgain.
+  Result<std::set<std::string>> nodes_with_one(const std::stop_token& stop);
+  static constexpr std::chrono::seconds kAskAgain{60};
+
  private:
   struct Waiting {
     TimePoint since{};  // seen, and the kubelet with it
@@ -41,6 +49,7 @@ class AgentPods {
   /// By UID.
   using Pods = std::map<std::string, Waiting>;
 
+  Result<std::set<std::string>> list_nodes(const std::stop_token& stop);
   Result<bool> is_ready(const std::string& node);
   bool is_overdue(const std::string& node, const std::map<std::string, nlohmann::json>& pods);
 
@@ -49,6 +58,8 @@ class AgentPods {
   const Settings settings_;
   Mutex mutex_;
   std::map<std::string, Pods> waiting_ LPP_GUARDED_BY(mutex_);  // by node
+  std::optional<TimePoint> listed_at_ LPP_GUARDED_BY(mutex_);
+  Result<std::set<std::string>> listed_ LPP_GUARDED_BY(mutex_) = std::set<std::string>();
 };
 
 }  // namespace lpp::app

@@ -114,6 +114,19 @@ Result<bool> Agents::has_agent_pod(const std::string& node) {
   return pods_.may_work(node, agents_.heard_pod(node));
 }
 
+provisioner::CapacityPublisher::IsServed Agents::is_served() {
+  using Served = provisioner::CapacityPublisher::Served;
+  return [this](const std::string& node, const std::stop_token& stop) {
+    const agent::Presence presence = agents_.presence(node);
+    if (presence == agent::Presence::kConnected) return Served::kYes;
+    if (presence == agent::Presence::kExpected) return Served::kNotKnownYet;
+    const auto nodes = pods_.nodes_with_one(stop);
+    if (nodes.ok()) return nodes->contains(node) ? Served::kNo : Served::kYes;
+    // Who must not ask goes by the time that has passed: helper pods serve it.
+    return nodes.error().is(ErrorCode::kForbidden) ? Served::kYes : Served::kNotKnownYet;
+  };
+}
+
 void Agents::tell_nothing_left(const operation::Operation& removal) const {
   const std::string message = "The removal of its directory " + removal.path + " on node " +
                               removal.node +

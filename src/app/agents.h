@@ -27,6 +27,7 @@
 #include "k8s/store.h"
 #include "operation/path_ledger.h"
 #include "operation/space.h"
+#include "provisioner/capacity_publisher.h"
 
 namespace lpp::app {
 
@@ -62,6 +63,8 @@ class Agents {
   void config_changed() { agents_.bases_changed(); }
 
   operation::Executor& executor() { return mixed_; }
+  /// Whether a node gets new volumes as it stands.
+  provisioner::CapacityPublisher::IsServed is_served();
   AgentsSubject subject() const;
   OrphansSubject orphans() const;
 

@@ -129,7 +129,8 @@ class App::Impl {
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
                      .deletion_retry_count = options.deletion_retry_count}),
-        capacities_(world_, options.namespace_name),
+        capacities_(world_, options.namespace_name,
+                    agents_ ? agents_->is_served() : provisioner::CapacityPublisher::IsServed()),
         elector_(std::make_unique<k8s::LeaderElector>(
             client_, clock_, elector_options(),
             k8s::LeaderElector::Callbacks{

@@ -98,7 +98,7 @@ std::vector<Capacity> wanted_capacities(const CapacityScene& scene) {
       if (hostname == nullptr || hostname->empty()) continue;
       const auto paths = paths_of(*storage_class, *config, node->meta.name);
       if (paths.empty()) continue;
-      Capacity capacity{.storage_class = name, .hostname = *hostname};
+      Capacity capacity{.storage_class = name, .hostname = *hostname, .node = node->meta.name};
       take_best(*storage_class, node->meta.name, paths, scene, capacity);
       wanted.push_back(std::move(capacity));
     }

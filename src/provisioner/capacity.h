@@ -40,7 +40,8 @@ struct Capacity {
   std::string storage_class{};
   std::string hostname{};  // label of the node; "" = every node (shared filesystem)
   std::int64_t bytes = 0;
-  bool known = true;  // false: nothing is known of the path that decides
+  bool known = true;   // false: nothing is known of the path that decides
+  std::string node{};  // "" = every node
 
   /// Of its object, the same in every process.
   std::string object_name(std::string_view provisioner) const;

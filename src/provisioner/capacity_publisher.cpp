@@ -70,8 +70,11 @@ std::string node_for_sum(const k8s::PersistentVolume& volume, const k8s::Store<k
 
 }  // namespace
 
-CapacityPublisher::CapacityPublisher(World& world, std::string ns)
-    : world_(world), provisioner_(world.names.with_capacity()), ns_(std::move(ns)) {}
+CapacityPublisher::CapacityPublisher(World& world, std::string ns, IsServed is_served)
+    : world_(world),
+      provisioner_(world.names.with_capacity()),
+      ns_(std::move(ns)),
+      is_served_(std::move(is_served)) {}
 
 CapacityPublisher::~CapacityPublisher() { stop(); }
 
@@ -113,6 +116,7 @@ bool CapacityPublisher::look(const std::stop_token& stop) {
   const CapacityScene seen = scene();
   if (seen.config == nullptr) return false;
   std::set<std::string> names;
+  bool all_known = true;
   int failures = 0;
   // Trouble is rarely one object's: the next look goes on.
   const auto go_on = [&](bool done) {
@@ -121,8 +125,12 @@ bool CapacityPublisher::look(const std::stop_token& stop) {
   };
   for (const Capacity& wanted : wanted_capacities(seen)) {
     const std::string name = wanted.object_name(provisioner_);
-    if (!names.insert(name).second) continue;  // two nodes with one label: the first one's
-    if (!is_due(wanted, name)) continue;
+    if (names.contains(name)) continue;  // two nodes with one label: the first one's
+    const Served served = this->served(wanted, name, stop);
+    if (served == Served::kNo) continue;
+    names.insert(name);
+    all_known = all_known && served == Served::kYes;
+    if (served != Served::kYes || !is_due(wanted, name)) continue;
     if (!go_on(put(wanted, name))) return false;
   }
   std::vector<std::string> unwanted;
@@ -133,7 +141,7 @@ bool CapacityPublisher::look(const std::stop_token& stop) {
     if (!go_on(remove(name))) return false;
   }
   stats_.objects = objects_.size();
-  if (failures > 0) return false;
+  if (failures > 0 || !all_known) return false;
   if (!driver_stands_) driver_stands_ = ensure_driver();
   if (driver_stands_ && trouble_told_) log::info("free space is published again");
   if (driver_stands_) trouble_told_ = false;
@@ -151,6 +159,15 @@ bool CapacityPublisher::is_due(const Capacity& wanted, const std::string& name) 
   // What an earlier process knew is better than nothing, for a while.
   if (!wanted.known && world_.clock.now() - began_ < kToldCounts) return false;
   return is_worth_writing(it->second.bytes, wanted.bytes);
+}
+
+/// Trying tells what is not known. Where a claim would only wait for an agent it tells nothing, and
+/// keeps the claim from nodes that can serve it; that agent tells by itself when it is back.
+CapacityPublisher::Served CapacityPublisher::served(const Capacity& wanted, const std::string& name,
+                                                    const std::stop_token& stop) const {
+  if (wanted.known || wanted.node.empty() || !is_served_) return Served::kYes;
+  const bool may_stay = objects_.contains(name) && world_.clock.now() - began_ < kToldCounts;
+  return may_stay ? Served::kYes : is_served_(wanted.node, stop);
 }
 
 bool CapacityPublisher::list() {

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -24,6 +25,11 @@ namespace lpp::provisioner {
 /// the next look tries again. A right that is missing is told once, with the rule that grants it.
 class CapacityPublisher {
  public:
+  /// Whether a claim would be served on a node of which nothing is known: kNo where it would wait
+  /// for an agent that is away. May ask the API server.
+  enum class Served { kYes, kNo, kNotKnownYet };
+  using IsServed = std::function<Served(const std::string& node, const std::stop_token& stop)>;
+
   /// No object is written more often.
   static constexpr std::chrono::seconds kPeriod{10};
   /// Between two writes, so that a large cluster's first round is no burst.
@@ -38,8 +44,8 @@ class CapacityPublisher {
     std::atomic<std::uint64_t> failures = 0;  // calls that failed
   };
 
-  /// `ns` is where the objects stand. The world outlives it.
-  CapacityPublisher(World& world, std::string ns);
+  /// `ns` is where the objects stand. The world outlives it. Without `is_served` all nodes are.
+  CapacityPublisher(World& world, std::string ns, IsServed is_served = {});
   ~CapacityPublisher();
   CapacityPublisher(const CapacityPublisher&) = delete;
   CapacityPublisher& operator=(const CapacityPublisher&) = delete;
@@ -68,6 +74,7 @@ class CapacityPublisher {
   void add_promised(CapacityScene& scene) const;
   static bool is_of_another(const Published& object, const Capacity& wanted);
   bool is_due(const Capacity& wanted, const std::string& name) const;
+  Served served(const Capacity& wanted, const std::string& name, const std::stop_token& stop) const;
   bool put(const Capacity& wanted, const std::string& name);
   bool create(const Capacity& wanted, const std::string& name);
   bool remove(const std::string& name);
@@ -78,6 +85,7 @@ class CapacityPublisher {
   World& world_;
   const std::string provisioner_;
   const std::string ns_;
+  const IsServed is_served_;
   Stats stats_;
   std::jthread thread_;
 

@@ -28,8 +28,10 @@ fi
 )sh";
 
 struct CapacityStory : StoryBed {
-  explicit CapacityStory(const std::vector<std::string>& roles = {"rbac.yaml"})
-      : StoryBed({std::string("--capacity-provisioner-name=") + kName}) {
+  explicit CapacityStory(const std::vector<std::string>& roles = {"rbac.yaml"},
+                         By executor = By::kHelperPods)
+      : StoryBed({std::string("--capacity-provisioner-name=") + kName},
+                 {.manifest = repository("deploy/local-path-storage.yaml")}, executor) {
     for (const auto& file : roles) {
       for (const json& object : LPP_MUST(read_yaml_objects(kComponent + file))) {
         LPP_MUST(admin().apply(object));
@@ -78,6 +80,21 @@ struct CapacityStory : StoryBed {
     std::sort(all.begin(), all.end());
     return all;
   }
+  void wait_driver() {
+    wait_for(*this, "the CSIDriver", [&]() -> std::string {
+      const auto driver = admin().find(k8s::kCsiDrivers, {"", kName});
+      if (!driver.ok()) return driver.error().message;
+      if (!*driver) return "there is none";
+      return (**driver)["spec"]["storageCapacity"] == true ? "" : (**driver).dump();
+    });
+  }
+  void wait_nodes(std::size_t count) {
+    wait_for(*this, "so many nodes are published", [&]() -> std::string {
+      std::string all;
+      for (const auto& one : published()) all += one + " ";
+      return published().size() == count ? "" : "there is " + all;
+    });
+  }
   void wait_published(const std::string& what) {
     wait_for(*this, what + " is published", [&]() -> std::string {
       std::string all;
@@ -101,12 +118,7 @@ TEST_CASE("claims of the second name go where there is room, and wait where ther
   story.start();
   // Nothing is known yet: each node is worth a try, and trying tells.
   story.wait_published("node-1=1Ei");
-  wait_for(story, "the CSIDriver", [&]() -> std::string {
-    const auto driver = story.admin().find(k8s::kCsiDrivers, {"", kName});
-    if (!driver.ok()) return driver.error().message;
-    if (!*driver) return "there is none";
-    return (**driver)["spec"]["storageCapacity"] == true ? "" : (**driver).dump();
-  });
+  story.wait_driver();
   story.set_free("node-1", 5);
   story.set_free("node-2", 50);
   const auto small = story.want("small", "1Mi", "node-1");
@@ -150,6 +162,27 @@ TEST_CASE(
   const auto claim = story.want("data", "1Mi");
   LPP_MUST(story.audit.wait_bound(claim));
   wait_for_log(story, "grant it {apiGroups: [storage.k8s.io], resources: [csistoragecapacities]");
+}
+
+TEST_CASE("a node whose agent is away, and one that is gone, are not offered to the scheduler") {
+  CapacityStory story({"rbac.yaml"}, By::kAgents);
+  story.agents->token("node-2");  // of a pod that is there
+  LPP_MUST(story.installation->start_daemon());
+  LPP_MUST(story.installation->wait_ready());
+  story.agents->take_ca();
+  story.agents->start("node-1");
+  story.wait_driver();
+  const auto published = story.published();
+  REQUIRE(published.size() == 1);
+  CHECK(published.front().starts_with("node-1="));
+  CHECK(published.front() != "node-1=1Ei");
+
+  story.agents->start("node-2");
+  story.wait_nodes(2);
+  CHECK(story.published().back() != "node-2=1Ei");
+  story.bed->cluster().nodes().remove_node("node-1");
+  story.wait_nodes(1);
+  CHECK(story.published().front().starts_with("node-2="));
 }
 
 TEST_CASE("what is published outlives a crash, and goes with its class") {

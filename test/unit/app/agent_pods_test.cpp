@@ -67,6 +67,31 @@ struct AgentPodsFixture {
   }
 };
 
+TEST_CASE_FIXTURE(AgentPodsFixture, "the nodes with an agent's pod are asked for once a minute") {
+  const auto pod = [](const std::string& node, const std::string& account,
+                      const std::string& phase) {
+    json made = waiting(node);
+    made["spec"] = {{"nodeName", node}, {"serviceAccountName", account}};
+    made["status"] = {{"phase", phase}};
+    return made;
+  };
+  items = {pod("n1", "agent", "Running"), pod("n2", "other", "Running"),
+           pod("n3", "agent", "Failed"), waiting(), pod("n4", "agent", "Running")};
+  items[3]["spec"]["nodeName"] = "n5";  // nothing has run in it
+  const auto nodes = [&] {
+    const auto answer = pods.nodes_with_one({});
+    REQUIRE_MESSAGE(answer.ok(), answer.error().message);
+    std::string all;
+    for (const auto& node : *answer) all += node + " ";
+    return all;
+  };
+  CHECK(nodes() == "n1 n4 ");
+  items.erase(0);
+  CHECK(nodes() == "n1 n4 ");
+  clock.advance(AgentPods::kAskAgain);
+  CHECK(nodes() == "n4 ");
+}
+
 TEST_CASE_FIXTURE(AgentPodsFixture, "an agent's pod that does not start for a minute holds none") {
   CHECK_FALSE(may_work());
   items = json::array({waiting()});

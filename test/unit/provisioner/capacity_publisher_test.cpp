@@ -227,6 +227,63 @@ TEST_CASE("a node that was full once is tried again when nobody has told of it f
   CHECK(bed.look().starts_with("change n1=1Ei"));
 }
 
+TEST_CASE("a node whose claims would wait for its agent has no object, until the agent tells") {
+  using Served = CapacityPublisher::Served;
+  PublisherBed bed;
+  std::map<std::string, Served> nodes;
+  std::vector<std::string> asked;
+  CapacityPublisher publisher(bed.of_both, "storage", [&](const auto& node, const auto&) {
+    asked.push_back(node);
+    return nodes[node];
+  });
+  const auto look = [&] {
+    bed.tell("n2", 300);
+    bed.skipping.advance(CapacityPublisher::kPeriod);
+    bed.writes.clear();
+    publisher.look({});
+    std::sort(bed.writes.begin(), bed.writes.end());
+    std::string all;
+    for (const auto& write : bed.writes) all += write + ", ";
+    return all;
+  };
+  publisher.begin({});
+  SUBCASE("it was heard") {
+    CHECK(look() == "create n1=600, create n2=300, driver, ");
+    nodes["n1"] = Served::kNo;
+    // It may come back, and what it told counts.
+    bed.skipping.advance(kToldCounts - seconds(30));
+    CHECK(look().empty());
+    CHECK(asked.empty());
+    bed.skipping.advance(seconds(30));
+    CHECK(look() == "delete n1=600, ");
+    CHECK(look().empty());
+    SUBCASE("it is back") {
+      bed.tell("n1", 500);
+      CHECK(look() == "create n1=500, ");
+    }
+    SUBCASE("it is gone for good, and helper pods serve its node") {
+      nodes["n1"] = Served::kYes;
+      CHECK(look() == "create n1=1Ei, ");
+    }
+    CHECK(std::set<std::string>(asked.begin(), asked.end()) == std::set<std::string>{"n1"});
+  }
+  SUBCASE("it is not known yet whether there is one") {
+    bed.space.forget("n1");
+    nodes["n1"] = Served::kNotKnownYet;
+    CHECK(look() == "create n2=300, ");
+    nodes["n1"] = Served::kNo;
+    CHECK(look() == "driver, ");
+  }
+  SUBCASE("an earlier process has published: that counts for a while, as ever") {
+    CHECK(bed.look() == "create n1=600, create n2=300, driver");
+    bed.space.forget("n1");
+    nodes["n1"] = Served::kNo;
+    CHECK(look().empty());
+    bed.skipping.advance(kToldCounts);
+    CHECK(look() == "delete n1=600, ");
+  }
+}
+
 TEST_CASE("objects that somebody deleted, changed or wrote in our place become as they should be") {
   PublisherBed bed;
   bed.look();
