@@ -256,14 +256,19 @@ Result<bool> HelperPodRunner::forget(const Id& id, When when) {
 bool HelperPodRunner::settle(const Known& known) {
   if (known.settled) return true;
   if (known.removing || known.removal_failed || !has_ended(known)) return false;
-  MutexLock lock(mutex_);
-  const auto it = by_uid_.find(known.uid);
-  if (it == by_uid_.end()) return true;
-  it->second.settled = settled_.add(known.uid, clock_.now());
-  // A directory that was removed is in nobody's way; one that was made is its volume's, which shows
-  // it, or was decided for.
-  if (it->second.settled) ledger_.remove(it->second.operation);
-  return it->second.settled;
+  {
+    MutexLock lock(mutex_);
+    const auto it = by_uid_.find(known.uid);
+    if (it == by_uid_.end()) return true;
+    it->second.settled = settled_.add(known.uid, clock_.now());
+    if (!it->second.settled) return false;
+    // A directory that was removed is in nobody's way; one that was made is its volume's, which
+    // shows it, or was decided for.
+    ledger_.remove(it->second.operation);
+  }
+  // Somebody may wait for the directory, and of this pod nothing is told any more.
+  if (known.operation->kind == operation::Kind::kRemove) wake(*known.operation);
+  return true;
 }
 
 void HelperPodRunner::unsettle(const Known& known) {

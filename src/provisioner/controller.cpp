@@ -100,7 +100,9 @@ void work(Crew& crew, Queue& queue, const Step& step) {
 struct Controller::Term {
   Term(World& world, const ControllerOptions& options, k8s::WorkQueueStats& claim_stats,
        k8s::WorkQueueStats& volume_stats)
-      : known_volumes(world.volumes),
+      : names(world.names),
+        known_claims(world.claims),
+        known_volumes(world.volumes),
         executor(world.executor),
         claims(world.clock, kBackoff, &claim_stats, most_of_namespace(options)),
         volumes(world.clock, kBackoff, &volume_stats, most_of_namespace(options)),
@@ -150,6 +152,7 @@ struct Controller::Term {
 
   /// What has been begun is finished before something new is begun.
   void wake(const operation::Operation& operation) {
+    wake_successor(operation);
     if (operation.kind == operation::Kind::kRemove) {
       volumes.add_urgent({operation.volume_name, operation.claim.ns});
     } else {
@@ -165,6 +168,16 @@ struct Controller::Term {
     }
   }
 
+  /// A claim made again under its name may wait for the directory of the one before.
+  void wake_successor(const operation::Operation& operation) {
+    const auto claim = known_claims.get(operation.claim);
+    const bool may_wait = claim != nullptr && claim->volume_name.empty() &&
+                          claim->meta.uid != operation.owner_uid && may_ask_for(*claim, names);
+    if (may_wait) claims.add(key_of(*claim));
+  }
+
+  const ServedNames& names;
+  const k8s::Store<k8s::PersistentVolumeClaim>& known_claims;
   const k8s::Store<k8s::PersistentVolume>& known_volumes;
   operation::Executor& executor;
   bool stopped = false;

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <vector>
@@ -167,6 +168,27 @@ LPP_EXECUTORS_TEST_CASE(
     }
   }
   CHECK(text_of(first.disk + "/data") == kData);
+}
+
+LPP_EXECUTORS_TEST_CASE(
+    "a claim made again under its name gets its directory as soon as the one before has let it "
+    "go") {
+  ExecutorStory story(by);
+  LPP_MUST(story.admin().create(
+      class_object({.name = "named",
+                    .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                   {"nodePath", "/opt/local-path-provisioner"}}})));
+  story.trouble.hold(Kind::kMake, Moment::kAfter);
+  const auto claim = story.want("data", "named");
+  story.trouble.wait_recorded("make running");
+  story.remove(claim);
+  story.want("data", "named");
+  wait_for_event(story, claim, "ProvisioningFailed", "overlaps");
+  const auto began = std::chrono::steady_clock::now();
+  story.trouble.end();
+  LPP_MUST(story.audit.wait_bound(claim));
+  // Less than the time after which what is in the way is looked at again in any case.
+  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
 }
 
 LPP_EXECUTORS_TEST_CASE(

@@ -121,6 +121,20 @@ TEST_CASE("a pod whose work is recorded elsewhere is history until it is removed
   }
 }
 
+TEST_CASE("the end of a removal is told, for somebody may wait for the directory") {
+  SettledScene scene;
+  scene.accept_posts();
+  scene.begin();
+  Operation operation = make_operation();
+  operation.kind = Kind::kRemove;
+  scene.run(operation);
+  (void)scene.take_woken();
+  CHECK(scene.runner.forget(operation.id(), When::kWhenQuiet).value());
+  CHECK(scene.take_woken() == Names{kVolume});
+  CHECK(scene.runner.forget(operation.id(), When::kWhenQuiet).value());
+  CHECK(scene.take_woken().empty());  // not again
+}
+
 TEST_CASE("only a pod that has ended can wait to be removed") {
   SettledScene scene;
   scene.accept_posts();

@@ -34,8 +34,8 @@ class FakeExecutor final : public operation::Executor {
     operation::Progress progress{};
   };
 
-  void begin(operation::Owner /*owner*/) override {}
-  void end(Duration /*limit*/) override {}
+  void begin(operation::Owner new_owner) override { owner = std::move(new_owner); }
+  void end(Duration /*limit*/) override { owner = {}; }
   void node_changed(std::string_view /*node*/) override {}
 
   std::vector<operation::Recorded> recorded(std::string_view volume) override {
@@ -113,6 +113,7 @@ class FakeExecutor final : public operation::Executor {
     records.erase(find(id));
   }
 
+  operation::Owner owner{};
   std::vector<Record> records;
   std::vector<operation::Operation> started;
   std::vector<operation::Operation> turned_away;
