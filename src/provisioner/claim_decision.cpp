@@ -412,6 +412,9 @@ ClaimDecision provision(const ClaimScene& scene) {
     if (scene.now - *scene.memory.published < kPublishedLimit) return wait(scene);
     return for_claim::CheckPublished{};
   }
+  // It has no node any more, by our own write.
+  const std::string& before = scene.memory.rescheduled_from;
+  if (!before.empty() && before == scene.claim->meta.resource_version) return wait(scene);
   if (!scene.node_name.empty() && scene.node == nullptr) {
     if (held(scene.memory.retry, scene.now, scene.seen())) return wait(scene);
     // It has just been sent back to the scheduler. Whoever writes such a node on it in a loop

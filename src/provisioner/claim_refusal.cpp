@@ -119,16 +119,12 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Refu
     reporter_.failed(subject(pass), reason, refusal.message);
     return Action::await_change(wait);
   }
-  Failure failure = subject(pass).failure;
-  failure.reason = reason;
-  failure.message = refusal.message;
-  world_.operations.failed(std::move(failure));
-  return reschedule(pass, refusal.message);
+  return reschedule(pass, reason, refusal.message);
 }
 
 /// Takes the selected node off the claim, so that the scheduler chooses again; each time a little
 /// later, since it may choose the same node.
-Action ClaimReconciler::reschedule(Pass& pass, const std::string& why) {
+Action ClaimReconciler::reschedule(Pass& pass, const std::string& reason, const std::string& why) {
   ClaimScene& scene = pass.scene;
   const nlohmann::json patch{{"metadata",
                               {{"uid", scene.claim->meta.uid},
@@ -137,14 +133,16 @@ Action ClaimReconciler::reschedule(Pass& pass, const std::string& why) {
   const auto patched =
       world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
                           k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
+  if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
   if (!patched.ok()) {
     // One message for both, or each attempt would say first the one and then the other again.
     if (Reporter::heals_by_itself(patched.error())) reporter_.tell(subject(pass), why);
     return reporter_.api_failed(
         subject(pass), patched.error().wrap(why + "; remove the selected node from the claim"));
   }
-  reporter_.tell(subject(pass), why);
+  reporter_.failed(subject(pass), reason, why);
   scene.memory = memories_.get(scene.volume_name);
+  scene.memory.rescheduled_from = scene.claim->meta.resource_version;
   ++scene.memory.reschedules;
   scene.memory.reschedule_at = scene.now + memories_.wait_after(scene.memory.reschedules);
   remember(pass);

@@ -61,7 +61,7 @@ struct Memory {
     int tries = 0;
     TimePoint hold_until{};  // nothing is written before this
     std::string seen{};      // not so for another version of the claim; "" = for any
-    std::string failure{};   // why it is left to the control plane: a word for counting
+    std::string failure{};           // why it is left to the control plane: a word for counting
     std::string message{};
     bool left = false;  // that has been told
   };
@@ -74,11 +74,12 @@ struct Memory {
 
   std::optional<TimePoint> turned_away{};  // since then there is no room on the node
 
-  int reschedules = 0;        // how often the selected node was taken off the claim
-  TimePoint reschedule_at{};  // not again before this
-  std::string begun_on{};     // node of the last one that was begun
-  int moves = 0;              // how often that has changed
-  TimePoint move_at{};        // no beginning on another node before this
+  int reschedules = 0;             // how often the selected node was taken off the claim
+  TimePoint reschedule_at{};       // not again before this
+  std::string rescheduled_from{};  // the claim's version until then: the cache is behind
+  std::string begun_on{};          // node of the last one that was begun
+  int moves = 0;                   // how often that has changed
+  TimePoint move_at{};             // no beginning on another node before this
 
   std::vector<Unfit> unfit{};
 

@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
+#include <thread>
 
 #include "support/story_steps.h"
 
@@ -210,6 +212,42 @@ TEST_CASE("a helper pod template that is refused leaves the last good one in for
   restore_script(story, "setup", good);
   LPP_MUST(story.audit.wait_bound(claim));
   LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a claim whose node cannot serve it is sent back once, however old the cache") {
+  StoryBed story;
+  nlohmann::json config = story.installation->default_config();
+  config["nodePathMap"].push_back({{"node", "node-1"}, {"paths", nlohmann::json::array()}});
+  LPP_MUST(story.installation->write_config(config));
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.installation->proxy().set_hooks(
+      {.frame = [](const ApiRequest& request, std::string_view frame) {
+        const bool is_old = request.resource == "persistentvolumeclaims" &&
+                            frame.find("MODIFIED") != std::string_view::npos;
+        return is_old ? FrameAction::kDrop : FrameAction::kForward;
+      }});
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  wait_for_log(story, "the scheduler is asked for another one");
+  // More than a second later something has the claim looked at again.
+  std::this_thread::sleep_for(seconds(2));
+  LPP_MUST(story.admin().merge(k8s::kStorageClasses, {"", "local-path"},
+                               {{"metadata", {{"labels", {{"a", "b"}}}}}}));
+  std::this_thread::sleep_for(seconds(1));
+  const auto records = story.installation->proxy().records();
+  CHECK(std::count_if(records.begin(), records.end(), [](const ProxyRecord& record) {
+          return record.request.is("patch", "persistentvolumeclaims");
+        }) == 1);
+  story.installation->proxy().set_hooks({});
+  story.installation->proxy().cut_connections();
+  LPP_MUST(story.admin().merge(
+      k8s::kPersistentVolumeClaims, claim,
+      {{"metadata", {{"annotations", {{"volume.kubernetes.io/selected-node", "node-2"}}}}}}));
+  LPP_MUST(story.audit.wait_bound(claim));
+  for (const auto& event : story.admin().events_about("PersistentVolumeClaim", claim)) {
+    CHECK_MESSAGE(event.find("remove the selected node") == std::string::npos, event);
+  }
 }
 
 }  // namespace

@@ -281,6 +281,7 @@ class Model {
 
   void work() {
     scene_.now += wait_;
+    scene_.memory.rescheduled_from.clear();  // the cache has shown it by now
     if (scene_.claim != nullptr && dice_.one_in(2)) {
       if (scene_.claim->meta.deleting()) {
         claim_is(scenes_.no_claim());

@@ -210,6 +210,17 @@ const std::vector<For> kWhatIsBound{
        return scene.binds && !last.left && last.failure.empty() &&
               (!is_known || scene.now >= last.hold_until);
      }},
+    {"nothing is begun, refused or published for a claim that was sent back to the scheduler",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       if (scene.claim == nullptr || scene.memory.rescheduled_from.empty() ||
+           scene.memory.rescheduled_from != scene.claim->meta.resource_version) {
+         return true;
+       }
+       return !std::holds_alternative<for_claim::Start>(decision) &&
+              !std::holds_alternative<for_claim::Publish>(decision) &&
+              !std::holds_alternative<for_claim::Refuse>(decision) &&
+              !std::holds_alternative<for_claim::CheckNode>(decision);
+     }},
     {"only what failed is left to the control plane, once",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        return !std::holds_alternative<for_claim::LeaveUnbound>(decision) ||

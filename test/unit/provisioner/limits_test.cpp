@@ -37,7 +37,9 @@ struct Bed : testing::Scene {
     transport.on("GET", "/persistentvolumes/").always([](const auto& /*request*/) {
       return k8s::Response{.status = 404};
     });
-    transport.on("PATCH", "/persistentvolumeclaims/a").always([](const auto& /*request*/) {
+    // The scheduler chooses the same node again.
+    transport.on("PATCH", "/persistentvolumeclaims/a").always([this](const auto& /*request*/) {
+      put(claim("a").node("n2").resource_version(std::to_string(++version)));
       return k8s::Response{.status = 200, .body = "{}", .content_type = kJson};
     });
     transport.on("POST", "/persistentvolumes").always([](const auto& /*request*/) {
@@ -65,6 +67,7 @@ struct Bed : testing::Scene {
     (void)step();
   }
 
+  int version = 1;  // of the claim
   ClaimReconciler reconciler{world, memories};
 };
 
@@ -172,7 +175,7 @@ TEST_CASE("a path that cannot serve the claim gives way to the node's other path
     CHECK(bed.is_sent_back());
     CHECK(bed.has_event("no path of node n2 can serve the claim: /data: no project quota; /fast:"));
     SUBCASE("which may choose another node at once") {
-      bed.put(claim("a").node("n1"));
+      bed.put(claim("a").node("n1").resource_version("9"));
       (void)bed.step();
       CHECK(bed.executor.last(Kind::kMake, kVolume).operation.node == "n1");
     }
