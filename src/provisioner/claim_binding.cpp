@@ -43,7 +43,8 @@ std::optional<for_claim::Bind> missing(const ClaimScene& scene) {
   }
   if (!is_one_of(volume.phase, {"", "Pending", "Available", "Bound"})) return std::nullopt;
   if (volume.capacity.empty() || volume.access_modes.empty()) return std::nullopt;
-  for_claim::Bind bind{.volume_status = volume.phase != "Bound"};
+  for_claim::Bind bind{.volume_status = volume.phase != "Bound" &&
+                                        scene.memory.binding.bound_volume_uid != volume.meta.uid};
   if (claim.volume_name.empty()) {
     if (!should_provision(claim, scene.storage_class.get(), scene.names) ||
         k8s::find(claim.meta.annotations, kBindCompleted) != nullptr ||
@@ -70,6 +71,18 @@ std::string version_in(const json& object) {
   return meta == object.end() || !meta->is_object() ? "" : meta->value("resourceVersion", "");
 }
 
+/// What was written a moment ago, or conflicted with what the cache does not show yet.
+bool is_held(const ClaimScene& scene) {
+  const Memory::Binding& last = scene.memory.binding;
+  const auto is_seen = [&](const std::string& version) {
+    return version == scene.claim->meta.resource_version ||
+           version == scene.volume->meta.resource_version;
+  };
+  return scene.now < last.hold_until &&
+         (last.outdated.empty() ||
+          std::any_of(last.outdated.begin(), last.outdated.end(), is_seen));
+}
+
 }  // namespace
 
 void note_lost(ClaimScene& scene) {
@@ -89,10 +102,7 @@ std::optional<ClaimDecision> decide_binding(const ClaimScene& scene) {
   }
   if (!scene.binds) return std::nullopt;
   if (last.left) return for_claim::Wait{};  // remembered until the claim is bound, or gone
-  const bool is_held = last.seen.empty() || last.seen == scene.claim->meta.resource_version;
-  if (is_held && scene.now < last.hold_until) {
-    return for_claim::Wait{.at_most = last.hold_until - scene.now};
-  }
+  if (is_held(scene)) return for_claim::Wait{.at_most = last.hold_until - scene.now};
   // The binder says so of a claim that it knows without knowing its volume yet. It sees it soon.
   if (scene.claim->phase == "Lost" && scene.memory.lost) {
     const TimePoint due = *scene.memory.lost + kBoundSoon;
@@ -103,18 +113,21 @@ std::optional<ClaimDecision> decide_binding(const ClaimScene& scene) {
 
 /// In the order in which the binder can go on from any of them: a volume that says it is bound
 /// binds nobody, a claim that says so needs the volume.
-Result<void> ClaimReconciler::write_binding(const ClaimScene& scene,
-                                            const for_claim::Bind& decision) {
+Result<void> ClaimReconciler::write_binding(ClaimScene& scene, const for_claim::Bind& decision) {
+  Memory::Binding& last = scene.memory.binding;
   const k8s::PersistentVolumeClaim& claim = *scene.claim;
   const k8s::PersistentVolume& volume = *scene.volume;
   if (decision.volume_status) {
+    last.outdated = {volume.meta.resource_version};
     json patch = guarded(volume.meta, volume.meta.resource_version);
     patch["status"] = {{"phase", "Bound"}};
     const auto patched =
         world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(), k8s::PatchType::kMerge,
                             patch, "status", k8s::Answer::kIdentity);
     if (!patched.ok()) return patched.error().wrap("write the volume's status");
+    last.bound_volume_uid = volume.meta.uid;
   }
+  last.outdated = {claim.meta.resource_version};
   std::string version = claim.meta.resource_version;
   if (decision.claim) {
     json patch = guarded(claim.meta, version);
@@ -128,6 +141,7 @@ Result<void> ClaimReconciler::write_binding(const ClaimScene& scene,
     if (version.empty())
       return Error{.code = ErrorCode::kInternal,
                    .message = "the API server's answer names no version of the claim"};
+    last.outdated.push_back(version);
   }
   json patch = guarded(claim.meta, version);
   patch["status"] = {{"phase", "Bound"},
@@ -137,13 +151,13 @@ Result<void> ClaimReconciler::write_binding(const ClaimScene& scene,
       world_.client.patch(k8s::kPersistentVolumeClaims, claim.meta.key(), k8s::PatchType::kMerge,
                           patch, "status", k8s::Answer::kIdentity);
   if (!patched.ok()) return patched.error().wrap("write the claim's status");
+  last.outdated.clear();
   return {};
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Bind& decision) {
   Memory::Binding& last = pass.scene.memory.binding;
   ++last.tries;
-  last.seen.clear();
   last.hold_until = pass.scene.now + kBoundSoon;
   const auto written = write_binding(pass.scene, decision);
   if (written.ok()) {
@@ -164,7 +178,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Bind
     last.failure = kBindingConflict;
   } else {
     // Somebody has changed it meanwhile: what it is now decides, once the cache shows it.
-    last.seen = pass.scene.claim->meta.resource_version;
     last.hold_until = pass.scene.now + kConflictWait;
     remember(pass);
     return Action::await_change(kConflictWait);

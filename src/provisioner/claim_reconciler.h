@@ -72,7 +72,7 @@ class ClaimReconciler {
                    std::optional<k8s::PersistentVolume> volume);
   void bind_at_once(Pass& pass, k8s::PersistentVolume created);
   /// Each write is refused by the API server if its object is not in the version decided from.
-  Result<void> write_binding(const ClaimScene& scene, const for_claim::Bind& decision);
+  Result<void> write_binding(ClaimScene& scene, const for_claim::Bind& decision);
   Action reschedule(Pass& pass, const std::string& reason, const std::string& why);
   void note_unfit(Pass& pass, const for_claim::Failed& decision);
   BasePaths base_paths_of(const ClaimScene& scene) const;

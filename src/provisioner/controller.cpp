@@ -322,9 +322,11 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
   if (bound && bound->volume_name == volume.meta.name && may_want_more(*bound)) {
     term->claims.add(key_of(*bound));
   }
-  // The claim's step is interested in the volume's coming and going.
+  // The claim's step is interested in the volume's coming and going, and before it is bound in its
+  // changes: a write of the binding may have met them.
   const bool is_its_name = volume.meta.name == volume_name_of(volume.claim_uid);
-  if ((!change.before || !change.after) && is_its_name) {
+  const bool is_to_be_bound = volume.phase == "Pending" || volume.phase == "Available";
+  if ((!change.before || !change.after || is_to_be_bound) && is_its_name) {
     // Anybody may write a volume with the UID of a claim of another name.
     const auto claim = world_.claims.get(volume.claim);
     if (claim == nullptr || claim->meta.uid == volume.claim_uid) {

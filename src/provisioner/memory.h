@@ -59,8 +59,10 @@ struct Memory {
   /// What was written of a claim's binding.
   struct Binding {
     int tries = 0;
-    TimePoint hold_until{};  // nothing is written before this
-    std::string seen{};      // not so for another version of the claim; "" = for any
+    TimePoint hold_until{};  // nothing is written before this,
+    /// unless claim and volume are in other versions than these; with none whatever they are in.
+    std::vector<std::string> outdated{};
+    std::string bound_volume_uid{};  // its phase is written, though the cache may not show it yet
     std::string failure{};           // why it is left to the control plane: a word for counting
     std::string message{};
     bool left = false;  // that has been told

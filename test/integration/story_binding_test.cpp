@@ -241,6 +241,34 @@ TEST_CASE("with --bind-claims=false nothing of a binding is written") {
   CHECK(bindings(story) == 0);
 }
 
+TEST_CASE(
+    "a claim that changes during its binding is bound though the cache of volumes is behind") {
+  NoBinder story;
+  std::atomic<bool> changed = false;
+  story.installation->proxy().set_hooks(
+      {.before =
+           [&](const ApiRequest& request) {
+             if (request.is("patch", "persistentvolumeclaims") && !changed.exchange(true)) {
+               LPP_MUST(story.admin().merge(k8s::kPersistentVolumeClaims, kClaim,
+                                            {{"metadata", {{"labels", {{"a", "b"}}}}}}));
+             }
+             return Decision::forward();
+           },
+       .frame =
+           [](const ApiRequest& request, std::string_view frame) {
+             return request.resource == "persistentvolumes" &&
+                            frame.find("MODIFIED") != std::string_view::npos
+                        ? FrameAction::kDrop
+                        : FrameAction::kForward;
+           }});
+  create(story, kClaim);
+  LPP_MUST(story.audit.wait_bound(kClaim));
+  CHECK(changed);
+  CHECK(count(story, [](const ProxyRecord& record) {
+          return record.request.is("patch", "persistentvolumes/status");
+        }) == 1);
+}
+
 TEST_CASE("a claim that somebody bound to another volume meanwhile keeps that") {
   NoBinder story;
   std::atomic<bool> changed = false;

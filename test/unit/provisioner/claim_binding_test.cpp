@@ -33,6 +33,7 @@ constexpr const char* kForbidden =
 
 testing::VolumeBuilder own_volume(const std::string& phase) {
   return testing::volume(kVolume)
+      .uid("uid-v")
       .host_path(testing::kClaimPath)
       .claim("default", "a")
       .resource_version("5")
@@ -153,8 +154,9 @@ TEST_CASE("what was just written is given time to come into the cache") {
 
 TEST_CASE("after a conflict another version of the claim is tried at once") {
   Row row;
-  row.memory.binding = {
-      .tries = 1, .hold_until = row.now + seconds(1), .seen = row.claim->meta.resource_version};
+  row.memory.binding = {.tries = 1,
+                        .hold_until = row.now + seconds(1),
+                        .outdated = {row.claim->meta.resource_version}};
   CHECK(row.next_is<for_claim::Wait>().at_most == seconds(1));
   row.claim_is(claim("a").node("n1").resource_version("2"), "n1");
   (void)row.next_is<for_claim::Bind>();
@@ -299,14 +301,11 @@ TEST_CASE("a volume whose creation was answered too late is bound in the version
   CHECK(bed.counted("bound") == 1);
 }
 
-TEST_CASE("a conflict at any of the writes is decided again from what is there then") {
+TEST_CASE("a conflict is decided again from what is there then") {
   Bed bed;
   bed.make();
-  SUBCASE("the volume's status") { bed.volume_status.reply(409, kConflict); }
-  SUBCASE("the claim") {
-    bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
-    bed.claim_patch.reply(409, kConflict);
-  }
+  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.claim_patch.reply(409, kConflict);
   (void)bed.step();
   const std::size_t before = bed.writes().size();
   bed.put(own_volume("Bound").resource_version("11"));
@@ -320,6 +319,77 @@ TEST_CASE("a conflict at any of the writes is decided again from what is there t
   CHECK(bed.writes()[before].find(R"("resourceVersion":"4")") != std::string::npos);
   CHECK(bed.counted("bound") == 1);
   CHECK(bed.events.lines.size() == 2);  // of its provisioning, and none of this
+}
+
+TEST_CASE("a claim that changes during its binding is bound as soon as the cache shows it") {
+  Bed bed;
+  bed.make();
+  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.claim_patch.reply(409, kConflict);
+  (void)bed.step();
+  // The cache shows the volume, and not yet that it is bound.
+  bed.put(own_volume("Pending").resource_version("10"));
+  bed.put(claim("a").node("n1").resource_version("4"));
+  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
+  bed.claim_status.reply(200, Bed::meta("uid-a", "13"));
+  (void)bed.step();
+  REQUIRE(bed.writes().size() == 4);
+  CHECK(bed.writes()[2].find(R"("resourceVersion":"4")") != std::string::npos);
+  CHECK(bed.counted("bound") == 1);
+}
+
+TEST_CASE("another volume of that name is bound by a write of its own") {
+  Bed bed;
+  bed.make();
+  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.claim_patch.reply(409, kConflict);
+  (void)bed.step();
+  bed.put(own_volume("Pending").uid("another").resource_version("20"));
+  bed.put(claim("a").node("n1").resource_version("4"));
+  bed.volume_status.reply(200, Bed::meta("another", "21"));
+  bed.claim_patch.reply(200, Bed::meta("uid-a", "22"));
+  bed.claim_status.reply(200, Bed::meta("uid-a", "23"));
+  (void)bed.step();
+  CHECK(bed.writes().size() == 5);
+  CHECK(bed.counted("bound") == 1);
+}
+
+TEST_CASE("after a conflict no version is tried that is older than our own write") {
+  Bed bed;
+  bed.make();
+  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
+  bed.claim_status.reply(409, kConflict);
+  (void)bed.step();
+  bed.put(own_volume("Bound").resource_version("11"));
+  bed.put(half_bound().resource_version("12"));
+  CHECK(bed.step() == Action::await_change(seconds(1)));
+  CHECK(bed.writes().size() == 3);
+  bed.put(half_bound().resource_version("13"));
+  bed.claim_status.reply(200, Bed::meta("uid-a", "14"));
+  (void)bed.step();
+  REQUIRE(bed.writes().size() == 4);
+  CHECK(bed.writes()[3].find(R"("resourceVersion":"13")") != std::string::npos);
+  CHECK(bed.counted("bound") == 1);
+}
+
+TEST_CASE("a volume that changes during its binding is tried again in another version only") {
+  Bed bed;
+  bed.make();
+  bed.volume_status.reply(409, kConflict);
+  (void)bed.step();
+  // The cache shows what we have created before it shows what somebody has made of it.
+  bed.put(own_volume("Pending").resource_version("10"));
+  bed.put(claim("a").node("n1").resource_version("4"));
+  CHECK(bed.step() == Action::await_change(seconds(1)));
+  CHECK(bed.writes().size() == 1);
+  bed.put(own_volume("Pending").resource_version("11"));
+  bed.volume_status.reply(200, Bed::meta("uid-v", "12"));
+  bed.claim_patch.reply(200, Bed::meta("uid-a", "13"));
+  bed.claim_status.reply(200, Bed::meta("uid-a", "14"));
+  (void)bed.step();
+  CHECK(bed.writes().size() == 4);
+  CHECK(bed.counted("bound") == 1);
 }
 
 TEST_CASE("after three conflicts the claim is left to the control plane with one line") {

@@ -206,9 +206,20 @@ const std::vector<For> kWhatIsBound{
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        if (!std::holds_alternative<for_claim::Bind>(decision)) return true;
        const Memory::Binding& last = scene.memory.binding;
-       const bool is_known = last.seen.empty() || last.seen == scene.claim->meta.resource_version;
+       const auto is_in = [&](const std::string& version) {
+         return version == scene.claim->meta.resource_version ||
+                version == scene.volume->meta.resource_version;
+       };
+       const bool is_known =
+           last.outdated.empty() || std::any_of(last.outdated.begin(), last.outdated.end(), is_in);
        return scene.binds && !last.left && last.failure.empty() &&
               (!is_known || scene.now >= last.hold_until);
+     }},
+    {"the phase of a volume is not written twice",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const bind = std::get_if<for_claim::Bind>(&decision);
+       return bind == nullptr || !bind->volume_status ||
+              scene.memory.binding.bound_volume_uid != scene.volume->meta.uid;
      }},
     {"nothing is begun, refused or published for a claim that was sent back to the scheduler",
      [](const ClaimScene& scene, const ClaimDecision& decision) {

@@ -252,7 +252,8 @@ class ClaimScenes {
     if (dice.one_in(6)) memory.in_flight = dice.of(makes_);
     if (dice.one_in(4)) {
       memory.binding = {.tries = dice.number(), .hold_until = dice.around_now()};
-      if (dice.one_in(2)) memory.binding.seen = "1";
+      if (dice.one_in(2)) memory.binding.outdated = {"1"};
+      if (dice.one_in(4)) memory.binding.bound_volume_uid = "uid-pvc-uid-a";
       if (dice.one_in(4)) memory.binding.failure = "failed";
       memory.binding.left = dice.one_in(4);
     }
