@@ -106,25 +106,13 @@ std::vector<Recorded> AgentExecutor::recorded(std::string_view volume_name) {
 }
 
 AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) const {
-  constexpr std::size_t kShown = 5;
-  const TimePoint now = clock_.now();
-  AgentState state{.node = node,
-                   .pod = agent.pod,
-                   .program = agent.program,
-                   .presence = presence_of(agent, now),
-                   .since = agent.since,
-                   .bases = agent.bases,
-                   .works = agent.works.size()};
-  std::vector<EntryPtr> entries;
-  for (const auto& [name, entry] : agent.works) entries.push_back(entry);
-  const auto end = entries.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, entries.size()));
-  std::partial_sort(entries.begin(), end, entries.end(),
-                    [](const auto& a, const auto& b) { return a->since < b->since; });
-  entries.erase(end, entries.end());
-  for (const auto& entry : entries) {
-    state.oldest.push_back({entry->operation, progress_of(*entry).state, now - entry->since});
-  }
-  return state;
+  return {.node = node,
+          .pod = agent.pod,
+          .program = agent.program,
+          .presence = presence_of(agent, clock_.now()),
+          .since = agent.since,
+          .bases = agent.bases,
+          .works = agent.works.size()};
 }
 
 std::vector<AgentState> AgentExecutor::agents() const {
@@ -132,6 +120,25 @@ std::vector<AgentState> AgentExecutor::agents() const {
   MutexLock lock(mutex_);
   for (const auto& [node, agent] : agents_) all.push_back(state_of(node, agent));
   return all;
+}
+
+std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) const {
+  constexpr std::size_t kMost = 5;
+  const TimePoint now = clock_.now();
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(node);
+  if (it == agents_.end()) return {};
+  std::vector<EntryPtr> entries;
+  for (const auto& [name, entry] : it->second.works) entries.push_back(entry);
+  const auto end = entries.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, entries.size()));
+  std::partial_sort(entries.begin(), end, entries.end(),
+                    [](const auto& a, const auto& b) { return a->since < b->since; });
+  entries.erase(end, entries.end());
+  std::vector<AgentWork> oldest;
+  for (const auto& entry : entries) {
+    oldest.push_back({entry->operation, progress_of(*entry).state, now - entry->since});
+  }
+  return oldest;
 }
 
 Progress AgentExecutor::progress_of(const Entry& entry) const {

@@ -48,8 +48,7 @@ struct AgentState {
   Presence presence = Presence::kAbsent;
   std::chrono::system_clock::time_point since{};  // of its session
   std::vector<Base> bases{};
-  std::size_t works = 0;            // on record
-  std::vector<AgentWork> oldest{};  // of these, some
+  std::size_t works = 0;  // on record
 };
 
 /// The executor that lets agents on the nodes work. Knows no network: whoever speaks with the
@@ -122,6 +121,8 @@ class AgentExecutor final : public operation::Executor {
   bool sees(const std::string& node, const std::string& base_path) const;
   /// By node.
   std::vector<AgentState> agents() const;
+  /// Some of what the node's agent has on record. It looks at all of that.
+  std::vector<AgentWork> oldest_works(const std::string& node) const;
   /// Of volumes on nodes whose agents can be reckoned with.
   std::vector<operation::UsageBoard::Entry> usage() const;
   /// Directories that were nobody's when they were told of, on nodes whose agents can be reckoned

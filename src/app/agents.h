@@ -66,6 +66,9 @@ class Agents {
   /// Whether a node gets new volumes as it stands.
   provisioner::CapacityPublisher::IsServed is_served();
   AgentsSubject subject() const;
+  std::vector<agent::AgentWork> oldest_works(const std::string& node) const {
+    return agents_.oldest_works(node);
+  }
   OrphansSubject orphans() const;
 
  private:

@@ -345,28 +345,30 @@ CacheSubject subject_of(const char* resource, const k8s::Informer<T>& informer) 
 }  // namespace
 
 Subjects App::Impl::make_subjects(std::string api_host) const {
-  Subjects subjects{.clock = clock_,
-                    .options = options_,
-                    .identity = identity_,
-                    .api_host = std::move(api_host),
-                    .started_at = clock_.wall_now(),
-                    .requests = transport_.stats(),
-                    .controller = controller_,
-                    .operations = operations_,
-                    .helper_pods = pods_.store(),
-                    .volumes = volumes_.store(),
-                    .nodes = nodes_.store(),
-                    .space = space_,
-                    .capacities = capacities_.stats(),
-                    .runner = runner_,
-                    .config = config_,
-                    .elector = options_.leader_election.enabled ? elector_.get() : nullptr,
-                    .events = events_,
-                    .agents = agents_ == nullptr ? std::function<AgentsSubject()>()
-                                                 : [this] { return agents_->subject(); },
-                    .orphans = agents_ == nullptr ? std::function<OrphansSubject()>()
-                                                  : [this] { return agents_->orphans(); },
-                    .stopping = [this] { return stopping_.load(); }};
+  Subjects subjects{
+      .clock = clock_,
+      .options = options_,
+      .identity = identity_,
+      .api_host = std::move(api_host),
+      .started_at = clock_.wall_now(),
+      .requests = transport_.stats(),
+      .controller = controller_,
+      .operations = operations_,
+      .helper_pods = pods_.store(),
+      .volumes = volumes_.store(),
+      .nodes = nodes_.store(),
+      .space = space_,
+      .capacities = capacities_.stats(),
+      .runner = runner_,
+      .config = config_,
+      .elector = options_.leader_election.enabled ? elector_.get() : nullptr,
+      .events = events_,
+      .agents = agents_ == nullptr ? std::function<AgentsSubject()>()
+                                   : [this] { return agents_->subject(); },
+      .oldest_works = [this](const auto& node) { return agents_->oldest_works(node); },
+      .orphans = agents_ == nullptr ? std::function<OrphansSubject()>()
+                                    : [this] { return agents_->orphans(); },
+      .stopping = [this] { return stopping_.load(); }};
   subjects.caches = {subject_of("persistentvolumeclaims", claims_),
                      subject_of("persistentvolumes", volumes_),
                      subject_of("storageclasses", classes_), subject_of("nodes", nodes_),

@@ -22,11 +22,11 @@ double share_of(const MeasuredVolume& one) {
 
 }  // namespace
 
-std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, std::size_t most) {
-  if (!subjects.agents) return {};
+std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, const AgentsSubject& agents,
+                                             std::size_t most) {
   std::map<std::pair<std::string, std::string>, operation::Usage> usages;  // by node and path
-  for (auto& entry : subjects.agents().usage) {
-    usages.emplace(std::pair(std::move(entry.node), std::move(entry.path)), entry.usage);
+  for (const auto& entry : agents.usage) {
+    usages.emplace(std::pair(entry.node, entry.path), entry.usage);
   }
   std::vector<MeasuredVolume> all;
   if (usages.empty()) return all;
@@ -56,8 +56,9 @@ std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, std::size
 
 std::string usage_page(const Subjects& subjects) {
   constexpr std::size_t kMost = 5000;
+  const AgentsSubject seen = subjects.agents ? subjects.agents() : AgentsSubject();
   nlohmann::json volumes = nlohmann::json::array();
-  for (const auto& one : measured_volumes(subjects, kMost)) {
+  for (const auto& one : measured_volumes(subjects, seen, kMost)) {
     nlohmann::json& volume = volumes.emplace_back(
         nlohmann::json{{"volume", one.volume}, {"node", one.node}, {"usedBytes", one.usage.bytes}});
     if (one.usage.limit_bytes > 0) volume["capacityBytes"] = one.usage.limit_bytes;
@@ -65,10 +66,8 @@ std::string usage_page(const Subjects& subjects) {
     if (one.usage.limit_inodes > 0) volume["inodes"] = one.usage.limit_inodes;
   }
   nlohmann::json agents = nlohmann::json::array();
-  if (subjects.agents) {
-    for (const auto& one : subjects.agents().agents) {
-      if (one.presence != agent::Presence::kAbsent) agents.push_back({{"node", one.node}});
-    }
+  for (const auto& one : seen.agents) {
+    if (one.presence != agent::Presence::kAbsent) agents.push_back({{"node", one.node}});
   }
   return nlohmann::json{{"volumes", std::move(volumes)}, {"agents", std::move(agents)}}.dump(
       -1, ' ', false, nlohmann::json::error_handler_t::replace);

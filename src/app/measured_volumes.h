@@ -20,7 +20,8 @@ struct MeasuredVolume {
 };
 
 /// At most that many; beyond it the fullest ones. From memory.
-std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, std::size_t most);
+std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, const AgentsSubject& agents,
+                                             std::size_t most);
 
 /// The text of /usage, for `volumes`: the same in JSON, and which nodes have an agent that can be
 /// reckoned with.

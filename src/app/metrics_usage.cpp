@@ -28,7 +28,8 @@ std::vector<prometheus::MetricFamily> usage_families(const Subjects& subjects) {
                                    "Its files and directories.");
   auto inodes = Family::gauge("local_path_provisioner_volume_stats_inodes",
                               "How many of them it may have, if that is limited.");
-  for (const auto& one : measured_volumes(subjects, kMaxVolumes)) {
+  const AgentsSubject agents = subjects.agents ? subjects.agents() : AgentsSubject();
+  for (const auto& one : measured_volumes(subjects, agents, kMaxVolumes)) {
     const Family::Labels labels{{"namespace", one.claim.ns},
                                 {"persistentvolumeclaim", one.claim.name},
                                 {"node", one.node},

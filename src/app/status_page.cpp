@@ -187,15 +187,15 @@ std::string_view word_of(operation::Progress::State state) {
   return state == State::kSucceeded ? "done" : "failed";
 }
 
-std::string works_of(const agent::AgentState& one) {
+std::string works_of(const agent::AgentState& one, const std::vector<agent::AgentWork>& oldest) {
   std::string text = one.works == 0 ? "none" : "";
-  for (const auto& work : one.oldest) {
+  for (const auto& work : oldest) {
     text += fmt::format("{}{} {} ({} for {})", text.empty() ? "" : ", ",
                         to_string(work.operation->kind), work.operation->volume_name,
                         word_of(work.state), human(work.age));
   }
-  if (one.works > one.oldest.size()) {
-    text += fmt::format(" and {} more", one.works - one.oldest.size());
+  if (one.works > oldest.size()) {
+    text += fmt::format(" and {} more", one.works - oldest.size());
   }
   return text;
 }
@@ -217,7 +217,8 @@ void add_agents(HtmlPage& page, const Subjects& subjects,
                     one.presence == agent::Presence::kConnected  ? "connected"
                     : one.presence == agent::Presence::kExpected ? "expected"
                                                                  : "away",
-                    when(one.since, now), one.program, bases, works_of(one)});
+                    when(one.since, now), one.program, bases,
+                    works_of(one, subjects.oldest_works(one.node))});
   }
   page.heading("Agents").table(
       {"Node", "State", "Session since", "Version", "Base paths", "Operations"}, rows,

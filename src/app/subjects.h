@@ -69,6 +69,8 @@ struct Subjects {
   const k8s::LeaderElector* elector = nullptr;  // nullptr = no election: always at work
   const k8s::EventRecorder& events;
   std::function<AgentsSubject()> agents{};  // none = without --agents
+  /// Of a node's agent, where there are agents.
+  std::function<std::vector<agent::AgentWork>(const std::string& node)> oldest_works{};
   std::function<OrphansSubject()> orphans{};
   std::function<bool()> stopping{};
 };

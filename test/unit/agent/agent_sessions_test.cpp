@@ -360,7 +360,7 @@ TEST_CASE("an agent is believed for its own node only") {
     other.tell(make_of("1-1", "node-2"), State::kSucceeded);
     CHECK(scene.state(make_of("1-1", "node-2")) == State::kSucceeded);
     CHECK(scene.executor.agents()[1].works == 20'000);
-    CHECK(scene.executor.agents()[1].oldest.size() == 5);
+    CHECK(scene.executor.oldest_works("node-2").size() == 5);
   }
   SUBCASE("larger ones than any node has") {
     std::size_t kept = 0;

@@ -50,14 +50,17 @@ struct BusyFixture : SubjectsFixture {
     }
     space.note("n1", "/data", {.size = 1, .free = 1, .inodes = 1, .free_inodes = 1});
     helper_pods.put({"ns", "a"}, std::make_shared<const k8s::Pod>(pod));
+    oldest_works = [](const std::string& node) -> std::vector<agent::AgentWork> {
+      if (node != "n1") return {};
+      operation::Operation make;
+      make.volume_name = "pvc-7";
+      return {{std::make_shared<const operation::Operation>(make),
+               operation::Progress::State::kRunning, std::chrono::seconds(4)}};
+    };
     agents = [] {
       agent::AgentState there{.node = "n1", .pod = "agent-1", .program = "1.0", .works = 3};
       there.presence = agent::Presence::kConnected;
       there.bases = {{.path = "/data"}, {.path = "/bad", .problem = "not mounted"}};
-      operation::Operation make;
-      make.volume_name = "pvc-7";
-      there.oldest = {{std::make_shared<const operation::Operation>(make),
-                       operation::Progress::State::kRunning, std::chrono::seconds(4)}};
       agent::AgentState away{.node = "n2"};
       return app::AgentsSubject{
           .leads = true,

@@ -21,7 +21,10 @@ constexpr const char* kPrefix = "local_path_provisioner_volume_stats_";
 
 struct MeasuredFixture : SubjectsFixture {
   MeasuredFixture() {
-    agents = [this] { return AgentsSubject{.usage = told}; };
+    agents = [this] {
+      ++looks;
+      return AgentsSubject{.usage = told};
+    };
   }
   void put(const VolumeBuilder& builder) {
     const auto made = builder.shared();
@@ -48,6 +51,7 @@ struct MeasuredFixture : SubjectsFixture {
   }
 
   std::vector<operation::UsageBoard::Entry> told;
+  int looks = 0;
 };
 
 using Values = std::map<std::string, double>;
@@ -105,6 +109,7 @@ TEST_CASE("the page of volumes that are measured has their names, not their clai
       {"n1", "/data/pvc-2", {.bytes = 1, .limit_bytes = 100, .inodes = 3, .limit_inodes = 9}}};
   const Subjects all = fixture.subjects();
   const auto page = nlohmann::json::parse(usage_page(all));
+  CHECK(fixture.looks == 1);
   REQUIRE(page["volumes"].size() == 2);
   const std::size_t second = page["volumes"][0]["volume"] == "pvc-1" ? 1 : 0;
   CHECK(page["volumes"][1 - second] ==
@@ -125,8 +130,8 @@ TEST_CASE("of very many volumes the fullest are told") {
     fixture.told.push_back({"n1", "/data/" + name, {.bytes = i * 7 % 20, .limit_bytes = 20}});
   }
   const Subjects all = fixture.subjects();
-  CHECK(measured_volumes(all, 20).size() == 20);
-  const auto fullest = measured_volumes(all, 3);
+  CHECK(measured_volumes(all, all.agents(), 20).size() == 20);
+  const auto fullest = measured_volumes(all, all.agents(), 3);
   REQUIRE(fullest.size() == 3);
   for (const auto& one : fullest) CHECK(one.usage.bytes >= 17);
 }

@@ -76,6 +76,8 @@ struct SubjectsFixture {
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   provisioner::CapacityPublisher::Stats capacities;
   std::function<app::AgentsSubject()> agents;
+  std::function<std::vector<agent::AgentWork>(const std::string&)> oldest_works =
+      [](const std::string& /*node*/) { return std::vector<agent::AgentWork>(); };
   std::function<app::OrphansSubject()> orphans;
   bool stopping = false;
   bool synced = true;
@@ -99,6 +101,7 @@ struct SubjectsFixture {
                       .config = config,
                       .events = events,
                       .agents = agents,
+                      .oldest_works = oldest_works,
                       .orphans = orphans,
                       .stopping = [this] { return stopping; }};
     out.caches.push_back({.resource = "persistentvolumes",
