@@ -311,9 +311,7 @@ Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grac
   const auto removed = client_.remove(
       k8s::kPods, known.key, {.uid = known.uid, .grace_period_seconds = grace_period_seconds});
   if (!removed.ok()) {
-    const bool gone =
-        removed.error().is(ErrorCode::kNotFound) || removed.error().is(ErrorCode::kConflict);
-    if (!gone) return removed.error().wrap(known.key.to_string());
+    if (!k8s::is_stale(removed.error())) return removed.error().wrap(known.key.to_string());
     forget_pod(known.uid);
     return {};
   }

@@ -60,6 +60,12 @@ struct ListPage {
   std::size_t bytes = 0;  // of the answer
 };
 
+/// Of a write: the object is gone, or another one or in another version by now. A cache will show
+/// it.
+inline bool is_stale(const Error& error) {
+  return error.is(ErrorCode::kConflict) || error.is(ErrorCode::kNotFound);
+}
+
 /// Typed verbs of the Kubernetes API over a Transport. Thread-safe; owns nothing it is given.
 /// Objects that are returned have no metadata.managedFields.
 /// Every call has a deadline (10 s, lists 30 s, retries included) and every failure is an Error

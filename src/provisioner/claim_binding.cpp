@@ -172,7 +172,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Bind
   if (Binding::lacks_right(error)) {
     world_.binding.refused(error);
     last.failure = kBindingForbidden;
-  } else if (!error.is(ErrorCode::kConflict) && !error.is(ErrorCode::kNotFound)) {
+  } else if (!k8s::is_stale(error)) {
     last.failure = kBindingFailed;
   } else if (last.tries >= kMostTries) {
     last.failure = kBindingConflict;

@@ -133,7 +133,7 @@ Action ClaimReconciler::reschedule(Pass& pass, const std::string& reason, const 
   const auto patched =
       world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
                           k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
-  if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
+  if (!patched.ok() && k8s::is_stale(patched.error())) return Action::await_change(kSoon);
   if (!patched.ok()) {
     // One message for both, or each attempt would say first the one and then the other again.
     if (Reporter::heals_by_itself(patched.error())) reporter_.tell(subject(pass), why);

@@ -313,7 +313,7 @@ json ResizeReconciler::conditions(const Pass& pass, std::string_view type,
 }
 
 Action ResizeReconciler::write_failed(const Pass& pass, const Error& error) {
-  if (!is_stale(error)) return api_failed(pass, error);
+  if (!k8s::is_stale(error)) return api_failed(pass, error);
   log::debug("looked at again: {}", error.message);
   return Action::await_change(kSoon);
 }

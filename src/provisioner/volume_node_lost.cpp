@@ -97,11 +97,11 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   // First of all: from here on a node that comes back keeps what is on its disk.
   if (!is_node_lost(volume)) {
     const auto marked = mark_node_lost(world_.client, volume);
-    if (!marked.ok() && is_stale(marked.error())) return Action::await_change(kSoon);
+    if (!marked.ok() && k8s::is_stale(marked.error())) return Action::await_change(kSoon);
     if (!marked.ok()) return not_let_go(pass, marked.error());
   }
   const auto deleted = delete_claim(world_.client, **claim);
-  if (!deleted.ok() && is_stale(deleted.error())) return Action::await_change(kSoon);
+  if (!deleted.ok() && k8s::is_stale(deleted.error())) return Action::await_change(kSoon);
   if (!deleted.ok()) return not_let_go(pass, deleted.error());
   world_.operations.claim_released(volume.storage_class_name, kReleasedClaim);
   const std::string why = "node " + decision.node + " was deleted from the cluster: ";
@@ -123,11 +123,11 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
     if (!claim.ok()) return not_let_go(pass, claim.error());
     if (!is_its(*claim, volume)) return Action::await_change(kRecheck);
     const auto node = world_.client.get(k8s::kNodes, {"", pass.scene.node.name});
-    if (!node.ok() && is_stale(node.error())) return Action::await_change(kSoon);
+    if (!node.ok() && k8s::is_stale(node.error())) return Action::await_change(kSoon);
     if (!node.ok()) return not_let_go(pass, node.error());
   }
   const auto unmarked = unmark_node_lost(world_.client, volume);
-  if (!unmarked.ok() && is_stale(unmarked.error())) return Action::await_change(kSoon);
+  if (!unmarked.ok() && k8s::is_stale(unmarked.error())) return Action::await_change(kSoon);
   if (!unmarked.ok()) return not_let_go(pass, unmarked.error());
   memories_.erase(pass.scene.name);
   if (is_node_lost(volume)) {

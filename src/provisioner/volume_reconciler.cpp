@@ -150,7 +150,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::AddFinalizer& /*decision*/) {
   memories_.erase(pass.scene.name);
   const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kAdd);
-  if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
+  if (!patched.ok() && k8s::is_stale(patched.error())) return Action::await_change(kSoon);
   if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
   log::debug("finalizer added");
   return Action::done();
@@ -163,7 +163,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove,
                                        k8s::Answer::kIdentity, Guard::kVersion);
   // The policy may have been changed back: then it is what the directory's removal hangs on.
-  if (!patched.ok() && is_stale(patched.error())) return Action::await_change(kSoon);
+  if (!patched.ok() && k8s::is_stale(patched.error())) return Action::await_change(kSoon);
   if (!patched.ok()) return reporter_.api_failed(subject(pass), patched.error());
   log::debug("finalizer removed");
   return Action::done();
@@ -255,7 +255,8 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
     k8s::PersistentVolume held = seen;
     if (!has_finalizer(seen)) {
       const auto patched = patch_finalizer(seen, Finalizer::kAdd, k8s::Answer::kObject);
-      if (!patched.ok()) return is_stale(patched.error()) ? Result<bool>(false) : patched.error();
+      if (!patched.ok())
+        return k8s::is_stale(patched.error()) ? Result<bool>(false) : patched.error();
       LPP_ASSIGN_OR_RETURN(held, k8s::decode<k8s::PersistentVolume>(*patched), "patched volume");
       if (held.path != seen.path || !wants_delete(held, world_.claims)) return false;
     }
@@ -265,7 +266,7 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
     }
     const auto deleted = delete_object(held, Guard::kVersion);
     if (deleted.ok()) return true;
-    if (is_stale(deleted.error())) return false;
+    if (k8s::is_stale(deleted.error())) return false;
     return deleted.error();
   }
   const auto volume = read_volume(world_, seen.meta.name);

@@ -27,10 +27,6 @@ Result<bool> node_is_gone(World& world, const std::string& node) {
   return found.error().wrap("read node " + node);
 }
 
-bool is_stale(const Error& error) {
-  return error.is(ErrorCode::kConflict) || error.is(ErrorCode::kNotFound);
-}
-
 void note_space(World& world, const operation::Operation& operation,
                 const operation::Progress& progress) {
   if (!progress.space || operation.node.empty() || operation.base_path.empty()) return;

@@ -56,10 +56,6 @@ Result<bool> node_is_gone(World& world, const std::string& node);
 void note_space(World& world, const operation::Operation& operation,
                 const operation::Progress& progress);
 
-/// Of a write: the object is gone, or another one or in another version by now. The cache will show
-/// it.
-bool is_stale(const Error& error);
-
 /// The claim and the volume as the API server has them now; nullopt when it says that there is
 /// none.
 Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
