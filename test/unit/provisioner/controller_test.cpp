@@ -3,7 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "fakes/eventually.h"
 #include "unit/provisioner/scene.h"
@@ -59,6 +62,50 @@ TEST_CASE("a claim made again under its name gets the directory as soon as it is
   bed.controller.stop_working();
   REQUIRE(bed.executor.started.size() == 1);
   CHECK(bed.executor.started[0].path == before->path);
+}
+
+TEST_CASE("a change of a volume wakes its claim as long as they are not bound") {
+  Bed bed;
+  const auto volume = [](const std::string& phase, const std::string& version) {
+    return testing::volume("pvc-uid-a")
+        .claim("default", "a")
+        .phase(phase)
+        .resource_version(version)
+        .json();
+  };
+  std::string phase;
+  std::uint64_t more = 0;
+  SUBCASE("not bound") {
+    phase = "Pending";
+    more = 1;
+  }
+  SUBCASE("bound") { phase = "Bound"; }
+  std::atomic<bool> works = false;
+  bed.transport.on("GET", "watch=true")
+      .run([&](const auto&, const k8s::ChunkSink* sink, const auto&) -> Result<k8s::Response> {
+        (void)testing::eventually([&] { return works.load(); });
+        (*sink)(nlohmann::json{{"type", "MODIFIED"}, {"object", volume(phase, "11")}}.dump() +
+                "\n");
+        return k8s::Response{.status = 200};
+      })
+      .hang();
+  bed.transport.on("GET", "/persistentvolumes")
+      .reply(200, nlohmann::json{{"metadata", {{"resourceVersion", "10"}}},
+                                 {"items", nlohmann::json::array({volume("Pending", "10")})}}
+                      .dump());
+  bed.volume_informer.start();
+  REQUIRE(testing::eventually([&] { return bed.volume_informer.has_synced(); }));
+  bed.controller.start_working();
+  const auto before = bed.controller.claim_stats().adds.load();
+  const auto volumes_before = bed.controller.volume_stats().adds.load();
+  works = true;
+  CHECK(testing::eventually(
+      [&] { return bed.controller.volume_stats().adds.load() == volumes_before + 1; }));
+  CHECK(testing::eventually(
+      [&] { return bed.controller.claim_stats().adds.load() == before + more; }));
+  bed.volume_informer.request_stop();
+  bed.volume_informer.join();
+  bed.controller.stop_working();
 }
 
 }  // namespace lpp::provisioner::controller
