@@ -63,7 +63,9 @@ void Agent::start_work(const Operation& operation) {
   if (entry != nullptr) {
     // What is over is told again: who orders it does not know.
     if (entry->progress.over()) return changed(*entry);
-    if (entry->active || entry->cancelling) return;
+    if (entry->active) return;
+    // It stays called off until that is done: who orders it does not know that it is not.
+    if (entry->cancelling) return changed(*entry);
     entry->asking = false;
     entry->stop = std::stop_source();
     return enqueue(entry);
@@ -97,6 +99,8 @@ void Agent::cancel(const Order& order) {
   }
   const EntryPtr entry = it->second;
   entry->cancelling = true;
+  entry->asking = false;
+  to_work_.notify_all();
   entry->stop.request_stop();
   if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
   if (entry->active) return;  // who works at it sees it

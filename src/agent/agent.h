@@ -131,9 +131,11 @@ class Agent {
   void changed(Entry& entry) LPP_REQUIRES(mutex_);
   bool has_to_tell() const LPP_REQUIRES(mutex_);
 
+  bool is_ready(const Queue& queue) const LPP_REQUIRES(mutex_);
+  void ask(Entry& entry) LPP_REQUIRES(mutex_);
   void work_off(Queue Agent::*queue);
   void serve(const EntryPtr& entry);
-  /// nullopt: stopped.
+  /// nullopt: stopped, or it may not begin any more.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);
   std::optional<operation::Progress> work_counted(const EntryPtr& entry);
   Result<void> drop(const EntryPtr& entry);

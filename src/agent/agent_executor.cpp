@@ -166,7 +166,7 @@ Progress AgentExecutor::progress_of(const Entry& entry) const {
   }
   Progress progress = entry.progress;
   if (progress.over()) return progress;
-  progress.outdated = entry.outdated;
+  progress.outdated = entry.outdated || entry.suspended;
   if (there == Presence::kAbsent) {
     progress.reason = "AgentAway";
     progress.message = away;

@@ -188,7 +188,10 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     for (const operation::Id& id : tell.ended) {
       agent->forgotten.erase(name_of(id));
       const auto it = agent->works.find(name_of(id));
-      if (it != agent->works.end() && it->second->sent) drop(*agent, EntryPtr(it->second), effects);
+      // A repeated word may be about one that has begun anew since.
+      if (it != agent->works.end() && it->second->cancelled) {
+        drop(*agent, EntryPtr(it->second), effects);
+      }
     }
     note_uses(node, *agent, tell, everything);
     if (tell.inventory) orphans_.note(node, *tell.inventory);
@@ -256,6 +259,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     return drop(agent, entry, effects);
   }
   if (entry->progress.over() || entry->cancelled) return;  // a late word
+  if (work.progress.reason == kCannotCallOff) work.progress.state = Progress::State::kFailed;
   const bool was_begun =
       std::exchange(entry->begun, entry->begun || work.progress.state != Progress::State::kWaiting);
   if (was_begun && work.progress.state == Progress::State::kWaiting && !everything) return;

@@ -75,20 +75,33 @@ bool Agent::needs_leave(const Entry& entry) const {
   return !entry.asked || clock_.now() - *entry.asked > kLeaveIsGood;
 }
 
+void Agent::ask(Entry& entry) {
+  entry.asking = true;
+  changed(entry);
+}
+
+/// A leave does not last: only a few are asked for ahead of their turn.
+bool Agent::is_ready(const Queue& queue) const {
+  constexpr std::ptrdiff_t kMostAsking = 8;
+  if (queue.empty()) return false;
+  return !needs_leave(*queue.front()) ||
+         std::count_if(entries_.begin(), entries_.end(),
+                       [](const auto& item) { return item.second->asking; }) < kMostAsking;
+}
+
 void Agent::work_off(Queue Agent::*queue) {
   while (true) {
     EntryPtr entry;
     {
       MutexLock lock(mutex_);
       Queue& mine = this->*queue;
-      while (!stopping_ && mine.empty()) to_work_.wait(mutex_);
+      while (!stopping_ && !is_ready(mine)) to_work_.wait(mutex_);
       if (stopping_) return;
       entry = std::move(mine.front());
       mine.pop_front();
       if (needs_leave(*entry)) {
         entry->active = false;
-        entry->asking = true;
-        changed(*entry);
+        ask(*entry);
         continue;
       }
       if (!entry->cancelling && !entry->forgotten) {
@@ -120,6 +133,8 @@ void Agent::serve(const EntryPtr& entry) {
     }
     to_go = is_to_go();
     if (!to_go) entry->active = false;
+    // Its leave had grown old when it was about to begin.
+    if (!to_go && !progress && !stopping_) ask(*entry);
   }
   if (!to_go) return;
   const auto dropped = drop(entry);
@@ -177,7 +192,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
   }
-  auto done = do_work(*volumes, operation, stop);
+  auto done = do_work(*volumes, operation, stop, [&] {
+    MutexLock lock(mutex_);
+    return !needs_leave(*entry);
+  });
   if (!done.ok()) return std::nullopt;
   done->kept.mount = operation.require_mount;
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);

@@ -125,8 +125,10 @@ Result<void> resize(const node::Volumes& volumes, const Operation& operation, co
 }
 
 Result<void> remove(const node::Volumes& volumes, const Operation& operation, const Place& place,
-                    const std::stop_token& stop, Progress& progress) {
-  node::RemoveRequest request{.id = place.volume_id, .path = place.path, .stop = stop};
+                    const std::stop_token& stop, const std::function<bool()>& may_begin,
+                    Progress& progress) {
+  node::RemoveRequest request{
+      .id = place.volume_id, .path = place.path, .stop = stop, .may_begin = may_begin};
   if (operation.kind == Kind::kTakeBack) request.removal = node::Removal::kTakeBack;
   if (operation.only_if_empty) request.removal = node::Removal::kIfEmpty;
   LPP_ASSIGN_OR_RETURN(const auto removed, volumes.remove(request), "remove " + operation.path);
@@ -137,7 +139,8 @@ Result<void> remove(const node::Volumes& volumes, const Operation& operation, co
 }
 
 Result<void> work(const node::Volumes& volumes, const Operation& operation,
-                  const std::stop_token& stop, Progress& progress) {
+                  const std::stop_token& stop, const std::function<bool()>& may_remove,
+                  Progress& progress) {
   LPP_ASSIGN_OR_RETURN(const Place place, place_of(operation), "agent");
   switch (operation.kind) {
     case Kind::kMake:
@@ -148,7 +151,7 @@ Result<void> work(const node::Volumes& volumes, const Operation& operation,
     case Kind::kRemove:
       break;
   }
-  return remove(volumes, operation, place, stop, progress);
+  return remove(volumes, operation, place, stop, may_remove, progress);
 }
 
 }  // namespace
@@ -188,9 +191,9 @@ Progress failed(const Operation& operation, const Error& error) {
 }
 
 Result<Progress> do_work(const node::Volumes& volumes, const Operation& operation,
-                         const std::stop_token& stop) {
+                         const std::stop_token& stop, const std::function<bool()>& may_remove) {
   Progress progress{.state = Progress::State::kSucceeded};
-  if (auto done = work(volumes, operation, stop, progress); !done.ok()) {
+  if (auto done = work(volumes, operation, stop, may_remove, progress); !done.ok()) {
     if (done.error().is(ErrorCode::kCancelled)) return std::move(done).error();
     return failed(operation, done.error());
   }

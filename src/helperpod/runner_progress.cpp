@@ -113,6 +113,7 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
   }
   progress.state = has_started(*pod) ? State::kRunning : State::kWaiting;
   note_lateness(known, *pod, progress);
+  progress.begins_unasked = progress.state == State::kWaiting;
   return progress;
 }
 

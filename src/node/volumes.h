@@ -85,6 +85,9 @@ struct RemoveRequest {
   Removal removal = Removal::kReleased;
   ProgressSink progress{};  // may be empty
   std::stop_token stop{};
+  /// Asked right before the first of its files goes, when everything else is prepared. False: the
+  /// directory goes back into its place, kCancelled. May be empty.
+  std::function<bool()> may_begin{};
 };
 
 enum class Removed {

@@ -11,6 +11,14 @@
 
 namespace lpp::node {
 
+namespace {
+
+Error not_now() {
+  return {.code = ErrorCode::kCancelled, .message = "not begun: it came too late"};
+}
+
+}  // namespace
+
 Result<Removed> Volumes::remove(const RemoveRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
   if (!request.path.empty() && !is_path(request.path)) {
@@ -89,6 +97,11 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     auto done = [&]() -> Result<void> {
       if (is_to_leave) {
         LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request), "take away");
+      }
+      if (request.may_begin && !request.may_begin()) {
+        // What cannot go back now is called off like one that was stopped.
+        (void)put_back_locked(records, volume.id, volume.path);
+        return not_now();
       }
       LPP_RETURN_IF_ERROR(ease_removal(volume), "limits");
       return empty_gone(records, request);
@@ -191,6 +204,7 @@ Result<void> Volumes::empty_in_place(const RecordFolder& records, Volume& volume
   const std::string name = RecordFolder::gone_name(volume.id);
   const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid()) return system_error(errno, "open " + name);
+  if (request.may_begin && !request.may_begin()) return not_now();
   volume.state = State::kRemoving;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);

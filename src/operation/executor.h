@@ -56,9 +56,11 @@ struct Progress {
   std::string disk{};            // of a make: tells the base path's disk from others; "" = not told
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
-  /// Of what removes something, and is not over: it has waited since it was ordered, and does not
-  /// go on. Cancel it; if it is wanted still, by the API server's word, it begins anew.
+  /// It has waited since it was ordered, and does not go on for now. Of what removes something:
+  /// cancel it; if it is wanted still, by the API server's word, it begins anew.
   bool outdated = false;
+  /// kWaiting: it may begin at any moment, and asks nobody.
+  bool begins_unasked = false;
   /// When the state changes without anybody's doing: the time for another look.
   std::optional<TimePoint> changes_at{};
 

@@ -248,8 +248,8 @@ Maybe retire(const ClaimScene& scene, const Make& make) {
     return late ? Maybe(for_claim::Cancel{make.begun.operation}) : std::nullopt;
   }
   if (can_act(make)) {
-    // One that has begun is let end, for then it is known what it did.
-    if (make.progress->state == State::kRunning) return std::nullopt;
+    // One that is being done is let end, for then it is known what it did.
+    if (make.progress->state == State::kRunning && !make.progress->outdated) return std::nullopt;
     return for_claim::Withdraw{make};
   }
   if (make.progress && make.progress->state == State::kEnding) {

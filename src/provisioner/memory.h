@@ -53,8 +53,10 @@ struct Memory {
   std::shared_ptr<const operation::Operation> in_flight{};  // was on record when last seen
   std::optional<TimePoint> published{};  // volume created, maybe not in the cache yet
   bool had_volume = false;               // one was there: what is made now may not be the first
-  std::string condemned{};  // UID of the volume whose deletion the API server has confirmed to us
-  TimePoint released{};     // volume let go; the cache should show it by then
+  std::string condemned{};   // UID of the volume whose deletion the API server has confirmed to us
+  TimePoint condemned_at{};  // the API server said last then that its directory is to be removed
+  int outdated = 0;          // removals in a row that came too late to begin
+  TimePoint released{};      // volume let go; the cache should show it by then
 
   /// What was written of a claim's binding.
   struct Binding {

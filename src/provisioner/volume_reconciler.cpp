@@ -176,6 +176,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::C
     log::info("removal of the directory is cancelled{}",
               decision.removal.progress.outdated ? ": whether it is wanted is asked anew" : "");
   }
+  if (decision.removal.progress.outdated) came_too_late(pass, operation);
   not_missed(pass, operation);
   const auto cancelled = world_.executor.cancel(operation.id());
   if (cancelled.ok()) return std::nullopt;
@@ -226,6 +227,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.turned_away.reset();
+  const TimePoint asked = world_.clock.now();
   const auto condemned = condemn(volume, pass.scene.memory);
   if (!condemned.ok() || !*condemned) {
     world_.ledger.release(operation);
@@ -233,7 +235,12 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.condemned = volume.meta.uid;
+  pass.scene.memory.condemned_at = asked;
   remember(pass);
+  if (world_.clock.now() - asked > kWordIsGood) {
+    world_.ledger.release(operation);
+    return Action::await_change(kSoon);
+  }
   const auto started = world_.executor.start(operation);
   world_.ledger.release(operation);
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
@@ -244,50 +251,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   }
   remember(pass);
   return Action::await_change(*started == Executor::Start::kRecorded ? kRecheck : kSoon);
-}
-
-/// The cache may be behind: the volume may be gone and its path another one's by now, bound again,
-/// or to be kept. Data is not removed on such a word. The one way in is to delete the object in
-/// exactly the version that was decided from, under our finalizer: from then on nobody can bind it,
-/// and it stays until the directory is gone.
-Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const Memory& memory) {
-  if (!seen.meta.deleting()) {
-    k8s::PersistentVolume held = seen;
-    if (!has_finalizer(seen)) {
-      const auto patched = patch_finalizer(seen, Finalizer::kAdd, k8s::Answer::kObject);
-      if (!patched.ok())
-        return k8s::is_stale(patched.error()) ? Result<bool>(false) : patched.error();
-      LPP_ASSIGN_OR_RETURN(held, k8s::decode<k8s::PersistentVolume>(*patched), "patched volume");
-      if (held.path != seen.path || !wants_delete(held, world_.claims)) return false;
-    }
-    if (may_be_given_away(held)) {
-      auto gone = claim_is_gone(held);
-      if (!gone.ok() || !*gone) return gone;
-    }
-    const auto deleted = delete_object(held, Guard::kVersion);
-    if (deleted.ok()) return true;
-    if (k8s::is_stale(deleted.error())) return false;
-    return deleted.error();
-  }
-  const auto volume = read_volume(world_, seen.meta.name);
-  if (!volume.ok()) return volume.error();
-  if (!*volume || (*volume)->meta.uid != seen.meta.uid || (*volume)->path != seen.path ||
-      !is_wanted(**volume, memory)) {
-    return false;
-  }
-  // "Released" is the control plane's own word for the claim that the volume was made for; else the
-  // claim is asked for.
-  if ((*volume)->phase == "Released" && !may_be_given_away(**volume)) return true;
-  return claim_is_gone(**volume);
-}
-
-Result<bool> VolumeReconciler::claim_is_gone(const k8s::PersistentVolume& volume) {
-  if (volume.claim.name.empty()) return true;
-  const auto claim = read_claim(world_, volume.claim);
-  if (!claim.ok()) return claim.error();
-  if (!*claim || (*claim)->meta.uid != volume.claim_uid) return true;
-  if (volume.phase == "Released") return !counts_on(&**claim, volume);
-  return (*claim)->volume_name != volume.meta.name;
 }
 
 Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen, Guard guard) {
@@ -301,17 +264,25 @@ Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen, 
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Follow& decision) {
   const Progress& progress = decision.removal.progress;
-  if (decision.removal.operation->kind == operation::Kind::kRemove &&
-      progress.state != Progress::State::kEnding) {
+  const bool removes = decision.removal.operation->kind == operation::Kind::kRemove;
+  if (removes && progress.state != Progress::State::kEnding) {
     pass.scene.memory.in_flight = decision.removal.operation;
+    if (progress.state == Progress::State::kRunning) pass.scene.memory.outdated = 0;
     remember(pass);
   }
   world_.operations.progressed(Work::kDelete, *decision.removal.operation, step_of(progress),
                                progress.message);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
-  if (!progress.changes_at) return Action::await_change(kRecheck);
+  Duration most = kRecheck;
+  if (removes && progress.begins_unasked && pass.scene.volume != nullptr) {
+    const auto condemned = is_condemned_still(pass);
+    if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
+    if (!*condemned) return perform(pass, for_volume::Cancel{decision.removal});
+    most = kWordIsGood;
+  }
+  if (!progress.changes_at) return Action::await_change(most);
   const Duration left = *progress.changes_at - pass.scene.now;
-  return Action::await_change(std::clamp(left, Duration::zero(), Duration(kRecheck)));
+  return Action::await_change(std::clamp(left, Duration::zero(), most));
 }
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Failed& decision) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "support/story_steps.h"
+#include "support/trouble.h"
 
 namespace lpp::testing {
 namespace {
@@ -93,6 +94,35 @@ TEST_CASE("a dead node delays only its own claims") {
     LPP_MUST(story.audit.wait_bound({"app", "stuck-" + std::to_string(i)}));
   }
   LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE(
+    "a removal that waits for its node is called off, though no cache shows that it must be") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
+  std::ofstream(volume.disk + "/data") << "bees";
+  Trouble trouble(story);
+  trouble.wait_no_record();
+  trouble.silence("node-1");
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  trouble.wait_recorded("remove waiting");
+  story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
+    const bool many =
+        request.is("list", "persistentvolumes") || request.is("watch", "persistentvolumes");
+    return many ? Decision::reply(500) : Decision::forward();
+  }});
+  story.installation->proxy().cut_connections();
+  LPP_MUST(story.admin().merge(k8s::kPersistentVolumes, {"", volume.pv},
+                               {{"spec", {{"persistentVolumeReclaimPolicy", "Retain"}}}}));
+  wait_for_log(story, "removal of the directory is cancelled");
+  trouble.wait_recorded("remove ending");
+  trouble.end();
+  trouble.wait_no_record();
+  CHECK(text_of(volume.disk + "/data") == "bees");
 }
 
 TEST_CASE("an image that cannot be pulled is told on the claim before any time limit") {

@@ -90,5 +90,35 @@ TEST_CASE("a removal may begin as long as it is ordered and not called off, and 
   }
 }
 
+TEST_CASE("a repeated word that a removal has ended is not about the one that began since") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  const operation::Id id = removal_of().id();
+  (void)scene.executor.start(removal_of());
+  (void)agent.take();
+  agent.tell(removal_of(), State::kRunning);
+  CHECK(scene.executor.cancel(id).ok());
+  (void)agent.take();
+  CHECK(agent.tell(Tell{.ended = {id}}).ok());
+  CHECK(scene.executor.start(removal_of()).ok());
+  (void)agent.take();
+  CHECK(agent.tell(Tell{.ended = {id}}).ok());
+  CHECK(scene.state(removal_of()) == State::kWaiting);
+}
+
+TEST_CASE("a removal that cannot be called off yet, and is ordered again, fails") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(removal_of());
+  (void)agent.take();
+  Work work = work_of(removal_of(), State::kEnding);
+  work.progress.reason = kCannotCallOff;
+  work.progress.message = "called off, but: it is another disk";
+  CHECK(agent.tell(Tell{.works = {work}}).ok());
+  CHECK(scene.state(removal_of()) == State::kFailed);
+}
+
 }  // namespace
 }  // namespace lpp::agent

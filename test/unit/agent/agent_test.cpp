@@ -256,6 +256,63 @@ TEST_CASE("a removal begins only with a fresh answer that it is still wanted") {
   }
 }
 
+TEST_CASE("a removal whose leave grows old while the disk is slow takes nothing away") {
+  const BaseFolder base;
+  HoldingKernel kernel("renameat2", 2);  // the first one is the make's
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  base.write("web/pvc-1/data");
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.begin(remove);
+  REQUIRE(kernel.holds());
+  running.listener.lets_begin = false;
+  running.clock.advance(std::chrono::seconds(3));
+  kernel.let_go();
+  REQUIRE(ends_up([&] { return running.listener.asked(remove) == 2; }));
+  CHECK(base.has("web/pvc-1/data"));
+  SUBCASE("and is called off") {
+    running.agent.take(cancel(remove));
+    REQUIRE(running.listener.has_ended(remove));
+    CHECK(base.has("web/pvc-1/data"));
+    CHECK(running.listener.nothing_left.empty());
+  }
+  SUBCASE("and begins with another one") {
+    running.listener.lets_begin = true;
+    CHECK(running.run(remove).directory == Directory::kRemoved);
+  }
+}
+
+TEST_CASE("of many removals only a few ask ahead of their turn") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  running.listener.lets_begin = false;
+  constexpr int kMany = 30;
+  for (int i = 0; i < kMany; ++i) {
+    running.agent.take(start(operation_of(base, Kind::kRemove, "pvc-" + std::to_string(i))));
+  }
+  const auto count_asked = [&] {
+    int count = 0;
+    for (int i = 0; i < kMany; ++i) {
+      count +=
+          running.listener.asked(operation_of(base, Kind::kRemove, "pvc-" + std::to_string(i)));
+    }
+    return count;
+  };
+  REQUIRE(ends_up([&] { return count_asked() == 8; }));
+  // Makes do not wait for them.
+  CHECK(running.run(operation_of(base, Kind::kMake, "other")).state == State::kSucceeded);
+  CHECK(count_asked() == 8);
+  // One that is called off makes room for the next one.
+  running.agent.take(cancel(operation_of(base, Kind::kRemove, "pvc-0")));
+  REQUIRE(ends_up([&] { return count_asked() == 9; }));
+  running.listener.lets_begin = true;
+  for (int i = 1; i < kMany; ++i) {
+    const auto remove = operation_of(base, Kind::kRemove, "pvc-" + std::to_string(i));
+    CHECK(running.run(remove).directory == Directory::kAbsent);
+  }
+}
+
 TEST_CASE("everything is told in parts of a bounded size, and again until it has arrived") {
   const BaseFolder base;
   node::Kernel kernel;

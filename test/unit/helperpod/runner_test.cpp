@@ -79,7 +79,9 @@ TEST_CASE("an operation's way from its record to its end, and what is known of i
   CHECK(scene.progress() == Progress{.state = State::kRunning, .changes_at = begun + seconds(10)});
   const json pod = scene.posted();
   scene.show(pod);
-  CHECK(scene.progress() == Progress{.state = State::kWaiting, .changes_at = begun + seconds(120)});
+  CHECK(scene.progress() == Progress{.state = State::kWaiting,
+                                     .begins_unasked = true,
+                                     .changes_at = begun + seconds(120)});
   scene.show(
       RunnerScene::with_state(pod, "Pending", {{"waiting", {{"reason", "ContainerCreating"}}}}));
   CHECK(scene.progress().state == State::kWaiting);

@@ -84,6 +84,29 @@ void check_in_place(const BaseFolder& base, const Volumes& volumes) {
 
 }  // namespace
 
+TEST_CASE("a removal that may not begin any more when all is prepared has taken nothing away") {
+  const BaseFolder base;
+  Kernel kernel;
+  REQUIRE(base.volumes(kernel).make(make_request("pvc-1", "web/pvc-1")).ok());
+  base.write("web/pvc-1/a");
+  const auto before = base.content();
+  int asked = 0;
+  bool may = false;
+  const auto remove = [&] {
+    return base.volumes(kernel).remove({.id = "pvc-1", .may_begin = [&] {
+                                          ++asked;
+                                          CHECK_FALSE(base.has("web/pvc-1"));
+                                          return may;
+                                        }});
+  };
+  CHECK(remove().error().is(ErrorCode::kCancelled));
+  CHECK(asked == 1);
+  CHECK(base.content() == before);
+  may = true;
+  CHECK(*remove() == Removed::kRemoved);
+  CHECK_FALSE(base.has("web/pvc-1"));
+}
+
 TEST_CASE("a removal that was stopped is called off: what is left is in its place again") {
   const BaseFolder base;
   Kernel kernel;

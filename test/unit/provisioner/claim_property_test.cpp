@@ -349,7 +349,8 @@ const std::vector<For> kWhatIsOnRecord{
        return make != nullptr && make->progress && make->progress->state == State::kLate &&
               !make->shown;
      }},
-    {"a make is withdrawn only if it has not begun or is late, and nobody waits for it",
+    {"a make is withdrawn only if it has not begun, does not go on or is late, and nobody waits "
+     "for it",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        const auto* const withdraw = std::get_if<for_claim::Withdraw>(&decision);
        if (withdraw == nullptr) return true;
@@ -357,7 +358,8 @@ const std::vector<For> kWhatIsOnRecord{
        if (make == nullptr || !make->progress || make->shown || make->begun.done) return false;
        const bool is_not_tried_again = make->progress->state == State::kLate &&
                                        scene.claim != nullptr && scene.claim->meta.deleting();
-       return (make->progress->state == State::kWaiting || make->progress->state == State::kLate) &&
+       return (make->progress->state != State::kRunning || make->progress->outdated) &&
+              !make->progress->over() && make->progress->state != State::kEnding &&
               (make->begun.given_up || is_not_tried_again || is_of_no_use(scene, *make) ||
                !waits_for(scene, make->operation()));
      }},

@@ -64,3 +64,68 @@ TEST_CASE("a finalizer of a volume that is gone or another one by now is no fail
   CHECK(scene.step() == Action::await_change(kSoon));
   CHECK(scene.events.lines.empty());
 }
+
+TEST_CASE("a removal that begins unasked is called off in time, however late the cache is") {
+  VolumeBed scene;
+  auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+  bool kept = false;
+  reads.always([&](const k8s::Request&) {
+    auto now = released().deleting();
+    if (kept) now.reclaim_policy("Retain");
+    return k8s::Response{.status = 200, .body = now.json().dump()};
+  });
+  scene.put(released().deleting());
+  (void)scene.step();
+  REQUIRE(scene.executor.started.size() == 1);
+  scene.executor.records.at(0).progress.begins_unasked = true;
+  const auto asked = scene.transport.count("GET", "");
+  (void)scene.step();
+  CHECK(scene.transport.count("GET", "") == asked);  // just before
+  kept = true;
+  scene.clock.advance(std::chrono::seconds(5));
+  SUBCASE("the cache shows nothing yet") {
+    (void)scene.step();
+    CHECK(scene.executor.cancelled.size() == 1);
+  }
+  SUBCASE("a new leader has asked for nothing yet") {
+    scene.memories.erase(kReleasedName);
+    (void)scene.step();
+    CHECK(scene.executor.cancelled.size() == 1);
+  }
+  SUBCASE("it runs by now") {
+    scene.executor.records.at(0).progress = {.state = operation::Progress::State::kRunning};
+    (void)scene.step();
+    CHECK(scene.executor.cancelled.empty());
+    CHECK(scene.transport.count("GET", "") == asked);
+  }
+}
+
+TEST_CASE("a directory is not removed on a word that was long under way") {
+  VolumeBed scene;
+  auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+  bool slow = true;
+  reads.always([&](const k8s::Request&) {
+    if (slow) scene.clock.advance(std::chrono::seconds(6));
+    return k8s::Response{.status = 200, .body = released().deleting().json().dump()};
+  });
+  scene.put(released().deleting());
+  (void)scene.step();
+  CHECK(scene.executor.started.empty());
+  slow = false;
+  (void)scene.step();
+  CHECK(scene.executor.started.size() == 1);
+}
+
+TEST_CASE("a removal that comes too late over and over is told") {
+  VolumeBed scene;
+  scene.put(released().deleting());
+  for (int i = 0; i < 5; ++i) {
+    CHECK_FALSE(scene.has_event("has come too late"));
+    (void)scene.step();
+    REQUIRE(scene.executor.records.size() == 1);
+    scene.executor.records.at(0).progress.outdated = true;
+    (void)scene.step();
+    scene.executor.records.clear();
+  }
+  CHECK(scene.has_event("the agent on node n1 has come too late to begin with it 5 times"));
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <nlohmann/json.hpp>
+
+#include "base/log.h"
+#include "provisioner/names.h"
+#include "provisioner/volume_reconciler.h"
+
+// Whether a directory is to be removed, by the API server's word.
+
+namespace lpp::provisioner {
+
+/// The cache may be behind: the volume may be gone and its path another one's by now, bound again,
+/// or to be kept. Data is not removed on such a word. The one way in is to delete the object in
+/// exactly the version that was decided from, under our finalizer: from then on nobody can bind it,
+/// and it stays until the directory is gone.
+Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const Memory& memory) {
+  if (!seen.meta.deleting()) {
+    k8s::PersistentVolume held = seen;
+    if (!has_finalizer(seen)) {
+      const auto patched = patch_finalizer(seen, Finalizer::kAdd, k8s::Answer::kObject);
+      if (!patched.ok())
+        return k8s::is_stale(patched.error()) ? Result<bool>(false) : patched.error();
+      LPP_ASSIGN_OR_RETURN(held, k8s::decode<k8s::PersistentVolume>(*patched), "patched volume");
+      if (held.path != seen.path || !wants_delete(held, world_.claims)) return false;
+    }
+    if (may_be_given_away(held)) {
+      auto gone = claim_is_gone(held);
+      if (!gone.ok() || !*gone) return gone;
+    }
+    const auto deleted = delete_object(held, Guard::kVersion);
+    if (deleted.ok()) return true;
+    if (k8s::is_stale(deleted.error())) return false;
+    return deleted.error();
+  }
+  LPP_ASSIGN_OR_RETURN(auto volume, read_condemned(seen, memory), "volume");
+  // "Released" is the control plane's own word for the claim that the volume was made for; else the
+  // claim is asked for, which may take its time.
+  if (!volume || (volume->phase == "Released" && !may_be_given_away(*volume))) {
+    return volume.has_value();
+  }
+  auto gone = claim_is_gone(*volume);
+  if (!gone.ok() || !*gone) return gone;
+  LPP_ASSIGN_OR_RETURN(volume, read_condemned(seen, memory), "volume");
+  return volume.has_value();
+}
+
+Result<std::optional<k8s::PersistentVolume>> VolumeReconciler::read_condemned(
+    const k8s::PersistentVolume& seen, const Memory& memory) {
+  LPP_ASSIGN_OR_RETURN(auto volume, read_volume(world_, seen.meta.name), "read");
+  if (volume && (volume->meta.uid != seen.meta.uid || volume->path != seen.path ||
+                 !is_wanted(*volume, memory))) {
+    volume.reset();
+  }
+  return volume;
+}
+
+Result<bool> VolumeReconciler::claim_is_gone(const k8s::PersistentVolume& volume) {
+  if (volume.claim.name.empty()) return true;
+  const auto claim = read_claim(world_, volume.claim);
+  if (!claim.ok()) return claim.error();
+  if (!*claim || (*claim)->meta.uid != volume.claim_uid) return true;
+  if (volume.phase == "Released") return !counts_on(&**claim, volume);
+  return (*claim)->volume_name != volume.meta.name;
+}
+
+/// What begins unasked is to be called off in time, also where the cache is behind.
+Result<bool> VolumeReconciler::is_condemned_still(Pass& pass) {
+  const TimePoint now = world_.clock.now();
+  Memory& memory = pass.scene.memory;
+  if (now - memory.condemned_at < kWordIsGood) return true;
+  LPP_ASSIGN_OR_RETURN(const auto volume, read_condemned(*pass.scene.volume, memory), "volume");
+  if (!volume) return false;
+  memory.condemned_at = now;
+  remember(pass);
+  return true;
+}
+
+/// It begins anew, and may come too late again: a network or a node that is too slow for it.
+void VolumeReconciler::came_too_late(Pass& pass, const operation::Operation& operation) {
+  constexpr int kMostUntold = 5;
+  Memory& memory = pass.scene.memory;
+  if (++memory.outdated >= kMostUntold && pass.scene.volume != nullptr) {
+    reporter_.tell(subject(pass),
+                   fmt::format("the agent on node {} has come too late to begin with it {} times: "
+                               "it is busy, or hears of its orders late",
+                               operation.node, memory.outdated));
+  }
+  remember(pass);
+}
+
+}  // namespace lpp::provisioner
