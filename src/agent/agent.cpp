@@ -100,7 +100,6 @@ void Agent::cancel(const Order& order) {
   const EntryPtr entry = it->second;
   entry->cancelling = true;
   entry->asking = false;
-  to_work_.notify_all();
   entry->stop.request_stop();
   if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
   if (entry->active) return;  // who works at it sees it

@@ -131,7 +131,6 @@ class Agent {
   void changed(Entry& entry) LPP_REQUIRES(mutex_);
   bool has_to_tell() const LPP_REQUIRES(mutex_);
 
-  bool is_ready(const Queue& queue) const LPP_REQUIRES(mutex_);
   void ask(Entry& entry) LPP_REQUIRES(mutex_);
   void work_off(Queue Agent::*queue);
   void serve(const EntryPtr& entry);

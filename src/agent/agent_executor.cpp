@@ -35,7 +35,7 @@ AgentExecutor::AgentExecutor(Clock& clock, operation::PathLedger& ledger, Settin
       ledger_(ledger),
       settings_(std::move(settings)),
       surroundings_(std::move(surroundings)),
-      load_(clock, settings_.most_per_node) {}
+      load_(clock, settings_.most_per_node, settings_.most_removals) {}
 
 AgentExecutor::~AgentExecutor() { end(Duration::zero()); }
 

@@ -68,6 +68,8 @@ class AgentExecutor final : public operation::Executor {
     std::string program{};          // our version, for people
     std::string instance{};         // of this process: sessions of another one have another
     std::size_t most_per_node = 0;  // operations at once; 0 = no limit
+    /// Of these; an agent does one after the other, and an order grows old. 0 = no limit.
+    std::size_t most_removals = 0;
     Duration hold = std::chrono::seconds(240);  // of a poll for which there is no order
   };
   /// What surrounds it; called from any thread.

@@ -80,22 +80,13 @@ void Agent::ask(Entry& entry) {
   changed(entry);
 }
 
-/// A leave does not last: only a few are asked for ahead of their turn.
-bool Agent::is_ready(const Queue& queue) const {
-  constexpr std::ptrdiff_t kMostAsking = 8;
-  if (queue.empty()) return false;
-  return !needs_leave(*queue.front()) ||
-         std::count_if(entries_.begin(), entries_.end(),
-                       [](const auto& item) { return item.second->asking; }) < kMostAsking;
-}
-
 void Agent::work_off(Queue Agent::*queue) {
   while (true) {
     EntryPtr entry;
     {
       MutexLock lock(mutex_);
       Queue& mine = this->*queue;
-      while (!stopping_ && !is_ready(mine)) to_work_.wait(mutex_);
+      while (!stopping_ && mine.empty()) to_work_.wait(mutex_);
       if (stopping_) return;
       entry = std::move(mine.front());
       mine.pop_front();

@@ -15,6 +15,7 @@ namespace {
 
 /// They are short there, and an agent puts them in a row; beyond this other nodes' have a turn.
 constexpr std::size_t kMostPerNode = 100;
+constexpr std::size_t kMostRemovals = 8;
 /// How often the certificate is looked at, and after a failure.
 constexpr std::chrono::minutes kLookAgain{1};
 constexpr std::chrono::seconds kTryAgain{5};
@@ -49,7 +50,8 @@ Agents::Agents(const Parts& parts)
       agents_(parts.clock, parts.ledger,
               {.program = std::string(version()),
                .instance = parts.identity,
-               .most_per_node = kMostPerNode},
+               .most_per_node = kMostPerNode,
+               .most_removals = kMostRemovals},
               surroundings()),
       mixed_(agents_, parts.others),
       pods_(parts.client, parts.clock,

@@ -100,7 +100,7 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
   if (known.removing && shown) return progress_ending(known);
   if (!shown) {
     const TimePoint limit = known.unseen_since() + kUnseenLimit;
-    Progress progress{.state = State::kRunning};
+    Progress progress{.state = State::kRunning, .begins_unasked = true};
     if (known.removing) progress = progress_ending(known);
     if (clock_.now() < limit) progress.changes_at = limit;
     return progress;

@@ -33,7 +33,6 @@ Result<Removed> Volumes::remove(const RemoveRequest& request) const {
     LPP_ASSIGN_OR_RETURN(records, RecordFolder::find_or_make(*kernel_, base_.get()), shown_);
   }
   LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(request.id), request.id);
-  const LowIoPriority behind_others;
   return remove_locked(*records, request);
 }
 
@@ -207,6 +206,7 @@ Result<void> Volumes::empty_in_place(const RecordFolder& records, Volume& volume
   if (request.may_begin && !request.may_begin()) return not_now();
   volume.state = State::kRemoving;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  const LowIoPriority behind_others;
   TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
   LPP_RETURN_IF_ERROR(removal.empty(folder), "in its place");
   LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
@@ -221,6 +221,7 @@ Result<void> Volumes::empty_gone(const RecordFolder& records, const RemoveReques
   const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid() && errno == ENOENT) return {};
   if (!gone.valid()) return system_error(errno, "open " + name);
+  const LowIoPriority behind_others;
   TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
   if (auto emptied = removal.empty(gone.get()); !emptied.ok()) return std::move(emptied).error();
   return records.drop_gone(request.id);

@@ -59,7 +59,7 @@ struct Progress {
   /// It has waited since it was ordered, and does not go on for now. Of what removes something:
   /// cancel it; if it is wanted still, by the API server's word, it begins anew.
   bool outdated = false;
-  /// kWaiting: it may begin at any moment, and asks nobody.
+  /// It may begin at any moment if it has not, and asks nobody.
   bool begins_unasked = false;
   /// When the state changes without anybody's doing: the time for another look.
   std::optional<TimePoint> changes_at{};

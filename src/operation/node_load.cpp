@@ -23,8 +23,9 @@ NodeLoad::Line& NodeLoad::line_of(Load& load, const Operation& operation) {
 
 std::size_t NodeLoad::room(const Load& load, const Line& line) const {
   const auto left = [](std::size_t most, std::size_t used) { return most - std::min(most, used); };
-  return std::min(left(most_, load.makes.used() + load.removals.used()),
-                  left(most_ - most_ / kKeptShare, line.used()));
+  std::size_t most = most_ - most_ / kKeptShare;
+  if (most_removals_ != 0 && &line == &load.removals) most = std::min(most, most_removals_);
+  return std::min(left(most_, load.makes.used() + load.removals.used()), left(most, line.used()));
 }
 
 bool NodeLoad::admit(const Operation& operation) {

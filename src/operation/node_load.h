@@ -24,8 +24,9 @@ namespace lpp::operation {
 /// shared filesystem) counts as one node. Thread-safe.
 class NodeLoad {
  public:
-  /// `most` for each node; 0 = no limit.
-  NodeLoad(Clock& clock, std::size_t most) : clock_(clock), most_(most) {}
+  /// `most` for each node, `most_removals` of these removals; 0 = no limit.
+  NodeLoad(Clock& clock, std::size_t most, std::size_t most_removals = 0)
+      : clock_(clock), most_(most), most_removals_(most_removals) {}
 
   using Waiting = std::vector<std::shared_ptr<const Operation>>;
 
@@ -71,6 +72,7 @@ class NodeLoad {
 
   Clock& clock_;
   const std::size_t most_;
+  const std::size_t most_removals_;
   Mutex mutex_;
   std::uint64_t last_turn_ LPP_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, Load> nodes_ LPP_GUARDED_BY(mutex_);

@@ -13,7 +13,7 @@ namespace lpp::provisioner {
 /// or to be kept. Data is not removed on such a word. The one way in is to delete the object in
 /// exactly the version that was decided from, under our finalizer: from then on nobody can bind it,
 /// and it stays until the directory is gone.
-Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const Memory& memory) {
+Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, Memory& memory) {
   if (!seen.meta.deleting()) {
     k8s::PersistentVolume held = seen;
     if (!has_finalizer(seen)) {
@@ -27,8 +27,12 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
       auto gone = claim_is_gone(held);
       if (!gone.ok() || !*gone) return gone;
     }
+    const TimePoint asked = world_.clock.now();
     const auto deleted = delete_object(held, Guard::kVersion);
-    if (deleted.ok()) return true;
+    if (deleted.ok()) {
+      memory.condemned_at = asked;
+      return true;
+    }
     if (k8s::is_stale(deleted.error())) return false;
     return deleted.error();
   }
@@ -45,12 +49,14 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, const 
 }
 
 Result<std::optional<k8s::PersistentVolume>> VolumeReconciler::read_condemned(
-    const k8s::PersistentVolume& seen, const Memory& memory) {
+    const k8s::PersistentVolume& seen, Memory& memory) {
+  const TimePoint asked = world_.clock.now();
   LPP_ASSIGN_OR_RETURN(auto volume, read_volume(world_, seen.meta.name), "read");
-  if (volume && (volume->meta.uid != seen.meta.uid || volume->path != seen.path ||
-                 !is_wanted(*volume, memory))) {
-    volume.reset();
+  if (!volume || volume->meta.uid != seen.meta.uid || volume->path != seen.path ||
+      !is_wanted(*volume, memory)) {
+    return std::optional<k8s::PersistentVolume>();
   }
+  memory.condemned_at = asked;
   return volume;
 }
 
@@ -65,25 +71,26 @@ Result<bool> VolumeReconciler::claim_is_gone(const k8s::PersistentVolume& volume
 
 /// What begins unasked is to be called off in time, also where the cache is behind.
 Result<bool> VolumeReconciler::is_condemned_still(Pass& pass) {
-  const TimePoint now = world_.clock.now();
   Memory& memory = pass.scene.memory;
-  if (now - memory.condemned_at < kWordIsGood) return true;
+  if (world_.clock.now() - memory.condemned_at < kWordIsGood) return true;
   LPP_ASSIGN_OR_RETURN(const auto volume, read_condemned(*pass.scene.volume, memory), "volume");
-  if (!volume) return false;
-  memory.condemned_at = now;
   remember(pass);
-  return true;
+  return volume.has_value();
 }
 
-/// It begins anew, and may come too late again: a network or a node that is too slow for it.
+/// It begins anew, and may come too late again, where a node, a network or the API server is too
+/// slow for it.
 void VolumeReconciler::came_too_late(Pass& pass, const operation::Operation& operation) {
-  constexpr int kMostUntold = 5;
+  constexpr int kMostAtOnce = 4;
   Memory& memory = pass.scene.memory;
-  if (++memory.outdated >= kMostUntold && pass.scene.volume != nullptr) {
+  if (++memory.outdated > kMostAtOnce) {
+    memory.retry = {.number = operation.attempt,
+                    .hold_until = pass.scene.now + memories_.wait_after(operation.attempt),
+                    .seen = pass.scene.settings()};
     reporter_.tell(subject(pass),
-                   fmt::format("the agent on node {} has come too late to begin with it {} times: "
-                               "it is busy, or hears of its orders late",
-                               operation.node, memory.outdated));
+                   "its removal was ordered several times, and each time it was too late to begin, "
+                   "since whether it is wanted has to be asked right before: node " +
+                       operation.node + " or the API server is too slow for that, or too busy");
   }
   remember(pass);
 }

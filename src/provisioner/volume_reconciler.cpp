@@ -172,11 +172,13 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Cancel& decision) {
   const Operation& operation = *decision.removal.operation;
   const log::Scope fields({{"path", operation.path}});
-  if (operation.kind == operation::Kind::kRemove) {
+  const bool removes = operation.kind == operation::Kind::kRemove;
+  const bool anew = removes && decision.removal.progress.outdated && pass.scene.is_wanted;
+  if (removes) {
     log::info("removal of the directory is cancelled{}",
-              decision.removal.progress.outdated ? ": whether it is wanted is asked anew" : "");
+              anew ? ": whether it is wanted is asked anew" : "");
   }
-  if (decision.removal.progress.outdated) came_too_late(pass, operation);
+  if (anew) came_too_late(pass, operation);
   not_missed(pass, operation);
   const auto cancelled = world_.executor.cancel(operation.id());
   if (cancelled.ok()) return std::nullopt;
@@ -227,7 +229,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.turned_away.reset();
-  const TimePoint asked = world_.clock.now();
   const auto condemned = condemn(volume, pass.scene.memory);
   if (!condemned.ok() || !*condemned) {
     world_.ledger.release(operation);
@@ -235,10 +236,10 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.condemned = volume.meta.uid;
-  pass.scene.memory.condemned_at = asked;
   remember(pass);
-  if (world_.clock.now() - asked > kWordIsGood) {
+  if (world_.clock.now() - pass.scene.memory.condemned_at > kWordIsGood) {
     world_.ledger.release(operation);
+    came_too_late(pass, operation);
     return Action::await_change(kSoon);
   }
   const auto started = world_.executor.start(operation);
@@ -267,7 +268,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
   const bool removes = decision.removal.operation->kind == operation::Kind::kRemove;
   if (removes && progress.state != Progress::State::kEnding) {
     pass.scene.memory.in_flight = decision.removal.operation;
-    if (progress.state == Progress::State::kRunning) pass.scene.memory.outdated = 0;
     remember(pass);
   }
   world_.operations.progressed(Work::kDelete, *decision.removal.operation, step_of(progress),
@@ -278,7 +278,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
     const auto condemned = is_condemned_still(pass);
     if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
     if (!*condemned) return perform(pass, for_volume::Cancel{decision.removal});
-    most = kWordIsGood;
+    most = std::max<Duration>(pass.scene.memory.condemned_at + kWordIsGood - world_.clock.now(),
+                              Duration::zero());
   }
   if (!progress.changes_at) return Action::await_change(most);
   const Duration left = *progress.changes_at - pass.scene.now;
@@ -291,6 +292,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
                              .hold_until = pass.scene.now + memories_.wait_after(number),
                              .seen = pass.scene.settings()};
   pass.scene.memory.in_flight = nullptr;
+  pass.scene.memory.outdated = 0;
   remember(pass);
   memories_.unsay(pass.scene.name, kVolumeFailedDelete);
   reporter_.failed(subject(pass), decision.removal.progress.reason,

@@ -60,10 +60,10 @@ class VolumeReconciler {
 
   /// Whether the volume is still to be removed by the API server's word, and nobody can bind it any
   /// more. False: the cache will show what has changed.
-  Result<bool> condemn(const k8s::PersistentVolume& seen, const Memory& memory);
-  /// nullopt: by the API server's word it is not to be removed any more.
+  Result<bool> condemn(const k8s::PersistentVolume& seen, Memory& memory);
+  /// nullopt: by the API server's word it is not to be removed any more. Else Memory has the time.
   Result<std::optional<k8s::PersistentVolume>> read_condemned(const k8s::PersistentVolume& seen,
-                                                              const Memory& memory);
+                                                              Memory& memory);
   Result<bool> is_condemned_still(Pass& pass);
   void came_too_late(Pass& pass, const operation::Operation& operation);
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);

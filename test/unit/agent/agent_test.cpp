@@ -282,37 +282,6 @@ TEST_CASE("a removal whose leave grows old while the disk is slow takes nothing 
   }
 }
 
-TEST_CASE("of many removals only a few ask ahead of their turn") {
-  const BaseFolder base;
-  node::Kernel kernel;
-  RunningAgent running(base, kernel);
-  running.listener.lets_begin = false;
-  constexpr int kMany = 30;
-  for (int i = 0; i < kMany; ++i) {
-    running.agent.take(start(operation_of(base, Kind::kRemove, "pvc-" + std::to_string(i))));
-  }
-  const auto count_asked = [&] {
-    int count = 0;
-    for (int i = 0; i < kMany; ++i) {
-      count +=
-          running.listener.asked(operation_of(base, Kind::kRemove, "pvc-" + std::to_string(i)));
-    }
-    return count;
-  };
-  REQUIRE(ends_up([&] { return count_asked() == 8; }));
-  // Makes do not wait for them.
-  CHECK(running.run(operation_of(base, Kind::kMake, "other")).state == State::kSucceeded);
-  CHECK(count_asked() == 8);
-  // One that is called off makes room for the next one.
-  running.agent.take(cancel(operation_of(base, Kind::kRemove, "pvc-0")));
-  REQUIRE(ends_up([&] { return count_asked() == 9; }));
-  running.listener.lets_begin = true;
-  for (int i = 1; i < kMany; ++i) {
-    const auto remove = operation_of(base, Kind::kRemove, "pvc-" + std::to_string(i));
-    CHECK(running.run(remove).directory == Directory::kAbsent);
-  }
-}
-
 TEST_CASE("everything is told in parts of a bounded size, and again until it has arrived") {
   const BaseFolder base;
   node::Kernel kernel;

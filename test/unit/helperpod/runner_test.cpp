@@ -76,7 +76,9 @@ TEST_CASE("an operation's way from its record to its end, and what is known of i
   scene.start(make_operation());
   const TimePoint begun = scene.clock.now();
   // It may have started, for all we know; the cache is behind.
-  CHECK(scene.progress() == Progress{.state = State::kRunning, .changes_at = begun + seconds(10)});
+  CHECK(scene.progress() == Progress{.state = State::kRunning,
+                                     .begins_unasked = true,
+                                     .changes_at = begun + seconds(10)});
   const json pod = scene.posted();
   scene.show(pod);
   CHECK(scene.progress() == Progress{.state = State::kWaiting,

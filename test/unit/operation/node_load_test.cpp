@@ -153,6 +153,21 @@ TEST_CASE("who is called and does not come holds up nobody") {
   CHECK(load.admit(of("few", "f0")));
 }
 
+TEST_CASE("of removals no more are ordered than soon begin, where they have a limit of their own") {
+  testing::FakeClock clock;
+  NodeLoad load(clock, 100, 8);
+  Operation one = on("n1", "");
+  for (const auto kind : {operation::Kind::kRemove, operation::Kind::kMake}) {
+    one.kind = kind;
+    std::size_t admitted = 0;
+    for (int i = 0; i < 50; ++i) {
+      one.volume_name = "v" + std::to_string(i);
+      if (load.admit(one)) ++admitted;
+    }
+    CHECK(admitted == (kind == operation::Kind::kRemove ? 8 : 50));
+  }
+}
+
 TEST_CASE("long removals leave room for claims, and claims for removals") {
   testing::FakeClock clock;
   NodeLoad load(clock, 10);
