@@ -135,6 +135,7 @@ std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) cons
                     [](const auto& a, const auto& b) { return a->since < b->since; });
   entries.erase(end, entries.end());
   std::vector<AgentWork> oldest;
+  oldest.reserve(entries.size());
   for (const auto& entry : entries) {
     oldest.push_back({entry->operation, progress_of(*entry).state, now - entry->since});
   }

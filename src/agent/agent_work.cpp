@@ -118,14 +118,15 @@ void Agent::serve(const EntryPtr& entry) {
     if (progress) log_outcome(entry->operation, *progress);
     MutexLock lock(mutex_);
     if (entry->foreign) return;
-    if (progress) {
+    const bool has_ended = progress.has_value();
+    if (has_ended) {
       entry->progress = *std::move(progress);
       if (!entry->cancelling) changed(*entry);
     }
     to_go = is_to_go();
     if (!to_go) entry->active = false;
     // Its leave had grown old when it was about to begin.
-    if (!to_go && !progress && !stopping_) ask(*entry);
+    if (!to_go && !has_ended && !stopping_) ask(*entry);
   }
   if (!to_go) return;
   const auto dropped = drop(entry);
