@@ -98,9 +98,13 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
         LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request), "take away");
       }
       if (request.may_begin && !request.may_begin()) {
-        // What cannot go back now is called off like one that was stopped.
-        (void)put_back_locked(records, volume.id, volume.path);
-        return not_now();
+        // What was emptied in its place had begun before.
+        LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "look");
+        if (!empty) {
+          // What cannot go back now is called off like one that was stopped.
+          (void)put_back_locked(records, volume.id, volume.path);
+          return not_now();
+        }
       }
       LPP_RETURN_IF_ERROR(ease_removal(volume), "limits");
       return empty_gone(records, request);

@@ -468,3 +468,25 @@ TEST_CASE("what a removal on a full disk could not take away is not taken for re
   CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
   CHECK_FALSE(base.has("web/pvc-1"));
 }
+
+TEST_CASE("a removal in its place that had begun in time is ended, however long it took") {
+  const BaseFolder base;
+  Kernel kernel;
+  REQUIRE(base.volumes(kernel).make(make_request("pvc-1", "web/pvc-1")).ok());
+  base.write("web/pvc-1/a");
+  FailingKernel stuck("renameat2", EXDEV, 1);
+  int asked = 0;
+  bool in_time = true;
+  SUBCASE("in time") {}
+  SUBCASE("too late") { in_time = false; }
+  const auto removed = base.volumes(stuck).remove(
+      {.id = "pvc-1", .may_begin = [&] { return in_time && asked++ == 0; }});
+  if (in_time) {
+    REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+    CHECK(*removed == Removed::kRemoved);
+    CHECK_FALSE(base.has("web/pvc-1"));
+  } else {
+    CHECK(removed.error().is(ErrorCode::kCancelled));
+    CHECK(base.has("web/pvc-1/a"));
+  }
+}
