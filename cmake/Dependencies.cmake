@@ -24,5 +24,3 @@ target_include_directories(yaml_cpp SYSTEM INTERFACE "${YAML_CPP_INCLUDE}")
 target_link_libraries(yaml_cpp INTERFACE "${YAML_CPP_LIBRARY}")
 # pkg-config, because its -D flags change the layout of cpp-httplib's classes.
 pkg_check_modules(httplib REQUIRED IMPORTED_TARGET cpp-httplib)
-# The metrics' data model and text format; we serve them ourselves.
-pkg_check_modules(prometheus REQUIRED IMPORTED_TARGET prometheus-cpp-core)

@@ -10,7 +10,7 @@
 set -euo pipefail
 
 BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev libssl-dev libfmt-dev
-  libspdlog-dev libyaml-cpp-dev libprotozero-dev nlohmann-json3-dev prometheus-cpp-dev doctest-dev)
+  libspdlog-dev libyaml-cpp-dev libprotozero-dev nlohmann-json3-dev doctest-dev)
 LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap proot busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)

@@ -22,16 +22,16 @@ namespace lpp::app {
 namespace {
 
 /// Whether there is a session is no reason to restart an agent: it is ready, or it is not.
-HealthEndpoints endpoints(const agent::AgentClient& client, const OwnAgentMetrics& metrics) {
+HealthEndpoints endpoints(agent::Agent& agent, const agent::AgentClient& client) {
   HealthEndpoints out;
   out.ready.push_back({.name = "session", .check = [&client]() -> Result<void> {
                          if (client.connected()) return {};
                          return Error{.code = ErrorCode::kUnavailable,
                                       .message = "there is no session with the controller"};
                        }});
-  out.pages.push_back({.path = "/metrics", .content_type = kMetricsType, .render = [&metrics] {
-                         return metrics.render();
-                       }});
+  out.pages.push_back({.path = "/metrics",
+                       .content_type = kMetricsType,
+                       .render = [&agent, &client] { return own_agent_metrics(agent, client); }});
   return out;
 }
 
@@ -63,10 +63,9 @@ int run_agent_until_signal(const AgentOptions& options) {
       {.find = [&](const std::stop_token& stop) { return (*controllers)->find(stop); },
        .program = std::string(version()),
        .at_rest = unmap_idle_code});  // much of it only begins a session
-  const OwnAgentMetrics metrics(agent, client);
   std::unique_ptr<HealthServer> health;
   if (options.health_port != 0) {
-    auto started = HealthServer::start(options.health_port, endpoints(client, metrics), clock);
+    auto started = HealthServer::start(options.health_port, endpoints(agent, client), clock);
     if (started.ok()) {
       health = *std::move(started);
     } else {

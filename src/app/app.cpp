@@ -138,8 +138,7 @@ class App::Impl {
                 .stopped_leading = [this] { end_term(); },
                 .new_leader =
                     [](const std::string& holder) { log::info("leader is {}", holder); }})),
-        subjects_(make_subjects(std::move(api_host))),
-        metrics_(subjects_) {
+        subjects_(make_subjects(std::move(api_host))) {
     pods_.add_handler([this](const auto& change) { runner_.observe(change); });
   }
 
@@ -201,7 +200,6 @@ class App::Impl {
   std::unique_ptr<k8s::LeaderElector> elector_;
   std::jthread term_;  // begins the work, and ends with that
   const Subjects subjects_;
-  const Metrics metrics_;
   std::unique_ptr<HealthServer> health_;
 };
 
@@ -381,7 +379,7 @@ HealthEndpoints App::Impl::endpoints() const {
   HealthEndpoints out{.live = live_checks(subjects_), .ready = ready_checks(subjects_)};
   if (options_.metrics) {
     out.pages.push_back({.path = "/metrics", .content_type = kMetricsType, .render = [this] {
-                           return metrics_.render();
+                           return metrics_text(subjects_);
                          }});
     out.pages.push_back({.path = "/usage", .content_type = "application/json", .render = [this] {
                            return usage_page(subjects_);

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <prometheus/collectable.h>
-#include <prometheus/metric_family.h>
-
-#include <functional>
-#include <memory>
+#include <array>
+#include <cstddef>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -15,48 +14,47 @@
 
 namespace lpp::app {
 
-/// Builds one metric with its series. A plain value while it is built.
-class MetricFamilyBuilder {
+/// One metric with its series, written in Prometheus' text format (version 0.0.4) as they are
+/// added. Not thread-safe.
+class MetricFamily {
  public:
-  using Labels = std::vector<prometheus::ClientMetric::Label>;
+  using Labels = std::vector<std::pair<std::string, std::string>>;
 
-  static MetricFamilyBuilder counter(std::string name, std::string help);
-  static MetricFamilyBuilder gauge(std::string name, std::string help);
-  static MetricFamilyBuilder histogram(std::string name, std::string help);
+  static MetricFamily counter(std::string_view name, std::string_view help);
+  static MetricFamily gauge(std::string_view name, std::string_view help);
+  static MetricFamily histogram(std::string_view name, std::string_view help);
 
-  MetricFamilyBuilder& add(Labels labels, double value);
-  MetricFamilyBuilder& add(Labels labels, const HistogramSnapshot& snapshot);
+  MetricFamily& add(const Labels& labels, double value);
+  MetricFamily& add(const Labels& labels, const HistogramSnapshot& snapshot);
 
   /// One series for each entry of a ByLabels; `names` are its labels'.
   template <typename Value, std::size_t N>
-  MetricFamilyBuilder& add_all(const std::array<const char*, N>& names,
-                               const ByLabels<Value, N>& values, const Labels& constant = {}) {
+  MetricFamily& add_all(const std::array<const char*, N>& names, const ByLabels<Value, N>& values,
+                        const Labels& constant = {}) {
     for (const auto* entry : values.entries()) {
       Labels labels;
       for (std::size_t i = 0; i < N; ++i) labels.push_back({names[i], entry->first[i]});
       labels.insert(labels.end(), constant.begin(), constant.end());
       if constexpr (std::is_same_v<Value, Histogram>) {
-        add(std::move(labels), entry->second.snapshot());
+        add(labels, entry->second.snapshot());
       } else {
-        add(std::move(labels), static_cast<double>(entry->second.load()));
+        add(labels, static_cast<double>(entry->second.load()));
       }
     }
     return *this;
   }
 
-  prometheus::MetricFamily build() { return std::move(family_); }
+  /// Its lines; "" without a series: two lines of comment about nothing help nobody.
+  std::string text() const { return has_series_ ? text_ : std::string(); }
 
  private:
-  MetricFamilyBuilder(prometheus::MetricType type, std::string name, std::string help);
-  prometheus::MetricFamily family_{};
+  MetricFamily(std::string_view name, std::string_view help, std::string_view type);
+  void add_line(std::string_view suffix, const Labels& labels, std::string_view bound,
+                double value);
+
+  std::string name_{};
+  std::string text_{};
+  bool has_series_ = false;
 };
-
-/// A Collectable that is a function.
-std::unique_ptr<prometheus::Collectable> make_collector(
-    std::function<std::vector<prometheus::MetricFamily>()> collect);
-
-using Collectors = std::vector<std::unique_ptr<prometheus::Collectable>>;
-/// All that they collect, in Prometheus' text format.
-std::string render_text(const Collectors& collectors);
 
 }  // namespace lpp::app

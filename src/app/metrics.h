@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <prometheus/collectable.h>
-
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "app/subjects.h"
 
@@ -18,26 +14,17 @@ inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=
 /// Names: the provision controller's (behaviour rule A10), client-go's (workqueue_*, rest_client_*,
 /// reflector_*, leader_election_*), Prometheus' own (process_*); the rest begins with
 /// local_path_provisioner_.
-class Metrics {
- public:
-  /// What the subjects refer to must outlive this.
-  explicit Metrics(const Subjects& subjects);
+std::string metrics_text(const Subjects& subjects);
 
-  std::string render() const;
-
- private:
-  std::vector<std::unique_ptr<prometheus::Collectable>> collectors_{};
-};
-
-/// The collectors by topic, for Metrics and its tests.
-std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects);
-std::unique_ptr<prometheus::Collectable> volume_metrics(const Subjects& subjects);
-std::unique_ptr<prometheus::Collectable> usage_metrics(const Subjects& subjects);
-std::unique_ptr<prometheus::Collectable> client_metrics(const Subjects& subjects);
-std::unique_ptr<prometheus::Collectable> daemon_metrics(const Subjects& subjects);
-std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects);
+/// The same by topic.
+std::string work_metrics(const Subjects& subjects);
+std::string volume_metrics(const Subjects& subjects);
+std::string usage_metrics(const Subjects& subjects);
+std::string client_metrics(const Subjects& subjects);
+std::string daemon_metrics(const Subjects& subjects);
+std::string agent_metrics(const Subjects& subjects);
 /// The process_* metrics of client libraries, from `proc` (a folder like /proc/self, and
 /// /proc/stat next to it).
-std::unique_ptr<prometheus::Collectable> process_metrics(std::string proc = "/proc");
+std::string process_metrics(const std::string& proc = "/proc");
 
 }  // namespace lpp::app

@@ -6,10 +6,9 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
-using Families = std::vector<prometheus::MetricFamily>;
+using Family = MetricFamily;
 
-Families collect(const AgentsSubject& seen) {
+std::string collect(const AgentsSubject& seen) {
   double connected = 0;
   double works = 0;
   for (const auto& one : seen.agents) {
@@ -28,33 +27,32 @@ Families collect(const AgentsSubject& seen) {
   for (const auto& [reason, count] : counts.refused) {
     refused.add({{"reason", reason}}, static_cast<double>(count));
   }
-  Families out;
-  out.push_back(Family::gauge("local_path_provisioner_agents_connected",
-                              "Node agents that are connected to this process.")
-                    .add({}, connected)
-                    .build());
-  out.push_back(Family::gauge("local_path_provisioner_agent_operations",
-                              "Operations that node agents have on record.")
-                    .add({}, works)
-                    .build());
-  out.push_back(Family::gauge("local_path_provisioner_agent_connections",
-                              "Open connections at the agents' port.")
-                    .add({}, static_cast<double>(counts.connections))
-                    .build());
-  out.push_back(requests.build());
-  out.push_back(refused.build());
+  std::string out;
+  out += Family::gauge("local_path_provisioner_agents_connected",
+                       "Node agents that are connected to this process.")
+             .add({}, connected)
+             .text();
+  out += Family::gauge("local_path_provisioner_agent_operations",
+                       "Operations that node agents have on record.")
+             .add({}, works)
+             .text();
+  out += Family::gauge("local_path_provisioner_agent_connections",
+                       "Open connections at the agents' port.")
+             .add({}, static_cast<double>(counts.connections))
+             .text();
+  out += requests.text();
+  out += refused.text();
   if (seen.certificate_ends) {
     const std::chrono::duration<double> ends = seen.certificate_ends->time_since_epoch();
-    out.push_back(
-        Family::gauge("local_path_provisioner_agents_certificate_expiry_timestamp_seconds",
-                      "Until when the certificate is valid that agents are shown.")
-            .add({}, ends.count())
-            .build());
+    out += Family::gauge("local_path_provisioner_agents_certificate_expiry_timestamp_seconds",
+                         "Until when the certificate is valid that agents are shown.")
+               .add({}, ends.count())
+               .text();
   }
   return out;
 }
 
-prometheus::MetricFamily orphan_family(const OrphansSubject& seen) {
+std::string orphan_family(const OrphansSubject& seen) {
   std::map<std::pair<std::string, std::string>, double> counts;  // by node and why
   for (const Orphan& one : seen.orphans) {
     ++counts[{one.node, std::string(why_of(one.listed))}];
@@ -64,17 +62,15 @@ prometheus::MetricFamily orphan_family(const OrphansSubject& seen) {
   for (const auto& [key, count] : counts) {
     family.add({{"node", key.first}, {"why", key.second}}, count);
   }
-  return family.build();
+  return family.text();
 }
 
 }  // namespace
 
-std::unique_ptr<prometheus::Collectable> agent_metrics(const Subjects& subjects) {
-  return make_collector([agents = subjects.agents, orphans = subjects.orphans] {
-    Families families = agents ? collect(agents()) : Families();
-    if (orphans) families.push_back(orphan_family(orphans()));
-    return families;
-  });
+std::string agent_metrics(const Subjects& subjects) {
+  std::string out = subjects.agents ? collect(subjects.agents()) : std::string();
+  if (subjects.orphans) out += orphan_family(subjects.orphans());
+  return out;
 }
 
 }  // namespace lpp::app

@@ -6,24 +6,23 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
-using Families = std::vector<prometheus::MetricFamily>;
+using Family = MetricFamily;
 
 /// client-go's.
-void add_requests(Families& out, const k8s::RequestStats& stats, const std::string& host) {
+void add_requests(std::string& out, const k8s::RequestStats& stats, const std::string& host) {
   const Family::Labels constant{{"host", host}};
-  out.push_back(Family::counter("rest_client_requests_total",
-                                "Number of HTTP requests, partitioned by status code, method, and "
-                                "host.")
-                    .add_all<Counter, 2>({"code", "method"}, stats.requests, constant)
-                    .build());
-  out.push_back(Family::histogram("rest_client_request_duration_seconds",
-                                  "Request latency in seconds. Broken down by verb, and host.")
-                    .add_all<Histogram, 1>({"verb"}, stats.latency, constant)
-                    .build());
+  out += Family::counter("rest_client_requests_total",
+                         "Number of HTTP requests, partitioned by status code, method, and "
+                         "host.")
+             .add_all<Counter, 2>({"code", "method"}, stats.requests, constant)
+             .text();
+  out += Family::histogram("rest_client_request_duration_seconds",
+                           "Request latency in seconds. Broken down by verb, and host.")
+             .add_all<Histogram, 1>({"verb"}, stats.latency, constant)
+             .text();
 }
 
-void add_caches(Families& out, const std::vector<CacheSubject>& caches, TimePoint now) {
+void add_caches(std::string& out, const std::vector<CacheSubject>& caches, TimePoint now) {
   auto lists =
       Family::counter("reflector_lists_total", "Total number of API lists done by the reflectors");
   auto watches = Family::counter("reflector_watches_total",
@@ -52,25 +51,21 @@ void add_caches(Families& out, const std::vector<CacheSubject>& caches, TimePoin
     objects.add(labels, static_cast<double>(cache.size()));
   }
   for (Family* family : {&lists, &watches, &events, &failures, &lag, &synced, &objects}) {
-    out.push_back(family->build());
+    out += family->text();
   }
 }
 
 }  // namespace
 
-std::unique_ptr<prometheus::Collectable> client_metrics(const Subjects& subjects) {
-  return make_collector([&requests = subjects.requests, host = subjects.api_host,
-                         caches = subjects.caches, &clock = subjects.clock,
-                         &events = subjects.events] {
-    Families out;
-    add_requests(out, requests, host);
-    add_caches(out, caches, clock.now());
-    out.push_back(Family::counter("local_path_provisioner_events_dropped_total",
-                                  "Kubernetes Events that were not stored: too many, or refused.")
-                      .add({}, static_cast<double>(events.dropped()))
-                      .build());
-    return out;
-  });
+std::string client_metrics(const Subjects& subjects) {
+  std::string out;
+  add_requests(out, subjects.requests, subjects.api_host);
+  add_caches(out, subjects.caches, subjects.clock.now());
+  out += Family::counter("local_path_provisioner_events_dropped_total",
+                         "Kubernetes Events that were not stored: too many, or refused.")
+             .add({}, static_cast<double>(subjects.events.dropped()))
+             .text();
+  return out;
 }
 
 }  // namespace lpp::app

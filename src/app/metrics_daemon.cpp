@@ -7,8 +7,7 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
-using Families = std::vector<prometheus::MetricFamily>;
+using Family = MetricFamily;
 
 double unix_time(std::chrono::system_clock::time_point time) {
   return std::chrono::duration<double>(time.time_since_epoch()).count();
@@ -19,13 +18,13 @@ struct Text {
   const ConfigLoader::Counts& counts;
 };
 
-void add_config(Families& out, const ConfigLoader& loader) {
+void add_config(std::string& out, const ConfigLoader& loader) {
   const auto config = loader.config().current();
-  out.push_back(Family::gauge("local_path_provisioner_config_generation",
-                              "Counts the configurations that this process has put in force; 0 = "
-                              "there is none yet.")
-                    .add({}, config ? static_cast<double>(config->generation) : 0)
-                    .build());
+  out += Family::gauge("local_path_provisioner_config_generation",
+                       "Counts the configurations that this process has put in force; 0 = "
+                       "there is none yet.")
+             .add({}, config ? static_cast<double>(config->generation) : 0)
+             .text();
   auto reloads = Family::counter("local_path_provisioner_config_reloads_total",
                                  "Texts of config.json and helperPod.yaml that were accepted or "
                                  "refused, the first ones included.");
@@ -45,45 +44,43 @@ void add_config(Families& out, const ConfigLoader& loader) {
     last.add(labels, refusal == nullptr ? 1 : 0);
     when.add(labels, unix_time(text.counts.accepted_at));
   }
-  out.push_back(reloads.build());
-  out.push_back(last.build());
-  out.push_back(when.build());
+  out += reloads.text();
+  out += last.text();
+  out += when.text();
 }
 
-void add_leader(Families& out, const Subjects& subjects) {
+void add_leader(std::string& out, const Subjects& subjects) {
   const bool active = subjects.controller.claim_queue().has_value();
-  out.push_back(Family::gauge("local_path_provisioner_active",
-                              "1 while this process serves claims: it leads, or there is no "
-                              "election.")
-                    .add({}, active ? 1 : 0)
-                    .build());
+  out += Family::gauge("local_path_provisioner_active",
+                       "1 while this process serves claims: it leads, or there is no "
+                       "election.")
+             .add({}, active ? 1 : 0)
+             .text();
   if (subjects.elector == nullptr) return;
-  out.push_back(
+  out +=
       Family::gauge("leader_election_master_status",
                     "Gauge of if the reporting system is master of the relevant lease, 0 indicates "
                     "backup, 1 indicates master. 'name' is the string used to identify the lease. "
                     "Please make sure to group by name.")
           .add({{"name", subjects.options.leader_election.resource_name}},
                subjects.elector->leading() ? 1 : 0)
-          .build());
+          .text();
 }
 
 }  // namespace
 
-std::unique_ptr<prometheus::Collectable> daemon_metrics(const Subjects& subjects) {
-  return make_collector([&subjects] {
-    Families out;
-    out.push_back(Family::gauge("local_path_provisioner_build_info",
-                                "Always 1; the labels say what runs here.")
-                      .add({{"version", std::string(version())},
-                            {"compiler", std::string(compiler())},
-                            {"provisioner", subjects.options.provisioner_name}},
-                           1)
-                      .build());
-    add_leader(out, subjects);
-    add_config(out, subjects.config);
-    return out;
-  });
+std::string daemon_metrics(const Subjects& subjects) {
+  std::string out;
+  out +=
+      Family::gauge("local_path_provisioner_build_info", "Always 1; the labels say what runs here.")
+          .add({{"version", std::string(version())},
+                {"compiler", std::string(compiler())},
+                {"provisioner", subjects.options.provisioner_name}},
+               1)
+          .text();
+  add_leader(out, subjects);
+  add_config(out, subjects.config);
+  return out;
 }
 
 }  // namespace lpp::app

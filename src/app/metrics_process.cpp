@@ -18,8 +18,7 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
-using Families = std::vector<prometheus::MetricFamily>;
+using Family = MetricFamily;
 
 std::string text_of(const std::string& file) {
   std::ifstream in(file);
@@ -50,47 +49,43 @@ double open_files(const std::string& folder) {
   return count;
 }
 
-void add(Families& out, Family family, double value) {
-  out.push_back(family.add({}, value).build());
-}
+void add(std::string& out, Family family, double value) { out += family.add({}, value).text(); }
 
 }  // namespace
 
-std::unique_ptr<prometheus::Collectable> process_metrics(std::string proc) {
-  return make_collector([proc = std::move(proc)] {
-    Families out;
-    // The name, in parentheses, may hold anything; fields are counted from behind it, the first
-    // being the third of proc(5).
-    const std::string stat = text_of(proc + "/self/stat");
-    const auto name_end = stat.rfind(") ");
-    if (name_end == std::string::npos) return out;
-    const auto fields = split(trim(std::string_view(stat).substr(name_end + 2)), ' ');
-    constexpr std::size_t kUtime = 11, kStime = 12, kStart = 19, kVirtual = 20, kResident = 21;
-    if (fields.size() <= kResident) return out;
-    const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
-    const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
-    add(out,
-        Family::counter("process_cpu_seconds_total",
-                        "Total user and system CPU time spent in seconds."),
-        (number(fields[kUtime]) + number(fields[kStime])) / ticks);
-    add(out,
-        Family::gauge("process_start_time_seconds",
-                      "Start time of the process since unix epoch in seconds."),
-        boot_time(text_of(proc + "/stat")) + number(fields[kStart]) / ticks);
-    add(out, Family::gauge("process_virtual_memory_bytes", "Virtual memory size in bytes."),
-        number(fields[kVirtual]));
-    add(out, Family::gauge("process_resident_memory_bytes", "Resident memory size in bytes."),
-        number(fields[kResident]) * page);
-    add(out, Family::gauge("process_open_fds", "Number of open file descriptors."),
-        open_files(proc + "/self/fd"));
-    rlimit limit{};
-    if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-      add(out, Family::gauge("process_max_fds", "Maximum number of open file descriptors."),
-          limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<double>::infinity()
-                                          : static_cast<double>(limit.rlim_cur));
-    }
-    return out;
-  });
+std::string process_metrics(const std::string& proc) {
+  std::string out;
+  // The name, in parentheses, may hold anything; fields are counted from behind it, the first
+  // being the third of proc(5).
+  const std::string stat = text_of(proc + "/self/stat");
+  const auto name_end = stat.rfind(") ");
+  if (name_end == std::string::npos) return out;
+  const auto fields = split(trim(std::string_view(stat).substr(name_end + 2)), ' ');
+  constexpr std::size_t kUtime = 11, kStime = 12, kStart = 19, kVirtual = 20, kResident = 21;
+  if (fields.size() <= kResident) return out;
+  const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+  const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
+  add(out,
+      Family::counter("process_cpu_seconds_total",
+                      "Total user and system CPU time spent in seconds."),
+      (number(fields[kUtime]) + number(fields[kStime])) / ticks);
+  add(out,
+      Family::gauge("process_start_time_seconds",
+                    "Start time of the process since unix epoch in seconds."),
+      boot_time(text_of(proc + "/stat")) + number(fields[kStart]) / ticks);
+  add(out, Family::gauge("process_virtual_memory_bytes", "Virtual memory size in bytes."),
+      number(fields[kVirtual]));
+  add(out, Family::gauge("process_resident_memory_bytes", "Resident memory size in bytes."),
+      number(fields[kResident]) * page);
+  add(out, Family::gauge("process_open_fds", "Number of open file descriptors."),
+      open_files(proc + "/self/fd"));
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+    add(out, Family::gauge("process_max_fds", "Maximum number of open file descriptors."),
+        limit.rlim_cur == RLIM_INFINITY ? std::numeric_limits<double>::infinity()
+                                        : static_cast<double>(limit.rlim_cur));
+  }
+  return out;
 }
 
 }  // namespace lpp::app

@@ -12,12 +12,14 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
+using Family = MetricFamily;
 
 /// Volumes that are told; beyond it the fullest ones.
 constexpr std::size_t kMaxVolumes = 2000;
 
-std::vector<prometheus::MetricFamily> usage_families(const Subjects& subjects) {
+}  // namespace
+
+std::string usage_metrics(const Subjects& subjects) {
   auto used = Family::gauge("local_path_provisioner_volume_stats_used_bytes",
                             "What a volume with a limit takes up, used by a pod or not, as its "
                             "node's agent measures it.");
@@ -44,13 +46,7 @@ std::vector<prometheus::MetricFamily> usage_families(const Subjects& subjects) {
     if (usage.inodes) inodes_used.add(labels, static_cast<double>(*usage.inodes));
     if (usage.limit_inodes > 0) inodes.add(labels, static_cast<double>(usage.limit_inodes));
   }
-  return {used.build(), capacity.build(), available.build(), inodes_used.build(), inodes.build()};
-}
-
-}  // namespace
-
-std::unique_ptr<prometheus::Collectable> usage_metrics(const Subjects& subjects) {
-  return make_collector([&subjects] { return usage_families(subjects); });
+  return used.text() + capacity.text() + available.text() + inodes_used.text() + inodes.text();
 }
 
 }  // namespace lpp::app

@@ -16,7 +16,7 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
+using Family = MetricFamily;
 
 /// Series of each metric; beyond it the node is "other".
 constexpr std::size_t kMaxSeries = 2000;
@@ -66,8 +66,7 @@ Family::Labels labels_of(const Place& place) {
 }
 
 /// Nodes that are there, with volumes, and without an agent that this process could give work.
-void add_agentless(const Subjects& subjects, const std::map<Group, Sum>& groups,
-                   std::vector<prometheus::MetricFamily>& out) {
+void add_agentless(const Subjects& subjects, const std::map<Group, Sum>& groups, std::string& out) {
   const AgentsSubject agents = subjects.agents();
   if (!agents.leads) return;
   std::set<std::string> connected;
@@ -85,27 +84,28 @@ void add_agentless(const Subjects& subjects, const std::map<Group, Sum>& groups,
                               "process that serves claims tells it.");
   for (const auto& [node, count] : volumes)
     family.add({{"node", node}}, static_cast<double>(count));
-  out.push_back(family.build());
+  out += family.text();
 }
 
-void add_capacities(const provisioner::CapacityPublisher::Stats& stats,
-                    std::vector<prometheus::MetricFamily>& out) {
-  out.push_back(Family::gauge("local_path_provisioner_capacity_objects",
-                              "CSIStorageCapacity objects by which this process tells the "
-                              "scheduler the free space of nodes; 0 while it does not lead.")
-                    .add({}, static_cast<double>(stats.objects.load()))
-                    .build());
-  out.push_back(Family::counter("local_path_provisioner_capacity_writes_total",
-                                "Creations, changes and removals of them.")
-                    .add({}, static_cast<double>(stats.writes.load()))
-                    .build());
-  out.push_back(Family::counter("local_path_provisioner_capacity_failures_total",
-                                "API calls for them that failed.")
-                    .add({}, static_cast<double>(stats.failures.load()))
-                    .build());
+void add_capacities(const provisioner::CapacityPublisher::Stats& stats, std::string& out) {
+  out += Family::gauge("local_path_provisioner_capacity_objects",
+                       "CSIStorageCapacity objects by which this process tells the "
+                       "scheduler the free space of nodes; 0 while it does not lead.")
+             .add({}, static_cast<double>(stats.objects.load()))
+             .text();
+  out += Family::counter("local_path_provisioner_capacity_writes_total",
+                         "Creations, changes and removals of them.")
+             .add({}, static_cast<double>(stats.writes.load()))
+             .text();
+  out += Family::counter("local_path_provisioner_capacity_failures_total",
+                         "API calls for them that failed.")
+             .add({}, static_cast<double>(stats.failures.load()))
+             .text();
 }
 
-std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
+}  // namespace
+
+std::string volume_metrics(const Subjects& subjects) {
   auto volumes = Family::gauge("local_path_provisioner_volumes",
                                "PersistentVolumes, by node, configured path and StorageClass.");
   auto requested = Family::gauge("local_path_provisioner_volumes_requested_bytes",
@@ -134,18 +134,11 @@ std::vector<prometheus::MetricFamily> collect(const Subjects& subjects) {
     inodes.add(labels, static_cast<double>(entry.space.inodes));
     free_inodes.add(labels, static_cast<double>(entry.space.free_inodes));
   }
-  std::vector<prometheus::MetricFamily> all{volumes.build(), requested.build(),
-                                            size.build(),    free.build(),
-                                            inodes.build(),  free_inodes.build()};
-  if (subjects.agents) add_agentless(subjects, groups, all);
-  if (!subjects.options.capacity_provisioner_name.empty()) add_capacities(subjects.capacities, all);
-  return all;
-}
-
-}  // namespace
-
-std::unique_ptr<prometheus::Collectable> volume_metrics(const Subjects& subjects) {
-  return make_collector([&subjects] { return collect(subjects); });
+  std::string out = volumes.text() + requested.text() + size.text() + free.text() + inodes.text() +
+                    free_inodes.text();
+  if (subjects.agents) add_agentless(subjects, groups, out);
+  if (!subjects.options.capacity_provisioner_name.empty()) add_capacities(subjects.capacities, out);
+  return out;
 }
 
 }  // namespace lpp::app

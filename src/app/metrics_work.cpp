@@ -8,8 +8,7 @@ namespace lpp::app {
 
 namespace {
 
-using Family = MetricFamilyBuilder;
-using Families = std::vector<prometheus::MetricFamily>;
+using Family = MetricFamily;
 using provisioner::Operations;
 
 /// Series of helper pods by phase and node; beyond it the node is "other".
@@ -18,71 +17,70 @@ constexpr std::size_t kMaxPodSeries = 500;
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The provision controller's own, behaviour rule A10.
-void add_controller(Families& out, const Operations::Totals& totals) {
+void add_controller(std::string& out, const Operations::Totals& totals) {
   constexpr std::array<const char*, 2> kClaim{"class", "source"};
   constexpr std::array<const char*, 1> kVolume{"class"};
-  out.push_back(
+  out +=
       Family::counter("controller_persistentvolumeclaim_provision_total",
                       "Total number of persistent volumes provisioned succesfully. Broken down by "
                       "storage class name and source of the claim.")
           .add_all(kClaim, totals.provisioned)
-          .build());
-  out.push_back(
+          .text();
+  out +=
       Family::counter("controller_persistentvolumeclaim_provision_failed_total",
                       "Total number of persistent volume provision failed attempts. Broken down by "
                       "storage class name and source of the claim.")
           .add_all(kClaim, totals.provision_failed)
-          .build());
-  out.push_back(
+          .text();
+  out +=
       Family::histogram("controller_persistentvolumeclaim_provision_duration_seconds",
                         "Latency in seconds to provision persistent volumes. Failed provisioning "
                         "attempts are ignored. Broken down by storage class name and source of the "
                         "claim.")
           .add_all(kClaim, totals.provision_duration)
-          .build());
-  out.push_back(Family::counter("controller_persistentvolume_delete_total",
-                                "Total number of persistent volumes deleted succesfully. Broken "
-                                "down by storage class name.")
-                    .add_all(kVolume, totals.deleted)
-                    .build());
-  out.push_back(Family::counter("controller_persistentvolume_delete_failed_total",
-                                "Total number of persistent volume delete failed attempts. Broken "
-                                "down by storage class name.")
-                    .add_all(kVolume, totals.delete_failed)
-                    .build());
-  out.push_back(Family::histogram("controller_persistentvolume_delete_duration_seconds",
-                                  "Latency in seconds to delete persistent volumes. Failed "
-                                  "deletion attempts are ignored. Broken down by storage class "
-                                  "name.")
-                    .add_all(kVolume, totals.delete_duration)
-                    .build());
+          .text();
+  out += Family::counter("controller_persistentvolume_delete_total",
+                         "Total number of persistent volumes deleted succesfully. Broken "
+                         "down by storage class name.")
+             .add_all(kVolume, totals.deleted)
+             .text();
+  out += Family::counter("controller_persistentvolume_delete_failed_total",
+                         "Total number of persistent volume delete failed attempts. Broken "
+                         "down by storage class name.")
+             .add_all(kVolume, totals.delete_failed)
+             .text();
+  out += Family::histogram("controller_persistentvolume_delete_duration_seconds",
+                           "Latency in seconds to delete persistent volumes. Failed "
+                           "deletion attempts are ignored. Broken down by storage class "
+                           "name.")
+             .add_all(kVolume, totals.delete_duration)
+             .text();
 }
 
-void add_operations(Families& out, const Operations& operations) {
+void add_operations(std::string& out, const Operations& operations) {
   const auto& totals = operations.totals();
-  out.push_back(
-      Family::histogram("local_path_provisioner_operation_step_duration_seconds",
-                        "How long the steps of operations took: waiting to be begun (queued), "
-                        "until the helper pod's container ran (pod_start), the script, and the "
-                        "volume's object. Steps that began before this process are left out.")
-          .add_all<Histogram, 2>({"operation", "step"}, totals.steps)
-          .build());
-  out.push_back(Family::counter("local_path_provisioner_failures_total",
-                                "Attempts that failed and requests that were refused, by cause.")
-                    .add_all<Counter, 2>({"operation", "reason"}, totals.failures)
-                    .build());
-  out.push_back(Family::counter("local_path_provisioner_bindings_total",
-                                "Claims that were bound to their volume by the provisioner "
-                                "(bound), or left to the control plane to bind and why (conflict, "
-                                "forbidden, failed).")
-                    .add_all<Counter, 1>({"result"}, totals.bindings)
-                    .build());
-  out.push_back(Family::counter("local_path_provisioner_claims_released_total",
-                                "Claims whose node was deleted, of classes with onNodeLost: "
-                                "release: deleted (released), kept since the node came back after "
-                                "all (node_back), or not deleted and why (forbidden, failed).")
-                    .add_all<Counter, 2>({"class", "result"}, totals.claims_released)
-                    .build());
+  out += Family::histogram("local_path_provisioner_operation_step_duration_seconds",
+                           "How long the steps of operations took: waiting to be begun (queued), "
+                           "until the helper pod's container ran (pod_start), the script, and the "
+                           "volume's object. Steps that began before this process are left out.")
+             .add_all<Histogram, 2>({"operation", "step"}, totals.steps)
+             .text();
+  out += Family::counter("local_path_provisioner_failures_total",
+                         "Attempts that failed and requests that were refused, by cause.")
+             .add_all<Counter, 2>({"operation", "reason"}, totals.failures)
+             .text();
+  out += Family::counter("local_path_provisioner_bindings_total",
+                         "Claims that were bound to their volume by the provisioner "
+                         "(bound), or left to the control plane to bind and why (conflict, "
+                         "forbidden, failed).")
+             .add_all<Counter, 1>({"result"}, totals.bindings)
+             .text();
+  out += Family::counter("local_path_provisioner_claims_released_total",
+                         "Claims whose node was deleted, of classes with onNodeLost: "
+                         "release: deleted (released), kept since the node came back after "
+                         "all (node_back), or not deleted and why (forbidden, failed).")
+             .add_all<Counter, 2>({"class", "result"}, totals.claims_released)
+             .text();
   auto count = Family::gauge("local_path_provisioner_operations",
                              "Operations that are begun and not done, failed ones that wait for "
                              "their next attempt included.");
@@ -97,12 +95,12 @@ void add_operations(Families& out, const Operations& operations) {
     waiting.add(labels, static_cast<double>(load.waiting));
     oldest.add(labels, seconds(load.oldest));
   }
-  out.push_back(count.build());
-  out.push_back(waiting.build());
-  out.push_back(oldest.build());
+  out += count.text();
+  out += waiting.text();
+  out += oldest.text();
 }
 
-void add_helper_pods(Families& out, const k8s::Store<k8s::Pod>& pods, std::size_t settled) {
+void add_helper_pods(std::string& out, const k8s::Store<k8s::Pod>& pods, std::size_t settled) {
   std::map<std::pair<std::string, std::string>, std::size_t> counts;
   for (const auto& pod : pods.list()) {
     std::pair<std::string, std::string> key{pod->phase.empty() ? "Pending" : pod->phase,
@@ -115,12 +113,12 @@ void add_helper_pods(Families& out, const k8s::Store<k8s::Pod>& pods, std::size_
   for (const auto& [key, count] : counts) {
     family.add({{"phase", key.first}, {"node", key.second}}, static_cast<double>(count));
   }
-  out.push_back(family.build());
-  out.push_back(Family::gauge("local_path_provisioner_helper_pods_done",
-                              "Helper pods whose work is done: they are removed when nothing else "
-                              "is to be done.")
-                    .add({}, static_cast<double>(settled))
-                    .build());
+  out += family.text();
+  out += Family::gauge("local_path_provisioner_helper_pods_done",
+                       "Helper pods whose work is done: they are removed when nothing else "
+                       "is to be done.")
+             .add({}, static_cast<double>(settled))
+             .text();
 }
 
 struct Queue {
@@ -130,7 +128,7 @@ struct Queue {
 };
 
 /// client-go's, with the provision controller's names of the queues.
-void add_queues(Families& out, const provisioner::Controller& controller) {
+void add_queues(std::string& out, const provisioner::Controller& controller) {
   const std::array<Queue, 2> queues{
       Queue{"claims", controller.claim_stats(), controller.claim_queue()},
       Queue{"volumes", controller.volume_stats(), controller.volume_queue()}};
@@ -167,22 +165,19 @@ void add_queues(Families& out, const provisioner::Controller& controller) {
   }
   for (Family* family :
        {&depth, &adds, &waited, &worked, &unfinished, &longest, &retries, &delayed}) {
-    out.push_back(family->build());
+    out += family->text();
   }
 }
 
 }  // namespace
 
-std::unique_ptr<prometheus::Collectable> work_metrics(const Subjects& subjects) {
-  return make_collector([&operations = subjects.operations, &pods = subjects.helper_pods,
-                         &runner = subjects.runner, &controller = subjects.controller] {
-    Families out;
-    add_controller(out, operations.totals());
-    add_operations(out, operations);
-    add_helper_pods(out, pods, runner.settled().size());
-    add_queues(out, controller);
-    return out;
-  });
+std::string work_metrics(const Subjects& subjects) {
+  std::string out;
+  add_controller(out, subjects.operations.totals());
+  add_operations(out, subjects.operations);
+  add_helper_pods(out, subjects.helper_pods, subjects.runner.settled().size());
+  add_queues(out, subjects.controller);
+  return out;
 }
 
 }  // namespace lpp::app

@@ -79,7 +79,7 @@ struct BusyFixture : SubjectsFixture {
   }
   std::string text() {
     const app::Subjects all = subjects();
-    return app::Metrics(all).render();
+    return app::metrics_text(all);
   }
 };
 

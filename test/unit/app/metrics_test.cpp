@@ -2,7 +2,6 @@
 #include "app/metrics.h"
 
 #include <doctest/doctest.h>
-#include <prometheus/metric_family.h>
 #include <unistd.h>
 
 #include <array>
@@ -16,6 +15,7 @@
 #include "fakes/builders.h"
 #include "fakes/temp_folder.h"
 #include "unit/app/busy_fixture.h"
+#include "unit/app/metric_series.h"
 #include "unit/app/own_agent_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -107,7 +107,7 @@ TEST_CASE("every metric has a type, a help and a form that Prometheus accepts") 
   const auto names = names_of(fixture.text());
   CHECK(names.size() > 35);
   // An agent's are its own: what the controller says of agents is another thing.
-  const OwnAgentFixture agent;
+  OwnAgentFixture agent;
   const auto of_agent = names_of(agent.text());
   CHECK(of_agent.size() > 15);
   for (const std::string& name : of_agent) {
@@ -117,7 +117,7 @@ TEST_CASE("every metric has a type, a help and a form that Prometheus accepts") 
 }
 
 TEST_CASE("an agent tells of its session, its work and its base paths") {
-  const OwnAgentFixture fixture;
+  OwnAgentFixture fixture;
   const std::string text = fixture.text();
   for (
       const char* line : {
@@ -171,7 +171,7 @@ TEST_CASE("volumes are counted where they are, and the space of paths is what wa
   put(on_n1("c").capacity("1Gi"));
   put(on_n1("foreign").annotation("pv.kubernetes.io/provisioned-by", "example.com/other"));
   fixture.space.note("n1", "/data", {.size = 100, .free = 40, .inodes = 10, .free_inodes = 3});
-  const auto text = [&] { return Metrics(fixture.subjects()).render(); };
+  const auto text = [&] { return metrics_text(fixture.subjects()); };
   const std::string place = R"({node="n1",path="/data")";
   for (const std::string& line :
        {"local_path_provisioner_volumes" + place + R"(,class="local-path"} 2)",
@@ -196,7 +196,7 @@ TEST_CASE("what is published of free space is counted, for whoever has it publis
   fixture.capacities.objects = 3;
   fixture.capacities.writes = 7;
   fixture.capacities.failures = 1;
-  const auto text = [&] { return Metrics(fixture.subjects()).render(); };
+  const auto text = [&] { return metrics_text(fixture.subjects()); };
   CHECK(text().find("_capacity_") == std::string::npos);
   fixture.options.capacity_provisioner_name = "local-path-capacity";
   CHECK(has_line(text(), "local_path_provisioner_capacity_objects 3"));
@@ -237,11 +237,7 @@ TEST_CASE("the process's own figures are those of proc, whatever the program is 
   std::ofstream(folder.path() + "/self/stat")
       << "42 (a ) b) S 1 42 42 0 -1 4194304 100 0 0 0 150 50 0 0 20 0 9 0 1000 123456 25 "
          "18446744073709551615 0\n";
-  const auto families = process_metrics(folder.path())->Collect();
-  std::map<std::string, double> values;
-  for (const auto& family : families) {
-    values[family.name] = family.metric[0].counter.value + family.metric[0].gauge.value;
-  }
+  auto values = series_of(process_metrics(folder.path()));
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   CHECK(values["process_cpu_seconds_total"] == 200 / ticks);
   CHECK(values["process_start_time_seconds"] == 1'700'000'000 + 1000 / ticks);
@@ -250,5 +246,5 @@ TEST_CASE("the process's own figures are those of proc, whatever the program is 
   CHECK(values["process_max_fds"] > 0);
   // The opened folder's own descriptor is not among the files of this one.
   CHECK(values["process_open_fds"] == 2);
-  CHECK(process_metrics(folder.path() + "/none")->Collect().empty());
+  CHECK(process_metrics(folder.path() + "/none").empty());
 }

@@ -2,13 +2,13 @@
 // What metrics tell of each volume that an agent measures.
 
 #include <doctest/doctest.h>
-#include <prometheus/metric_family.h>
 
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "app/measured_volumes.h"
 #include "app/metrics.h"
+#include "unit/app/metric_series.h"
 #include "unit/app/subjects_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -39,13 +39,9 @@ struct MeasuredFixture : SubjectsFixture {
   std::map<std::string, double> values() {
     const Subjects all = subjects();
     std::map<std::string, double> values;
-    for (const auto& family : usage_metrics(all)->Collect()) {
-      REQUIRE(family.name.starts_with(kPrefix));
-      for (const auto& metric : family.metric) {
-        std::string labels;
-        for (const auto& label : metric.label) labels += " " + label.value;
-        values[family.name.substr(std::string(kPrefix).size()) + labels] = metric.gauge.value;
-      }
+    for (const auto& [series, value] : series_of(usage_metrics(all))) {
+      REQUIRE(series.starts_with(kPrefix));
+      values[series.substr(std::string(kPrefix).size())] = value;
     }
     return values;
   }

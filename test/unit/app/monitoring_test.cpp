@@ -45,7 +45,7 @@ Names exported() {
                              {.started_leading = [] {}, .stopped_leading = [] {}});
   Subjects subjects = fixture.subjects();
   subjects.elector = &elector;
-  return matches(Metrics(subjects).render(), "# TYPE ([a-z_]+) ");
+  return matches(metrics_text(subjects), "# TYPE ([a-z_]+) ");
 }
 
 /// Metrics named in a query, without a histogram's suffix.

@@ -36,7 +36,7 @@ class OwnAgentFixture {
              agent_.view().bases.size() == 2;
     }));
   }
-  std::string text() const { return metrics_.render(); }
+  std::string text() { return app::own_agent_metrics(agent_, client_); }
 
   BaseFolder base;
 
@@ -55,7 +55,6 @@ class OwnAgentFixture {
                                     return Result<std::vector<agent::Way>>(std::move(ways));
                                   },
                               .program = "test"}};
-  app::OwnAgentMetrics metrics_{agent_, client_};
   std::jthread thread_;
 };
 
