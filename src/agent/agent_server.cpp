@@ -187,7 +187,7 @@ bool AgentServer::Impl::read_head(Connection& one) {
     refuse(one, head.error(), true);
     return true;
   }
-  if (!*head) return read_more(one, kMaxHead - one.in.size());
+  if (!*head) return read_more(one, kMaxHttpHead - one.in.size());
   one.head = **std::move(head);
   on_head(one);
   return true;

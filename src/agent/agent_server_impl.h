@@ -70,7 +70,7 @@ class AgentServer::Impl {
     std::string out{};
     std::string_view unwritten{};
     bool close_after = false;
-    RequestHead head{};
+    HttpHead head{};
     std::uint64_t request = 0;  // number of the one in work
     std::string token{};        // the one that was shown
     bool proved = false;

@@ -223,7 +223,7 @@ void play_head(std::string_view text) {
     return;
   }
   if (!*head) return;
-  require((*head)->size <= text.size() && (*head)->size <= kMaxHead, "a head is bounded");
+  require((*head)->size <= text.size() && (*head)->size <= lpp::kMaxHttpHead, "a head is bounded");
   const auto again = parse_head(text.substr(0, (*head)->size));
   require(again.ok() && *again && (*again)->target == (*head)->target &&
               (*again)->token == (*head)->token && (*again)->body == (*head)->body,

@@ -62,8 +62,8 @@ TEST_CASE("what agents do not say is refused, each with its own status") {
     CHECK(status_of(std::string(first) + "\r\nContent-Length: 0\r\n\r\n") == 400);
   }
   CHECK(status_of(kGood + std::string("X: \0\r\n\r\n", 9)) == 400);
-  CHECK(status_of(kGood + std::string(kMaxHead, 'x')) == 431);
-  CHECK(status_of(std::string(kMaxHead, 'x')) == 431);
+  CHECK(status_of(kGood + std::string(kMaxHttpHead, 'x')) == 431);
+  CHECK(status_of(std::string(kMaxHttpHead, 'x')) == 431);
 }
 
 TEST_CASE("an answer says how long it is, and whether another one may follow") {
