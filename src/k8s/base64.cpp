@@ -1,60 +1,51 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "k8s/base64.h"
 
-#include <cstdint>
+#include <openssl/evp.h>
+
+#include <algorithm>
 
 namespace lpp::k8s {
 
 namespace {
+
 constexpr std::string_view kAlphabet =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 constexpr std::string_view kSpace = " \t\r\n";
+
+const unsigned char* bytes_of(std::string_view text) {
+  return reinterpret_cast<const unsigned char*>(text.data());
+}
+
+unsigned char* bytes_of(std::string& text) {
+  return reinterpret_cast<unsigned char*>(text.data());
+}
+
 }  // namespace
 
 std::string base64_encode(std::string_view bytes) {
-  std::string text;
-  text.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    const std::size_t n = bytes.size() - i;
-    std::uint32_t group = 0;
-    for (std::size_t k = 0; k < 3; ++k) {
-      group = (group << 8U) | (k < n ? static_cast<unsigned char>(bytes[i + k]) : 0U);
-    }
-    text += kAlphabet[(group >> 18U) & 63U];
-    text += kAlphabet[(group >> 12U) & 63U];
-    text += n > 1 ? kAlphabet[(group >> 6U) & 63U] : '=';
-    text += n > 2 ? kAlphabet[group & 63U] : '=';
-  }
+  std::string text((bytes.size() + 2) / 3 * 4, '\0');  // the NUL behind it is written, too
+  EVP_EncodeBlock(bytes_of(text), bytes_of(bytes), static_cast<int>(bytes.size()));
   return text;
 }
 
 std::optional<std::string> base64_decode(std::string_view text) {
-  std::string bytes;
-  bytes.reserve(text.size() / 4 * 3);
-  std::uint32_t group = 0;
-  int digits = 0;
-  int padding = 0;
-  for (const char c : text) {
-    if (kSpace.find(c) != std::string_view::npos) continue;
-    if (c == '=') {
-      ++padding;
-      continue;
-    }
-    const auto value = kAlphabet.find(c);
-    if (value == std::string_view::npos || padding > 0) return std::nullopt;
-    group = (group << 6U) | static_cast<std::uint32_t>(value);
-    if (++digits == 4) {
-      bytes += static_cast<char>((group >> 16U) & 255U);
-      bytes += static_cast<char>((group >> 8U) & 255U);
-      bytes += static_cast<char>(group & 255U);
-      group = 0;
-      digits = 0;
-    }
+  std::string digits(text);
+  std::erase_if(digits, [](char c) { return kSpace.find(c) != std::string_view::npos; });
+  // OpenSSL is more liberal about both.
+  const auto padding = std::min(digits.find('='), digits.size());
+  const std::size_t padded = digits.size() - padding;
+  if (digits.size() % 4 != 0 || padded > 2 ||
+      digits.find_first_not_of('=', padding) != std::string::npos ||
+      std::string_view(digits).substr(0, padding).find_first_not_of(kAlphabet) !=
+          std::string_view::npos) {
+    return std::nullopt;
   }
-  // Two digits hold one byte, three hold two; the rest is padding.
-  if (digits == 1 || (digits == 0 ? padding != 0 : padding != 4 - digits)) return std::nullopt;
-  if (digits >= 2) bytes += static_cast<char>((group >> (digits == 2 ? 4U : 10U)) & 255U);
-  if (digits == 3) bytes += static_cast<char>((group >> 2U) & 255U);
+  std::string bytes(digits.size() / 4 * 3, '\0');
+  if (EVP_DecodeBlock(bytes_of(bytes), bytes_of(digits), static_cast<int>(digits.size())) < 0) {
+    return std::nullopt;
+  }
+  bytes.resize(bytes.size() - padded);
   return bytes;
 }
 
