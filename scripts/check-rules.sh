@@ -30,12 +30,6 @@ mapfile -t text < <(list_files '*' | grep -vE '\.(sum|png|svg)$')
 
 only_in '#include <httplib\.h>' "src/k8s/httplib_transport.cpp src/k8s/wire_stream.h" \
   "httplib.h stays behind the transport" "${source[@]}"
-mapfile -t node < <(list_files 'src/node/*.cpp' 'src/node/*.h')
-only_in '#include "(k8s|config|operation|helperpod|provisioner|cli|app)/' "" \
-  "src/node knows nothing of Kubernetes: base only" "${node[@]}"
-mapfile -t flags < <(list_files 'src/flags/*.cpp' 'src/flags/*.h')
-only_in '#include "(k8s|node|config|operation|helperpod|provisioner|cli|app)/' "" \
-  "src/flags knows nothing of Kubernetes: base only" "${flags[@]}"
 only_in '#include <cxxopts\.hpp>' "src/flags/parser.cpp" "flags are read by flags/parser.h" "${source[@]}"
 only_in '(system|steady)_clock::now\(|this_thread::sleep|\b(u|nano)?sleep\(' \
   "src/base/clock.cpp" "time comes from the injected Clock" "${source[@]}"
@@ -113,5 +107,6 @@ while IFS=: read -r file line; do
     finding "$file: there is no test case or file \"$name\""
   done < <(grep -oE "\`[^\`]+\`" <<<"$cell" | tr -d '\`')
 done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md)
+scripts/check-layers.sh || found=1
 scripts/add-spdx.sh --check || found=1
 exit $found

@@ -14,7 +14,8 @@ using nlohmann::json;
 
 std::string quoted(const json& text) { return k8s::write_json(text); }
 
-/// A scalar; text is quoted, as in JSON, wherever a reader could take it for something else.
+/// A scalar; text is quoted, as in JSON, wherever a reader could take it for something else:
+/// yaml-cpp's own emitter writes the texts "true", "yes" and "12" plain.
 std::string scalar(const json& value) {
   if (!value.is_string()) return quoted(value);
   const auto& text = value.get_ref<const std::string&>();
