@@ -4,78 +4,26 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
+#include "agent/work_json.h"
 #include "base/json_extent.h"
 #include "base/json_members.h"
 #include "base/strings.h"
 #include "node/volume.h"
-#include "operation/record.h"
 
 namespace lpp::agent {
 
 namespace {
 
+using lpp::agent::to_json;  // beside those that follow
 using nlohmann::json;
-using operation::Directory;
-using operation::Kind;
-using operation::Progress;
 
 /// What we write is ten levels deep at most.
 constexpr std::size_t kMaxDepth = 32;
-/// Nobody tries so often; the next number must exist.
-constexpr int kMaxAttempt = 1'000'000'000;
-constexpr std::size_t kMaxDisk = 64;
-
-template <typename Value>
-using Words = std::array<std::pair<std::string_view, Value>, 6>;
-
-constexpr Words<Progress::State> kStates = {{{"waiting", Progress::State::kWaiting},
-                                             {"running", Progress::State::kRunning},
-                                             {"succeeded", Progress::State::kSucceeded},
-                                             {"failed", Progress::State::kFailed},
-                                             {"late", Progress::State::kLate},
-                                             {"ending", Progress::State::kEnding}}};
-constexpr Words<Directory> kDirectories = {{{"unknown", Directory::kUnknown},
-                                            {"made", Directory::kMade},
-                                            {"found", Directory::kFound},
-                                            {"removed", Directory::kRemoved},
-                                            {"kept", Directory::kKept},
-                                            {"absent", Directory::kAbsent}}};
-constexpr std::array<std::pair<std::string_view, Kind>, 4> kKinds = {{{"make", Kind::kMake},
-                                                                      {"takeBack", Kind::kTakeBack},
-                                                                      {"remove", Kind::kRemove},
-                                                                      {"resize", Kind::kResize}}};
 constexpr std::array<std::pair<std::string_view, Order::What>, 4> kOrders = {
     {{"start", Order::What::kStart},
      {"cancel", Order::What::kCancel},
      {"forget", Order::What::kForget},
      {"bases", Order::What::kBases}}};
-
-template <typename Table, typename Value>
-std::string_view word_of(const Table& table, Value value) {
-  for (const auto& [word, meant] : table) {
-    if (meant == value) return word;
-  }
-  return table.front().first;
-}
-
-template <typename Table, typename Value>
-void read_word(JsonMembers& members, const char* name, const Table& table, Value& to) {
-  std::string text;
-  members.text(name, text);
-  if (text.empty()) return;
-  for (const auto& [word, meant] : table) {
-    if (word == text) {
-      to = meant;
-      return;
-    }
-  }
-  members.complain(name, "is not known");
-}
-
-/// Texts may come from file systems, in any bytes.
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 Result<json> parse(std::string_view text) {
   if (text.size() > kMaxMessage) return invalid("a message is too long");
@@ -94,146 +42,10 @@ Result<std::vector<json>> items_of(json& object, const char* name, std::size_t m
   return std::move(it->get_ref<json::array_t&>());
 }
 
-/// What is for people, and names: cut where a letter ends, or it would read otherwise when it is
-/// sent on.
-void cut(std::string& text, std::size_t most) { text.resize(truncate_utf8(text, most).size()); }
-
 void read_texts(JsonMembers& members, const char* name, std::size_t most,
                 std::vector<std::string>& to) {
   members.texts(name, to);
   if (to.size() > most) members.complain(name, "are too many");
-}
-
-Result<void> whole(const JsonMembers& members, std::string_view of) {
-  if (members.problem().empty()) return {};
-  return invalid(std::string(of) + ": " + members.problem());
-}
-
-json to_json(const operation::Space& space) {
-  return {{"size", space.size},
-          {"free", space.free},
-          {"inodes", space.inodes},
-          {"freeInodes", space.free_inodes}};
-}
-
-Result<std::optional<operation::Space>> read_space(const json& object) {
-  const auto it = object.find("space");
-  if (it == object.end()) return std::optional<operation::Space>{};
-  if (!it->is_object()) return invalid("space must be a JSON object");
-  operation::Space space;
-  JsonMembers members(*it);
-  members.number<std::int64_t>("size", space.size, 0);
-  members.number<std::int64_t>("free", space.free, 0);
-  members.number<std::int64_t>("inodes", space.inodes, 0);
-  members.number<std::int64_t>("freeInodes", space.free_inodes, 0);
-  LPP_RETURN_IF_ERROR(whole(members, "space"), "message");
-  return std::optional(space);
-}
-
-json to_json(const operation::Id& id) {
-  return {{"kind", word_of(kKinds, id.kind)},
-          {"volume", id.volume_name},
-          {"ownerUid", id.owner_uid},
-          {"attempt", id.attempt}};
-}
-
-Result<operation::Id> read_id(const json& object) {
-  if (!object.is_object()) return invalid("an id must be a JSON object");
-  operation::Id id;
-  JsonMembers members(object);
-  std::string kind;
-  members.text("kind", kind, true);
-  read_word(members, "kind", kKinds, id.kind);
-  members.text("volume", id.volume_name, true);
-  members.text("ownerUid", id.owner_uid);
-  members.number<int>("attempt", id.attempt, 1);
-  if (id.attempt > kMaxAttempt) members.complain("attempt", "is out of range");
-  LPP_RETURN_IF_ERROR(whole(members, "id"), "message");
-  return id;
-}
-
-json to_json(const Progress& progress) {
-  json object{{"state", word_of(kStates, progress.state)},
-              {"directory", word_of(kDirectories, progress.directory)}};
-  if (!progress.message.empty()) object["message"] = truncate_utf8(progress.message, kMaxWords);
-  if (!progress.reason.empty()) object["reason"] = progress.reason;
-  if (progress.infeasible) object["infeasible"] = true;
-  if (progress.unfit) object["unfit"] = true;
-  if (progress.acts_no_more) object["actsNoMore"] = true;
-  const auto& kept = progress.kept;
-  if (kept.size) object["limited"] = *kept.size;
-  if (kept.bytes > 0) object["limitBytes"] = kept.bytes;
-  if (kept.inodes > 0) object["limitInodes"] = kept.inodes;
-  if (kept.reserve) object["reserve"] = true;
-  if (kept.overcommit) object["overcommit"] = true;
-  if (kept.mount) object["mount"] = true;
-  if (progress.space) object["space"] = to_json(*progress.space);
-  if (!progress.disk.empty()) object["disk"] = progress.disk;
-  return object;
-}
-
-Result<Progress> read_progress(const json& object) {
-  if (!object.is_object()) return invalid("progress must be a JSON object");
-  Progress progress;
-  JsonMembers members(object);
-  read_word(members, "state", kStates, progress.state);
-  read_word(members, "directory", kDirectories, progress.directory);
-  members.text("message", progress.message);
-  members.text("reason", progress.reason);
-  members.flag("infeasible", progress.infeasible);
-  members.flag("unfit", progress.unfit);
-  members.flag("actsNoMore", progress.acts_no_more);
-  auto& kept = progress.kept;
-  if (object.contains("limited")) members.flag("limited", kept.size.emplace());
-  members.number<std::int64_t>("limitBytes", kept.bytes, 0);
-  members.number<std::int64_t>("limitInodes", kept.inodes, 0);
-  members.flag("reserve", kept.reserve);
-  members.flag("overcommit", kept.overcommit);
-  members.flag("mount", kept.mount);
-  members.text("disk", progress.disk);
-  LPP_RETURN_IF_ERROR(whole(members, "progress"), "message");
-  if (progress.disk.size() > kMaxDisk || !node::is_id(progress.disk)) progress.disk.clear();
-  LPP_ASSIGN_OR_RETURN(progress.space, read_space(object), "progress");
-  cut(progress.message, kMaxWords);
-  cut(progress.reason, 64);
-  return progress;
-}
-
-/// An operation that cannot be written (a text that is not UTF-8) is left out by whoever made it.
-json to_json(const operation::Operation& operation) {
-  const auto text = operation::encode_operation(operation);
-  return text.ok() ? json::parse(*text, nullptr, false) : json();
-}
-
-Result<operation::Operation> read_operation(const json& object) {
-  const auto it = object.find("operation");
-  if (it == object.end()) return invalid("operation is missing");
-  return operation::decode_operation(dump(*it));
-}
-
-/// Where others stand in a list of their own.
-Result<operation::Operation> read_listed(const json& object) {
-  return operation::decode_operation(dump(object));
-}
-
-json to_json(const Work& work) {
-  json object{{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
-  if (!work.cluster.empty()) object["cluster"] = work.cluster;
-  return object;
-}
-
-Result<Work> read_work(const json& object) {
-  if (!object.is_object()) return invalid("a work must be a JSON object");
-  Work work;
-  LPP_ASSIGN_OR_RETURN(work.operation, read_operation(object), "work");
-  if (work.operation.attempt > kMaxAttempt) return invalid("work: attempt is out of range");
-  const auto progress = object.find("progress");
-  if (progress == object.end()) return invalid("work: progress is missing");
-  LPP_ASSIGN_OR_RETURN(work.progress, read_progress(*progress), "work");
-  JsonMembers members(object);
-  members.text("cluster", work.cluster);
-  LPP_RETURN_IF_ERROR(whole(members, "work"), "message");
-  return work;
 }
 
 json to_json(const Base& base) {
@@ -430,10 +242,10 @@ Result<Tell> decode_tell(std::string_view text) {
                        "tell");
   LPP_ASSIGN_OR_RETURN(
       tell.ended, read_good<operation::Id>(object, "ended", kMaxWorks, read_id, unread), "tell");
-  LPP_ASSIGN_OR_RETURN(
-      tell.nothing_left,
-      read_good<operation::Operation>(object, "nothingLeft", kMaxWorks, read_listed, unread),
-      "tell");
+  LPP_ASSIGN_OR_RETURN(tell.nothing_left,
+                       read_good<operation::Operation>(object, "nothingLeft", kMaxWorks,
+                                                       read_bare_operation, unread),
+                       "tell");
   LPP_ASSIGN_OR_RETURN(
       tell.asks, read_good<operation::Id>(object, "asks", kMaxWorks, read_id, unread), "tell");
   LPP_ASSIGN_OR_RETURN(tell.uses, read_good<Use>(object, "uses", kMaxUses, read_use, unread),

@@ -105,13 +105,8 @@ void tell(k8s::EventRecorder& events, const Row& row, const std::string& node) {
   const std::string why = "node " + node + " was deleted from the cluster: ";
   const auto store = [&](std::string_view kind, const k8s::ObjectMeta& meta,
                          const std::string& text) {
-    (void)events.store({.kind = std::string(kind),
-                        .api_version = "v1",
-                        .ns = meta.ns,
-                        .name = meta.name,
-                        .uid = meta.uid,
-                        .resource_version = meta.resource_version},
-                       k8s::EventType::kWarning, provisioner::kClaimReleased, why + text);
+    (void)events.store(k8s::reference_to(kind, meta), k8s::EventType::kWarning,
+                       provisioner::kClaimReleased, why + text);
   };
   store("PersistentVolumeClaim", row.claim->meta,
         "this claim was deleted by hand (release), its data stays in " + row.volume->path +

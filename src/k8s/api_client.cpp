@@ -15,6 +15,7 @@
 #include "k8s/list_reader.h"
 #include "k8s/object_reader.h"
 #include "k8s/rate_limiter.h"
+#include "k8s/request_parts.h"
 
 namespace lpp::k8s {
 
@@ -29,51 +30,12 @@ constexpr std::chrono::seconds kCutRetryWait{1};
 // The server ends a watch itself; only a dead peer stays silent longer than that.
 constexpr std::chrono::seconds kWatchIdleMargin{5};
 
-constexpr std::string_view kJson = "application/json";
-constexpr std::string_view kProtobuf = "application/vnd.kubernetes.protobuf";
-
-/// The media types of an answer, the preferred first. `metadata_as` names the kind that stands for
-/// an object or a list when only metadata is wanted, or is empty.
-std::string accepted(bool protobuf, std::string_view metadata_as) {
-  std::string types;
-  const auto add = [&](std::string_view type) {
-    if (!types.empty()) types += ',';
-    types += type;
-    if (metadata_as.empty()) return;
-    types.append(";as=").append(metadata_as).append(";g=meta.k8s.io;v=v1");
-  };
-  if (protobuf) add(kProtobuf);
-  add(kJson);
-  if (!metadata_as.empty()) types.append(",").append(kJson);
-  return types;
-}
-
-constexpr std::string_view kMetadataObject = "PartialObjectMetadata";
-constexpr std::string_view kMetadataList = "PartialObjectMetadataList";
-
 bool succeeded(const Response& response) { return response.status >= 200 && response.status < 300; }
 
 constexpr auto kIdentityMeta =
     std::to_array<ReadField>({{"name", 1}, {"namespace", 3}, {"uid", 5}, {"resourceVersion", 6}});
 constexpr auto kIdentityFields =
     std::to_array<ReadField>({{"metadata", 1, FieldType::kObject, kIdentityMeta}});
-
-/// Collects "?a=b&c=d"; empty values are left out.
-class Query {
- public:
-  Query& add(std::string_view name, std::string_view value) {
-    if (value.empty()) return *this;
-    text_ += text_.empty() ? '?' : '&';
-    text_ += name;
-    text_ += '=';
-    text_ += percent_encode(value);
-    return *this;
-  }
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
 
 Request write_request(std::string method, std::string target, const json& body,
                       std::string content_type = "application/json") {
@@ -99,18 +61,6 @@ Result<json> parse_object(const Request& request, const Result<Response>& result
                     : read_json(result->body);
   if (object.is_object()) return object;
   return not_json(request.method, request.target, *result);
-}
-
-std::string_view content_type_of(PatchType type) {
-  switch (type) {
-    case PatchType::kMerge:
-      return "application/merge-patch+json";
-    case PatchType::kStrategicMerge:
-      return "application/strategic-merge-patch+json";
-    case PatchType::kJson:
-      return "application/json-patch+json";
-  }
-  return "application/merge-patch+json";
 }
 
 /// Jitter keeps clients that were refused together from coming back together.

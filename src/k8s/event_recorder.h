@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/result.h"
 #include "k8s/api_client.h"
+#include "k8s/objects.h"
 
 namespace lpp::k8s {
 
@@ -22,6 +23,22 @@ struct ObjectReference {
   std::string uid;
   std::string resource_version{};
 };
+
+/// Of an object of the core group.
+inline ObjectReference reference_to(std::string_view kind, const ObjectMeta& meta) {
+  return {.kind = std::string(kind),
+          .api_version = "v1",
+          .ns = meta.ns,
+          .name = meta.name,
+          .uid = meta.uid,
+          .resource_version = meta.resource_version};
+}
+inline ObjectReference reference_to(const PersistentVolumeClaim& claim) {
+  return reference_to("PersistentVolumeClaim", claim.meta);
+}
+inline ObjectReference reference_to(const PersistentVolume& volume) {
+  return reference_to("PersistentVolume", volume.meta);
+}
 
 enum class EventType { kNormal, kWarning };
 

@@ -71,6 +71,8 @@ struct PersistentVolumeClaim {
   std::string resize_status{};  // status.allocatedResourceStatuses.storage
   std::vector<ClaimCondition> conditions{};
 
+  /// Of its data source; "" = it has none.
+  std::string source_kind() const;
   /// Beta annotation, else spec.storageClassName, else "" (behaviour rule A3.5).
   std::string class_name() const;
 };

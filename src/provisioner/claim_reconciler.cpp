@@ -26,39 +26,6 @@ constexpr const char* kNodeBusy = "waits for its turn, too much is being done at
 /// The cache shows soon what stood in the way.
 constexpr std::chrono::seconds kOtherFoundWait{1};
 
-k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
-  return {.kind = "PersistentVolumeClaim",
-          .api_version = "v1",
-          .ns = claim.meta.ns,
-          .name = claim.meta.name,
-          .uid = claim.meta.uid,
-          .resource_version = claim.meta.resource_version};
-}
-
-/// "Kind" of "Kind/name".
-std::string source_kind(const k8s::PersistentVolumeClaim& claim) {
-  return claim.data_source.substr(0, claim.data_source.find('/'));
-}
-
-/// Versions before this did not write the shape down: it comes from today's class and
-/// configuration, if those are still about the same kind of directory.
-std::optional<Refusal> complete_shape(const ClaimScene& scene, Operation& operation) {
-  if (operation.shape) return std::nullopt;
-  if (scene.storage_class == nullptr) {
-    return Refusal{.message = "storageClass \"" + scene.claim->class_name() + "\" not found"};
-  }
-  auto shape = make_shape(*scene.claim, *scene.storage_class, scene.node.get(), *scene.config);
-  if (auto* refusal = std::get_if<Refusal>(&shape)) return std::move(*refusal);
-  auto& made = std::get<operation::Shape>(shape);
-  if (made.has_affinity == operation.shared) {
-    return Refusal{.message = "directory " + operation.path +
-                              " was made before the configuration of its class changed between "
-                              "local and shared: configure it as before, or delete the claim"};
-  }
-  operation.shape = std::move(made);
-  return std::nullopt;
-}
-
 }  // namespace
 
 Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiting_since) {
@@ -250,77 +217,6 @@ Action ClaimReconciler::path_taken(const Pass& pass, const std::string& path,
   return Action::await_change(kRecheck);
 }
 
-ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publish& decision) {
-  ClaimScene& scene = pass.scene;
-  Operation operation = decision.make.operation();
-  operation.disk = decision.make.progress->disk;
-  world_.operations.progressed(Work::kProvision, operation, step_of(*decision.make.progress));
-  note_space(world_, operation, *decision.make.progress);
-  if (auto refusal = complete_shape(scene, operation)) {
-    return perform(pass, for_claim::Refuse{*std::move(refusal)});
-  }
-  // The directory stays taken until the cache shows the volume.
-  if (const auto holder = world_.ledger.take(operation)) {
-    // Whoever else has it may have written there: that it was made for this claim counts no more.
-    for (Begun& begun : scene.memory.begun) {
-      if (!same_place(*begun.operation, operation)) continue;
-      begun.made = false;
-      begun.never_published = false;
-    }
-    return path_taken(pass, operation.path, *holder);
-  }
-  // From here on it is not certain any more that no volume showed it.
-  for (Begun& begun : scene.memory.begun) {
-    if (same_place(*begun.operation, operation)) begun.never_published = false;
-  }
-  remember(pass);
-  const auto manifest = make_volume(operation, *scene.claim, world_.names.own());
-  const auto created =
-      world_.client.create(k8s::kPersistentVolumes, {}, manifest, k8s::Answer::kIdentity);
-  std::optional<k8s::PersistentVolume> there;
-  if (!created.ok() && created.error().is(ErrorCode::kAlreadyExists)) {
-    const auto volume = read_volume(world_, scene.volume_name);
-    if (!volume.ok()) return reporter_.api_failed(subject(pass), volume.error());
-    if (!*volume) return Action::retry();
-    const std::string different = difference(**volume, *scene.claim, world_.names);
-    if (!different.empty()) return perform(pass, for_claim::OtherVolume{different});
-    // Ours if the answer to an earlier request was lost; else the cache will show it.
-    if ((*volume)->path != operation.path || !shares_directory(**volume, operation, world_.nodes)) {
-      return Action::await_change(kRecheck);
-    }
-    there = **volume;
-  } else if (!created.ok()) {
-    return reporter_.api_failed(
-        subject(pass), created.error().wrap("Error creating provisioned PV object for claim " +
-                                            scene.claim->meta.key().to_string()));
-  } else {
-    there = created_volume(manifest, *created);
-  }
-  return published(pass, operation, std::move(there));
-}
-
-Action ClaimReconciler::published(Pass& pass, const Operation& operation,
-                                  std::optional<k8s::PersistentVolume> volume) {
-  ClaimScene& scene = pass.scene;
-  const log::Scope fields({{"path", operation.path}, {"class", operation.storage_class}});
-  log::info("volume provisioned");
-  world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioningSucceeded,
-                      "Successfully provisioned volume " + scene.volume_name);
-  world_.operations.succeeded(Work::kProvision, scene.volume_name, operation.storage_class,
-                              source_kind(*scene.claim));
-  set_done(pass, operation);
-  Memory made;
-  made.begun = std::move(scene.memory.begun);
-  made.published = scene.now;
-  made.had_volume = true;
-  scene.memory = std::move(made);
-  remember(pass);
-  if (volume) bind_at_once(pass, *std::move(volume));
-  const auto forgotten = world_.executor.forget(operation.id(), Executor::When::kWhenQuiet);
-  if (!forgotten.ok()) return reporter_.api_failed(subject(pass), forgotten.error());
-  return Action::await_change(kRecheck);
-}
-
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Failed& decision) {
   for (const Make& make : pass.scene.makes) {
     if (make.progress && make.operation().id() == decision.operation->id()) {
@@ -425,16 +321,14 @@ Subject ClaimReconciler::subject(const Pass& pass) const {
                               .volume = scene.volume_name,
                               .claim = pass.key.claim,
                               .node = scene.node_name},
-                  .about = {.kind = "PersistentVolumeClaim",
-                            .api_version = "v1",
-                            .ns = pass.key.claim.ns,
-                            .name = pass.key.claim.name,
-                            .uid = pass.key.uid},
+                  .about = k8s::reference_to(
+                      "PersistentVolumeClaim",
+                      {.name = pass.key.claim.name, .ns = pass.key.claim.ns, .uid = pass.key.uid}),
                   .event_reason = kProvisioningFailed};
   std::string class_name;
   if (scene.claim != nullptr) {
     class_name = scene.claim->class_name();
-    subject.failure.source = source_kind(*scene.claim);
+    subject.failure.source = scene.claim->source_kind();
     subject.about = reference_to(*scene.claim);
   }
   subject.failure.storage_class = class_name;

@@ -67,6 +67,10 @@ class ClaimReconciler {
   Next perform(Pass& pass, const for_claim::Bind& decision);
   Next perform(Pass& pass, const for_claim::LeaveUnbound& decision);
 
+  /// Versions before this did not write the shape down: it comes from today's class and
+  /// configuration, if those are still about the same kind of directory.
+  static std::optional<Refusal> complete_shape(const ClaimScene& scene,
+                                               operation::Operation& operation);
   Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
   Action published(Pass& pass, const operation::Operation& operation,
                    std::optional<k8s::PersistentVolume> volume);

@@ -342,12 +342,7 @@ Subject ResizeReconciler::subject(const Pass& pass) const {
                       .claim = pass.key.claim,
                       .node = scene.node.name,
                       .storage_class = scene.volume->storage_class_name},
-          .about = {.kind = "PersistentVolumeClaim",
-                    .api_version = "v1",
-                    .ns = pass.key.claim.ns,
-                    .name = pass.key.claim.name,
-                    .uid = pass.key.uid,
-                    .resource_version = scene.claim->meta.resource_version},
+          .about = k8s::reference_to(*scene.claim),
           .event_reason = kVolumeResizeFailed,
           .prefix = "failed to resize volume " + volume + ": "};
 }

@@ -16,15 +16,6 @@ namespace lpp::provisioner {
 
 namespace {
 
-k8s::ObjectReference reference_to(const k8s::PersistentVolumeClaim& claim) {
-  return {.kind = "PersistentVolumeClaim",
-          .api_version = "v1",
-          .ns = claim.meta.ns,
-          .name = claim.meta.name,
-          .uid = claim.meta.uid,
-          .resource_version = claim.meta.resource_version};
-}
-
 /// Whether the volume is the claim's, which is to stay.
 bool is_its(const std::optional<k8s::PersistentVolumeClaim>& claim,
             const k8s::PersistentVolume& volume) {

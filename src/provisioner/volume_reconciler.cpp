@@ -20,15 +20,6 @@ namespace {
 /// More decisions in one step would mean that two of them undo each other.
 constexpr int kMostDecisions = 16;
 
-k8s::ObjectReference reference_to(const k8s::PersistentVolume& volume) {
-  return {.kind = "PersistentVolume",
-          .api_version = "v1",
-          .ns = {},
-          .name = volume.meta.name,
-          .uid = volume.meta.uid,
-          .resource_version = volume.meta.resource_version};
-}
-
 /// Of a volume that is to be removed and another one of ours on its node, whether the other one's
 /// removal takes the directory along: it is to be removed too, and lies around this one, or is in
 /// the same place and has the later name.
@@ -254,15 +245,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   return Action::await_change(*started == Executor::Start::kRecorded ? kRecheck : kSoon);
 }
 
-Result<void> VolumeReconciler::delete_object(const k8s::PersistentVolume& seen, Guard guard) {
-  const auto deleted = world_.client.remove(
-      k8s::kPersistentVolumes, seen.meta.key(),
-      {.uid = seen.meta.uid,
-       .resource_version = guard == Guard::kVersion ? seen.meta.resource_version : ""});
-  if (!deleted.ok()) return deleted.error().wrap("delete volume");
-  return {};
-}
-
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Follow& decision) {
   const Progress& progress = decision.removal.progress;
   const bool removes = decision.removal.operation->kind == operation::Kind::kRemove;
@@ -344,84 +326,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   remember(pass);
   reporter_.failed(subject(pass), "Refused", decision.message);
   return Action::await_change(Memories::kResync);
-}
-
-/// The directory is gone (or out of reach for good): the object goes, if it is not on its way yet,
-/// then our finalizer; the removal's record last, when the volume is seen to be gone, because it
-/// says that the work was done.
-VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Release& decision) {
-  for (const auto& removal : pass.scene.removals) {
-    if (removal.progress.over()) note_space(world_, *removal.operation, removal.progress);
-  }
-  if (decision.was_absent) {
-    const auto told =
-        tell(pass, kDirectoryMissing,
-             "directory " + pass.scene.volume->path +
-                 (pass.scene.node.name.empty() ? "" : " on node " + pass.scene.node.name) +
-                 " was not there when it was to be removed: if its disk was not mounted, the data "
-                 "is still on it" +
-                 (decision.was_tried_before ? "; or an earlier attempt has removed it" : ""));
-    if (!told.ok()) return reporter_.api_failed(subject(pass), told.error());
-  }
-  return let_object_go(pass, Guard::kUid);
-}
-
-/// With Guard::kVersion the directory is still there, and the policy may have been changed back:
-/// nothing goes but in the version that was decided from.
-Action VolumeReconciler::let_object_go(Pass& pass, Guard guard) {
-  const k8s::PersistentVolume& volume = *pass.scene.volume;
-  // The cache may show neither that we have deleted it nor the finalizer that holds it since.
-  const bool condemned = guard == Guard::kUid && pass.scene.memory.condemned == volume.meta.uid;
-  if (!volume.meta.deleting() && !condemned) {
-    const auto deleted = delete_object(volume, guard);
-    if (!deleted.ok() && deleted.error().is(ErrorCode::kConflict)) {
-      return Action::await_change(kSoon);
-    }
-    if (!deleted.ok() && !deleted.error().is(ErrorCode::kNotFound)) {
-      return reporter_.api_failed(subject(pass), deleted.error());
-    }
-    // Its version is another one now: the cache will show it.
-    if (guard == Guard::kVersion && has_finalizer(volume)) return Action::await_change(kSoon);
-  }
-  if (has_finalizer(volume) || condemned) {
-    const auto patched = patch_finalizer(volume, Finalizer::kRemove, k8s::Answer::kIdentity, guard);
-    if (!patched.ok() && patched.error().is(ErrorCode::kConflict)) {
-      return Action::await_change(kSoon);
-    }
-    if (!patched.ok() && !patched.error().is(ErrorCode::kNotFound)) {
-      return reporter_.api_failed(subject(pass), patched.error());
-    }
-  }
-  // Somebody else's finalizer may keep it: then this is repeated, but it is no other deletion.
-  if (pass.scene.memory.released != TimePoint{}) {
-    world_.operations.forget(Work::kDelete, volume.meta.name);
-  } else {
-    world_.operations.succeeded(Work::kDelete, volume.meta.name, volume.storage_class_name);
-  }
-  const log::Scope fields({{"path", volume.path}});
-  log::info("volume deleted");
-  Memory released;
-  released.released = pass.scene.now + kRecheck;
-  memories_.set(volume.meta.name, released);
-  return Action::await_change(kRecheck);
-}
-
-/// A strategic merge touches our entry of the list only, whatever else has changed meanwhile; the
-/// UID makes the server refuse if the name stands for another volume by now.
-Result<nlohmann::json> VolumeReconciler::patch_finalizer(const k8s::PersistentVolume& volume,
-                                                         Finalizer change, k8s::Answer answer,
-                                                         Guard guard) {
-  nlohmann::json patch{{"metadata", {{"uid", volume.meta.uid}}}};
-  if (guard == Guard::kVersion) {
-    patch["metadata"]["resourceVersion"] = volume.meta.resource_version;
-  }
-  const char* const list =
-      change == Finalizer::kAdd ? "finalizers" : "$deleteFromPrimitiveList/finalizers";
-  patch["metadata"][list] = nlohmann::json::array({kFinalizer});
-  auto patched = world_.client.patch(k8s::kPersistentVolumes, volume.meta.key(),
-                                     k8s::PatchType::kStrategicMerge, patch, {}, answer);
-  if (!patched.ok()) return patched.error().wrap("patch the volume's finalizers");
-  return patched;
 }
 
 /// Nothing tells it any more once the volume has gone.
