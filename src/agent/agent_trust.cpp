@@ -34,8 +34,8 @@ std::size_t weight_of(const Operation& operation, const Progress& progress) {
   std::size_t bytes = sizeof(Operation) + sizeof(Progress);
   for (const std::string* text :
        {&operation.volume_name, &operation.claim.ns, &operation.claim.name, &operation.owner_uid,
-        &operation.storage_class, &operation.node, &operation.base_path, &operation.path,
-        &operation.volume_mode, &operation.user, &operation.group, &operation.perm,
+        &operation.claim_uid, &operation.storage_class, &operation.node, &operation.base_path,
+        &operation.path, &operation.volume_mode, &operation.user, &operation.group, &operation.perm,
         &operation.limits.reserve, &operation.disk, &progress.message, &progress.reason}) {
     bytes += text->size();
   }

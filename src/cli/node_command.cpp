@@ -141,7 +141,7 @@ int adopt(const node::Volumes& volumes, const NodeRequest& request, Context& con
 }
 
 int remove(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
-  node::RemoveRequest removal{.id = request.id, .path = request.path};
+  node::RemoveRequest removal{.id = request.id, .path = request.path, .uid = request.uid};
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = teller(context, "removed");

@@ -232,6 +232,14 @@ void set_limits(json& env, const operation::Limits& limits) {
   if (!limits.overcommit) set_env(env, "VOL_OVERCOMMIT", "false");
 }
 
+/// For the records that our own program keeps.
+void set_claim(json& env, const Operation& operation) {
+  const bool removes = operation.kind == operation::Kind::kRemove;
+  const std::string& uid = removes ? operation.claim_uid : operation.owner_uid;
+  if (!operation.claim.name.empty()) set_env(env, "VOL_CLAIM", operation.claim.to_string());
+  if (!uid.empty()) set_env(env, "VOL_CLAIM_UID", uid);
+}
+
 /// Whether the command is our own program, whose image has no shell.
 bool is_own_program(std::string_view command) {
   return command.substr(command.rfind('/') + 1) == kNodeProgram;
@@ -263,6 +271,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
+  if (is_own_program(script_command(operation.kind, settings))) set_claim(env, operation);
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
 }

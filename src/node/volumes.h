@@ -75,13 +75,17 @@ struct AdoptRequest {
 
 enum class Removal {
   kReleased,  // the volume is not needed any more: whatever its directory holds goes
-  kTakeBack,  // its making is not needed any more: only a directory that was made for it goes
-  kIfEmpty,   // somebody may have used it: only an empty directory goes, whoever made it
+  /// Its making is not needed any more: only a directory that was made for it goes, and only if
+  /// nothing is in it. Whoever asks cannot be sure that nobody has used it: the cluster's memory
+  /// may be older than the disk's.
+  kTakeBack,
+  kIfEmpty,  // somebody may have used it: only an empty directory goes, whoever made it
 };
 
 struct RemoveRequest {
   std::string id{};
   std::string path{};  // for a volume without a record; "" = only with one
+  std::string uid{};   // kReleased: of the claim it was made for; "" = whatever claim is on record
   Removal removal = Removal::kReleased;
   ProgressSink progress{};  // may be empty
   std::stop_token stop{};
@@ -93,7 +97,7 @@ struct RemoveRequest {
 enum class Removed {
   kRemoved,
   kAbsent,  // there was no directory
-  kKept,    // kTakeBack found one that was not made for this volume, kIfEmpty one that is not empty
+  kKept,    // one that is not empty, or that was not made for this volume
 };
 
 enum class PutBack {

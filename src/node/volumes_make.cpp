@@ -118,7 +118,13 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
 }
 
 bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {
-  const bool is_others = uid.empty() ? !claim.empty() && claim != volume.claim : uid != volume.uid;
+  if (uid.empty() && claim.empty()) {
+    // Nobody says whose it is: it may be another one's by now.
+    if (volume.uid.empty()) return false;
+    volume.uid.clear();
+    return true;
+  }
+  const bool is_others = uid.empty() ? claim != volume.claim : uid != volume.uid;
   if (!is_others) return false;
   volume.claim = claim;
   volume.uid = uid;

@@ -42,6 +42,14 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   if (recorded && !request.path.empty() && recorded->path != request.path) {
     return invalid(request.id + " is at " + recorded->path + ", not at " + request.path);
   }
+  if (recorded && request.removal == Removal::kReleased && !request.uid.empty() &&
+      !recorded->uid.empty() && recorded->uid != request.uid) {
+    // As after a cluster was restored from a backup that is older than the disk's records.
+    return invalid(shown_ + "/" + recorded->path + " is by its record the directory of claim " +
+                   (recorded->claim.empty() ? "" : recorded->claim + ", ") + "UID " +
+                   recorded->uid + ", and not of the one that the volume was made for, UID " +
+                   request.uid + ": set the volume's reclaim policy to Retain to keep it");
+  }
   if (!recorded && request.path.empty()) return Removed::kAbsent;
   Volume volume =
       recorded.value_or(Volume{.id = request.id, .path = request.path, .origin = Origin::kFound});
@@ -68,9 +76,12 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, directory->get()), volume.path);
   }
   const bool same = directory && recorded && identity == volume.directory;
-  if (directory && request.removal == Removal::kTakeBack &&
-      !(same && volume.origin == Origin::kMade)) {
-    if (!holds_data) LPP_RETURN_IF_ERROR(forget(records, volume), "take back");
+  if (request.removal == Removal::kTakeBack) {
+    if (holds_data) return Removed::kKept;
+    if (!directory || (same && volume.origin == Origin::kMade)) {
+      return remove_if_empty(records, volume);
+    }
+    LPP_RETURN_IF_ERROR(forget(records, volume), "take back");
     return Removed::kKept;
   }
   // What stands there once it has left its place is not this volume's.

@@ -80,7 +80,10 @@ struct Operation {
   std::string volume_name{};  // name of the PersistentVolume, made or to be made
   k8s::ObjectKey claim{};     // the claim it is for; may be empty for kRemove
   std::string owner_uid{};    // UID of the claim; kRemove: of the volume
-  int attempt = 1;            // 1, 2, …: each is recorded by itself
+  /// kRemove: of the claim that the volume was made for; "" = nobody knows. Whoever has kept a
+  /// record of the directory removes nothing that is another claim's by now.
+  std::string claim_uid{};
+  int attempt = 1;  // 1, 2, …: each is recorded by itself
   std::string storage_class{};
 
   // Where.
@@ -117,9 +120,5 @@ std::string what_is_missing(const Operation& operation, const Kept& kept);
 
 /// Whether both are about one directory of one node.
 bool same_place(const Operation& a, const Operation& b);
-
-/// Whether the directory's name below the base path holds the UID of the claim that it was made
-/// for. No other volume ever has such a directory.
-bool names_its_claim(const Operation& make);
 
 }  // namespace lpp::operation

@@ -119,6 +119,7 @@ Result<std::string> encode_operation(const Operation& operation) {
   record["group"] = operation.group;
   record["perm"] = operation.perm;
   record["attempt"] = operation.attempt;
+  if (!operation.claim_uid.empty()) record["claimUid"] = operation.claim_uid;
   if (operation.shared) record["shared"] = true;
   if (operation.only_if_empty) record["onlyIfEmpty"] = true;
   if (operation.shape) record["shape"] = encode_shape(*operation.shape);
@@ -152,6 +153,7 @@ Result<Operation> decode_operation(std::string_view text) {
   reader.text("claimNamespace", operation.claim.ns);
   reader.text("claimName", operation.claim.name);
   reader.text("ownerUid", operation.owner_uid, true);
+  reader.text("claimUid", operation.claim_uid);
   reader.text("storageClass", operation.storage_class);
   reader.text("node", operation.node);
   reader.flag("shared", operation.shared);

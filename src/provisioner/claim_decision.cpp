@@ -198,7 +198,7 @@ using Maybe = std::optional<ClaimDecision>;
 
 /// Versions that knew no better recorded teardowns of directories that may have been there before.
 bool may_go_on(const ClaimScene& scene, const Operation& take_back) {
-  if (take_back.only_if_empty || names_its_claim(take_back)) return true;
+  if (take_back.only_if_empty) return true;
   return std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
     return make.begun.made && same_place(make.operation(), take_back);
   });
@@ -471,9 +471,7 @@ ClaimDecision decide(const ClaimScene& scene) {
 }
 
 bool may_tear_down(const Make& make) {
-  if (!make.begun.never_published) return false;
-  if (make.begun.made && make.progress) return true;
-  return !make.begun.found && names_its_claim(make.operation());
+  return make.begun.never_published && make.begun.made && make.progress.has_value();
 }
 
 }  // namespace lpp::provisioner

@@ -79,10 +79,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   undo.user.clear();
   undo.group.clear();
   undo.perm.clear();
-  // Of a take-back whose make is not known any more only its own word is left.
-  undo.only_if_empty = made.kind == operation::Kind::kTakeBack
-                           ? made.only_if_empty || !names_its_claim(made)
-                           : !may_tear_down(decision.make);
+  undo.only_if_empty = !may_tear_down(decision.make);
   if (const auto holder = world_.ledger.take(undo)) {
     return leave(pass, made, "it overlaps " + holder->path + " of volume " + holder->volume_name);
   }
@@ -203,14 +200,16 @@ Result<void> ClaimReconciler::tell_what_is_left(const Pass& pass, const TakingBa
         "not mounted, it is still on it" +
             std::string(place.attempt > 1 ? "; or an earlier attempt has removed it" : ""));
   }
-  if (!place.only_if_empty || done.progress.directory == operation::Directory::kRemoved) return {};
+  if (done.progress.directory == operation::Directory::kRemoved) return {};
+  if (!place.only_if_empty && done.progress.directory != operation::Directory::kKept) return {};
   subject.event_reason = kDirectoryKept;
   const std::string& why = done.progress.message;
   return reporter_.tell_for_good(
       subject, "is left as it is: " +
                    (why.empty() ? "it is not empty" : "it may not be empty (" + why + ")") +
-                   ", and it is not certain that it was made for this claim; remove it by hand if "
-                   "nobody needs it");
+                   ", and it is not certain that " +
+                   (place.only_if_empty ? "it was made for this claim" : "nobody has used it") +
+                   "; remove it by hand if nobody needs it");
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
@@ -282,11 +281,9 @@ Subject ClaimReconciler::take_back_subject(const Operation& operation) const {
                       .claim = operation.claim,
                       .node = operation.node,
                       .storage_class = operation.storage_class},
-          .about = {.kind = "PersistentVolumeClaim",
-                    .api_version = "v1",
-                    .ns = operation.claim.ns,
-                    .name = operation.claim.name,
-                    .uid = operation.owner_uid},
+          .about = k8s::reference_to(
+              "PersistentVolumeClaim",
+              {.name = operation.claim.name, .ns = operation.claim.ns, .uid = operation.owner_uid}),
           .event_reason = kProvisioningCleanupFailed,
           .prefix =
               "Error cleaning provisioned volume for claim " + operation.claim.to_string() + ": "};

@@ -113,6 +113,7 @@ Operation removal_of(const VolumeScene& scene, int attempt) {
   operation.volume_name = volume.meta.name;
   operation.claim = volume.claim;
   operation.owner_uid = volume.meta.uid;
+  if (volume.meta.name == "pvc-" + volume.claim_uid) operation.claim_uid = volume.claim_uid;
   operation.attempt = attempt;
   operation.storage_class = volume.storage_class_name;
   operation.node = scene.node.name;

@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
+#include <fstream>
 
+#include "harness/file_text.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -138,6 +140,29 @@ TEST_CASE("a directory whose helper pod was removed by hand goes with its claim"
     return left.empty() ? "" : left.front();
   });
   LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("a full directory stays when a claim goes that a restored backup has brought back") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.bed->cluster().nodes().set_faults("node-1", {.fail_pulls = true});
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  // The backup is from before the volume was made: claim and UID are the same, and the disk knows
+  // more than the cluster.
+  const auto uid =
+      LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, claim))["metadata"]["uid"]
+          .get<std::string>();
+  const std::string path = story.bed->base_paths().front() + "/pvc-" + uid + "_app_data";
+  const std::filesystem::path disk = story.bed->on_disk("node-1", path);
+  std::filesystem::create_directories(disk);
+  std::ofstream(disk / "data") << "of a tenant";
+  wait_for_event(story, claim, "ProvisioningFailed", "ull");
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  story.bed->cluster().nodes().set_faults("node-1", {});
+  wait_for_event(story, claim, "DirectoryKept", path);
+  CHECK(text_of(disk / "data") == "of a tenant");
 }
 
 TEST_CASE("a claim that fails over and over does not slow its neighbours") {

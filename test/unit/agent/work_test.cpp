@@ -141,6 +141,8 @@ TEST_CASE("a removal tells whether the directory went, was not there, or was kep
   take_back.only_if_empty = true;
   CHECK(run(base, take_back).directory == Directory::kKept);
   take_back.only_if_empty = false;
+  CHECK(run(base, take_back).directory == Directory::kKept);
+  std::filesystem::remove(base.at("web/pvc-1/file"));
   CHECK(run(base, take_back).directory == Directory::kRemoved);
   CHECK_FALSE(base.has("web"));
 

@@ -55,26 +55,6 @@ TEST_CASE("one place is one path on one node, or on any") {
   CHECK(same_place(shared, elsewhere));
 }
 
-TEST_CASE("a directory is its claim's alone when its name below the base holds the claim's UID") {
-  const auto names = [](const char* base, const char* path, const char* uid) {
-    Operation operation = make("n1", path);
-    operation.base_path = base;
-    operation.owner_uid = uid;
-    return names_its_claim(operation);
-  };
-  CHECK(names("/data", "/data/pvc-0b5d_ns_a", "0b5d"));
-  CHECK(names("/data", "/data/ns/0b5d/a", "0b5d"));
-  CHECK_FALSE(names("/data", "/data/ns/a", "0b5d"));
-  CHECK_FALSE(names("/data", "/data/ns/a", ""));
-  // In the base path it says nothing.
-  CHECK_FALSE(names("/data-0b5d", "/data-0b5d/ns", "0b5d"));
-  CHECK_FALSE(names("/0b5d/data", "/0b5d/data/ns", "0b5d"));
-  // Without a base path, only in the last name.
-  CHECK(names("", "/data/0b5d", "0b5d"));
-  CHECK_FALSE(names("", "/0b5d/data", "0b5d"));
-  CHECK_FALSE(names("/other", "/0b5d/data", "0b5d"));
-}
-
 TEST_CASE("room is given back once, by whoever holds it last") {
   int given_back = 0;
   {

@@ -190,8 +190,7 @@ class Model {
     Operation undo = made;
     undo.kind = Kind::kTakeBack;
     undo.attempt = back.attempt;
-    undo.only_if_empty = made.kind == Kind::kTakeBack ? made.only_if_empty || !names_its_claim(made)
-                                                      : !may_tear_down(back.make);
+    undo.only_if_empty = !may_tear_down(back.make);
     each_begun(made, [](Begun& begun) { begun.given_up = true; });
     return record(std::make_shared<const Operation>(std::move(undo)));
   }

@@ -34,10 +34,6 @@ bool waits_for(const ClaimScene& scene, const Operation& make) {
   return asks(scene) && scene.volume == nullptr && make.node == scene.node_name;
 }
 
-bool has_uid_in_its_name(const Operation& make) {
-  return make.path.find("uid-a") != std::string::npos;
-}
-
 /// Its base path cannot serve the claim, or a limit that is asked for is not known to hold.
 bool is_of_no_use(const ClaimScene& scene, const Make& make) {
   const operation::Limits& limits = make.operation().limits;
@@ -93,13 +89,7 @@ bool is_idle(const ClaimScene& scene) {
 }
 
 /// Whether what is taken back goes with what is in it: as the step records it.
-bool is_teardown(const for_claim::TakeBack& back) {
-  const Operation& what = back.make.operation();
-  if (what.kind == operation::Kind::kTakeBack) {
-    return !what.only_if_empty && has_uid_in_its_name(what);
-  }
-  return may_tear_down(back.make);
-}
+bool is_teardown(const for_claim::TakeBack& back) { return may_tear_down(back.make); }
 
 const std::vector<For> kWhatIsNew{
     {"nothing is begun or published where something is being taken back",
@@ -250,12 +240,9 @@ const std::vector<For> kWhatIsTakenBack{
        const auto* const back = std::get_if<for_claim::TakeBack>(&decision);
        if (back == nullptr || !is_teardown(*back)) return true;
        const Operation& what = back->make.operation();
-       if (const TakingBack* const again = find_taking_back(scene, what)) {
-         return has_uid_in_its_name(what) && !again->operation->only_if_empty;
-       }
        const Make* const make = find_make(scene, what);
-       return make != nullptr && make->begun.never_published && !make->shown &&
-              (has_uid_in_its_name(what) || (make->begun.made && make->progress));
+       return make != nullptr && make->begun.never_published && !make->shown && make->begun.made &&
+              make->progress;
      }},
     {"nothing is taken back that a volume shows, that may still act, or that is done",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -340,8 +327,7 @@ const std::vector<For> kWhatIsOnRecord{
        const auto* const cancel = std::get_if<for_claim::Cancel>(&decision);
        if (cancel == nullptr) return true;
        if (const TakingBack* const one = find_taking_back(scene, *cancel->operation)) {
-         const bool is_unsafe =
-             !one->operation->only_if_empty && !has_uid_in_its_name(*one->operation);
+         const bool is_unsafe = !one->operation->only_if_empty;
          return is_open(one->progress) && (one->in_use || one->progress.outdated ||
                                            one->progress.state == State::kLate || is_unsafe);
        }

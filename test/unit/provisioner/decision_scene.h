@@ -90,10 +90,13 @@ struct ClaimRow : provisioner::ClaimScene {
     if (state) made.progress = operation::Progress{.state = *state};
     return made;
   }
+  /// Of a directory that goes if it is empty.
   provisioner::TakingBack& take_back(State state, int attempt = 1) {
-    return taking_back.emplace_back(
+    auto& one = taking_back.emplace_back(
         provisioner::TakingBack{.operation = claim_operation(operation::Kind::kTakeBack, attempt),
                                 .progress = {.state = state}});
+    change(one.operation, [](operation::Operation& what) { what.only_if_empty = true; });
+    return one;
   }
   operation::Recorded& removal(State state, int attempt = 1, const std::string& path = kClaimPath) {
     return removals.emplace_back(operation::Recorded{

@@ -289,7 +289,7 @@ TEST_CASE("what setup did not make is not torn down") {
            Case{"a pattern, and setup says that it found it", "kept", Directory::kFound, true},
            Case{"a pattern, and setup says nothing", "kept", Directory::kUnknown, true},
            Case{"a pattern, and setup says that it made it", "kept", Directory::kMade, false},
-           Case{"a name that holds the UID", "{{ .PVName }}", Directory::kUnknown, false},
+           Case{"a name that holds the UID", "{{ .PVName }}", Directory::kUnknown, true},
        }) {
     CAPTURE(row.what);
     Scene scene;
