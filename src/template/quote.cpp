@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_quote.h"
+#include "template/quote.h"
 
 #include <algorithm>
 #include <array>
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -209,4 +209,4 @@ std::string unicode_name(char32_t rune) {
   return "U+" + digits;
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_eval.h"
+#include "template/evaluator.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,12 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "config/pattern_data.h"
-#include "config/pattern_failure.h"
-#include "config/pattern_format.h"
-#include "config/pattern_functions.h"
+#include "template/failure.h"
+#include "template/format.h"
+#include "template/functions.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -28,13 +27,10 @@ using Words = std::span<const NodePtr>;
 
 class Evaluator {
  public:
-  Evaluator(std::string_view pv_name, const k8s::ObjectMeta& claim)
-      : pv_name_(pv_name), claim_(claim) {}
-
-  std::string run(const Tree& tree) {
-    const Value data{.kind = Kind::kData};
-    variables_.emplace_back("$", data);
-    walk(data, *tree.root);
+  std::string run(const Tree& tree, const Object& data) {
+    const Value dot = Value::of_object(data);
+    variables_.emplace_back("$", dot);
+    walk(dot, *tree.root);
     return std::move(out_);
   }
 
@@ -129,7 +125,7 @@ class Evaluator {
         }
         return over.integer > 0;
       case Kind::kList:
-      case Kind::kOwners:
+      case Kind::kObjects:
         for (std::size_t i = 0; i < over.size(); ++i) {
           const Value index = Value::of_int(static_cast<std::int64_t>(i));
           if (!once(node, index, over.element(i))) break;
@@ -142,7 +138,7 @@ class Evaluator {
         return !over.map->empty();
       default: {
         const auto text = sprint(std::span(&over, 1));
-        fail("range can't iterate over " + (text.ok() ? *text : std::string(type_name(over.kind))));
+        fail("range can't iterate over " + (text.ok() ? *text : std::string(type_name(over))));
       }
     }
   }
@@ -253,7 +249,7 @@ class Evaluator {
   Value fields(Value value, std::span<const std::string> names, bool has_arguments) {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const bool last = i + 1 == names.size();
-      auto next = field_of(value, names[i], last && has_arguments, pv_name_, claim_);
+      auto next = field_of(value, names[i], last && has_arguments);
       if (!next.ok()) fail(next.error().message);
       const bool missed_now = next->missing() && !value.missing();
       value = *std::move(next);
@@ -309,13 +305,11 @@ class Evaluator {
   /// There are no functions among the values: "call" can only fail.
   static Result<Value> no_call(Words words, const std::vector<Value>& arguments) {
     if (!arguments[0].valid()) return invalid("call of nil");
-    const Kind kind = arguments[0].kind;
-    const std::string piped = kind == Kind::kString || kind == Kind::kUid
+    const std::string piped = arguments[0].textual()
                                   ? arguments[0].text
-                                  : "<" + std::string(type_name(kind)) + " Value>";
+                                  : "<" + std::string(type_name(arguments[0])) + " Value>";
     const std::string name = words.empty() ? piped : to_string(*words[0]);
-    return invalid("non-function " + name + " of type " +
-                   std::string(type_name(arguments[0].kind)));
+    return invalid("non-function " + name + " of type " + std::string(type_name(arguments[0])));
   }
 
   Value argument(const Value& dot, const Node& node, Parameter parameter) {
@@ -348,7 +342,7 @@ class Evaluator {
   Value checked(Value value, Parameter parameter) const {
     if (parameter == Parameter::kString && value.kind != Kind::kString) {
       if (!value.valid()) fail("invalid value; expected string");
-      fail("wrong type for value; expected string; got " + std::string(type_name(value.kind)));
+      fail("wrong type for value; expected string; got " + std::string(type_name(value)));
     }
     return value;
   }
@@ -379,8 +373,6 @@ class Evaluator {
     fail("undefined variable: " + name);
   }
 
-  const std::string_view pv_name_;
-  const k8s::ObjectMeta& claim_;
   std::string out_;
   std::vector<std::pair<std::string, Value>> variables_;
   const Node* node_ = nullptr;
@@ -389,8 +381,6 @@ class Evaluator {
 
 }  // namespace
 
-std::string evaluate(const Tree& tree, std::string_view pv_name, const k8s::ObjectMeta& claim) {
-  return Evaluator(pv_name, claim).run(tree);
-}
+std::string evaluate(const Tree& tree, const Object& data) { return Evaluator().run(tree, data); }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 enum class TokenType {
   kError,  // text is the message
@@ -57,4 +57,4 @@ std::vector<Token> lex(std::string_view input);
 /// A token in messages: "EOF", <keyword> or a short quotation.
 std::string describe(const Token& token);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

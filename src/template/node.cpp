@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_node.h"
+#include "template/node.h"
 
 #include <string_view>
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -94,4 +94,4 @@ std::string to_string(const Node& node) {
   return text;
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

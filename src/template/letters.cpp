@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/unicode_letters.h"
+#include "template/letters.h"
 
 #include <algorithm>
 #include <array>
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -177,4 +177,4 @@ bool is_letter_or_digit(char32_t rune) {
   return after != kRanges.begin() && rune <= std::prev(after)->last;
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

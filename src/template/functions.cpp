@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_functions.h"
+#include "template/functions.h"
 
 #include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <string>
 
-#include "config/pattern_format.h"
-#include "config/pattern_quote.h"
+#include "template/format.h"
+#include "template/quote.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -27,7 +27,7 @@ constexpr std::array kFunctions = {
     Signature{"le", 2, false},          Signature{"lt", 2, false},
     Signature{"ne", 2, false}};
 
-std::string name_of(const Value& value) { return std::string(type_name(value.kind)); }
+std::string name_of(const Value& value) { return std::string(type_name(value)); }
 
 bool is_one_of(std::string_view name, std::initializer_list<std::string_view> names) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -41,7 +41,7 @@ bool is_nil(const Value& value) {
     case Kind::kMap:
       return value.map->empty();
     case Kind::kList:
-    case Kind::kOwners:
+    case Kind::kObjects:
       return value.size() == 0;
     default:
       return false;
@@ -63,7 +63,7 @@ Class class_of(const Value& value) {
     case Kind::kFloat:
       return Class::kFloat;
     case Kind::kString:
-    case Kind::kUid:
+    case Kind::kNamedString:
       return Class::kText;
     default:
       return Class::kOther;
@@ -167,8 +167,8 @@ Result<Value> index_once(const Value& item, const Value& index) {
     if (index.kind != Kind::kString) {
       return invalid("value has type " + name_of(index) + "; should be string");
     }
-    const std::string* found = k8s::find(*item.map, index.text);
-    return Value::of_string(found == nullptr ? "" : *found);
+    const auto found = item.map->find(index.text);
+    return Value::of_string(found == item.map->end() ? "" : found->second);
   }
   if (!item.is_list()) return invalid("can't index item of type " + name_of(item));
   const std::size_t size = item.size();
@@ -344,4 +344,4 @@ Result<Value> call_function(std::string_view name, Arguments arguments) {
   return bool_value(compare(name, arguments[0], arguments[1]));
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_parser.h"
+#include "template/parser.h"
 
 #include <algorithm>
 #include <optional>
 
 #include "base/strings.h"
-#include "config/pattern_failure.h"
-#include "config/pattern_functions.h"
-#include "config/pattern_lexer.h"
-#include "config/pattern_number.h"
-#include "config/pattern_quote.h"
+#include "template/failure.h"
+#include "template/functions.h"
+#include "template/lexer.h"
+#include "template/number.h"
+#include "template/quote.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -410,4 +410,4 @@ Tree parse(std::string name, std::string text) {
   return Tree{std::move(name), std::move(text), std::move(root)};
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -7,7 +7,7 @@
 #include <string_view>
 
 /// Go's quoting rules (strconv). Pure.
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 struct Rune {
   char32_t value = 0;    // U+FFFD for a byte that is not UTF-8
@@ -34,4 +34,4 @@ std::optional<char32_t> unquote_rune(std::string_view literal, std::string_view&
 /// fmt's %U: "U+0041".
 std::string unicode_name(char32_t rune);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

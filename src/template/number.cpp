@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_number.h"
+#include "template/number.h"
 
 #include <algorithm>
 #include <charconv>
@@ -9,9 +9,9 @@
 #include <limits>
 #include <optional>
 
-#include "config/pattern_quote.h"
+#include "template/quote.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -145,4 +145,4 @@ std::string parse_number(Node& node) {
   return {};
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

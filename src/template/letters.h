@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 /// Whether Go takes a character beyond ASCII for a letter or a digit. Pure.
 bool is_letter_or_digit(char32_t rune);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

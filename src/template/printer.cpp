@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_printer.h"
+#include "template/printer.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
 
-#include "config/pattern_format.h"
-#include "config/pattern_quote.h"
+#include "template/format.h"
+#include "template/quote.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -71,7 +71,7 @@ void Printer::print(const Value& value, char32_t verb, const FormatSpec& spec) {
     if (verb != 'T' && verb != 'v') return bad_verb(value, verb);
     return pad("<nil>", spec_.zero);
   }
-  if (verb == 'T') return pad(truncated(type_name(value.kind)), spec_.zero);
+  if (verb == 'T') return pad(truncated(type_name(value)), spec_.zero);
   switch (value.kind) {
     case Kind::kInvalid:
       return;
@@ -84,22 +84,19 @@ void Printer::print(const Value& value, char32_t verb, const FormatSpec& spec) {
     case Kind::kFloat:
       return print_float(value, verb);
     case Kind::kString:
-    case Kind::kUid:
+    case Kind::kNamedString:
       return print_string(value, verb);
     case Kind::kMap:
     case Kind::kList:
       return print_container(value, verb);
-    case Kind::kOwners:
+    case Kind::kObjects:
       if (value.size() == 0) return print_container(value, verb);
-      [[fallthrough]];
-    case Kind::kOwner:
-      return not_supported("printing a structure (v1.OwnerReference)");
+      return not_supported("printing a structure (" + std::string(value.objects[0]->type()) + ")");
     case Kind::kTime:
     case Kind::kNoTime:
       return print_time(value, verb);
-    case Kind::kMeta:
-    case Kind::kData:
-      return not_supported("printing a structure (" + std::string(type_name(value.kind)) + ")");
+    case Kind::kObject:
+      return not_supported("printing a structure (" + std::string(type_name(value)) + ")");
   }
 }
 
@@ -258,7 +255,7 @@ void Printer::print_container(const Value& value, char32_t verb) {
   if (verb == 'p') return not_supported("%p");
   const bool map = value.kind == Kind::kMap;
   const FormatSpec spec = spec_;
-  const std::string name(type_name(value.kind));
+  const std::string name(type_name(value));
   const auto element = [&](const std::string& text) { print(Value::of_string(text), verb, spec); };
   if (spec.sharp_v && (map ? value.map->empty() : value.size() == 0)) {
     return append(name + "(nil)");
@@ -297,7 +294,7 @@ void Printer::bad_verb(const Value& value, char32_t verb) {
   if (value.kind == Kind::kInvalid) {
     out_ += "<nil>";
   } else {
-    out_ += std::string(type_name(value.kind)) + "=";
+    out_ += std::string(type_name(value)) + "=";
     const FormatSpec spec = spec_;
     print(value, 'v', spec);
   }
@@ -355,4 +352,4 @@ void Printer::not_supported(std::string what) {
   if (unsupported_.empty()) unsupported_ = std::move(what) + " is not supported in patterns";
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include "config/pattern_value.h"
+#include "template/value.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 /// Flags, width and precision of one formatting verb.
 struct FormatSpec {
@@ -58,4 +58,4 @@ class Printer {
 /// Number of characters of a text.
 std::size_t rune_count(std::string_view text);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

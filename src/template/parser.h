@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "config/pattern_node.h"
+#include "template/node.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 /// Parses a template after Go's text/template/parse (BSD-style licence), without define, template
 /// and block. Throws Failure with the message that Go gives.
 Tree parse(std::string name, std::string text);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

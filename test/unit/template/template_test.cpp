@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/path_template.h"
+#include "template/template.h"
 
 #include <doctest/doctest.h>
 
@@ -10,11 +10,13 @@
 #include <string>
 
 #include "base/strings.h"
+#include "config/path_template.h"
 #include "places/places.h"
 
-namespace lpp::config {
+namespace lpp::gotemplate {
 namespace {
 
+using config::PathTemplate;
 using nlohmann::json;
 
 /// The claims of the generator in test/data/gotemplate/main.go.
@@ -188,4 +190,4 @@ TEST_CASE("a parsed pattern can be rendered for one claim after another") {
 }
 
 }  // namespace
-}  // namespace lpp::config
+}  // namespace lpp::gotemplate

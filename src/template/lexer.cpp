@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_lexer.h"
+#include "template/lexer.h"
 
 #include <map>
 
-#include "config/pattern_quote.h"
-#include "config/unicode_letters.h"
+#include "template/letters.h"
+#include "template/quote.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -350,4 +350,4 @@ std::string describe(const Token& token) {
   return quote(rest.substr(0, size)) + "...";
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

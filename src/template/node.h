@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 enum class NodeType {
   kAction,
@@ -67,4 +67,4 @@ struct Tree {
 /// The node as text, as Go prints it in error messages.
 std::string to_string(const Node& node);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/pattern_format.h"
+#include "template/format.h"
 
-#include "config/pattern_printer.h"
-#include "config/pattern_quote.h"
+#include "template/printer.h"
+#include "template/quote.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 namespace {
 
@@ -176,7 +176,7 @@ class Formatter {
     for (std::size_t i = next_; i < values_.size(); ++i) {
       if (i > next_) printer_.append(", ");
       if (values_[i].valid()) {
-        printer_.append(std::string(type_name(values_[i].kind)) + "=");
+        printer_.append(std::string(type_name(values_[i])) + "=");
       }
       printer_.print(values_[i], 'v', FormatSpec{});
     }
@@ -220,4 +220,4 @@ Result<std::string> sprintln(std::span<const Value> values) {
   return finish(printer);
 }
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "base/result.h"
-#include "config/pattern_value.h"
+#include "template/value.h"
 
-namespace lpp::config::pattern {
+namespace lpp::gotemplate {
 
 /// Number and types of a function's arguments. `fixed` ones come first; a variadic function takes
 /// any number more.
@@ -29,4 +29,4 @@ bool prints(std::string_view name);
 /// kInvalid with Go's message. Pure.
 Result<Value> call_function(std::string_view name, std::span<const Value> arguments);
 
-}  // namespace lpp::config::pattern
+}  // namespace lpp::gotemplate
