@@ -217,8 +217,7 @@ class Evaluator {
       default:
         break;
     }
-    if (node.number == NumberType::kOverflowsInt) fail(node.text + " overflows int");
-    if (node.number == NumberType::kFloat) return Value::of_float(node.real);
+    if (node.overflows) fail(node.text + " overflows int");
     return Value::of_int(node.integer);
   }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "template/format.h"
 
+#include <algorithm>
+#include <optional>
+
 #include "template/printer.h"
 #include "template/quote.h"
 
@@ -8,82 +11,83 @@ namespace lpp::gotemplate {
 
 namespace {
 
-constexpr int kTooLarge = 1'000'000;
+constexpr std::string_view kVerbs = "svdqxtc%";
 
-Result<std::string> finish(const Printer& printer) {
-  if (!printer.unsupported().empty()) return invalid(printer.unsupported());
-  if (printer.text().size() > kMaxText) return invalid("the text is longer than 64 KiB");
-  return printer.text();
-}
+/// One verb of a format.
+struct Directive {
+  std::string_view text{};  // "%-5.2[1]s"
+  char verb = 0;
+  FormatSpec spec{};
+  std::optional<std::size_t> value{};  // [n], from 1
+};
 
-/// One call of Sprintf.
-class Formatter {
+/// Reads the verbs of a format one after another.
+class FormatReader {
  public:
-  Formatter(std::string_view format, std::span<const Value> values)
-      : format_(format), values_(values) {}
+  explicit FormatReader(std::string_view format) : format_(format) {}
 
-  Result<std::string> run() {
-    while (at_ < format_.size()) {
-      const auto percent = format_.find('%', at_);
-      printer_.append(format_.substr(at_, percent - at_));
-      if (percent == std::string_view::npos) break;
-      at_ = percent + 1;
-      if (!one_verb()) {
-        printer_.append("%!(NOVERB)");
-        break;
-      }
+  /// The text up to the next verb, or to the end.
+  std::string_view literal() {
+    const std::size_t start = at_;
+    at_ = std::min(format_.find('%', at_), format_.size());
+    return format_.substr(start, at_ - start);
+  }
+  bool done() const { return at_ >= format_.size(); }
+
+  /// At a '%'.
+  Result<Directive> directive() {
+    const std::size_t start = at_++;
+    Directive read;
+    flags(read.spec);
+    read.spec.width = number();
+    if (current() == '.') {
+      ++at_;
+      read.spec.precision = number().value_or(0);
     }
-    extra_values();
-    return finish(printer_);
+    if (current() == '[') {
+      ++at_;
+      const auto index = number();
+      if (!index.has_value() || *index < 1 || current() != ']') return unsupported(start);
+      ++at_;
+      read.value = static_cast<std::size_t>(*index);
+    }
+    if (too_large_) return invalid("a number in the format is too large");
+    if (done()) return invalid(quote(format_.substr(start)) + " has no verb");
+    read.verb = current();
+    const bool go_syntax = read.verb == 'v' && read.spec.sharp;
+    if (kVerbs.find(read.verb) == std::string_view::npos || go_syntax) return unsupported(start);
+    if (read.verb == 'v') read.spec.plus = false;
+    read.text = format_.substr(start, ++at_ - start);
+    return read;
   }
 
  private:
-  /// After a '%'; false when the format ends before a verb.
-  bool one_verb() {
-    spec_ = FormatSpec{};
-    good_index_ = true;
-    flags();
-    bool after_index = index();
-    after_index = width(after_index);
-    after_index = precision(after_index);
-    if (!after_index) index();
-    if (at_ >= format_.size()) return false;
-    const Rune verb = decode_rune(format_.substr(at_));
-    at_ += verb.size;
-    apply(verb.value);
-    return true;
+  char current() const { return at_ < format_.size() ? format_[at_] : '\0'; }
+
+  Error unsupported(std::size_t start) const {
+    const std::size_t size = done() ? 0 : decode_rune(format_.substr(at_)).size;
+    return invalid(quote(format_.substr(start, at_ + size - start)) +
+                   " is not supported in patterns, only %s %v %d %q %x %t %c and %% with flags "
+                   "(no %#v), width, precision and [n] before the verb");
   }
 
-  void apply(char32_t verb) {
-    const std::string bang = "%!" + encode_rune(verb);
-    if (verb == '%') return printer_.append("%");
-    if (!good_index_) return printer_.append(bang + "(BADINDEX)");
-    if (next_ >= values_.size()) return printer_.append(bang + "(MISSING)");
-    if (verb == 'v' || verb == 'w') {
-      spec_.sharp_v = spec_.sharp;
-      spec_.sharp = false;
-      spec_.plus = false;
-    }
-    printer_.print(values_[next_++], verb, spec_);
-  }
-
-  void flags() {
+  void flags(FormatSpec& spec) {
     for (; at_ < format_.size(); ++at_) {
       switch (format_[at_]) {
         case '#':
-          spec_.sharp = true;
+          spec.sharp = true;
           break;
         case '0':
-          spec_.zero = true;
+          spec.zero = true;
           break;
         case '+':
-          spec_.plus = true;
+          spec.plus = true;
           break;
         case '-':
-          spec_.minus = true;
+          spec.minus = true;
           break;
         case ' ':
-          spec_.space = true;
+          spec.space = true;
           break;
         default:
           return;
@@ -91,112 +95,63 @@ class Formatter {
     }
   }
 
-  char current() const { return at_ < format_.size() ? format_[at_] : '\0'; }
-
-  /// Reads digits up to `end`; nullopt when there are none, or too many (then at_ is `end`).
-  std::optional<int> number(std::size_t end) {
+  /// nullopt when there are no digits.
+  std::optional<int> number() {
     std::optional<int> value;
-    for (; at_ < end && format_[at_] >= '0' && format_[at_] <= '9'; ++at_) {
-      if (value.value_or(0) > kTooLarge) {
-        at_ = end;
-        return std::nullopt;
+    for (; current() >= '0' && current() <= '9'; ++at_) {
+      value = value.value_or(0) * 10 + (current() - '0');
+      if (*value > static_cast<int>(kMaxText)) {
+        too_large_ = true;
+        value = 0;
       }
-      value = value.value_or(0) * 10 + (format_[at_] - '0');
     }
     return value;
   }
 
-  /// An explicit index "[n]"; true when there was one.
-  bool index() {
-    if (current() != '[') return false;
-    reordered_ = true;
-    const auto close = format_.find(']', at_ + 1);
-    if (format_.size() - at_ < 3 || close == std::string_view::npos) {
-      good_index_ = false;
-      ++at_;
-      return false;
-    }
-    ++at_;
-    const auto value = number(close);
-    const bool readable = value.has_value() && at_ == close;
-    at_ = close + 1;
-    if (readable && *value >= 1 && static_cast<std::size_t>(*value) <= values_.size()) {
-      next_ = static_cast<std::size_t>(*value) - 1;
-      return true;
-    }
-    good_index_ = false;
-    return readable;
-  }
-
-  /// A '*': the next value as an integer.
-  std::optional<int> from_value() {
-    if (next_ >= values_.size()) return std::nullopt;
-    const Value& value = values_[next_++];
-    if (!value.whole_number()) return std::nullopt;
-    if (value.integer > kTooLarge || value.integer < -kTooLarge) return std::nullopt;
-    return static_cast<int>(value.integer);
-  }
-
-  bool width(bool after_index) {
-    if (current() == '*') {
-      ++at_;
-      spec_.width = from_value();
-      if (!spec_.width.has_value()) printer_.append("%!(BADWIDTH)");
-      if (spec_.width.value_or(0) < 0) {
-        spec_.width = -*spec_.width;
-        spec_.minus = true;
-        spec_.zero = false;
-      }
-      return false;
-    }
-    spec_.width = number(format_.size());
-    if (after_index && spec_.width.has_value()) good_index_ = false;
-    return after_index;
-  }
-
-  bool precision(bool after_index) {
-    if (current() != '.' || at_ + 1 >= format_.size()) return after_index;
-    ++at_;
-    if (after_index) good_index_ = false;
-    after_index = index();
-    if (current() == '*') {
-      ++at_;
-      spec_.precision = from_value();
-      if (spec_.precision.value_or(0) < 0) spec_.precision.reset();
-      if (!spec_.precision.has_value()) printer_.append("%!(BADPREC)");
-      return false;
-    }
-    spec_.precision = number(format_.size()).value_or(0);
-    return after_index;
-  }
-
-  void extra_values() {
-    if (reordered_ || next_ >= values_.size()) return;
-    printer_.append("%!(EXTRA ");
-    for (std::size_t i = next_; i < values_.size(); ++i) {
-      if (i > next_) printer_.append(", ");
-      if (values_[i].valid()) {
-        printer_.append(std::string(type_name(values_[i])) + "=");
-      }
-      printer_.print(values_[i], 'v', FormatSpec{});
-    }
-    printer_.append(")");
-  }
-
   const std::string_view format_;
-  const std::span<const Value> values_;
   std::size_t at_ = 0;
-  std::size_t next_ = 0;
-  bool reordered_ = false;
-  bool good_index_ = true;
-  FormatSpec spec_;
-  Printer printer_;
+  bool too_large_ = false;
 };
+
+Result<std::string> finish(const Printer& printer) {
+  if (!printer.refused().empty()) return invalid(printer.refused());
+  if (printer.text().size() > kMaxText) return invalid("the text is longer than 64 KiB");
+  return printer.text();
+}
 
 }  // namespace
 
+Result<void> check_format(std::string_view format) {
+  FormatReader reader(format);
+  for (reader.literal(); !reader.done(); reader.literal()) {
+    if (auto read = reader.directive(); !read.ok()) return std::move(read).error();
+  }
+  return {};
+}
+
 Result<std::string> sprintf(std::string_view format, std::span<const Value> values) {
-  return Formatter(format, values).run();
+  FormatReader reader(format);
+  Printer printer;
+  std::size_t next = 0;
+  bool reordered = false;
+  for (printer.append(reader.literal()); !reader.done(); printer.append(reader.literal())) {
+    auto read = reader.directive();
+    if (!read.ok()) return std::move(read).error();
+    if (read->value.has_value()) {
+      reordered = true;
+      next = *read->value - 1;
+    }
+    if (read->verb == '%') {
+      printer.append("%");
+      continue;
+    }
+    if (next >= values.size()) return invalid("there is no value for " + std::string(read->text));
+    printer.print(values[next++], read->verb, read->spec);
+  }
+  if (!reordered && next < values.size()) {
+    return invalid("there is no verb for value " + std::to_string(next + 1));
+  }
+  return finish(printer);
 }
 
 Result<std::string> sprint(std::span<const Value> values) {

@@ -49,7 +49,7 @@ bool is_nil(const Value& value) {
 }
 
 /// What a comparison is done on; types of one class can be compared.
-enum class Class { kOther, kBool, kInt, kUint, kFloat, kText };
+enum class Class { kOther, kBool, kInt, kUint, kText };
 
 Class class_of(const Value& value) {
   switch (value.kind) {
@@ -60,8 +60,6 @@ Class class_of(const Value& value) {
       return Class::kInt;
     case Kind::kByte:
       return Class::kUint;
-    case Kind::kFloat:
-      return Class::kFloat;
     case Kind::kString:
     case Kind::kNamedString:
       return Class::kText;
@@ -100,8 +98,6 @@ Result<bool> equal(const Value& a, const Value& b) {
   switch (class_a) {
     case Class::kBool:
       return a.integer == b.integer;
-    case Class::kFloat:
-      return a.real == b.real;
     case Class::kText:
       return a.text == b.text;
     default:
@@ -126,7 +122,7 @@ Result<bool> lt(const Value& a, const Value& b) {
   if (both_integers(class_a, class_b)) return a.integer < b.integer;
   if (class_a != class_b) return incompatible(a, b);
   if (class_a == Class::kBool) return bad;
-  return class_a == Class::kFloat ? a.real < b.real : a.text < b.text;
+  return a.text < b.text;
 }
 
 Result<bool> compare(std::string_view name, const Value& a, const Value& b) {

@@ -32,8 +32,6 @@ enum class NodeType {
   kWith,
 };
 
-enum class NumberType { kInt, kFloat, kOverflowsInt };
-
 struct Node;
 using NodePtr = std::unique_ptr<Node>;
 
@@ -41,14 +39,13 @@ using NodePtr = std::unique_ptr<Node>;
 /// parsed.
 struct Node {
   NodeType type = NodeType::kList;
-  std::size_t position = 0;          // byte offset in the template
-  std::string text{};                // of a text, identifier or number; a string's literal
-  std::string value{};               // of a string, without quotes
-  std::vector<std::string> names{};  // of a field, variable ("$x" first) or chain
-  bool truth = false;                // of a bool
-  NumberType number = NumberType::kInt;
-  std::int64_t integer = 0;
-  double real = 0;
+  std::size_t position = 0;             // byte offset in the template
+  std::string text{};                   // of a text, identifier or number; a string's literal
+  std::string value{};                  // of a string, without quotes
+  std::vector<std::string> names{};     // of a field, variable ("$x" first) or chain
+  bool truth = false;                   // of a bool
+  std::int64_t integer = 0;             // of a number
+  bool overflows = false;               // a number that is too large for an int
   std::vector<NodePtr> nodes{};         // list: items; pipe: commands; command: words; chain: term
   std::vector<NodePtr> declarations{};  // pipe: variables
   bool assigns = false;                 // pipe: "=" instead of ":="

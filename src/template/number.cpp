@@ -3,9 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <cstdint>
-#include <cstdlib>
 #include <limits>
 #include <optional>
 
@@ -81,33 +79,19 @@ Integer integer(std::string_view text) {
   return result;
 }
 
-std::optional<double> floating(std::string_view text) {
-  if (!underscores_are_good(text)) return std::nullopt;
-  std::string digits(text);
-  digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
-  std::string_view rest = digits;
-  const bool negative = !rest.empty() && rest.front() == '-';
-  if (!rest.empty() && (rest.front() == '-' || rest.front() == '+')) rest.remove_prefix(1);
-  auto format = std::chars_format::general;
-  if (rest.size() > 2 && rest[0] == '0' && lower(rest[1]) == 'x') {
-    if (rest.find_first_of("pP") == std::string_view::npos) return std::nullopt;
-    format = std::chars_format::hex;
-    rest.remove_prefix(2);
-  }
-  if (rest.empty() || rest.front() == '-' || lower(rest.front()) == 'i' ||
-      lower(rest.front()) == 'n') {
-    return std::nullopt;
-  }
-  double value = 0;
-  const auto [stop, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value, format);
-  if (stop != rest.data() + rest.size()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) {
-    // Too large is an error; too small is what it rounds to, which only strtod says.
-    const double rounded = std::strtod(digits.c_str(), nullptr);
-    return std::isinf(rounded) ? std::nullopt : std::optional<double>(rounded);
-  }
-  if (error != std::errc{}) return std::nullopt;
-  return negative ? -value : value;
+/// A number with a fraction or an exponent.
+bool is_real(std::string_view text) {
+  if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
+  const bool hexadecimal = text.size() > 1 && text[0] == '0' && lower(text[1]) == 'x';
+  return text.find_first_of(hexadecimal ? ".pP" : ".eE") != std::string_view::npos;
+}
+
+/// Decimal digits, even with a leading zero: what Go takes for a number that is too large.
+bool is_decimal(std::string_view text) {
+  if (!underscores_are_good(text)) return false;
+  if (text.front() == '-' || text.front() == '+') text.remove_prefix(1);
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](char c) { return is_digit(c) || c == '_'; });
 }
 
 std::string parse_rune(Node& node) {
@@ -124,7 +108,7 @@ std::string parse_rune(Node& node) {
 std::string parse_number(Node& node) {
   const std::string& text = node.text;
   if (text.front() == '\'') return parse_rune(node);
-  if (text.back() == 'i') return "complex numbers are not supported: " + text;
+  if (text.back() == 'i') return "complex numbers are not supported in patterns: " + text;
 
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   const Integer parsed = integer(text);
@@ -134,15 +118,13 @@ std::string parse_number(Node& node) {
     return {};
   }
   if (parsed.state == IntegerState::kGood && !parsed.has_sign) {
-    node.number = NumberType::kOverflowsInt;
+    node.overflows = true;
     return {};
   }
-  const auto real = floating(text);
-  if (!real.has_value()) return "illegal number syntax: " + quote(text);
-  if (text.find_first_of(".eEpP") == std::string::npos) return "integer overflow: " + quote(text);
-  node.number = NumberType::kFloat;
-  node.real = *real;
-  return {};
+  if (is_real(text)) {
+    return "numbers with a fraction or an exponent are not supported in patterns: " + text;
+  }
+  return (is_decimal(text) ? "integer overflow: " : "illegal number syntax: ") + quote(text);
 }
 
 }  // namespace lpp::gotemplate

@@ -6,6 +6,7 @@
 
 #include "base/strings.h"
 #include "template/failure.h"
+#include "template/format.h"
 #include "template/functions.h"
 #include "template/lexer.h"
 #include "template/number.h"
@@ -295,7 +296,20 @@ class Parser {
       break;
     }
     if (command->nodes.empty()) fail("empty command", command->position);
+    refuse_format(*command);
     return command;
+  }
+
+  /// A format that can never be used is told of before there is a claim.
+  static void refuse_format(const Node& command) {
+    const auto& words = command.nodes;
+    if (words.size() < 2 || words[0]->text != "printf" || words[0]->type != NodeType::kIdentifier ||
+        words[1]->type != NodeType::kString) {
+      return;
+    }
+    if (const auto good = check_format(words[1]->value); !good.ok()) {
+      fail("printf: " + good.error().message, words[1]->position);
+    }
   }
 
   NodePtr operand() {

@@ -14,10 +14,10 @@ namespace lpp::gotemplate {
 struct Tree;
 
 /// A template of Go's text/template over the fields of an Object. Gives what Go gives, or an error.
-/// On purpose an error: printing an entry of a map that is missing (elsewhere it is empty), complex
-/// numbers, methods of times, printing whole structures, define/template/block, and functions whose
-/// result would depend on Unicode tables for characters beyond ASCII. Size and steps are bounded.
-/// Immutable; thread-safe; cheap to copy.
+/// On purpose an error: printing an entry of a map that is missing (elsewhere it is empty), numbers
+/// but whole ones, formats that make no name (format.h), methods of times, printing whole
+/// structures, define/template/block, and functions whose result would depend on Unicode tables for
+/// characters beyond ASCII. Size and steps are bounded. Immutable; thread-safe; cheap to copy.
 class Template {
  public:
   /// Errors are kInvalid and point into the text: "name:1:4: function "trim" not defined".

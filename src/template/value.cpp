@@ -74,8 +74,6 @@ std::string_view type_name(const Value& value) {
       return "int64";
     case Kind::kByte:
       return "uint8";
-    case Kind::kFloat:
-      return "float64";
     case Kind::kString:
       return "string";
     case Kind::kMap:
@@ -102,8 +100,6 @@ bool is_true(const Value& value) {
     case Kind::kInt64:
     case Kind::kByte:
       return value.integer != 0;
-    case Kind::kFloat:
-      return value.real != 0;
     case Kind::kString:
     case Kind::kNamedString:
       return !value.text.empty();

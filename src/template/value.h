@@ -25,7 +25,6 @@ enum class Kind {
   kInt,          // int
   kInt64,        // int64
   kByte,         // uint8: a byte of a string
-  kFloat,        // float64
   kString,       // string
   kNamedString,  // a type of its own that is a string
   kMap,          // map[string]string
@@ -41,7 +40,6 @@ struct Value {
   Kind kind = Kind::kInvalid;
   std::string_view type{};   // Go's name of the type of those that have none by their kind
   std::int64_t integer = 0;  // kBool (0 or 1), kInt, kInt64, kByte; kInvalid: the place of `text`
-  double real = 0;
   std::string text{};  // of strings and times; kInvalid: what is missing, to say when it is printed
   const StringMap* map = nullptr;
   std::vector<std::string> list{};
@@ -51,7 +49,6 @@ struct Value {
   static Value of_bool(bool value) { return {.kind = Kind::kBool, .integer = value ? 1 : 0}; }
   static Value of_int(std::int64_t value) { return {.kind = Kind::kInt, .integer = value}; }
   static Value of_byte(unsigned char value) { return {.kind = Kind::kByte, .integer = value}; }
-  static Value of_float(double value) { return {.kind = Kind::kFloat, .real = value}; }
   static Value of_string(std::string value) {
     return {.kind = Kind::kString, .text = std::move(value)};
   }

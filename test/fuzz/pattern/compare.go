@@ -53,11 +53,12 @@ func goResult(pattern string, data config.PatternData) (result goAnswer) {
 	return goAnswer{output: out.String(), missing: missing}
 }
 
-// What we refuse on purpose where Go gives a result: complex numbers, whole structs, fields that are
-// not kept, methods and comparisons of times, the printing of what is not ASCII by %q and js, and of
-// labels and annotations that are missing.
+// What we refuse on purpose where Go gives a result: numbers but whole ones, formats that make no name,
+// whole structs, fields that are not kept, methods and comparisons of times, the printing of what is
+// not ASCII by %q and js, and of labels and annotations that are missing.
 var refusals = regexp.MustCompile(`not supported|not available in patterns|longer than 64 KiB|too many steps|` +
-	`nested too deep|there is no value to print|map has no entry for key|nil is not a command|cannot be compared`)
+	`nested too deep|there is no value to print|map has no entry for key|nil is not a command|cannot be compared|` +
+	`does not print a value of type|there is no (verb|value) for|has no verb|in the format is too large`)
 
 // Where both say no, Go's text may hold whole structs, or where the action began, which ours does not.
 var alike = regexp.MustCompile(` in action started at p:\d+| started at p:\d+|non-comparable type (?s:.*)|` +

@@ -128,6 +128,39 @@ TEST_CASE("error messages name the pattern, line and column") {
   CHECK(error_of("{{template \"x\"}}") == "p:1:3: {{template}} is not supported in patterns");
 }
 
+TEST_CASE("a format that makes no name is refused before there is a claim, by its verb") {
+  const auto refused = [](const std::string& pattern) {
+    const auto parsed = PathTemplate::parse(pattern, "p");
+    return parsed.ok() ? std::string() : parsed.error().message;
+  };
+  const std::string only =
+      " is not supported in patterns, only %s %v %d %q %x %t %c and %% with flags (no %#v), width, "
+      "precision and [n] before the verb";
+  CHECK(refused("a/{{printf \"%s-%.2f\" .PVName 1}}") == "p:1:12: printf: \"%.2f\"" + only);
+  CHECK(refused("{{if (printf \"%T\" .)}}{{end}}") == "p:1:14: printf: \"%T\"" + only);
+  CHECK(refused("{{printf \"%*d\" 3 4}}") == "p:1:10: printf: \"%*\"" + only);
+  CHECK(refused("{{printf \"%#v\" 1}}") == "p:1:10: printf: \"%#v\"" + only);
+  CHECK(refused("{{printf \"\\xff%\\xff\"}}") == "p:1:10: printf: \"%\\xff\"" + only);
+  CHECK(refused("{{printf \"a%-5\"}}") == "p:1:10: printf: \"%-5\" has no verb");
+  CHECK(refused("{{printf \"%70000s\"}}") == "p:1:10: printf: a number in the format is too large");
+  CHECK(refused("{{1.5}}") ==
+        "p:1:3: numbers with a fraction or an exponent are not supported in patterns: 1.5");
+  CHECK(refused("{{printf \"%d\" .PVName}}") == "");
+}
+
+TEST_CASE("printf refuses values that its verbs do not print, and one without the other") {
+  const auto says = [](const std::string& call, const std::string& why) {
+    CHECK(error_of("{{" + call + "}}") == "p:1:3: at <" + call + ">: error calling printf: " + why);
+  };
+  says("printf \"%d\" .PVName", "%d does not print a value of type string");
+  says("printf \"%s\" 1", "%s does not print a value of type int");
+  says("printf \"%d\" .PVC.Labels", "%d does not print a value of type map[string]string");
+  says("printf \"%d\" .PVC.CreationTimestamp", "%d does not print a value of type v1.Time");
+  says("printf \"%s%s\" .PVName", "there is no value for %s");
+  says("printf \"%5[3]s\" .PVName", "there is no value for %5[3]s");
+  says("printf \"%s\" .PVName 1", "there is no verb for value 2");
+}
+
 TEST_CASE("what cannot end well ends soon") {
   const auto quick = [](const std::string& pattern) {
     const auto begin = std::chrono::steady_clock::now();
