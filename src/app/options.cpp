@@ -19,6 +19,8 @@
 #include "helperpod/manifest.h"
 #include "k8s/server_url.h"
 #include "provisioner/names.h"
+#include "text/dns_names.h"
+#include "text/edit_distance.h"
 
 namespace lpp::app {
 
@@ -30,7 +32,6 @@ using cli::FlagGroup;
 using cli::Given;
 using flags::flag_name;
 using flags::FlagReader;
-using flags::nearest;
 
 constexpr std::string_view kHelp = "help";
 
@@ -82,11 +83,11 @@ LeaderElection read_leader_election(FlagReader& values, const Options& options) 
   }
   out.resource_name = values.given("leader-elect-resource-name")
                           ? values.checked_text("leader-elect-resource-name",
-                                                flags::is_dns_subdomain, kSubdomainRule)
+                                                text::is_dns_subdomain, kSubdomainRule)
                           : provisioner::lease_name(options.provisioner_name);
   out.resource_namespace =
       values.given("leader-elect-resource-namespace")
-          ? values.checked_text("leader-elect-resource-namespace", flags::is_dns_label, kLabelRule)
+          ? values.checked_text("leader-elect-resource-namespace", text::is_dns_label, kLabelRule)
           : options.namespace_name;
   return out;
 }
@@ -144,13 +145,13 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
       "provisioner-name", flags::is_provisioner_name,
       "a provisioner's name as a StorageClass accepts it, like rancher.io/local-path");
   out.capacity_provisioner_name = read_capacity_provisioner_name(values, out);
-  out.namespace_name = values.checked_text("namespace", flags::is_dns_label, kLabelRule);
+  out.namespace_name = values.checked_text("namespace", text::is_dns_label, kLabelRule);
   out.helper_image = values.checked_text("helper-image", is_image_name, "the name of an image");
   out.kubeconfig = values.text("kubeconfig");
   out.configmap_name =
-      values.checked_text("configmap-name", flags::is_dns_subdomain, kSubdomainRule);
+      values.checked_text("configmap-name", text::is_dns_subdomain, kSubdomainRule);
   out.service_account_name =
-      values.checked_text("service-account-name", flags::is_dns_subdomain, kSubdomainRule);
+      values.checked_text("service-account-name", text::is_dns_subdomain, kSubdomainRule);
   out.helper_pod_file = values.text("helper-pod-file");
   out.config_mount_path = getenv("CONFIG_MOUNT_PATH").value_or("");
   out.helper_pods_per_node = values.integer("helper-pods-per-node", 0, kMaxHelperPods);
@@ -159,9 +160,9 @@ Result<Options> read_start_options(const Given& given, const GetEnv& getenv) {
   out.deletion_retry_count = values.integer("deletion-retry-count", 0, kMax);
   out.agents = values.boolean("agents");
   out.agents_port = values.integer("agents-port", 0, 65535);
-  out.agents_service = values.checked_text("agents-service", flags::is_dns_label, kLabelRule);
+  out.agents_service = values.checked_text("agents-service", text::is_dns_label, kLabelRule);
   out.agents_service_account =
-      values.checked_text("agents-service-account", flags::is_dns_subdomain, kSubdomainRule);
+      values.checked_text("agents-service-account", text::is_dns_subdomain, kSubdomainRule);
   out.bind_claims = values.boolean("bind-claims");
   out.allow_unsafe_helper_pod_template = values.boolean("allow-unsafe-helper-pod-template");
   out.client_throttle = read_client_throttle(values);
@@ -184,7 +185,7 @@ Result<AgentOptions> read_agent_options(const Given& given, const GetEnv& getenv
   const log::Level level = log_level(values.choice("log-level"));
   out.log_level = values.boolean("debug") ? log::Level::kDebug : level;
   out.log_format = values.choice("log-format") == "json" ? log::Format::kJson : log::Format::kText;
-  const std::string ns = values.checked_text("namespace", flags::is_dns_label, kLabelRule);
+  const std::string ns = values.checked_text("namespace", text::is_dns_label, kLabelRule);
   const std::string controllers =
       values.given("controller")
           ? values.text("controller")
@@ -254,7 +255,7 @@ Invocation help(Program program, std::span<const std::string> arguments) {
 Invocation unknown_command(Program program, std::string_view name) {
   std::vector<std::string_view> names{kHelp};
   for (const Command* command : all_commands()) names.push_back(command->name);
-  const std::string_view guess = nearest(name, names);
+  const std::string_view guess = text::nearest(name, names);
   return program_error(
       program, fmt::format("there is no command {}{}", log::quoted(truncate_utf8(name, 200)),
                            guess.empty() ? "" : fmt::format("; did you mean {}?", guess)));

@@ -7,10 +7,10 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
-#include "k8s/names.h"
 #include "k8s/quantity.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_manifest.h"
+#include "text/dns_names.h"
 
 namespace lpp::cli {
 
@@ -23,7 +23,7 @@ Error conflict(std::string message) { return {ErrorCode::kConflict, std::move(me
 /// The name that the record tells, or that the claim asks for; else one made of the place.
 Result<std::string> volume_name(const AdoptRequest& request, const Claim& claim) {
   std::string name;
-  if (request.record != nullptr && k8s::is_dns_subdomain(request.record->volume)) {
+  if (request.record != nullptr && text::is_dns_subdomain(request.record->volume)) {
     name = request.record->volume;
   }
   if (claim != nullptr && !claim->volume_name.empty()) {
@@ -152,7 +152,7 @@ Result<void> set_reclaim_policy(k8s::ApiClient& api, const std::string& volume,
 }
 
 Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& around) {
-  if (!k8s::is_dns_label(request.claim.ns) || !k8s::is_dns_subdomain(request.claim.name)) {
+  if (!text::is_dns_label(request.claim.ns) || !text::is_dns_subdomain(request.claim.name)) {
     return invalid("not a claim: " + log::quoted(request.claim.to_string()) +
                    "; it is named NAMESPACE/NAME");
   }

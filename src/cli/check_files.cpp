@@ -14,6 +14,7 @@
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/patterns.h"
+#include "text/edit_distance.h"
 
 namespace lpp::cli {
 
@@ -115,7 +116,7 @@ class ClassCheck {
     for (const Setting& parameter : class_parameters()) known.push_back(parameter.name);
     for (const auto& [name, value] : class_.parameters) {
       if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-      const auto guess = flags::nearest(name, known);
+      const auto guess = text::nearest(name, known);
       warning("parameters." + name, "is not a parameter of this provisioner and has no effect",
               guess.empty() ? "" : fmt::format("did you mean {}?", guess));
     }

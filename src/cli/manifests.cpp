@@ -7,7 +7,7 @@
 
 #include "base/strings.h"
 #include "cli/json_access.h"
-#include "helperpod/yaml_to_json.h"
+#include "text/yaml_to_json.h"
 
 namespace lpp::cli {
 
@@ -72,7 +72,7 @@ Result<std::vector<ManifestObject>> read_manifest(std::string_view text, const s
   std::vector<ManifestObject> out;
   for (const Document& document : documents(text)) {
     // Empty lines in front, so that the reader counts lines as the file does.
-    auto read = helperpod::yaml_to_json(std::string(document.line - 1, '\n') + document.text);
+    auto read = text::yaml_to_json(std::string(document.line - 1, '\n') + document.text);
     if (!read.ok()) return std::move(read).error().wrap(name);
     if (read->value.is_null()) continue;
     const std::string line = std::to_string(first_line(document));

@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "helperpod/yaml_scalar.h"
 #include "k8s/json_writer.h"
+#include "text/yaml_scalar.h"
 
 namespace lpp::cli {
 
@@ -24,7 +24,7 @@ std::string scalar(const json& value) {
   const bool plain = !text.empty() && text.find_first_not_of(kPlain) == std::string::npos &&
                      text.front() != '-' && text.front() != '.';
   if (!plain) return quoted(value);
-  const auto typed = helperpod::plain_scalar(text);
+  const auto typed = text::plain_scalar(text);
   return typed && typed->is_string() ? text : quoted(value);
 }
 

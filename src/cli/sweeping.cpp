@@ -6,10 +6,10 @@
 #include "cli/adoption.h"
 #include "cli/json_access.h"
 #include "config/base_path.h"
-#include "k8s/names.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_node.h"
+#include "text/dns_names.h"
 
 namespace lpp::cli {
 
@@ -30,7 +30,7 @@ Result<void> check_record(const Orphan& orphan, const std::vector<Orphan>& orpha
         orphan.message);
   }
   if (!orphan.has_record()) return refuse("it is not known what it is: " + orphan.why);
-  if (!k8s::is_dns_subdomain(orphan.volume)) {
+  if (!text::is_dns_subdomain(orphan.volume)) {
     return refuse("its record does not tell which volume it was: remove it on the node");
   }
   for (const Orphan& other : orphans) {

@@ -5,13 +5,13 @@
 #include <array>
 #include <cstdint>
 #include <limits>
-#include <numeric>
 #include <set>
 
 #include "base/paths.h"
 #include "base/strings.h"
 #include "config/base_path.h"
 #include "config/json_text.h"
+#include "text/edit_distance.h"
 
 namespace lpp::config {
 
@@ -26,21 +26,6 @@ constexpr std::array<std::string_view, 7> kTopKeys = {
     "sharedFileSystemPath", "storageClassConfigs", "teardownCommand"};
 constexpr std::array<std::string_view, 2> kClassKeys = {"nodePathMap", "sharedFileSystemPath"};
 constexpr std::array<std::string_view, 3> kNodeKeys = {"node", "paths", "requireMount"};
-
-std::size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), std::size_t{0});
-  for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i;
-    for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, replaced});
-    }
-  }
-  return row[b.size()];
-}
 
 std::string join(const std::vector<std::string>& messages) {
   std::string text;
@@ -141,7 +126,7 @@ class Parser {
     constexpr std::size_t kLongest = 40;
     if (key.size() <= kLongest && !warnings.full()) {
       const auto distance = [lower = to_lower(key)](std::string_view name) {
-        return edit_distance(lower, to_lower(name));
+        return text::edit_distance(lower, to_lower(name));
       };
       const auto nearest = *std::min_element(
           known.begin(), known.end(), [&](auto a, auto b) { return distance(a) < distance(b); });

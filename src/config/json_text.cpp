@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/json_text.h"
 
-#include <algorithm>
 #include <set>
 
 #include "base/json_extent.h"
 #include "base/strings.h"
 #include "k8s/json_writer.h"
+#include "text/place.h"
 
 namespace lpp::config {
 
@@ -19,12 +19,9 @@ constexpr std::size_t kMaxDepth = 64;
 constexpr std::size_t kMaxMessage = 300;
 constexpr std::size_t kMaxWarnings = 10;
 
-std::string place(std::string_view text, std::size_t offset) {
-  const std::string_view before = text.substr(0, std::min(offset, text.size()));
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const auto start = before.rfind('\n');
-  const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return "line " + std::to_string(line) + ", column " + std::to_string(column);
+std::string place(std::string_view source, std::size_t offset) {
+  const text::Place found = text::place_at(source, offset);
+  return "line " + std::to_string(found.line) + ", column " + std::to_string(found.column);
 }
 
 /// What the parser quotes of the text may hold broken UTF-8: Events and logs must not.

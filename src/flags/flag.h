@@ -49,9 +49,6 @@ struct FlagGroup {
 /// The flag of that name (long, or one short letter); nullptr if there is none.
 const Flag* find_flag(std::span<const FlagGroup> groups, std::string_view name);
 
-/// The candidate that `name` was probably meant to be; "" when none is near.
-std::string_view nearest(std::string_view name, const std::vector<std::string_view>& candidates);
-
 /// Help text of a group, and a text broken into lines of at most 96 columns.
 void append_group(std::string& out, const FlagGroup& group);
 void append_wrapped(std::string& out, std::string_view text, std::size_t indent);

@@ -10,14 +10,14 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "text/dns_names.h"
 
 namespace lpp::flags {
 
 namespace {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
-bool is_lower_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z'); }
-bool is_alnum(char c) { return is_lower_alnum(c) || (c >= 'A' && c <= 'Z'); }
+bool is_alnum(char c) { return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 /// Takes the sign off the front; true for minus.
 bool take_sign(std::string_view& text) {
@@ -142,31 +142,10 @@ std::optional<std::chrono::nanoseconds> parse_go_duration(std::string_view text)
   return std::chrono::nanoseconds(std::llround(minus ? -total : total));
 }
 
-bool is_dns_label(std::string_view text) {
-  if (text.empty() || text.size() > 63) return false;
-  if (!is_lower_alnum(text.front()) || !is_lower_alnum(text.back())) return false;
-  for (const char c : text) {
-    if (!is_lower_alnum(c) && c != '-') return false;
-  }
-  return true;
-}
-
-bool is_dns_subdomain(std::string_view text) {
-  if (text.size() > 253) return false;
-  for (const std::string_view part : split(text, '.')) {
-    // Each part is a label of any length.
-    if (part.empty() || !is_lower_alnum(part.front()) || !is_lower_alnum(part.back())) return false;
-    for (const char c : part) {
-      if (!is_lower_alnum(c) && c != '-') return false;
-    }
-  }
-  return true;
-}
-
 bool is_provisioner_name(std::string_view text) {
   const auto parts = split(text, '/');
   if (parts.size() > 2) return false;
-  if (parts.size() == 2 && !is_dns_subdomain(to_lower(parts.front()))) return false;
+  if (parts.size() == 2 && !text::is_dns_subdomain(to_lower(parts.front()))) return false;
   const std::string_view name = parts.back();
   if (name.empty() || name.size() > 63) return false;
   if (!is_alnum(name.front()) || !is_alnum(name.back())) return false;
@@ -176,6 +155,8 @@ bool is_provisioner_name(std::string_view text) {
   return true;
 }
 
-bool is_driver_name(std::string_view text) { return text.size() <= 63 && is_dns_subdomain(text); }
+bool is_driver_name(std::string_view text) {
+  return text.size() <= 63 && text::is_dns_subdomain(text);
+}
 
 }  // namespace lpp::flags

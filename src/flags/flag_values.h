@@ -23,10 +23,6 @@ std::optional<double> parse_go_float(std::string_view text);
 /// "15s", "1m30s", "1.5h", "-2ms", "0"; units ns us µs ms s m h. Out of range is nullopt.
 std::optional<std::chrono::nanoseconds> parse_go_duration(std::string_view text);
 
-/// RFC 1123 names as the API server checks them: a label (at most 63) and a subdomain (253).
-bool is_dns_label(std::string_view text);
-bool is_dns_subdomain(std::string_view text);
-
 /// What a StorageClass accepts as provisioner: "name" or "prefix/name".
 bool is_provisioner_name(std::string_view text);
 /// A provisioner's name that a CSIDriver object can have, too.

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "flags/flag_values.h"
 #include "flags/spelling.h"
+#include "text/edit_distance.h"
 
 namespace lpp::flags {
 
@@ -56,7 +57,7 @@ Error unknown_flag(std::string_view argument, std::span<const FlagGroup> groups)
   for (const FlagGroup& group : groups) {
     for (const Flag& flag : group.flags) names.push_back(flag.name);
   }
-  const std::string_view guess = nearest(flag_name(argument).value_or(""), names);
+  const std::string_view guess = text::nearest(flag_name(argument).value_or(""), names);
   return invalid(fmt::format("unknown flag {}{}", argument.substr(0, argument.find('=')),
                              guess.empty() ? "" : fmt::format("; did you mean --{}?", guess)));
 }

@@ -7,8 +7,8 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
-#include "k8s/names.h"
 #include "operation/record.h"
+#include "text/dns_names.h"
 
 namespace lpp::helperpod {
 
@@ -352,7 +352,7 @@ std::string pod_name(std::string_view template_name, operation::Kind kind,
   const std::string end =
       "-" + std::string(operation::script_action(kind)) + "-" + std::string(volume_name);
   std::string full = start + end;
-  if (attempt == 1 && full.size() <= kMaxPodName && k8s::is_dns_subdomain(full)) return full;
+  if (attempt == 1 && full.size() <= kMaxPodName && text::is_dns_subdomain(full)) return full;
   if (attempt != 1) full += "/" + std::to_string(attempt);
 
   // A later attempt, too long or not a name: keep of the template's part what fits, and make it

@@ -6,8 +6,9 @@
 
 #include "base/strings.h"
 #include "helperpod/pod_schema.h"
-#include "helperpod/yaml_to_json.h"
 #include "k8s/names.h"
+#include "text/dns_names.h"
+#include "text/yaml_to_json.h"
 
 namespace lpp::helperpod {
 
@@ -39,7 +40,7 @@ class Rules {
     if (meta.is_null()) meta = json::object();
     json& name = meta["name"];
     if (name.is_null() || name == "") name = "helper-pod";
-    if (!k8s::is_dns_subdomain(name.get_ref<const std::string&>())) {
+    if (!text::is_dns_subdomain(name.get_ref<const std::string&>())) {
       error("metadata.name must be lower-case letters, digits, '-' and '.', is " + shown(name));
     }
     for (const char* map : {"labels", "annotations"}) {
@@ -102,7 +103,7 @@ class Rules {
     for (std::size_t i = 0; i < containers.size(); ++i) {
       const std::string place = "spec.containers[" + std::to_string(i) + "].name ";
       const std::string name = containers[i].value("name", "");
-      if (!k8s::is_dns_label(name)) {
+      if (!text::is_dns_label(name)) {
         error(place + "must be at most 63 lower-case letters, digits and '-', is " + shown(name));
       } else if (!seen.insert(name).second) {
         error(place + shown(name) + " is given twice");
@@ -159,7 +160,7 @@ std::string join(const std::vector<std::string>& messages) {
 
 /// The pod, with everything that was found about it. An error says that there is none to look at.
 Result<json> examine(std::string_view yaml, bool allow_unsafe, Findings& findings) {
-  auto document = yaml_to_json(yaml);
+  auto document = text::yaml_to_json(yaml);
   if (!document.ok()) return std::move(document).error();
   json pod = std::move(document->value);
   if (pod.is_null()) return invalid("the text is empty; a Pod is needed");

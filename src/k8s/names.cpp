@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/strings.h"
+#include "text/dns_names.h"
 
 namespace lpp::k8s {
 
@@ -12,26 +12,12 @@ namespace {
 bool is_lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
 bool is_alphanumeric(char c) { return is_lower_or_digit(c) || (c >= 'A' && c <= 'Z'); }
 
-bool is_dns_part(std::string_view text) {
-  return !text.empty() && is_lower_or_digit(text.front()) && is_lower_or_digit(text.back()) &&
-         std::all_of(text.begin(), text.end(),
-                     [](char c) { return is_lower_or_digit(c) || c == '-'; });
-}
-
 }  // namespace
-
-bool is_dns_label(std::string_view text) { return text.size() <= 63 && is_dns_part(text); }
-
-bool is_dns_subdomain(std::string_view text) {
-  if (text.size() > 253) return false;
-  const auto parts = split(text, '.');
-  return std::all_of(parts.begin(), parts.end(), is_dns_part);
-}
 
 bool is_qualified_name(std::string_view text) {
   const auto slash = text.find('/');
   if (slash != std::string_view::npos) {
-    if (!is_dns_subdomain(text.substr(0, slash))) return false;
+    if (!text::is_dns_subdomain(text.substr(0, slash))) return false;
     text.remove_prefix(slash + 1);
   }
   return !text.empty() && is_label_value(text);

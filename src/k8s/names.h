@@ -3,15 +3,9 @@
 
 #include <string_view>
 
-/// The API server's rules for names, labels and annotation keys, checked before anything is sent.
+/// The API server's rules for labels and annotation keys, checked before anything is sent.
 /// Pure functions.
 namespace lpp::k8s {
-
-/// At most 63 of [a-z0-9-], alphanumeric at both ends.
-bool is_dns_label(std::string_view text);
-
-/// At most 253 bytes; non-empty labels of [a-z0-9-] between dots, alphanumeric at both ends.
-bool is_dns_subdomain(std::string_view text);
 
 /// Key of a label or annotation: [prefix/]name, the prefix a DNS subdomain.
 bool is_qualified_name(std::string_view text);

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "template/template.h"
 
-#include <algorithm>
-
 #include "template/evaluator.h"
 #include "template/failure.h"
 #include "template/parser.h"
+#include "text/place.h"
 
 namespace lpp::gotemplate {
 
@@ -14,13 +13,10 @@ namespace {
 /// A pattern is a line or two; what is longer is a mistake.
 constexpr std::size_t kMaxPattern = 64UL * 1024;
 
-Error error_at(const std::string& name, std::string_view text, const Failure& failure) {
-  const std::string_view before = text.substr(0, std::min(failure.position, text.size()));
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const auto start = before.rfind('\n');
-  const std::size_t column = before.size() - (start == std::string_view::npos ? 0 : start + 1) + 1;
-  return invalid(name + ":" + std::to_string(line) + ":" + std::to_string(column) + ": " +
-                 failure.message);
+Error error_at(const std::string& name, std::string_view source, const Failure& failure) {
+  const text::Place place = text::place_at(source, failure.position);
+  return invalid(name + ":" + std::to_string(place.line) + ":" + std::to_string(place.column) +
+                 ": " + failure.message);
 }
 
 }  // namespace

@@ -17,10 +17,10 @@
 #include "fakes/builders.h"
 #include "fakes/temp_folder.h"
 #include "helperpod/manifest.h"
-#include "helperpod/yaml_to_json.h"
 #include "places/places.h"
 #include "provisioner/plan.h"
 #include "script_run.h"
+#include "text/yaml_to_json.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
@@ -49,7 +49,7 @@ UpstreamFile read_file(const fs::path& path) {
   std::string rest = text.str();
   while (!rest.empty()) {
     const auto end = rest.find("\n---\n");
-    auto document = helperpod::yaml_to_json(rest.substr(0, end));
+    auto document = text::yaml_to_json(rest.substr(0, end));
     REQUIRE_MESSAGE(document.ok(), read.name << ": " << document.error().message);
     if (document->value["kind"] == "ConfigMap") read.data = document->value["data"];
     if (document->value["kind"] == "StorageClass") read.classes.push_back(document->value);

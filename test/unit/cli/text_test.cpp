@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/output.h"
-#include "helperpod/yaml_to_json.h"
+#include "text/yaml_to_json.h"
 
 using namespace lpp::cli;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
@@ -123,7 +123,7 @@ TEST_CASE("YAML output is read back as the same value") {
       {"no list", nlohmann::json::array()},
       {"no map", nlohmann::json::object()},
   };
-  const auto read = lpp::helperpod::yaml_to_json(to_yaml_text(value));
+  const auto read = lpp::text::yaml_to_json(to_yaml_text(value));
   REQUIRE(read.ok());
   CHECK(read->value == value);
   CHECK(to_yaml_text({{"a", {{{"b", 1}, {"c", 2}}}}}) == "a:\n- b: 1\n  c: 2\n");

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "helperpod/manifest.h"
-#include "k8s/names.h"
+#include "text/dns_names.h"
 
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
@@ -35,7 +35,7 @@ TEST_CASE("names of helper pods are valid and different for any template and vol
         for (const int attempt : {1, 2, 16}) {
           names.push_back(pod_name(start, action, volume, attempt));
           CAPTURE(names.back());
-          CHECK(k8s::is_dns_subdomain(names.back()));
+          CHECK(text::is_dns_subdomain(names.back()));
           CHECK(names.back().size() <= 128);
           CHECK(names.back() == pod_name(start, action, volume, attempt));
         }

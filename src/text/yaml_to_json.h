@@ -8,7 +8,7 @@
 
 #include "base/result.h"
 
-namespace lpp::helperpod {
+namespace lpp::text {
 
 struct YamlDocument {
   nlohmann::json value;
@@ -21,4 +21,4 @@ struct YamlDocument {
 /// never throws.
 Result<YamlDocument> yaml_to_json(std::string_view text);
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::text

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "helperpod/yaml_to_json.h"
+#include "text/yaml_to_json.h"
 
 #include <doctest/doctest.h>
 
 #include <limits>
 
-namespace lpp::helperpod {
+namespace lpp::text {
 namespace {
 
 using nlohmann::json;
@@ -249,4 +249,4 @@ TEST_CASE("every prefix and every changed byte of a document is handled") {
 }
 
 }  // namespace
-}  // namespace lpp::helperpod
+}  // namespace lpp::text

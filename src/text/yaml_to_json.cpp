@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "helperpod/yaml_to_json.h"
+#include "text/yaml_to_json.h"
 
 #include <yaml-cpp/yaml.h>
 
@@ -7,9 +7,9 @@
 
 #include "base/json_extent.h"
 #include "base/strings.h"
-#include "helperpod/yaml_scalar.h"
+#include "text/yaml_scalar.h"
 
-namespace lpp::helperpod {
+namespace lpp::text {
 
 namespace {
 
@@ -163,4 +163,4 @@ Result<YamlDocument> yaml_to_json(std::string_view text) {
   }
 }
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::text

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace lpp::helperpod {
+namespace lpp::text {
 
 /// Type and value of a plain (unquoted) scalar by the rules of gopkg.in/yaml.v2, which Kubernetes'
 /// YAML reader uses: YAML 1.1 booleans and nulls, decimal, 0x, 0o, 0b and leading-zero octal
@@ -17,4 +17,4 @@ std::optional<nlohmann::json> plain_scalar(const std::string& text);
 /// True for well-formed UTF-8.
 bool is_utf8(std::string_view text);
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::text

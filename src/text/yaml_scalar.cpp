@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "helperpod/yaml_scalar.h"
+#include "text/yaml_scalar.h"
 
 #include <algorithm>
 #include <array>
@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <limits>
 
-namespace lpp::helperpod {
+namespace lpp::text {
 
 namespace {
 
@@ -122,4 +122,4 @@ bool is_utf8(std::string_view text) {
   }
 }
 
-}  // namespace lpp::helperpod
+}  // namespace lpp::text
