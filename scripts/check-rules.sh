@@ -80,30 +80,41 @@ done <<'WORDS'
 WORDS
 rm -f "$text_of_users"
 
-# docs/compatibility.md names a test case for each rule. Names may be split over lines in the source.
-while IFS='|' read -r _ _ file name _; do
-  file=$(tr -d '` ' <<<"$file")
-  case $file in test/*) ;; *) continue ;; esac
-  name=$(sed 's/^ *//; s/ *$//' <<<"$name")
-  if ! tr '\n' ' ' <"$file" 2>/dev/null | sed 's/" *"//g' | grep -qF "\"$name\")"; then
-    finding "docs/compatibility.md: no test case \"$name\" in $file"
-  fi
-done <docs/compatibility.md
+# Every test case, with its file in front and without. Names may be split over lines in the source.
+declare -A is_case is_case_of
+mapfile -t tests < <(list_files 'test/*_test.cpp')
+while IFS=$'\t' read -r file name; do
+  is_case[$name]=1
+  is_case_of["$file $name"]=1
+done < <(for file in "${tests[@]}"; do
+  tr '\n' ' ' <"$file" | sed 's/" *"//g' | grep -oE 'TEST_CASE(_FIXTURE\([A-Za-z]+, *|\( *)"[^"]*"' |
+    sed "s|^[^\"]*\"|$file\t|; s/\"\$//"
+done)
+
+# docs/compatibility.md and docs/rules.md name a test case and its file in the last cells of each line.
+while IFS=$'\t' read -r page file name; do
+  if [ -z "${is_case_of["$file $name"]:-}" ]; then finding "$page: no test case \"$name\" in $file"; fi
+done < <(awk -F ' *[|] *' '/^\|.*\|.*\|.*\|/ && !/^[-|]*$/ && $(NF - 1) != "Test case" {
+  gsub(/`/, "", $(NF - 2)); print FILENAME "\t" $(NF - 2) "\t" $(NF - 1) }' docs/compatibility.md docs/rules.md)
+
+# A number of a rule in a comment or a name of a test stands in docs/rules.md, in the first cell of a line or in
+# a heading, once.
+number='[A-Z][0-9]{1,2}(\.[0-9]{1,2})?'
+rules=$({ grep -oE "^\| $number" docs/rules.md; grep '^#' docs/rules.md; } | grep -oE "\b$number\b")
+for rule in $(sort <<<"$rules" | uniq -d); do finding "docs/rules.md: rule $rule stands there twice"; done
+while IFS=: read -r file line text; do
+  while read -r rule; do
+    if ! grep -qxF "$rule" <<<"$rules"; then finding "$file:$line: docs/rules.md has no rule $rule"; fi
+  done < <(grep -oE "\b$number\b" <<<"$text")
+done < <(grep -HnoE "\b[A-Z][0-9]{1,2}\.[0-9]{1,2}\b|\b[Rr]ules? $number((,| and| to|-) ?$number)*" "${cpp[@]}")
 
 # docs/security.md and docs/failure-modes.md name test cases or files in the last cell of each line;
 # a line without is a limit that is told, not a promise.
-cases=$(mktemp)
-trap 'rm -f "$cases"' EXIT
-mapfile -t tests < <(list_files 'test/*_test.cpp')
-for file in "${tests[@]}"; do
-  tr '\n' ' ' <"$file" | sed 's/" *"//g' | grep -oE 'TEST_CASE(_FIXTURE\([A-Za-z]+, *|\( *)"[^"]*"' |
-    sed 's/^[^"]*"//; s/"$//'
-done >"$cases"
 while IFS=: read -r file line; do
   cell=${line%|*}
   cell=${cell##*|}
   while read -r name; do
-    if [ -z "$name" ] || [ -e "$name" ] || grep -qxF -- "$name" "$cases"; then continue; fi
+    if [ -z "$name" ] || [ -e "$name" ] || [ -n "${is_case[$name]:-}" ]; then continue; fi
     finding "$file: there is no test case or file \"$name\""
   done < <(grep -oE "\`[^\`]+\`" <<<"$cell" | tr -d '\`')
 done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md)

@@ -11,7 +11,7 @@ inline constexpr const char* kMetricsType = "text/plain; version=0.0.4; charset=
 
 /// The text of /metrics, in Prometheus' exposition format. What is told is read from the parts when
 /// it is asked for; between two questions metrics cost nothing. Thread-safe.
-/// Names: the provision controller's (behaviour rule A10), client-go's (workqueue_*, rest_client_*,
+/// Names: the provision controller's (rule A10), client-go's (workqueue_*, rest_client_*,
 /// reflector_*, leader_election_*), Prometheus' own (process_*); the rest begins with
 /// local_path_provisioner_.
 std::string metrics_text(const Subjects& subjects);

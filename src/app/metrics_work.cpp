@@ -16,7 +16,7 @@ constexpr std::size_t kMaxPodSeries = 500;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-/// The provision controller's own, behaviour rule A10.
+/// The provision controller's own, rule A10.
 void add_controller(std::string& out, const Operations::Totals& totals) {
   constexpr std::array<const char*, 2> kClaim{"class", "source"};
   constexpr std::array<const char*, 1> kVolume{"class"};

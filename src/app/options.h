@@ -32,8 +32,7 @@ struct LeaderElection {
   bool operator==(const LeaderElection&) const = default;
 };
 
-/// Everything `start` was told by flags and environment, checked (behaviour rule B1). A plain
-/// value.
+/// Everything `start` was told by flags and environment, checked (rule B1). A plain value.
 struct Options {
   bool debug = false;
   log::Level log_level = log::Level::kInfo;  // kDebug with --debug
@@ -97,7 +96,7 @@ using Invocation = std::variant<Options, AgentOptions, PrintAndExit, cli::Call>;
 
 using cli::GetEnv;
 
-/// Reads the command line as behaviour rule B1.1 says: `--f v`, `--f=v` and `-f v`; a flag wins
+/// Reads the command line as rule B1.1 says: `--f v`, `--f=v` and `-f v`; a flag wins
 /// over its environment variable, that over the default; a boolean flag takes a value only by `=`.
 /// `arguments` begin after the program's name; `program` is what messages call it. Pure; never
 /// throws.

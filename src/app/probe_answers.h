@@ -40,7 +40,7 @@ struct ProbeAnswer {
 /// The answer to a request for `target` (path and query).
 ///   /health  GET, HEAD, OPTIONS: 200 "OK", or 503 "health check <name> failed: <error>"
 ///   /ready   any method: 200 "Ready", or 503 "readiness check <name> failed: <error>"
-///            (behaviour rule B1.5)
+///            (rule B1.5)
 ///   /livez, /readyz, /healthz (both)  GET, HEAD: as in Kubernetes' components: 200 "ok", or 500
 ///            with one line per check; ?verbose shows the lines in any case, ?exclude=NAME leaves
 ///            checks out

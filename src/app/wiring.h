@@ -12,7 +12,7 @@
 
 namespace lpp::app {
 
-/// "<hostname>_<random UUID>": new for each process (behaviour rule A1.1).
+/// "<hostname>_<random UUID>": new for each process.
 std::string make_identity();
 
 /// What arrives and is not used is dropped, so that memory does not grow with other people's

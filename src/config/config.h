@@ -32,7 +32,7 @@ struct PathConfig {
   bool must_be_mounted(std::string_view node, std::string_view path) const;
 };
 
-/// config.json, canonical and validated (behaviour rule B2). Immutable once published.
+/// config.json, canonical and validated (rule B2). Immutable once published.
 struct Config {
   std::uint64_t generation = 0;  // counts the configurations published by this process
   std::chrono::seconds cmd_timeout{120};

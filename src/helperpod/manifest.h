@@ -53,7 +53,7 @@ inline constexpr int kUnfitExitCode = 4;
 std::string pod_name(std::string_view template_name, operation::Kind kind,
                      std::string_view volume_name, int attempt = 1);
 
-/// The helper pod for an operation (behaviour rule B6.2), with the operation in its annotations.
+/// The helper pod for an operation (rule B6.2), with the operation in its annotations.
 /// kInvalid when the operation's path has no parent directory or leaf name. Pure.
 Result<nlohmann::json> make_pod(const Template& pod_template, const operation::Operation& operation,
                                 const ManifestSettings& settings);

@@ -18,7 +18,7 @@ struct Template {
 };
 
 /// Parses and checks a helper pod template. Without `allow_unsafe` only fields on an allow-list are
-/// accepted (behaviour rule B6.8); the messages name the field and the flag that would allow it.
+/// accepted (rule B6.8); the messages name the field and the flag that would allow it.
 /// `name` (file or ConfigMap) begins each message. Pure; never throws.
 Result<Template> parse_template(std::string_view yaml, std::string_view name, bool allow_unsafe);
 

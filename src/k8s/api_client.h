@@ -71,7 +71,7 @@ inline bool is_stale(const Error& error) {
 /// Every call has a deadline (10 s, lists 30 s, retries included) and every failure is an Error
 /// whose code says what to do; a Status body's reason, message and Retry-After are kept in it.
 /// Retries: 429 and 5xx that carry Retry-After are repeated for any verb while the deadline allows;
-/// cut connections are repeated for GET only (behaviour rule C5.3). kTimeout and kUnavailable on a
+/// cut connections are repeated for GET only (rule C5.3). kTimeout and kUnavailable on a
 /// write mean that it may have been applied. A version that the server has not reached yet (504,
 /// cause ResourceVersionTooLarge) is kExpired with that reason: both need a list without a version.
 class ApiClient {

@@ -23,7 +23,7 @@ struct Credentials {
 };
 
 /// Turns a RestConfig's user into headers: bearer token (fixed, file or exec plugin), basic
-/// authentication, impersonation. Secrets go to https servers only (behaviour rule C1.5).
+/// authentication, impersonation. Secrets go to https servers only (rule C1.5).
 /// Thread-safe. The clock must outlive it.
 class Authenticator {
  public:

@@ -39,7 +39,7 @@ struct EventWrite {
 };
 
 /// Decides what becomes of an Event: a new object, a higher count of a stored one, part of a
-/// combined one, or nothing (client-go's tools/record/events_cache.go; behaviour rules C7.2 and
+/// combined one, or nothing (client-go's tools/record/events_cache.go; rules C7.2 and
 /// C7.3). Memory is bounded, and one namespace cannot use up that of the others. One thread only.
 class EventCorrelator {
  public:

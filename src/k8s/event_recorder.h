@@ -56,7 +56,7 @@ class EventSink {
                              std::string message) = 0;
 };
 
-/// Sends Events to the API server from its own thread, with client-go's rules (behaviour rule C7):
+/// Sends Events to the API server from its own thread, with client-go's rules (rule C7):
 /// repeated Events become a count, many similar ones one combined Event, a flood per object is
 /// dropped. Warnings go first. Normal Events are sent at once while there are few. A burst of work
 /// comes before them: 5 per second go out while more are recorded, 20 when they have waited for

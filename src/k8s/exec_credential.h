@@ -29,7 +29,7 @@ Result<ExecCredential> parse_exec_credential(const std::string& output,
 /// The ExecCredential that a plugin is given in KUBERNETES_EXEC_INFO (never interactive).
 Result<std::string> exec_info(const RestConfig& config);
 
-/// Credentials of an exec plugin (behaviour rule C1.7, after client-go's
+/// Credentials of an exec plugin (rule C1.7, after client-go's
 /// plugin/pkg/client/auth/exec): run when there are none yet, when they expire, and after a 401;
 /// one run at a time, on a thread of its own ("exec-plugin"), whose result serves all that wait and
 /// those after them. A failed run is not repeated for a second.

@@ -187,7 +187,7 @@ void LeaderElector::renew_until_lost(const std::stop_token& stop) {
   }
 }
 
-// Steps (a) to (e) are those of behaviour rule C8.3.
+// Steps (a) to (e) are those of rule C8.3.
 LeaderElector::Attempt LeaderElector::try_acquire_or_renew(TimePoint deadline,
                                                            const std::stop_token& stop) {
   // (a) The leader renews what it wrote last, without reading.

@@ -28,7 +28,7 @@ struct LeaderElectorOptions {
   std::chrono::seconds retry_period{2};
 };
 
-/// leaderelection of client-go on a coordination.k8s.io/v1 Lease (behaviour rule C8): a holder is
+/// leaderelection of client-go on a coordination.k8s.io/v1 Lease (rule C8): a holder is
 /// judged by our own monotonic clock since its record last changed, never by its timestamps.
 /// run() belongs to one thread; the rest is thread-safe.
 class LeaderElector {

@@ -73,7 +73,7 @@ struct PersistentVolumeClaim {
 
   /// Of its data source; "" = it has none.
   std::string source_kind() const;
-  /// Beta annotation, else spec.storageClassName, else "" (behaviour rule A3.5).
+  /// Beta annotation, else spec.storageClassName, else "" (rule A3.5).
   std::string class_name() const;
 };
 

@@ -9,7 +9,7 @@
 
 namespace lpp::k8s {
 
-/// Resource quantity as in k8s.io/apimachinery/pkg/api/resource (behaviour rule C9), e.g. "1Gi",
+/// Resource quantity as in k8s.io/apimachinery/pkg/api/resource (rule C9), e.g. "1Gi",
 /// "1.5", "1e3". A plain value. Exact: nothing wraps, absurd exponents are refused.
 class Quantity {
  public:

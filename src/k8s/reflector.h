@@ -57,7 +57,7 @@ struct ReflectorStats {
 };
 
 /// List and watch as one explicit state machine (after kube-rs' kube_runtime::watcher and
-/// client-go's Reflector; behaviour rules C3 and C4, except that every list is a consistent one, in
+/// client-go's Reflector; rules C3 and C4, except that every list is a consistent one, in
 /// pages: the memory of a list is that of a page). step() runs on one thread only; stats() on
 /// any.
 class Reflector {

@@ -20,7 +20,7 @@ struct FileOrData {
   bool empty() const { return file.empty() && data.empty(); }
 };
 
-/// An exec credential plugin (behaviour rule C1.7).
+/// An exec credential plugin (rule C1.7).
 struct ExecPlugin {
   std::string api_version{};
   std::string command{};
@@ -84,7 +84,7 @@ struct RestConfigSources {
   Impersonation impersonate{};  // with a user: instead of the one that the kubeconfig names
   /// What kubectl reads: all files of KUBECONFIG as one or else $HOME/.kube/config, then
   /// in-cluster. Otherwise the first existing file of KUBECONFIG, in-cluster, $HOME/.kube/config
-  /// (behaviour rule B1.3).
+  /// (rule B1.3).
   bool as_kubectl = false;
   std::function<std::optional<std::string>(const std::string&)> getenv{};
   std::string service_account_dir = "/var/run/secrets/kubernetes.io/serviceaccount";

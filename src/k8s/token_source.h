@@ -10,7 +10,7 @@
 
 namespace lpp::k8s {
 
-/// A bearer token from a file that others rotate (behaviour rules C1.5, C2.3): opened by its path
+/// A bearer token from a file that others rotate (rules C1.5, C2.3): opened by its path
 /// again when the copy is 50 s old; while it is missing or empty the last good token serves, and
 /// before the first good one the fixed token. Thread-safe. The clock must outlive it.
 class TokenSource {

@@ -79,7 +79,7 @@ inline constexpr std::string_view kVolumeResizeSuccessful = "VolumeResizeSuccess
 inline constexpr std::string_view kSizeNotEnforced = "SizeNotEnforced";
 
 /// The lease that replicas of a provisioner hold: "rancher.io/local-path" ->
-/// "rancher.io-local-path" (behaviour rule A11.1).
+/// "rancher.io-local-path" (rule A11.1).
 std::string lease_name(std::string_view provisioner_name);
 
 }  // namespace lpp::provisioner

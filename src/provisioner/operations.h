@@ -78,8 +78,8 @@ class Operations {
   static constexpr std::size_t kMaxOfNamespace = 4000;
   static constexpr std::size_t kMaxFailures = 20;
 
-  /// Counters since the process began; the first six are the provision controller's of behaviour
-  /// rule A10. Labels in the order of the comments.
+  /// Counters since the process began; the first six are the provision controller's (rule
+  /// A10). Labels in the order of the comments.
   struct Totals {
     ByLabels<Counter, 2> provisioned{100};                           // class, source
     ByLabels<Counter, 2> provision_failed{100};                      // class, source

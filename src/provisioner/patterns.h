@@ -17,7 +17,7 @@ struct Rendered {
   std::string perm{};
 };
 
-/// Renders pathPattern, userPattern, groupPattern and permPattern of the class (behaviour rule B4)
+/// Renders pathPattern, userPattern, groupPattern and permPattern of the class (rule B4)
 /// and checks the results. Without pathPattern the folder is "<volume>_<namespace>_<claim>". A
 /// folder from a pattern is "<namespace>/<claim>" or lies below it unless the class sets
 /// allowUnsafePathPattern; even then every component is a plain name. Pure.

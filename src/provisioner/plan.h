@@ -23,7 +23,7 @@ struct Refusal {
   bool node_is_the_reason = false;
 };
 
-/// Whether the claim is to get a volume of this provisioner now (behaviour rule A3). Claims that
+/// Whether the claim is to get a volume of this provisioner now (rule A3). Claims that
 /// are bound, belong to others, or wait for a node are not. One for which the scheduler has
 /// selected a node need not wait for the controller manager's annotation: its class says whose it
 /// is, and where a class waits for a consumer, that a node is selected means that no volume that is
@@ -47,7 +47,7 @@ std::string selected_node(const k8s::PersistentVolumeClaim& claim);
 
 /// What of a claim's volume does not depend on where its directory is. Everything that can be
 /// checked beforehand is checked here and in make_operation, so that what can never work is refused
-/// before any operation begins (behaviour rules B3, B5). `node` is the selected node, nullptr when
+/// before any operation begins (rules B3, B5). `node` is the selected node, nullptr when
 /// the claim has none. Pure, like make_operation.
 std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
                                                    const k8s::StorageClass& storage_class,

@@ -12,9 +12,9 @@
 
 namespace lpp::provisioner {
 
-/// The PersistentVolume for a directory that a make operation, with a shape, has made (behaviour
-/// rules A4.2, A4.8, B5.2-B5.4). All but the claim's own words comes from the operation, never from
-/// today's configuration or class. `provisioner_name` is whose it is unless the shape says.
+/// The PersistentVolume for a directory that a make operation, with a shape, has made
+/// (rules A4.2, A4.8, B5.2-B5.4). All but the claim's own words comes from the operation, never
+/// from today's configuration or class. `provisioner_name` is whose it is unless the shape says.
 nlohmann::json make_volume(const operation::Operation& operation,
                            const k8s::PersistentVolumeClaim& claim,
                            std::string_view provisioner_name);

@@ -15,7 +15,7 @@
 
 namespace lpp::provisioner {
 
-/// Whether this provisioner made the volume and is responsible for it (behaviour rule A8.1).
+/// Whether this provisioner made the volume and is responsible for it (rule A8.1).
 bool is_ours(const k8s::PersistentVolume& volume, const ServedNames& names);
 
 /// Whether it is a directory for which somebody wrote a volume: no provisioner did. None of ours
@@ -37,7 +37,7 @@ bool may_be_given_away(const k8s::PersistentVolume& volume);
 bool counts_on(const k8s::PersistentVolumeClaim* claim, const k8s::PersistentVolume& volume);
 
 /// Whether the volume's directory is to be removed now: reclaim policy Delete, and Released; or
-/// being deleted under our finalizer while no claim is bound to it (behaviour rule A8.3).
+/// being deleted under our finalizer while no claim is bound to it (rule A8.3).
 bool wants_delete(const k8s::PersistentVolume& volume,
                   const k8s::Store<k8s::PersistentVolumeClaim>& claims);
 

@@ -132,7 +132,7 @@ TEST_CASE("an expired continue token is a 410 with a token for the inconsistent 
   CHECK(names(rest.items) == Names{"b", "c"});
 }
 
-TEST_CASE("resourceVersion of a list means what C3 says") {
+TEST_CASE("resourceVersion of a list means what rule C3 says") {
   Registry registry;
   add(registry, "a");
   const auto then = std::to_string(registry.resource_version());

@@ -28,7 +28,7 @@ std::string env_of(const json& pod, std::string_view name) {
 
 json as_json(const char* text) { return json::parse(text); }
 
-TEST_CASE("a helper pod is the template plus what behaviour rule B6.2 adds, field by field") {
+TEST_CASE("a helper pod is the template plus what rule B6.2 adds, field by field") {
   json pod = build(load(kSimple), create(), settings());
   const json record = json::parse(
       pod["metadata"]["annotations"]["local.path.provisioner/operation"].get<std::string>());
