@@ -108,8 +108,8 @@ while IFS=: read -r file line text; do
   done < <(grep -oE "\b$number\b" <<<"$text")
 done < <(grep -HnoE "\b[A-Z][0-9]{1,2}\.[0-9]{1,2}\b|\b[Rr]ules? $number((,| and| to|-) ?$number)*" "${cpp[@]}")
 
-# docs/security.md and docs/failure-modes.md name test cases or files in the last cell of each line;
-# a line without is a limit that is told, not a promise.
+# docs/security.md, docs/failure-modes.md and the examples of CONTRIBUTING.md name test cases or files in the last
+# cell of each line; a line without is a limit that is told, not a promise.
 while IFS=: read -r file line; do
   cell=${line%|*}
   cell=${cell##*|}
@@ -117,7 +117,14 @@ while IFS=: read -r file line; do
     if [ -z "$name" ] || [ -e "$name" ] || [ -n "${is_case[$name]:-}" ]; then continue; fi
     finding "$file: there is no test case or file \"$name\""
   done < <(grep -oE "\`[^\`]+\`" <<<"$cell" | tr -d '\`')
-done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md)
+done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md
+  sed -n '/^## Worked examples/,/^## What we refuse/ s/^| .*|$/CONTRIBUTING.md:&/p' CONTRIBUTING.md)
+
+# Each directory is on one of the two maps.
+while read -r map directory; do
+  if ! grep -qF "| \`${directory%/}\` |" "$map"; then finding "$map: says nothing of ${directory%/}"; fi
+done < <(printf 'ARCHITECTURE.md %s\n' src/*/; printf 'CONTRIBUTING.md %s\n' test/*/)
 scripts/check-layers.sh || found=1
+scripts/check-excerpts.sh || found=1
 scripts/add-spdx.sh --check || found=1
 exit $found

@@ -106,6 +106,33 @@ C
 other CONTRIBUTING.md '.ci/run' <<'C'
 make e2e
 C
+other CONTRIBUTING.md '.ci/run' <<'C'
+cmake --preset dev
+C
+other CONTRIBUTING.md '.ci/run builds all' <<'C'
+cmake --build --preset dev --target provisioner_test story_test
+C
+other CONTRIBUTING.md '.ci/run runs them whole' <<'C'
+build/dev/test/unit/provisioner_test --source-file='*/claim_decision_test.cpp'
+C
+other CONTRIBUTING.md '.ci/run runs them whole' <<'C'
+build/dev/test/integration/story_test --test-case='a claim may ask for a volume of type local*'
+C
+other CONTRIBUTING.md '.ci/run builds all' <<'C'
+cmake --build --preset dev --target local-path-provisioner lpp-devcluster
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+build/dev/test/devcluster/lpp-devcluster --kubeconfig-out /tmp/kubeconfig
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+export KUBECONFIG=/tmp/kubeconfig
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+kubectl apply -f deploy/local-path-storage.yaml
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+gdb --args build/dev/src/local-path-provisioner --debug start --kubeconfig /tmp/kubeconfig
+C
 
 # ---- docs/performance.md
 other docs/performance.md 'by hand: its results are the page' <<'C'
