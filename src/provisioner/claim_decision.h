@@ -153,8 +153,8 @@ using ClaimDecision =
                  for_claim::OtherVolume, for_claim::Refuse, for_claim::Bind,
                  for_claim::LeaveUnbound>;
 
-/// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety: what a tenant
-/// may have written, then what was begun, then what is new.
+/// The table of docs/decisions.md. Pure. The order of its rows is the order of safety: what a
+/// tenant may have written, then what was begun, then what is new.
 ClaimDecision decide(const ClaimScene& scene);
 
 /// Of them, what is to be done for the binding of a claim whose own volume is there; nothing when

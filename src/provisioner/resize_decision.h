@@ -109,8 +109,8 @@ using ResizeDecision = std::variant<for_resize::Wait, for_resize::Begin, for_res
                                     for_resize::Infeasible, for_resize::Refuse, for_resize::Cancel,
                                     for_resize::Forget, for_resize::GrowVolume, for_resize::Finish>;
 
-/// The table of ARCHITECTURE.md. Pure. Each row can be the first one of a new process: all that is
-/// needed to go on stands in the claim's status, the volume and the executor's record.
+/// The table of docs/decisions.md. Pure. Each row can be the first one of a new process: all that
+/// is needed to go on stands in the claim's status, the volume and the executor's record.
 ResizeDecision decide(const ResizeScene& scene);
 
 }  // namespace lpp::provisioner

@@ -115,7 +115,7 @@ using VolumeDecision =
                  for_volume::Refuse, for_volume::MarkReleased, for_volume::NodeLost,
                  for_volume::LetClaimGo, for_volume::KeepClaim>;
 
-/// The table of ARCHITECTURE.md. Pure. The order of its rows is the order of safety.
+/// The table of docs/decisions.md. Pure. The order of its rows is the order of safety.
 VolumeDecision decide(const VolumeScene& scene);
 
 /// Of them, what is to be done for the claim of a volume whose node may have been lost; nothing

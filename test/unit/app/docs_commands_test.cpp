@@ -21,7 +21,7 @@ namespace {
 
 using Commands = std::set<std::string>;  // "page: command"
 
-fs::path root() { return repository(); }
+fs::path root() { return lpp::testing::repository(); }
 
 std::string trimmed(const std::string& line) {
   const auto begin = line.find_first_not_of(' ');
