@@ -9,13 +9,13 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdlib>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "fakes/setting.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -177,11 +177,10 @@ void provision(RealStory& story, const std::string& name) {
 }  // namespace
 
 TEST_CASE("foreign objects as large as the API server takes them fit into 40 MiB") {
-  const char* const wanted = std::getenv("LPP_LARGE_OBJECTS");
   RealStory story("large-objects");
   LPP_MUST(story.admin().apply(namespace_object(kStrangers)));
   LPP_MUST(story.admin().apply(namespace_object(kTenant)));
-  Strangers strangers(story.admin(), wanted == nullptr ? 64 : std::stoi(wanted));
+  Strangers strangers(story.admin(), setting("LPP_LARGE_OBJECTS", 64));
   LPP_MUST(strangers.create());
 
   const auto began = std::chrono::steady_clock::now();

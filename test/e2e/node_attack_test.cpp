@@ -4,12 +4,12 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "disk.h"
+#include "fakes/setting.h"
 #include "harness/applied_objects.h"
 #include "harness/exchanger.h"
 #include "real_story.h"
@@ -45,8 +45,7 @@ struct Attacker {
 TEST_CASE(
     "real node: a volume whose folders become links while it is removed takes nothing else with "
     "it") {
-  const char* const wanted = std::getenv("LPP_ATTACKED_REMOVALS");
-  const int removals = wanted != nullptr ? std::atoi(wanted) : 6;
+  const int removals = setting("LPP_ATTACKED_REMOVALS", 6);
   constexpr int kAtOnce = 6;
   RealStory story("attack");
   story.start();

@@ -4,10 +4,10 @@
 #include <doctest/doctest.h>
 
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 
 #include "chaos/chaos_run.h"
+#include "fakes/setting.h"
 #include "real_faults.h"
 #include "real_story.h"
 
@@ -15,8 +15,8 @@ namespace lpp::testing {
 namespace {
 
 std::uint64_t number_setting(const char* name, std::uint64_t otherwise) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
-  return value == nullptr || *value == '\0' ? otherwise : std::stoull(value);
+  const auto value = setting(name);
+  return value ? std::stoull(*value) : otherwise;
 }
 
 /// The beginning of a known schedule that has most kinds of steps: what a change breaks is to be

@@ -3,16 +3,17 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "fakes/setting.h"
 
 namespace lpp::testing {
 
 std::string required_setting(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody changes it
-  if (value == nullptr || *value == '\0') FAIL(name, " is not set: run test/e2e/run.sh");
-  return value;
+  const auto value = setting(name);
+  if (!value) FAIL(name, " is not set: run test/e2e/run.sh");
+  return *value;
 }
 
 Result<std::unique_ptr<RealBed>> RealBed::create() {

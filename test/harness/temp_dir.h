@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 
+#include "fakes/setting.h"
+
 namespace lpp::testing {
 
 /// A new directory that is removed with all its contents when the object goes, unless LPP_KEEP_TEMP
@@ -18,8 +20,7 @@ class TempDir {
     path_ = std::move(pattern);
   }
   ~TempDir() {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody changes the environment
-    if (std::getenv("LPP_KEEP_TEMP") != nullptr) return;
+    if (setting("LPP_KEEP_TEMP")) return;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
   }

@@ -19,6 +19,7 @@
 #include <thread>
 #include <vector>
 
+#include "fakes/setting.h"
 #include "harness/daemon_process.h"
 #include "harness/http_get.h"
 #include "harness/must.h"
@@ -333,9 +334,7 @@ int peak_with(Format format, int objects) {
 }  // namespace
 
 TEST_CASE("foreign objects of 1 MiB each, hundreds of each kind, fit into 40 MiB") {
-  const char* const wanted = std::getenv("LPP_LARGE_OBJECTS");
-  const int usual = is_sanitized() ? 20 : 200;  // each comes twice
-  const int most = wanted == nullptr ? usual : std::stoi(wanted);
+  const int most = setting("LPP_LARGE_OBJECTS", is_sanitized() ? 20 : 200);  // each comes twice
   for (const Format format : {Format::kProtobuf, Format::kJson}) {
     const int few = peak_with(format, 1);
     const int many = peak_with(format, format == Format::kProtobuf ? most : most / 5);

@@ -7,12 +7,15 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <fstream>
 #include <future>
 #include <memory>
 #include <optional>
+#include <string>
 #include <thread>
 
 #include "base/unique_fd.h"
+#include "fakes/eventually.h"
 #include "integration/support/transport_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -21,46 +24,97 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Generous for a loaded machine, far from every time limit below the calls.
+// Far from every time limit below the calls.
 constexpr long long kAtOnceMs = 500;
+
+/// Whether it ends within the milliseconds, at the third try at the latest: on a busy machine other
+/// programs take their share.
+template <typename Milliseconds>
+bool is_within(long long limit, const Milliseconds& took) {
+  return took() < limit || took() < limit || took() < limit;
+}
 
 /// The places where a call can hang.
 enum class Hang { kConnect, kHandshake, kHeaders, kSlowHeaders, kBody, kSlowBody };
 
-/// A server (and, for kConnect, its full accept queue) on which every call hangs at one place.
-struct HangingServer {
-  HangingServer(TransportFixture& fixture, Hang where) {
+/// A server (and, for kConnect, a network that is not there) where every call hangs at one place.
+class HangingServer {
+ public:
+  HangingServer(TransportFixture& fixture, Hang where) : where_(where) {
     auto options = fixture.options();
     options.handshake = where != Hang::kHandshake;
-    server = std::make_unique<TestServer>(options, [where](Exchange& exchange) {
-      switch (where) {
-        case Hang::kSlowHeaders:
-          // A byte now and then: no single read ever waits for long.
-          exchange.send("HTTP/1.1 200 OK\r\nX-Slow: ");
-          while (exchange.pause(20ms) && exchange.send("x")) {
-          }
-          return false;
-        case Hang::kBody:
-          exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
-          break;
-        case Hang::kSlowBody:
-          exchange.begin_chunks();
-          while (exchange.pause(20ms) && exchange.chunk("x")) {
-          }
-          return false;
-        default:
-          break;
-      }
-      exchange.wait_for_close();
+    server_ = std::make_unique<TestServer>(options, [this](Exchange& exchange) {
+      answer(exchange);
       return false;
     });
-    config = fixture.config(*server);
+    config = fixture.config(*server_);
     // An address of a network that is not there: packets to it are dropped or refused.
     if (where == Hang::kConnect) config.host = "192.0.2.1";
   }
 
-  std::unique_ptr<TestServer> server;
+  /// Makes a call that hangs, and stops it then: the milliseconds until it has ended.
+  template <typename Call>
+  long long stop(const Call& call) {
+    const int before = server_->connections();
+    std::stop_source stop;
+    auto made = std::async(std::launch::async, [&] { return call(stop.get_token()); });
+    REQUIRE(eventually([&] {
+      if (where_ == Hang::kHandshake) return server_->connections() > before;
+      if (where_ == Hang::kConnect) return is_connecting() || made.wait_for(0s) != not_yet;
+      return hanging_ > before;
+    }));
+    std::optional<Result<k8s::Response>> response;
+    const auto took = milliseconds_of([&] {
+      stop.request_stop();
+      response = made.get();
+    });
+    REQUIRE_FALSE(response->ok());
+    if (where_ != Hang::kConnect) CHECK(response->error().is(ErrorCode::kCancelled));
+    return took;
+  }
+
   k8s::RestConfig config;
+
+ private:
+  static constexpr auto not_yet = std::future_status::timeout;
+
+  void answer(Exchange& exchange) {
+    const int connection = exchange.request().connection;
+    // A drop now and then: no single read ever waits for long.
+    const auto drip = [&](const auto& send_drop) {
+      for (int drops = 0; exchange.pause(20ms) && send_drop(); ++drops) {
+        if (drops == 3) hanging_ = connection;
+      }
+    };
+    switch (where_) {
+      case Hang::kSlowHeaders:
+        exchange.send("HTTP/1.1 200 OK\r\nX-Slow: ");
+        return drip([&] { return exchange.send("x"); });
+      case Hang::kSlowBody:
+        exchange.begin_chunks();
+        return drip([&] { return exchange.chunk("x"); });
+      case Hang::kBody:
+        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
+        break;
+      default:
+        break;
+    }
+    hanging_ = connection;
+    exchange.wait_for_close();
+  }
+
+  /// Whether a connection to that network is being made.
+  static bool is_connecting() {
+    std::ifstream sockets("/proc/net/tcp");
+    for (std::string line; std::getline(sockets, line);) {
+      if (line.find(" 010200C0:") != std::string::npos) return true;
+    }
+    return false;
+  }
+
+  const Hang where_;
+  std::atomic<int> hanging_ = 0;  // the newest connection on which a call does
+  std::unique_ptr<TestServer> server_;
 };
 
 /// A clock that jumps for one thread, as if the process had slept there and no other thread had had
@@ -123,55 +177,41 @@ bool accept_all(std::string_view /*chunk*/) { return true; }
 TEST_CASE_FIXTURE(TransportFixture, "the deadline ends a call wherever it hangs") {
   HangingServer hanging(*this, hang_of_subcase());
   const auto client = transport(hanging.config);
-  std::optional<Result<k8s::Response>> response;
-  const auto took = milliseconds_of([&] { response = client->round_trip(get("/api", 300ms), {}); });
-  REQUIRE_FALSE(response->ok());
-  CHECK(response->error().is(ErrorCode::kTimeout));
-  CHECK(took >= 290);
-  CHECK(took < 300 + kAtOnceMs);
+  CHECK(is_within(300 + kAtOnceMs, [&] {
+    std::optional<Result<k8s::Response>> response;
+    const auto took =
+        milliseconds_of([&] { response = client->round_trip(get("/api", 300ms), {}); });
+    REQUIRE_FALSE(response->ok());
+    CHECK(response->error().is(ErrorCode::kTimeout));
+    CHECK(took >= 290);
+    return took;
+  }));
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "a stop ends a call wherever it hangs, in milliseconds") {
-  const Hang where = hang_of_subcase();
-  HangingServer hanging(*this, where);
+  HangingServer hanging(*this, hang_of_subcase());
   const auto client = transport(hanging.config);
-  for (const bool streaming : {false, true}) {
-    CAPTURE(streaming);
-    std::stop_source stop;
-    auto call = std::async(std::launch::async, [&] {
-      return streaming ? client->stream(get("/api", 20s), accept_all, stop.get_token())
-                       : client->round_trip(get("/api", 20s), stop.get_token());
+  CHECK(is_within(kAtOnceMs, [&] {
+    return hanging.stop([&](const std::stop_token& stop) {
+      return client->stream(get("/api", 20s), accept_all, stop);
     });
-    clock.sleep_for(150ms, {});
-    std::optional<Result<k8s::Response>> response;
-    const auto took = milliseconds_of([&] {
-      stop.request_stop();
-      response = call.get();
-    });
-    REQUIRE_FALSE(response->ok());
-    CHECK(response->error().is(ErrorCode::kCancelled));
-    CHECK(took < kAtOnceMs);
-  }
+  }));
+  CHECK(is_within(kAtOnceMs, [&] {
+    return hanging.stop(
+        [&](const std::stop_token& stop) { return client->round_trip(get("/api", 20s), stop); });
+  }));
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "connecting is bounded and can be stopped") {
   HangingServer hanging(*this, Hang::kConnect);
   const auto client = transport(hanging.config);
-  std::stop_source stop;
-  auto call = std::async(std::launch::async,
-                         [&] { return client->round_trip(get("/api", 20s), stop.get_token()); });
-  clock.sleep_for(50ms, {});
-  std::optional<Result<k8s::Response>> response;
-  const auto took = milliseconds_of([&] {
-    stop.request_stop();
-    response = call.get();
-  });
-  REQUIRE_FALSE(response->ok());
-  CHECK(took < kAtOnceMs);
-  std::optional<Result<k8s::Response>> late;
-  CHECK(milliseconds_of([&] { late = client->round_trip(get("/api", 200ms), {}); }) <
-        200 + kAtOnceMs);
-  CHECK_FALSE(late->ok());
+  CHECK(is_within(kAtOnceMs, [&] {
+    return hanging.stop(
+        [&](const std::stop_token& stop) { return client->round_trip(get("/api", 20s), stop); });
+  }));
+  CHECK(is_within(200 + kAtOnceMs, [&] {
+    return milliseconds_of([&] { CHECK_FALSE(client->round_trip(get("/api", 200ms), {}).ok()); });
+  }));
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "a stop before the call sends nothing") {
@@ -229,7 +269,7 @@ TEST_CASE_FIXTURE(TransportFixture, "idle connections that a partition has kille
     if (++asked.at(connection) == 1) {
       // Both of the first calls get a connection of their own.
       ++arrived;
-      while (arrived < 2) std::this_thread::sleep_for(1ms);
+      eventually([&] { return arrived >= 2; });
       return answer_ok(exchange);
     }
     exchange.wait_for_close();
@@ -301,21 +341,22 @@ TEST_CASE_FIXTURE(TransportFixture, "a stream may be silent up to its limit and 
   const auto client = transport(server);
   auto request = get("/api", 400ms);
   request.idle_timeout = 400ms;
-  std::size_t received = 0;
-  std::optional<Result<k8s::Response>> response;
-  const auto took = milliseconds_of([&] {
-    response = client->stream(request,
-                              [&](std::string_view chunk) {
-                                received += chunk.size();
-                                return true;
-                              },
-                              {});
-  });
-  REQUIRE_FALSE(response->ok());
-  CHECK(response->error().is(ErrorCode::kTimeout));
-  CHECK(received == 10);
-  CHECK(took >= 750 + 390);
-  CHECK(took < 750 + 400 + 2 * kAtOnceMs);
+  CHECK(is_within(750 + 400 + 2 * kAtOnceMs, [&] {
+    std::size_t received = 0;
+    const auto took = milliseconds_of([&] {
+      const auto response = client->stream(request,
+                                           [&](std::string_view chunk) {
+                                             received += chunk.size();
+                                             return true;
+                                           },
+                                           {});
+      REQUIRE_FALSE(response.ok());
+      CHECK(response.error().is(ErrorCode::kTimeout));
+    });
+    CHECK(received == 10);
+    CHECK(took >= 750 + 390);
+    return took;
+  }));
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "time spent in the sink does not count as silence") {

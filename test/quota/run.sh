@@ -59,6 +59,19 @@ run_kernel "$work" 256M "$here/init.sh" \
   TYPES="${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" CASES="${LPP_QUOTA_CASES:-*}" >"$work/out"
 
 tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^$' || true
+# A case that ran on none of them has tested nothing.
+if [ "${LPP_QUOTA_TYPES:-}${LPP_QUOTA_CASES:-}" = "" ]; then
+  nowhere=$(tr -d '\r' <"$work/out" | awk '
+    /^quota: off on / { over = 1 }
+    over { next }
+    /^quota: on / { ++types }
+    /^not here: .*, as test\/quota has$/ { ++count[$0] }
+    END { for (line in count) if (count[line] == types) print line }')
+  if [ -n "$nowhere" ]; then
+    printf 'quota: FAILED: on no file system: %s\n' "$nowhere" >&2
+    exit 1
+  fi
+fi
 if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi
 if ! grep -aq '^quota: ' "$work/out"; then
   echo "skipped: quota: the user-mode Linux kernel does not start on this machine"

@@ -6,10 +6,12 @@
 #endif
 #include <doctest/doctest.h>
 
-#include <cstdio>
-#include <cstdlib>
+#include <iostream>
+#include <string_view>
 
 #include "base/log.h"
+#include "fakes/needs.h"
+#include "fakes/setting.h"
 #include "fakes/test_run_listener.h"
 
 namespace {
@@ -20,8 +22,13 @@ struct SkipReporter : lpp::testing::TestRunListener {
   using TestRunListener::TestRunListener;
   void test_case_skipped(const doctest::TestCaseData& test) override {
     if (!test.m_skip) return;
-    std::printf("skipped: %s: %s\n", test.m_name,
-                test.m_description == nullptr ? "no reason given" : test.m_description);
+    std::string_view why = test.m_description == nullptr ? "no reason given" : test.m_description;
+    std::string_view word = "skipped: ";
+    if (why.starts_with(lpp::testing::kNotHere)) {
+      word = lpp::testing::kNotHere;
+      why.remove_prefix(word.size());
+    }
+    std::cout << word << test.m_name << ": " << why << '\n';
   }
 };
 
@@ -31,7 +38,7 @@ REGISTER_LISTENER("skipped", 1, SkipReporter);
 
 /// Unit tests are quiet; LPP_TEST_LOG=1 shows the log of the code under test.
 int main(int argc, char** argv) {
-  if (std::getenv("LPP_TEST_LOG") == nullptr) {  // NOLINT(concurrency-mt-unsafe): no thread yet
+  if (!lpp::testing::setting("LPP_TEST_LOG")) {
     lpp::log::set_up(lpp::log::Level::kOff);
   }
   return doctest::Context(argc, argv).run();

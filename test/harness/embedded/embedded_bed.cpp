@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/embedded/embedded_bed.h"
 
-#include <cstdlib>
 #include <fstream>
 
 #include "devcluster/apiserver/rbac.h"
+#include "fakes/setting.h"
 #include "harness/installation.h"
 
 namespace lpp::testing {
 
 EmbeddedBed::~EmbeddedBed() {
-  const char* file = std::getenv("LPP_RIGHTS_RECORD");  // NOLINT(concurrency-mt-unsafe): read only
-  if (file == nullptr || *file == '\0' || cluster_ == nullptr) return;
-  std::ofstream out(file, std::ios::app);
+  const auto file = setting("LPP_RIGHTS_RECORD");
+  if (!file || cluster_ == nullptr) return;
+  std::ofstream out(*file, std::ios::app);
   for (const auto& line : cluster_->server().rbac().used()) out << line << '\n';
 }
 

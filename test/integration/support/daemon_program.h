@@ -3,19 +3,17 @@
 
 #include <cstdlib>
 
+#include "fakes/setting.h"
 #include "places/places.h"
 
 namespace lpp::testing {
 
 /// The daemon that is tested: of this build, or of another one that uses this build's test beds.
 inline std::string daemon_program() {
-  const char* const other = std::getenv("LPP_DAEMON");  // NOLINT(concurrency-mt-unsafe): read only
-  return other != nullptr ? other : built("src/local-path-provisioner");
+  return setting("LPP_DAEMON").value_or(built("src/local-path-provisioner"));
 }
 
 /// Sanitizers make the daemon several times slower.
-inline bool is_sanitized() {
-  return std::getenv("LPP_SANITIZED") != nullptr;  // NOLINT(concurrency-mt-unsafe): read only
-}
+inline bool is_sanitized() { return setting("LPP_SANITIZED").has_value(); }
 
 }  // namespace lpp::testing

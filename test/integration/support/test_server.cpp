@@ -198,6 +198,13 @@ class TestServer::Peer final : public Exchange {
     MutexLock lock(write_mutex_);
     if (ssl_ != nullptr && SSL_is_init_finished(ssl_) != 0) SSL_shutdown(ssl_);
     ::shutdown(fd_, SHUT_WR);
+    // Until the end has been acknowledged.
+    tcp_info info{};
+    do {
+      ::poll(nullptr, 0, 1);
+      socklen_t size = sizeof info;
+      if (::getsockopt(fd_, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return;
+    } while (info.tcpi_state == TCP_ESTABLISHED || info.tcpi_state == TCP_FIN_WAIT1);
   }
 
   void cut() { ::shutdown(fd_, SHUT_RDWR); }
@@ -261,6 +268,11 @@ TestServer::~TestServer() {
 std::vector<SeenRequest> TestServer::requests() const {
   MutexLock lock(mutex_);
   return requests_;
+}
+
+SeenRequest TestServer::last_request() const {
+  MutexLock lock(mutex_);
+  return requests_.back();
 }
 
 void TestServer::set_certificate(const TestCertificate& certificate) {

@@ -72,10 +72,12 @@ class TestServer {
 
   int port() const { return port_; }  // 0 = could not listen
   std::vector<SeenRequest> requests() const;
+  SeenRequest last_request() const;
   int connections() const { return connections_; }
   /// For new connections.
   void set_certificate(const TestCertificate& certificate);
-  /// Closes all open connections properly: what a server does to idle ones.
+  /// Closes all open connections properly, what a server does to idle ones, and returns when the
+  /// other sides know it.
   void close_connections();
 
  private:

@@ -13,6 +13,8 @@
 #include <thread>
 #include <utility>
 
+#include "fakes/needs.h"
+
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::app;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
@@ -222,14 +224,11 @@ TEST_CASE("a query is ignored and other paths are not found") {
   }
 }
 
-TEST_CASE("both IPv4 and IPv6 reach the server") {
+TEST_CASE("both IPv4 and IPv6 reach the server" * testing::NeedsIpv6()) {
   const auto s = server();
   CHECK(ask(s->port(), "GET", "/health").status == 200);
   Connection connection(s->port(), /*ipv6=*/true);
-  if (!connection.connected()) {
-    MESSAGE("no IPv6 on this machine");
-    return;
-  }
+  REQUIRE(connection.connected());
   connection.send("GET /health HTTP/1.1\r\nHost: x\r\n\r\n");
   CHECK(parse(connection.read_all()).status == 200);
 }

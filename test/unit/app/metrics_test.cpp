@@ -13,6 +13,7 @@
 #include "app/version.h"
 #include "base/strings.h"
 #include "fakes/builders.h"
+#include "fakes/needs.h"
 #include "fakes/temp_folder.h"
 #include "unit/app/busy_fixture.h"
 #include "unit/app/metric_series.h"
@@ -143,11 +144,11 @@ TEST_CASE("an agent tells of its session, its work and its base paths") {
   CHECK(text.find("\nprocess_resident_memory_bytes ") != std::string::npos);
 }
 
-TEST_CASE("promtool has nothing to say about the metrics") {
-  if (std::system("command -v promtool >/dev/null") != 0) {  // NOLINT(concurrency-mt-unsafe)
-    MESSAGE("promtool is not installed");
-    return;
-  }
+// NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs
+const bool kHasPromtool = std::system("command -v promtool >/dev/null") == 0;
+
+TEST_CASE("promtool has nothing to say about the metrics" *
+          Needs(kHasPromtool, "not here: promtool")) {
   BusyFixture fixture;
   const TempFolder folder;
   const std::string file = folder.path() + "/metrics";

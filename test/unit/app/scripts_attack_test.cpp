@@ -3,11 +3,11 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "fakes/setting.h"
 #include "harness/exchanger.h"
 #include "script_scene.h"
 
@@ -81,8 +81,7 @@ TEST_CASE("teardown removes names of any bytes, many of them, and deep trees") {
 
 TEST_CASE(
     "a volume whose directories become links while it is removed takes nothing else with it") {
-  const char* wanted = std::getenv("LPP_ATTACKED_REMOVALS");
-  const int removals = wanted != nullptr ? std::atoi(wanted) : 15;
+  const int removals = lpp::testing::setting("LPP_ATTACKED_REMOVALS", 15);
   FOR_EACH_SHELL(scripts) {
     const fs::path other = scripts.base() / "other";
     int lost = 0;

@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "fakes/needs.h"
 #include "script_scene.h"
 
 namespace fs = std::filesystem;
@@ -102,11 +103,7 @@ TEST_CASE("setup sets the mode of a directory that was there, and leaves its con
   }
 }
 
-TEST_CASE("setup gives the directory to the user and the group asked for") {
-  if (geteuid() != 0) {
-    MESSAGE("needs root");
-    return;
-  }
+LPP_ROOT_TEST_CASE("setup gives the directory to the user and the group asked for") {
   FOR_EACH_SHELL(scripts) {
     const std::string dir = scripts.base() / "v1";
     CHECK(scripts.setup(dir, {{"VOL_USER", "1234"}}).exit_code == 0);
@@ -289,15 +286,12 @@ TEST_CASE("neither script takes a file for the directory") {
   }
 }
 
-TEST_CASE("teardown does not delete through a mount") {
+LPP_ROOT_TEST_CASE("teardown does not delete through a mount") {
   FOR_EACH_SHELL(scripts) {
     const fs::path dir = scripts.base() / "v 1\\0";
     const fs::path mounted = dir / "m n";
     fs::create_directories(mounted);
-    if (mount("none", mounted.c_str(), "tmpfs", 0, nullptr) != 0) {
-      MESSAGE("may not mount here");
-      return;
-    }
+    REQUIRE(mount("none", mounted.c_str(), "tmpfs", 0, nullptr) == 0);
     std::ofstream(mounted / "data") << "kept";
     const Run result = scripts.teardown(dir);
     CHECK(result.exit_code == 1);

@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "config/config_parser.h"
 #include "fakes/builders.h"
+#include "fakes/needs.h"
 #include "fakes/temp_folder.h"
 #include "helperpod/manifest.h"
 #include "places/places.h"
@@ -167,11 +168,7 @@ TEST_CASE("published classes give the paths that they gave") {
   CHECK(seen == paths.size());
 }
 
-TEST_CASE("published scripts do their work with what our helper pods tell them") {
-  if (geteuid() != 0) {
-    MESSAGE("needs root");
-    return;
-  }
+LPP_ROOT_TEST_CASE("published scripts do their work with what our helper pods tell them") {
   const TempFolder folder;
   const std::string base = folder.path() + "/base";
   int ran = 0;

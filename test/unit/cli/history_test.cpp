@@ -40,7 +40,7 @@ TEST_CASE("what is told are volumes that come and go, and everything that went w
   CHECK_FALSE(told("debug step volume=pvc-1"));
 }
 
-TEST_CASE("the log goes before Events, and Events before volumes, each as far as it reaches") {
+TEST_CASE("the log goes before an Event that tells the same, and both before a volume") {
   const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;

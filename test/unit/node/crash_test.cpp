@@ -176,8 +176,8 @@ TEST_CASE("a make over a directory that was there crashes anywhere, and it is ke
   });
 }
 
-TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the next one ends it") {
-  if (!BaseFolder::has_limits()) return;
+TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the next one ends it" *
+          NeedsLimits()) {
   const auto put = [](const BaseFolder& base) {
     base.make_directory("web/pvc-1");
     base.write("web/pvc-1/file");

@@ -106,8 +106,8 @@ TEST_CASE("what a stopped removal has left of a directory without a record is pu
   CHECK(base.has("web/pvc-1/folder/file"));
 }
 
-TEST_CASE("a volume is removed from a file system that is full to the last block or inode") {
-  if (!BaseFolder::has_projects()) return;  // one of its own, in the quota test bed
+TEST_CASE("a volume is removed from a file system that is full to the last block or inode" *
+          NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);

@@ -14,6 +14,8 @@
 #include <string>
 #include <string_view>
 
+#include "fakes/needs.h"
+#include "fakes/setting.h"
 #include "node/subvolume.h"
 #include "node/volumes.h"
 
@@ -83,9 +85,7 @@ class BaseFolder {
 
   /// The folder around all base folders, and whether limits can be set there.
   static std::string root() {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of a test changes the environment
-    const char* const named = std::getenv("LPP_NODE_TEST_DIR");
-    if (named != nullptr) return named;
+    if (const auto named = setting("LPP_NODE_TEST_DIR")) return *named;
     return ::access("/dev/shm", W_OK) == 0 ? "/dev/shm"
                                            : std::filesystem::temp_directory_path().string();
   }
@@ -123,6 +123,27 @@ class BaseFolder {
 
  private:
   std::string path_;
+};
+
+/// Cases of the quota test bed: run.sh there fails for one that runs on none of its file systems.
+struct NeedsLimits : Needs {
+  NeedsLimits() : Needs(BaseFolder::has_limits(), "not here: limits, as test/quota has") {}
+};
+struct NeedsProjects : Needs {
+  NeedsProjects() : Needs(BaseFolder::has_projects(), "not here: projects, as test/quota has") {}
+};
+struct NeedsSubvolumes : Needs {
+  NeedsSubvolumes()
+      : Needs(BaseFolder::has_subvolumes(), "not here: subvolumes, as test/quota has") {}
+};
+struct NeedsSetting : Needs {
+  explicit NeedsSetting(const char* name)
+      : Needs(setting(name).has_value(), "not here: file systems of test/quota") {}
+};
+/// Not for that bed.
+struct NeedsNoLimits : Needs {
+  NeedsNoLimits()
+      : Needs(!BaseFolder::has_limits(), "not here: a file system without limits (test/quota)") {}
 };
 
 inline constexpr std::uint64_t kMiB = 1U << 20U;

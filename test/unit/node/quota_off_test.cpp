@@ -11,10 +11,9 @@ using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test f
 // File systems without limits that could have some (test/quota/run.sh).
 
 // LPP_QUOTA_OFF: "folder=words of the message;…"
-TEST_CASE("where limits are off the error names the way to switch them on") {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of a test changes the environment
-  const char* const off = std::getenv("LPP_QUOTA_OFF");
-  if (off == nullptr) return;
+TEST_CASE("where limits are off the error names the way to switch them on" *
+          NeedsSetting("LPP_QUOTA_OFF")) {
+  const std::string off = *setting("LPP_QUOTA_OFF");
   Kernel kernel;
   for (const auto entry : split(off, ';')) {
     const std::string folder(entry.substr(0, entry.find('=')));
@@ -39,10 +38,9 @@ TEST_CASE("where limits are off the error names the way to switch them on") {
 // LPP_QUOTA_TAGGED: as LPP_QUOTA_OFF, of file systems that had limits when a volume was made there
 // by the program, in "data", of 64 Mi.
 TEST_CASE(
-    "where limits are off by now, volumes that had some are seen and go, and none is promised") {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): no thread of a test changes the environment
-  const char* const tagged = std::getenv("LPP_QUOTA_TAGGED");
-  if (tagged == nullptr) return;
+    "where limits are off by now, volumes that had some are seen and go, and none is promised" *
+    NeedsSetting("LPP_QUOTA_TAGGED")) {
+  const std::string tagged = *setting("LPP_QUOTA_TAGGED");
   Kernel kernel;
   for (const auto entry : split(tagged, ';')) {
     const std::string folder(entry.substr(0, entry.find('=')));

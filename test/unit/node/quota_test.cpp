@@ -24,8 +24,8 @@ MakeRequest limited(const std::string& id, Limits limits) {
 
 }  // namespace
 
-TEST_CASE("a volume with a limit holds as much and no more, and df in it shows the limit") {
-  if (!BaseFolder::has_limits()) return;
+TEST_CASE("a volume with a limit holds as much and no more, and df in it shows the limit" *
+          NeedsLimits()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -57,8 +57,8 @@ TEST_CASE("a volume with a limit holds as much and no more, and df in it shows t
   CHECK_FALSE(usage->volumes[1].use.has_value());
 }
 
-TEST_CASE("a limit grows at once, shrinks to what is held at most, and goes with the volume") {
-  if (!BaseFolder::has_limits()) return;
+TEST_CASE("a limit grows at once, shrinks to what is held at most, and goes with the volume" *
+          NeedsLimits()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -88,8 +88,7 @@ TEST_CASE("a limit grows at once, shrinks to what is held at most, and goes with
   CHECK((!*use || !(*use)->limits.any()));
 }
 
-TEST_CASE("the number of files is limited too") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("the number of files is limited too" * NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -104,8 +103,8 @@ TEST_CASE("the number of files is limited too") {
             .is(ErrorCode::kInvalid));
 }
 
-TEST_CASE("a directory that was there gets a limit if all that is in it will count") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("a directory that was there gets a limit if all that is in it will count" *
+          NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -126,8 +125,8 @@ TEST_CASE("a directory that was there gets a limit if all that is in it will cou
 }
 
 TEST_CASE(
-    "volumes that are made at once never get more than there is, if nothing is overcommitted") {
-  if (!BaseFolder::has_limits()) return;
+    "volumes that are made at once never get more than there is, if nothing is overcommitted" *
+    NeedsLimits()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -171,8 +170,7 @@ TEST_CASE(
   CHECK(volumes.usage()->promised_bytes == 3 * size + size / 4);
 }
 
-TEST_CASE("a directory that is in use is adopted with all that is in it") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("a directory that is in use is adopted with all that is in it" * NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -230,8 +228,8 @@ TEST_CASE("a directory that is in use is adopted with all that is in it") {
   CHECK(base.has("web/pvc-1/a/b/two"));
 }
 
-TEST_CASE("a directory that was there changes no limit of another volume's project") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("a directory that was there changes no limit of another volume's project" *
+          NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -265,8 +263,8 @@ TEST_CASE("a directory that was there changes no limit of another volume's proje
   CHECK(held <= 4 * kMiB);
 }
 
-TEST_CASE("a make again gives what is there the size that is asked for now, or says why not") {
-  if (!BaseFolder::has_limits()) return;
+TEST_CASE("a make again gives what is there the size that is asked for now, or says why not" *
+          NeedsLimits()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -279,8 +277,12 @@ TEST_CASE("a make again gives what is there the size that is asked for now, or s
   CHECK(volumes.make(limited("pvc-1", {.bytes = 4 * kMiB})).error().is(ErrorCode::kInvalid));
   CHECK(volumes.list()->volumes[0].limits.bytes == 8 * kMiB);
   CHECK(volumes.make(limited("pvc-1", {}))->limits.bytes == 8 * kMiB);
+}
 
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("a make again gives a limit to a directory that had none" * NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
   REQUIRE(volumes.make(limited("pvc-2", {})).ok());
   REQUIRE(volumes.make(limited("pvc-2", {.bytes = 4 * kMiB})).ok());
   CHECK(is_full(fill(base.at("pvc-2/data"), 64 * kMiB).error));
@@ -289,8 +291,8 @@ TEST_CASE("a make again gives what is there the size that is asked for now, or s
   CHECK(volumes.make(limited("pvc-3", {.bytes = 4 * kMiB})).error().is(ErrorCode::kInvalid));
 }
 
-TEST_CASE("an adoption leaves alone a project that is not ours, which others may be in") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("an adoption leaves alone a project that is not ours, which others may be in" *
+          NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -310,8 +312,8 @@ TEST_CASE("an adoption leaves alone a project that is not ours, which others may
   CHECK(fill(base.at("web/other/data"), 8 * kMiB).error == 0);
 }
 
-TEST_CASE("a base folder that belongs to a project itself is refused for limits") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("a base folder that belongs to a project itself is refused for limits" *
+          NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -324,8 +326,7 @@ TEST_CASE("a base folder that belongs to a project itself is refused for limits"
   REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 0).ok());
 }
 
-TEST_CASE("processes that make volumes at once never share a project") {
-  if (!BaseFolder::has_limits()) return;
+TEST_CASE("processes that make volumes at once never share a project" * NeedsLimits()) {
   const BaseFolder base;
   constexpr int kProcesses = 4;
   constexpr int kEach = 8;
@@ -360,8 +361,8 @@ TEST_CASE("processes that make volumes at once never share a project") {
   }
 }
 
-TEST_CASE("a volume of a former life goes though its limit was changed or its project left") {
-  if (!BaseFolder::has_projects()) return;
+TEST_CASE("a volume of a former life goes though its limit was changed or its project left" *
+          NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);

@@ -134,8 +134,8 @@ PlayedTrees with_flags(std::uint64_t flags) {
 
 }  // namespace
 
-TEST_CASE("on btrfs a directory with a limit is a subvolume, and one without is none") {
-  if (!BaseFolder::has_subvolumes()) return;
+TEST_CASE("on btrfs a directory with a limit is a subvolume, and one without is none" *
+          NeedsSubvolumes()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -153,8 +153,8 @@ TEST_CASE("on btrfs a directory with a limit is a subvolume, and one without is 
   check_is_forgotten(base, made->project);
 }
 
-TEST_CASE("btrfs limits no number of files: such a volume is not made, and nothing stays of it") {
-  if (!BaseFolder::has_subvolumes()) return;
+TEST_CASE("btrfs limits no number of files: such a volume is not made, and nothing stays of it" *
+          NeedsSubvolumes()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -169,8 +169,8 @@ TEST_CASE("btrfs limits no number of files: such a volume is not made, and nothi
   CHECK(volumes.list()->volumes.at(0).limits == Limits{.bytes = kMiB});
 }
 
-TEST_CASE("a plain directory of btrfs gets no limit, and a subvolume that was there gets one") {
-  if (!BaseFolder::has_subvolumes()) return;
+TEST_CASE("a plain directory of btrfs gets no limit, and a subvolume that was there gets one" *
+          NeedsSubvolumes()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -201,8 +201,8 @@ TEST_CASE("a plain directory of btrfs gets no limit, and a subvolume that was th
   CHECK(fill(base.at("web/own/more"), 8 * kMiB).bytes == 8 * kMiB);
 }
 
-TEST_CASE("a volume on btrfs goes with the subvolumes and snapshots that its user made in it") {
-  if (!BaseFolder::has_subvolumes()) return;
+TEST_CASE("a volume on btrfs goes with the subvolumes and snapshots that its user made in it" *
+          NeedsSubvolumes()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);

@@ -305,8 +305,8 @@ TEST_CASE("what is asked for is checked before anything is done") {
   CHECK(base.content().empty());
 }
 
-TEST_CASE("limits are refused where the file system has none, and nothing stays") {
-  if (BaseFolder::has_limits()) return;
+TEST_CASE("limits are refused where the file system has none, and nothing stays" *
+          NeedsNoLimits()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
@@ -369,8 +369,7 @@ TEST_CASE("a base folder that holds something stays open, and one of the records
   CHECK(mode_of(base.at(kRecordFolder)) == 0700);
 }
 
-TEST_CASE("a folder of the records that is somebody else's is not trusted") {
-  if (::geteuid() != 0) return;
+TEST_CASE("a folder of the records that is somebody else's is not trusted" * NeedsRoot()) {
   const BaseFolder base;
   Kernel kernel;
   fs::create_directory(base.at(kRecordFolder));
@@ -380,8 +379,7 @@ TEST_CASE("a folder of the records that is somebody else's is not trusted") {
   CHECK_FALSE(base.has("a"));
 }
 
-TEST_CASE("owner and group are those asked for, with the whole mode") {
-  if (::geteuid() != 0) return;
+TEST_CASE("owner and group are those asked for, with the whole mode" * NeedsRoot()) {
   const BaseFolder base;
   Kernel kernel;
   const auto volumes = base.volumes(kernel);

@@ -7,12 +7,12 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <utility>
 #include <variant>
 
+#include "fakes/setting.h"
 #include "operation/executor.h"
 #include "unit/provisioner/decision_names.h"
 
@@ -75,9 +75,7 @@ class Dice {
 
 /// LPP_RANDOM_SCENES, or enough for each build.
 inline std::uint64_t scene_count() {
-  const char* wanted =
-      std::getenv("LPP_RANDOM_SCENES");  // NOLINT(concurrency-mt-unsafe): no thread
-  return wanted == nullptr ? 10'000 : std::stoull(wanted);
+  return static_cast<std::uint64_t>(setting("LPP_RANDOM_SCENES", 10'000));
 }
 
 // What can be judged of operations without the code that decides.
@@ -140,9 +138,7 @@ void check_properties(const Properties& properties, const Build& build) {
   // What is never decided is not tested.
   for (std::size_t i = 0; i < met.size(); ++i) {
     CHECK_MESSAGE(met[i] > 0, "of decision " << i << " there is none");
-    if (std::getenv("LPP_RANDOM_SCENES") != nullptr) {  // NOLINT(concurrency-mt-unsafe): as above
-      MESSAGE(names[i] << ": " << met[i]);
-    }
+    if (setting("LPP_RANDOM_SCENES")) MESSAGE(names[i] << ": " << met[i]);
   }
 }
 
