@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper pods as whole objects, in test/data/golden/pod/.
+// Helper pods as whole objects, in test/data/golden/pod.json.
 
 #include <doctest/doctest.h>
 
@@ -172,7 +172,7 @@ void check(const std::string& name, const char* yaml, const Operation& operation
   REQUIRE_MESSAGE(pod.ok(), pod.error().message);
   auto& record = (*pod)["metadata"]["annotations"]["local.path.provisioner/operation"];
   record = json::parse(record.get<std::string>());
-  testing::check_golden("pod/" + name, *pod);
+  testing::check_golden("pod", name, *pod);
 }
 
 TEST_CASE("golden: helper pods for creating, deleting and undoing, from the usual template") {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // PersistentVolumes as whole objects, from claim, class, node and configuration; in
-// test/data/golden/volume/.
+// test/data/golden/volume.json.
 
 #include <doctest/doctest.h>
 
@@ -40,8 +40,9 @@ void check(const std::string& name, const ClaimBuilder& asked,
   if (!selected_node(asked.build()).empty()) selected = (on == nullptr ? usual_node : *on).shared();
   const auto operation = make_operation(asked.build(), of_class.build(), selected.get(), config);
   REQUIRE(std::holds_alternative<operation::Operation>(operation));
-  check_golden("volume/" + name, make_volume(std::get<operation::Operation>(operation),
-                                             asked.build(), of_class.build().provisioner));
+  check_golden("volume", name,
+               make_volume(std::get<operation::Operation>(operation), asked.build(),
+                           of_class.build().provisioner));
 }
 
 }  // namespace
