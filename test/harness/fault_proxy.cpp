@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/fault_proxy.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <openssl/evp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -16,7 +13,9 @@
 
 #include "base/strings.h"
 #include "harness/fault_proxy_hooks.h"
+#include "harness/loopback.h"
 #include "harness/proxy_connection.h"
+#include "k8s/base64.h"
 
 namespace lpp::testing {
 
@@ -51,36 +50,6 @@ std::string default_reason(int status) {
   }
 }
 
-std::string base64(std::string_view data) {
-  std::string text(4 * ((data.size() + 2) / 3) + 1, '\0');
-  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
-                                   reinterpret_cast<const unsigned char*>(data.data()),
-                                   static_cast<int>(data.size()));
-  text.resize(static_cast<std::size_t>(size));
-  return text;
-}
-
-Error socket_error(const char* what) {
-  return Error{.code = ErrorCode::kUnavailable, .message = std::string("proxy: ") + what};
-}
-
-/// A listening socket on a free loopback port, and that port.
-Result<std::pair<int, int>> listen_on_loopback() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return socket_error("socket");
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::bind(fd, generic, size) != 0 || ::listen(fd, 256) != 0 ||
-      ::getsockname(fd, generic, &size) != 0) {
-    ::close(fd);
-    return socket_error("listen");
-  }
-  return std::pair<int, int>(fd, ntohs(address.sin_port));
-}
-
 }  // namespace
 
 Decision Decision::reply(int status, std::string reason,
@@ -95,20 +64,24 @@ Decision Decision::reply(int status, std::string reason,
 Result<std::unique_ptr<FaultProxy>> FaultProxy::start(Upstream upstream) {
   // Writing to a connection that the other side has closed must be an error, not a signal.
   std::signal(SIGPIPE, SIG_IGN);
-  LPP_ASSIGN_OR_RETURN(TestPki pki, make_test_pki(), "proxy");
-  LPP_ASSIGN_OR_RETURN(SslContext server, server_context(pki), "proxy");
+  const TestCa ca("test proxy authority");
+  LPP_ASSIGN_OR_RETURN(SslContext server,
+                       server_context(ca.server({"IP:127.0.0.1", "DNS:localhost"})), "proxy");
   LPP_ASSIGN_OR_RETURN(SslContext client, client_context(upstream.ca_pem), "proxy");
-  LPP_ASSIGN_OR_RETURN(const auto listener, listen_on_loopback(), "proxy");
+  const Listener listener = listen_on_loopback();
+  if (listener.fd < 0) {
+    return Error{.code = ErrorCode::kUnavailable, .message = "proxy: no socket can be had"};
+  }
   const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  return std::unique_ptr<FaultProxy>(new FaultProxy(std::move(upstream), std::move(pki),
+  return std::unique_ptr<FaultProxy>(new FaultProxy(std::move(upstream), ca.pem(),
                                                     std::move(server), std::move(client),
-                                                    listener.first, listener.second, wake));
+                                                    listener.fd, listener.port, wake));
 }
 
-FaultProxy::FaultProxy(Upstream upstream, TestPki pki, SslContext server, SslContext client,
+FaultProxy::FaultProxy(Upstream upstream, std::string ca_pem, SslContext server, SslContext client,
                        int listener, int port, int wake)
     : upstream_(std::move(upstream)),
-      pki_(std::move(pki)),
+      ca_pem_(std::move(ca_pem)),
       server_context_(std::move(server)),
       client_context_(std::move(client)),
       listener_(listener),
@@ -254,10 +227,11 @@ Result<void> FaultProxy::write_kubeconfig(const std::string& file, const std::st
       {"apiVersion", "v1"},
       {"kind", "Config"},
       {"current-context", "proxy"},
-      {"clusters", json::array({{{"name", "proxy"},
-                                 {"cluster",
-                                  {{"server", "https://127.0.0.1:" + std::to_string(port_)},
-                                   {"certificate-authority-data", base64(pki_.ca_pem)}}}}})},
+      {"clusters",
+       json::array({{{"name", "proxy"},
+                     {"cluster",
+                      {{"server", "https://127.0.0.1:" + std::to_string(port_)},
+                       {"certificate-authority-data", k8s::base64_encode(ca_pem_)}}}}})},
       {"users", json::array({{{"name", "daemon"}, {"user", {{"token", token}}}}})},
       {"contexts",
        json::array({{{"name", "proxy"}, {"context", {{"cluster", "proxy"}, {"user", "daemon"}}}}})},

@@ -97,7 +97,7 @@ class FaultProxy {
   FaultProxy& operator=(const FaultProxy&) = delete;
 
   int port() const { return port_; }
-  const std::string& ca_pem() const { return pki_.ca_pem; }
+  const std::string& ca_pem() const { return ca_pem_; }
   /// A kubeconfig (JSON) that leads here and authenticates with the token.
   Result<void> write_kubeconfig(const std::string& file, const std::string& token) const;
 
@@ -125,8 +125,8 @@ class FaultProxy {
   struct HookSet;
   class HookUse;
 
-  FaultProxy(Upstream upstream, TestPki pki, SslContext server, SslContext client, int listener,
-             int port, int wake);
+  FaultProxy(Upstream upstream, std::string ca_pem, SslContext server, SslContext client,
+             int listener, int port, int wake);
   void accept_loop();
   void reap_connections(bool all);
   ApiRequest record(ApiRequest request);
@@ -137,7 +137,7 @@ class FaultProxy {
   void wait_delay(std::chrono::milliseconds delay);
 
   const Upstream upstream_;
-  const TestPki pki_;
+  const std::string ca_pem_;
   const SslContext server_context_;
   const SslContext client_context_;
   const int listener_;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/tcp_relay.h"
 
-#include <netinet/in.h>
+#include <fcntl.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/eventfd.h>
@@ -56,18 +56,13 @@ struct TcpRelay::Line {
 };
 
 Result<std::unique_ptr<TcpRelay>> TcpRelay::start(int target_port) {
-  const int listener = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  sockaddr_in address = loopback(0);
-  socklen_t size = sizeof address;
-  auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (listener < 0 || ::bind(listener, generic, size) != 0 || ::listen(listener, 64) != 0 ||
-      ::getsockname(listener, generic, &size) != 0) {
-    if (listener >= 0) ::close(listener);
+  const Listener listener = listen_on_loopback();
+  if (listener.fd < 0) {
     return Error{.code = ErrorCode::kUnavailable, .message = "relay: no socket can be had"};
   }
+  ::fcntl(listener.fd, F_SETFL, O_NONBLOCK);
   const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  return std::unique_ptr<TcpRelay>(
-      new TcpRelay(target_port, listener, ntohs(address.sin_port), wake));
+  return std::unique_ptr<TcpRelay>(new TcpRelay(target_port, listener.fd, listener.port, wake));
 }
 
 TcpRelay::TcpRelay(int target_port, int listener, int port, int wake)

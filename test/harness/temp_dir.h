@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <string_view>
 
@@ -29,6 +30,13 @@ class TempDir {
 
   const std::string& path() const { return path_; }
   std::string path(std::string_view name) const { return path_ + "/" + std::string(name); }
+  /// Writes a file (its directory is made) and returns its full name.
+  std::string write(const std::string& name, const std::string& text) const {
+    std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());
+    std::ofstream(path(name)) << text;
+    return path(name);
+  }
+  void remove(const std::string& name) const { std::filesystem::remove(path(name)); }
 
  private:
   std::string path_;

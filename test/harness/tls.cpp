@@ -6,9 +6,8 @@
 #include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
 #include <openssl/pem.h>
-#include <openssl/x509v3.h>
+#include <openssl/x509.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -26,7 +25,6 @@ struct Delete {
   void operator()(EVP_PKEY* key) const { EVP_PKEY_free(key); }
   void operator()(X509* certificate) const { X509_free(certificate); }
   void operator()(BIO* bio) const { BIO_free_all(bio); }
-  void operator()(X509_EXTENSION* extension) const { X509_EXTENSION_free(extension); }
 };
 using Key = std::unique_ptr<EVP_PKEY, Delete>;
 using Certificate = std::unique_ptr<X509, Delete>;
@@ -49,79 +47,29 @@ Error system_error(const char* what) {
                .message = std::string(what) + ": " + std::generic_category().message(errno)};
 }
 
-bool add_extension(X509& certificate, X509& issuer, int id, const char* value) {
-  X509V3_CTX context;
-  X509V3_set_ctx(&context, &issuer, &certificate, nullptr, nullptr, 0);
-  const std::unique_ptr<X509_EXTENSION, Delete> extension(
-      X509V3_EXT_conf_nid(nullptr, &context, id, value));
-  return extension != nullptr && X509_add_ext(&certificate, extension.get(), -1) == 1;
-}
-
-bool set_name(X509_NAME& name, const char* common_name) {
-  const auto* bytes = reinterpret_cast<const unsigned char*>(common_name);
-  return X509_NAME_add_entry_by_txt(&name, "CN", MBSTRING_ASC, bytes, -1, -1, 0) == 1;
-}
-
-/// Everything but the extensions and the signature.
-Certificate blank_certificate(EVP_PKEY& key, const char* common_name, long serial) {
-  constexpr long kDay = 24L * 3600;
-  Certificate certificate(X509_new());
-  X509_set_version(certificate.get(), 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate.get()), serial);
-  X509_gmtime_adj(X509_getm_notBefore(certificate.get()), -kDay);
-  X509_gmtime_adj(X509_getm_notAfter(certificate.get()), 30 * kDay);
-  X509_set_pubkey(certificate.get(), &key);
-  set_name(*X509_get_subject_name(certificate.get()), common_name);
-  return certificate;
-}
-
-std::string text_of(BIO& bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(&bio, &data);
-  return {data, static_cast<std::size_t>(size)};
-}
-
-std::string pem(X509& certificate) {
-  const Bio bio(BIO_new(BIO_s_mem()));
-  PEM_write_bio_X509(bio.get(), &certificate);
-  return text_of(*bio);
-}
-
-std::string pem(EVP_PKEY& key) {
-  const Bio bio(BIO_new(BIO_s_mem()));
-  PEM_write_bio_PrivateKey(bio.get(), &key, nullptr, nullptr, 0, nullptr, nullptr);
-  return text_of(*bio);
-}
-
 Bio bio_of(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-}  // namespace
-
-Result<TestPki> make_test_pki() {
-  const Key ca_key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
-  const Key key(EVP_PKEY_Q_keygen(nullptr, nullptr, "EC", "P-256"));
-  if (ca_key == nullptr || key == nullptr) return tls_error("make keys");
-  const Certificate ca = blank_certificate(*ca_key, "test proxy authority", 1);
-  const Certificate certificate = blank_certificate(*key, "test proxy", 2);
-  X509_set_issuer_name(ca.get(), X509_get_subject_name(ca.get()));
-  X509_set_issuer_name(certificate.get(), X509_get_subject_name(ca.get()));
-  const bool made =
-      add_extension(*ca, *ca, NID_basic_constraints, "critical,CA:TRUE") &&
-      add_extension(*ca, *ca, NID_key_usage, "critical,keyCertSign,cRLSign") &&
-      add_extension(*certificate, *ca, NID_subject_alt_name, "IP:127.0.0.1,DNS:localhost") &&
-      add_extension(*certificate, *ca, NID_ext_key_usage, "serverAuth") &&
-      X509_sign(ca.get(), ca_key.get(), EVP_sha256()) > 0 &&
-      X509_sign(certificate.get(), ca_key.get(), EVP_sha256()) > 0;
-  if (!made) return tls_error("make certificates");
-  return TestPki{.ca_pem = pem(*ca), .certificate_pem = pem(*certificate), .key_pem = pem(*key)};
+Result<void> trust(SSL_CTX& context, const std::string& ca_pem) {
+  const Bio text = bio_of(ca_pem);
+  X509_STORE* store = SSL_CTX_get_cert_store(&context);
+  int count = 0;
+  while (const Certificate ca{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) {
+    X509_STORE_add_cert(store, ca.get());
+    ++count;
+  }
+  ERR_clear_error();  // the end of the text is reported as an error
+  if (count == 0) return invalid("the certificate authority holds no certificate");
+  return {};
 }
 
-Result<SslContext> server_context(const TestPki& pki) {
+}  // namespace
+
+Result<SslContext> server_context(const TestCertificate& own, const std::string& client_ca) {
   SslContext context(SSL_CTX_new(TLS_server_method()));
-  const Bio certificate_text = bio_of(pki.certificate_pem);
-  const Bio key_text = bio_of(pki.key_pem);
+  const Bio certificate_text = bio_of(own.certificate);
+  const Bio key_text = bio_of(own.key);
   const Certificate certificate(
       PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr));
   const Key key(PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr));
@@ -131,6 +79,10 @@ Result<SslContext> server_context(const TestPki& pki) {
     return tls_error("server certificate");
   }
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
+  if (!client_ca.empty()) {
+    LPP_RETURN_IF_ERROR(trust(*context, client_ca), "clients");
+    SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
+  }
   return context;
 }
 
@@ -139,15 +91,7 @@ Result<SslContext> client_context(const std::string& ca_pem) {
   if (context == nullptr) return tls_error("client context");
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   if (ca_pem.empty()) return context;
-  const Bio text = bio_of(ca_pem);
-  X509_STORE* store = SSL_CTX_get_cert_store(context.get());
-  int count = 0;
-  while (const Certificate ca{PEM_read_bio_X509(text.get(), nullptr, nullptr, nullptr)}) {
-    X509_STORE_add_cert(store, ca.get());
-    ++count;
-  }
-  ERR_clear_error();  // the end of the text is reported as an error
-  if (count == 0) return invalid("the certificate authority holds no certificate");
+  LPP_RETURN_IF_ERROR(trust(*context, ca_pem), "server");
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_PEER, nullptr);
   return context;
 }

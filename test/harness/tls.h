@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "base/result.h"
+#include "harness/test_ca.h"
 
 namespace lpp::testing {
 
@@ -17,16 +18,9 @@ struct OpenSslDelete {
 };
 using SslContext = std::unique_ptr<SSL_CTX, OpenSslDelete>;
 
-/// A certificate authority and a server certificate for 127.0.0.1 and localhost, made in memory.
-struct TestPki {
-  std::string ca_pem;
-  std::string certificate_pem;
-  std::string key_pem;
-};
-Result<TestPki> make_test_pki();
-
-/// Server side of TLS with that certificate. HTTP/1.1 only: nothing is negotiated.
-Result<SslContext> server_context(const TestPki& pki);
+/// Server side of TLS with that certificate. HTTP/1.1 only: nothing is negotiated. With an
+/// authority, clients need a certificate of it.
+Result<SslContext> server_context(const TestCertificate& own, const std::string& client_ca = "");
 
 /// Client side: trusts `ca_pem` only; "" trusts everybody.
 Result<SslContext> client_context(const std::string& ca_pem);

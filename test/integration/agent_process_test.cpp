@@ -111,7 +111,7 @@ struct Node {
             .root = folder.path() + "/node",
             .log_file = folder.path() + "/log"};
   }
-  TempFolder folder;
+  TempDir folder;
 };
 
 Operation operation_of(Kind kind, const std::string& name) {

@@ -11,8 +11,8 @@
 
 #include "fakes/empty_cluster.h"
 #include "fakes/eventually.h"
+#include "harness/test_ca.h"
 #include "support/raw_client.h"
-#include "support/test_pki.h"
 
 namespace lpp::testing {
 namespace {

@@ -19,7 +19,7 @@ constexpr const char* kV1 = "client.authentication.k8s.io/v1";
 
 /// A user whose plugin prints the ExecCredential in a file.
 struct ExecUser : TransportFixture {
-  TempFolder folder;
+  TempDir folder;
 
   void give(const json& status) const {
     folder.write("credential",

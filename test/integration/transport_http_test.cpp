@@ -319,7 +319,7 @@ TEST_CASE_FIXTURE(TransportFixture, "basic authentication is sent") {
 
 TEST_CASE_FIXTURE(TransportFixture,
                   "a token file is read again after a 401, the old token until then") {
-  const TempFolder folder;
+  const TempDir folder;
   TestServer server(options(), [](Exchange& exchange) {
     const bool good = exchange.request().header("authorization") == "Bearer new";
     return exchange.respond(good ? 200 : 401, "{}");

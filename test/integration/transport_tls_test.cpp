@@ -115,7 +115,7 @@ TEST_CASE_FIXTURE(TransportFixture,
   opts.client_ca = client_ca.pem();
   TestServer server(opts, answer_ok);
   const auto client = client_ca.client("jane");
-  const TempFolder folder;
+  const TempDir folder;
   auto cfg = config(server);
   SUBCASE("data") {
     cfg.client_certificate.data = client.certificate;
@@ -141,7 +141,7 @@ TEST_CASE_FIXTURE(TransportFixture, "without its client certificate a server ref
 
 TEST_CASE_FIXTURE(TransportFixture, "what cannot be used is refused at once, with its place") {
   TestServer server(options(), answer_ok);
-  const TempFolder folder;
+  const TempDir folder;
   auto cfg = config(server);
   std::string place;
   const auto client = ca.client("jane");
@@ -196,7 +196,7 @@ TEST_CASE_FIXTURE(TransportFixture, "what cannot be used is refused at once, wit
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "rotated authorities and client certificates are taken up") {
-  const TempFolder folder;
+  const TempDir folder;
   const TestCa next_ca("next authority");
   TestServer server(options(), answer_ok);
   auto cfg = config(server);

@@ -4,8 +4,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <openssl/bio.h>
-#include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -21,14 +19,12 @@
 #include "base/strings.h"
 #include "base/sync.h"
 #include "devcluster/apiserver/http_connection.h"
+#include "harness/tls.h"
 
 namespace lpp::devcluster {
 namespace {
 
-struct FreeContext {
-  void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
-};
-using Context = std::unique_ptr<SSL_CTX, FreeContext>;
+using Context = testing::SslContext;
 
 Error socket_error(const std::string& what) {
   return Error{.code = ErrorCode::kUnavailable,
@@ -48,28 +44,10 @@ int choose_protocol(SSL* /*ssl*/, const unsigned char** out, unsigned char* out_
   return SSL_TLSEXT_ERR_OK;
 }
 
-Result<Context> make_context(const ServerCertificates& certificates) {
-  Context context(SSL_CTX_new(TLS_server_method()));
-  if (context == nullptr) return Error{.message = "make the TLS context"};
+Result<Context> make_context(const testing::TestCertificate& certificate) {
+  LPP_ASSIGN_OR_RETURN(Context context, testing::server_context(certificate), "server");
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
-  SSL_CTX_set_mode(context.get(), SSL_MODE_AUTO_RETRY);
   SSL_CTX_set_alpn_select_cb(context.get(), choose_protocol, nullptr);
-  const std::unique_ptr<BIO, decltype(&BIO_free)> certificate_text(
-      BIO_new_mem_buf(certificates.certificate_pem.data(),
-                      static_cast<int>(certificates.certificate_pem.size())),
-      BIO_free);
-  const std::unique_ptr<X509, decltype(&X509_free)> certificate(
-      PEM_read_bio_X509(certificate_text.get(), nullptr, nullptr, nullptr), X509_free);
-  const std::unique_ptr<BIO, decltype(&BIO_free)> key_text(
-      BIO_new_mem_buf(certificates.key_pem.data(), static_cast<int>(certificates.key_pem.size())),
-      BIO_free);
-  const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(
-      PEM_read_bio_PrivateKey(key_text.get(), nullptr, nullptr, nullptr), EVP_PKEY_free);
-  if (certificate == nullptr || key == nullptr ||
-      SSL_CTX_use_certificate(context.get(), certificate.get()) != 1 ||
-      SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1) {
-    return Error{.message = "use the server certificate"};
-  }
   return context;
 }
 
@@ -93,9 +71,9 @@ class HttpServer::Impl {
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
 
-  Result<void> start(const ServerCertificates& certificates) {
+  Result<void> start(const testing::TestCertificate& certificate) {
     std::signal(SIGPIPE, SIG_IGN);
-    LPP_ASSIGN_OR_RETURN(context_, make_context(certificates), "TLS");
+    LPP_ASSIGN_OR_RETURN(context_, make_context(certificate), "TLS");
     LPP_RETURN_IF_ERROR(listen(), "listen on " + options_.address);
     acceptor_ = std::thread([this] { accept_all(); });
     return {};
@@ -215,8 +193,8 @@ class HttpServer::Impl {
 HttpServer::HttpServer(Options options, Handler handler)
     : impl_(std::make_unique<Impl>(std::move(options), std::move(handler))) {}
 HttpServer::~HttpServer() = default;
-Result<void> HttpServer::start(const ServerCertificates& certificates) {
-  return impl_->start(certificates);
+Result<void> HttpServer::start(const testing::TestCertificate& certificate) {
+  return impl_->start(certificate);
 }
 int HttpServer::port() const { return impl_->port(); }
 void HttpServer::refuse_more() { impl_->refuse_more(); }

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
-#include "devcluster/apiserver/tls.h"
+#include "harness/test_ca.h"
 
 /// A small HTTP/1.1 server over TLS for the embedded cluster: one thread per connection, so that
 /// watches never starve other requests, and full control over the connection, so that tests can
@@ -71,7 +71,7 @@ class HttpServer {
   HttpServer& operator=(const HttpServer&) = delete;
 
   /// Binds, listens and serves. Ignores SIGPIPE for the whole process from then on.
-  Result<void> start(const ServerCertificates& certificates);
+  Result<void> start(const testing::TestCertificate& certificate);
   int port() const;
   /// From now on gone() is true everywhere: no new requests are served. Then comes stop().
   void refuse_more();

@@ -13,7 +13,7 @@
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/rbac.h"
-#include "devcluster/apiserver/tls.h"
+#include "harness/test_ca.h"
 
 namespace lpp::devcluster {
 
@@ -32,8 +32,10 @@ class ApiServer::Impl {
             }) {}
 
   Result<void> start() {
-    LPP_ASSIGN_OR_RETURN(certificates_, make_certificates(), "API server");
-    LPP_RETURN_IF_ERROR(http_.start(certificates_), "API server");
+    const auto certificate =
+        ca_.server({"DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default",
+                    "DNS:kubernetes.default.svc", "IP:127.0.0.1", "IP:::1"});
+    LPP_RETURN_IF_ERROR(http_.start(certificate), "API server");
     return {};
   }
 
@@ -55,7 +57,7 @@ class ApiServer::Impl {
   NamespaceSweeper sweeper_;
   Rbac rbac_;
   ApiHandler handler_;
-  ServerCertificates certificates_;
+  const testing::TestCa ca_{"embedded-cluster-ca"};
   HttpServer http_;
 };
 
@@ -73,7 +75,7 @@ void ApiServer::stop() {
 }
 int ApiServer::port() const { return impl_->http_.port(); }
 std::string ApiServer::url() const { return impl_->url(); }
-const std::string& ApiServer::ca_pem() const { return impl_->certificates_.ca_pem; }
+const std::string& ApiServer::ca_pem() const { return impl_->ca_.pem(); }
 const std::string& ApiServer::admin_token() const { return impl_->admin_token_; }
 std::string ApiServer::mint_token(const std::string& user) { return impl_->tokens_.mint(user); }
 std::string ApiServer::mint_service_account_token(const std::string& ns, const std::string& name) {

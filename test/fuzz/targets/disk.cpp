@@ -15,7 +15,7 @@
 
 #include "agent/work.h"
 #include "agent/work_book.h"
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "node/record_folder.h"
 #include "property.h"
 
@@ -46,7 +46,7 @@ struct Disk {
     return text.str();
   }
 
-  lpp::testing::TempFolder folder;
+  lpp::testing::TempDir folder;
   lpp::node::Kernel kernel;
   int base = -1;
 };

@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "fakes/temp_folder.h"
-#include "integration/support/test_server.h"
+#include "harness/temp_dir.h"
+#include "harness/test_server.h"
 #include "k8s/httplib_transport.h"
 
 namespace lpp::testing {

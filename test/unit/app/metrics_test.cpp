@@ -14,7 +14,7 @@
 #include "base/strings.h"
 #include "fakes/builders.h"
 #include "fakes/needs.h"
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "unit/app/busy_fixture.h"
 #include "unit/app/metric_series.h"
 #include "unit/app/own_agent_fixture.h"
@@ -150,7 +150,7 @@ const bool kHasPromtool = std::system("command -v promtool >/dev/null") == 0;
 TEST_CASE("promtool has nothing to say about the metrics" *
           Needs(kHasPromtool, "not here: promtool")) {
   BusyFixture fixture;
-  const TempFolder folder;
+  const TempDir folder;
   const std::string file = folder.path() + "/metrics";
   std::ofstream(file) << fixture.text();
   // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs
@@ -231,7 +231,7 @@ TEST_CASE("a label's value is escaped") {
 }
 
 TEST_CASE("the process's own figures are those of proc, whatever the program is called") {
-  const TempFolder folder;
+  const TempDir folder;
   std::filesystem::create_directories(folder.path() + "/self/fd");
   for (const char* fd : {"0", "1", "2"}) std::ofstream(folder.path() + "/self/fd/" + fd) << "";
   std::ofstream(folder.path() + "/stat") << "cpu  1 2 3\nbtime 1700000000\nprocesses 5\n";

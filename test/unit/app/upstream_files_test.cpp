@@ -16,7 +16,7 @@
 #include "config/config_parser.h"
 #include "fakes/builders.h"
 #include "fakes/needs.h"
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "helperpod/manifest.h"
 #include "places/places.h"
 #include "provisioner/plan.h"
@@ -169,7 +169,7 @@ TEST_CASE("published classes give the paths that they gave") {
 }
 
 LPP_ROOT_TEST_CASE("published scripts do their work with what our helper pods tell them") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string base = folder.path() + "/base";
   int ran = 0;
   for (const UpstreamFile& file : upstream_files()) {

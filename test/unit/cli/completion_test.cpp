@@ -5,7 +5,7 @@
 
 #include "cli_bed.h"
 #include "fakes/builders.h"
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 
@@ -29,7 +29,7 @@ std::string offers(CliBed& bed, std::vector<std::string> words) {
 }
 
 std::string run_shell(const std::string& shell, const std::string& text) {
-  const TempFolder folder;
+  const TempDir folder;
   std::FILE* pipe = popen((shell + " " + folder.write("script", text) + " 2>&1").c_str(), "r");
   REQUIRE(pipe != nullptr);
   std::string out;

@@ -91,7 +91,7 @@ struct PodBed {
 
   const ObjectRef kPod{"pods", "default", "p"};
   SystemClock clock;
-  TemporaryFolder folder;
+  TempDir folder;
   Registry registry;
   std::unique_ptr<Nodes> nodes;
 };

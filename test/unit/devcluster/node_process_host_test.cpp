@@ -69,7 +69,7 @@ struct Bed {
   }
   std::string log() const { return folder.path() + "/log"; }
 
-  TemporaryFolder folder;
+  TempDir folder;
   std::string image;
   Ended ended;
   std::unique_ptr<ProcessHost> host;
@@ -290,7 +290,7 @@ LPP_EACH_SANDBOX("mounts lie in each other, and links lead nowhere else", mounts
 LPP_EACH_SANDBOX("a folder mounted twice, once within another, keeps both names", keeps_names_apart)
 
 TEST_CASE("a log keeps the newest megabyte") {
-  const TemporaryFolder folder;
+  const TempDir folder;
   const std::string path = folder.path() + "/log";
   {
     BoundedLog log(path);

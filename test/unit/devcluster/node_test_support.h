@@ -4,39 +4,20 @@
 #include <doctest/doctest.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/strings.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/node/sandbox.h"
 #include "devcluster/runtime/wait.h"
+#include "harness/temp_dir.h"
 
 /// Helpers for the tests of the nodes and controllers.
 namespace lpp::devcluster::testing {
 
-/// A folder that goes away with the object.
-class TemporaryFolder {
- public:
-  TemporaryFolder()
-      : path_((std::filesystem::temp_directory_path() / ("lpp-test-" + random_uuid())).string()) {
-    std::filesystem::create_directories(path_);
-  }
-  ~TemporaryFolder() {
-    std::error_code error;
-    std::filesystem::remove_all(path_, error);
-  }
-  TemporaryFolder(const TemporaryFolder&) = delete;
-  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
+using lpp::testing::TempDir;
 
 /// The machine's sandbox tools of one kind, or the reason why there are none.
 inline const Result<SandboxTools>& sandbox_tools(SandboxKind kind) {

@@ -9,8 +9,9 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "fake_upstream.h"
+#include "harness/http_wire.h"
 #include "harness/temp_dir.h"
+#include "harness/test_server.h"
 
 namespace lpp::testing {
 namespace {
@@ -76,32 +77,37 @@ const std::array<std::string, 3> kCountedFrames = {
 /// An API server that counts what reaches it, echoes bodies, and streams on ?watch=true.
 struct Scene {
   std::atomic<int> reached = 0;
-  FakeUpstream upstream{[this](const HttpHead& head, const std::string& body, TlsStream& stream) {
-    ++reached;
-    last_authorization = head.find("Authorization") == nullptr ? "" : *head.find("Authorization");
-    saw_accept_encoding = head.find("Accept-Encoding") != nullptr;
-    if (head.first_line.find("configmaps?watch=true") != std::string::npos) {
-      // Lengths and contents of frames look like line breaks, and pieces end anywhere.
-      const std::string frames = kCountedFrames[0] + kCountedFrames[1] + kCountedFrames[2];
-      std::string answer =
-          "HTTP/1.1 200 OK\r\nContent-Type: application/vnd.kubernetes.protobuf;stream=watch\r\n"
-          "Transfer-Encoding: chunked\r\n\r\n";
-      for (const char byte : frames) answer += std::string("1\r\n") + byte + "\r\n";
-      (void)stream.write(answer);
-      return;
-    }
-    if (head.first_line.find("watch=true") != std::string::npos) {
-      (void)stream.write(
-          "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
-          "4\r\n{1}\n\r\n2\r\n{2\r\n6\r\n}\n{3}\n\r\n");
-      return;  // and leave it open
-    }
-    (void)stream.write(FakeUpstream::plain(201, body.empty() ? "{}" : body));
-  }};
+  TestCa ca;
+  TestServer upstream{{.certificate = ca.server({"IP:127.0.0.1"})}, [this](Exchange& exchange) {
+                        const SeenRequest& request = exchange.request();
+                        ++reached;
+                        last_authorization = request.header("authorization");
+                        saw_accept_encoding = request.headers.contains("accept-encoding");
+                        if (request.target.find("configmaps?watch=true") != std::string::npos) {
+                          // Lengths and contents of frames look like line breaks, and pieces end
+                          // anywhere.
+                          const std::string frames =
+                              kCountedFrames[0] + kCountedFrames[1] + kCountedFrames[2];
+                          std::string answer =
+                              "HTTP/1.1 200 OK\r\nContent-Type: "
+                              "application/vnd.kubernetes.protobuf;stream=watch\r\n"
+                              "Transfer-Encoding: chunked\r\n\r\n";
+                          for (const char byte : frames)
+                            answer += std::string("1\r\n") + byte + "\r\n";
+                          return exchange.send(answer);
+                        }
+                        if (request.target.find("watch=true") != std::string::npos) {
+                          return exchange.send(
+                              "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+                              "4\r\n{1}\n\r\n2\r\n{2\r\n6\r\n}\n{3}\n\r\n");
+                          // and leave it open
+                        }
+                        return exchange.respond(201, request.body.empty() ? "{}" : request.body);
+                      }};
   std::string last_authorization;
   bool saw_accept_encoding = false;
   std::unique_ptr<FaultProxy> proxy =
-      std::move(FaultProxy::start({.port = upstream.port(), .ca_pem = upstream.ca_pem()})).value();
+      std::move(FaultProxy::start({.port = upstream.port(), .ca_pem = ca.pem()})).value();
 };
 
 constexpr const char* kPods = "/api/v1/namespaces/a/pods";
@@ -376,7 +382,7 @@ TEST_CASE("stop ends hanging requests and watches soon") {
 TEST_CASE("an API server that is not there is a cut connection") {
   int port = 0;
   {
-    FakeUpstream gone([](const auto&, const auto&, auto&) {});
+    TestServer gone({.tls = false}, [](Exchange&) { return true; });
     port = gone.port();
   }
   const auto proxy = std::move(FaultProxy::start({.port = port})).value();
@@ -386,9 +392,9 @@ TEST_CASE("an API server that is not there is a cut connection") {
 
 TEST_CASE("an API server with a certificate of somebody else is not talked to") {
   Scene scene;
-  const auto other = std::move(make_test_pki()).value();
+  const auto other = TestCa("another");
   const auto proxy =
-      std::move(FaultProxy::start({.port = scene.upstream.port(), .ca_pem = other.ca_pem})).value();
+      std::move(FaultProxy::start({.port = scene.upstream.port(), .ca_pem = other.pem()})).value();
   Client client(*proxy);
   CHECK_FALSE(client.call("GET", kPods).ok());
   CHECK(scene.reached == 0);

@@ -9,7 +9,7 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "helperpod/manifest.h"
 #include "unit/app/script_run.h"
 
@@ -75,7 +75,7 @@ class Taker {
   Run run{};
 
  private:
-  const testing::TempFolder folder_{};
+  const testing::TempDir folder_{};
   const std::vector<std::string> shell_;
 };
 

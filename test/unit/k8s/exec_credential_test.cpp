@@ -9,13 +9,13 @@
 
 #include "base/clock.h"
 #include "fakes/fake_clock.h"
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "k8s/child_process.h"
 
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
 using lpp::testing::FakeClock;
-using lpp::testing::TempFolder;
+using lpp::testing::TempDir;
 using nlohmann::json;
 using namespace std::chrono_literals;
 
@@ -29,7 +29,7 @@ std::string credential(const json& status, const std::string& api_version = kV1)
 
 /// A plugin that counts its runs in a file and then runs `script`.
 struct Plugin {
-  TempFolder folder;
+  TempDir folder;
   FakeClock clock;
 
   RestConfig config(const std::string& script) const {

@@ -4,12 +4,12 @@
 #include <filesystem>
 #include <random>
 
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "k8s/rest_config.h"
 
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
-using lpp::testing::TempFolder;
+using lpp::testing::TempDir;
 
 namespace {
 
@@ -25,7 +25,7 @@ std::string kubeconfig(const std::string& cluster, const std::string& user,
 constexpr const char* kServer = "server: \"https://h:6443\"";
 
 struct Files {
-  TempFolder folder;
+  TempDir folder;
 
   Result<RestConfig> load(const std::string& text, std::string_view context = {}) const {
     return load_kubeconfig(folder.write("config", text), context);

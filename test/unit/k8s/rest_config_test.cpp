@@ -5,16 +5,16 @@
 
 #include <map>
 
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
-using lpp::testing::TempFolder;
+using lpp::testing::TempDir;
 
 namespace {
 
 struct Machine {
-  TempFolder folder;
+  TempDir folder;
   std::map<std::string, std::string> env{};
 
   RestConfigSources sources(const std::string& flag = "") const {

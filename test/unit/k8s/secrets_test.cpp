@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 #include "k8s/exec_credential.h"
 #include "k8s/rest_config.h"
 
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
-using lpp::testing::TempFolder;
+using lpp::testing::TempDir;
 
 namespace {
 
@@ -49,7 +49,7 @@ struct Told {
 }  // namespace
 
 TEST_CASE("no damage of a kubeconfig makes its error tell a token, password, key or proxy login") {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string secret = kSecret;
   const std::string text =
       "current-context: x\ncontexts: [{name: x, context: {cluster: c, user: u}}]\n"

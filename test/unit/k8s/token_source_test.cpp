@@ -9,18 +9,18 @@
 
 #include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
-#include "fakes/temp_folder.h"
+#include "harness/temp_dir.h"
 
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
 using lpp::testing::eventually;
 using lpp::testing::FakeClock;
-using lpp::testing::TempFolder;
+using lpp::testing::TempDir;
 using namespace std::chrono_literals;
 
 TEST_CASE("a token file is read again after 50 seconds, by its path") {
   FakeClock clock;
-  const TempFolder folder;
+  const TempDir folder;
   folder.write("a", "one\n");
   std::filesystem::create_symlink(folder.path("a"), folder.path("token"));
   TokenSource source("", folder.path("token"), clock);
@@ -37,7 +37,7 @@ TEST_CASE("a token file is read again after 50 seconds, by its path") {
 
 TEST_CASE("while the file cannot be used the last good token serves") {
   FakeClock clock;
-  const TempFolder folder;
+  const TempDir folder;
   const std::string file = folder.write("token", "good");
   TokenSource source("", file, clock);
   CHECK(source.token().value() == "good");
@@ -53,7 +53,7 @@ TEST_CASE("while the file cannot be used the last good token serves") {
 
 TEST_CASE("while the file's disk hangs the last good token serves") {
   FakeClock clock;
-  const TempFolder folder;
+  const TempDir folder;
   TokenSource source("", folder.write("token", "good"), clock);
   CHECK(source.token().value() == "good");
   folder.remove("token");
@@ -80,7 +80,7 @@ TEST_CASE("while the file's disk hangs the last good token serves") {
 
 TEST_CASE("a file that never held a token is an error that names it") {
   FakeClock clock;
-  const TempFolder folder;
+  const TempDir folder;
   TokenSource source("", folder.path("token"), clock);
   const auto missing = source.token();
   REQUIRE_FALSE(missing.ok());
@@ -93,7 +93,7 @@ TEST_CASE("a file that never held a token is an error that names it") {
 
 TEST_CASE("a fixed token serves until the file can be read") {
   FakeClock clock;
-  const TempFolder folder;
+  const TempDir folder;
   CHECK(TokenSource("fixed", "", clock).token().value() == "fixed");
   CHECK(TokenSource("", "", clock).token().value().empty());
   TokenSource both("fixed", folder.path("token"), clock);
@@ -105,7 +105,7 @@ TEST_CASE("a fixed token serves until the file can be read") {
 
 TEST_CASE("a refused token is read again soon, but not for every refusal") {
   FakeClock clock;
-  const TempFolder folder;
+  const TempDir folder;
   TokenSource source("", folder.write("token", "one"), clock);
   CHECK(source.token().value() == "one");
   folder.write("token", "two");

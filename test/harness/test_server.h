@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/sync.h"
-#include "integration/support/test_pki.h"
+#include "harness/test_ca.h"
 
 namespace lpp::testing {
 

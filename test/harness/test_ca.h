@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace lpp::testing {
@@ -12,7 +13,8 @@ struct TestCertificate {
   std::string key;
 };
 
-/// A certificate authority made for one test. Not thread-safe.
+/// A certificate authority (EC P-256), made anew and kept in memory only. What it issues has been
+/// valid for a day and is so for ten years. Not thread-safe.
 class TestCa {
  public:
   explicit TestCa(const std::string& name = "test authority");
@@ -28,7 +30,8 @@ class TestCa {
 
  private:
   struct Keys;
-  TestCertificate issue(const std::string& common_name, const std::string& alt_names) const;
+  using Extensions = std::vector<std::pair<int, std::string>>;
+  TestCertificate issue(const std::string& common_name, const Extensions& extensions) const;
 
   Keys* keys_;
   std::string pem_;

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "integration/support/test_server.h"
+#include "harness/test_server.h"
 
-#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
-#include <openssl/pem.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,30 +12,12 @@
 #include <csignal>
 
 #include "base/strings.h"
+#include "harness/loopback.h"
+#include "harness/tls.h"
 
 namespace lpp::testing {
 
 namespace {
-
-int listen_on_loopback(bool ipv6, int& port) {
-  const int fd = ::socket(ipv6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  sockaddr_in v4{};
-  v4.sin_family = AF_INET;
-  v4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  sockaddr_in6 v6{};
-  v6.sin6_family = AF_INET6;
-  v6.sin6_addr = in6addr_loopback;
-  auto* address = ipv6 ? reinterpret_cast<sockaddr*>(&v6) : reinterpret_cast<sockaddr*>(&v4);
-  socklen_t size = ipv6 ? sizeof v6 : sizeof v4;
-  if (::bind(fd, address, size) != 0 || ::listen(fd, 64) != 0 ||
-      ::getsockname(fd, address, &size) != 0) {
-    ::close(fd);
-    return -1;
-  }
-  port = ntohs(ipv6 ? v6.sin6_port : v4.sin_port);
-  return fd;
-}
 
 /// Accepts until `stopping`; each wait is short.
 template <typename OnClient>
@@ -51,32 +31,6 @@ void accept_until(int listener, const std::atomic<bool>& stopping, const OnClien
     ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     on_client(fd);
   }
-}
-
-SSL_CTX* make_context(const TestServerOptions& options) {
-  SSL_CTX* context = SSL_CTX_new(TLS_server_method());
-  const auto bio_of = [](const std::string& text) {
-    return BIO_new_mem_buf(text.data(), static_cast<int>(text.size()));
-  };
-  BIO* bio = bio_of(options.certificate.certificate);
-  X509* certificate = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
-  BIO_free(bio);
-  bio = bio_of(options.certificate.key);
-  EVP_PKEY* key = PEM_read_bio_PrivateKey(bio, nullptr, nullptr, nullptr);
-  BIO_free(bio);
-  SSL_CTX_use_certificate(context, certificate);
-  SSL_CTX_use_PrivateKey(context, key);
-  X509_free(certificate);
-  EVP_PKEY_free(key);
-  if (!options.client_ca.empty()) {
-    bio = bio_of(options.client_ca);
-    X509* ca = PEM_read_bio_X509(bio, nullptr, nullptr, nullptr);
-    BIO_free(bio);
-    X509_STORE_add_cert(SSL_CTX_get_cert_store(context), ca);
-    X509_free(ca);
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
-  }
-  return context;
 }
 
 }  // namespace
@@ -245,9 +199,11 @@ class TestServer::Peer final : public Exchange {
 TestServer::TestServer(TestServerOptions options, Handler handler)
     : options_(std::move(options)), handler_(std::move(handler)) {
   ::signal(SIGPIPE, SIG_IGN);
-  listener_ = listen_on_loopback(options_.ipv6, port_);
+  const Listener listener = listen_on_loopback(options_.ipv6);
+  listener_ = listener.fd;
+  port_ = listener.port;
   if (listener_ < 0) return;
-  if (options_.tls) context_ = make_context(options_);
+  if (options_.tls) set_certificate(options_.certificate);
   thread_ = std::thread([this] { accept_loop(); });
 }
 
@@ -277,9 +233,8 @@ SeenRequest TestServer::last_request() const {
 
 void TestServer::set_certificate(const TestCertificate& certificate) {
   MutexLock lock(mutex_);
-  options_.certificate = certificate;
   SSL_CTX_free(context_);
-  context_ = make_context(options_);
+  context_ = server_context(certificate, options_.client_ca).value().release();
 }
 
 void TestServer::close_connections() {
@@ -323,7 +278,9 @@ void TestServer::serve(Peer& peer) {
 }
 
 TestProxy::TestProxy(std::string answer) : answer_(std::move(answer)) {
-  listener_ = listen_on_loopback(false, port_);
+  const Listener listener = listen_on_loopback();
+  listener_ = listener.fd;
+  port_ = listener.port;
   thread_ = std::thread([this] {
     accept_until(listener_, stopping_, [this](int fd) {
       MutexLock lock(mutex_);
