@@ -12,7 +12,7 @@
 namespace lpp::config {
 
 /// A path, user, group or permission pattern of a StorageClass: Go's text/template over .PVName and
-/// .PVC (the claim's ObjectMeta), behaviour rule B4. Fields of ObjectMeta that are not kept (e.g.
+/// .PVC (the claim's ObjectMeta), rule B4. Fields of ObjectMeta that are not kept (e.g.
 /// ManagedFields) are an error; times print in UTC. Immutable; thread-safe; cheap to copy.
 class PathTemplate {
  public:

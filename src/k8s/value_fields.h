@@ -31,7 +31,7 @@ class ValueFields {
     return text(name);
   }
 
-  /// A resource quantity: text, or a bare number (behaviour rule C9.2).
+  /// A resource quantity: text, or a bare number (rule C9.2).
   std::string quantity(const char* name) const {
     const Value value = find(name);
     if (value.is_text()) return std::string(value.text());
