@@ -102,55 +102,6 @@ TEST_CASE("a directory that was there before is found, and no take-back removes 
   CHECK(base.content().empty());
 }
 
-TEST_CASE("a take-back keeps a directory that stands where the made one was") {
-  const BaseFolder base;
-  Kernel kernel;
-  const auto volumes = base.volumes(kernel);
-  REQUIRE(volumes.make(make_request("pvc-1", "data")).ok());
-  fs::rename(base.at("data"), base.at("moved"));
-  base.write("data/other");
-  CHECK(*volumes.remove({.id = "pvc-1", .removal = Removal::kTakeBack}) == Removed::kKept);
-  CHECK(base.has("data/other"));
-  CHECK(base.has("moved"));
-
-  REQUIRE(volumes.make(make_request("pvc-2", "two")).ok());
-  base.write("two/used");
-  CHECK(*volumes.remove({.id = "pvc-2", .removal = Removal::kTakeBack}) == Removed::kKept);
-  CHECK(base.has("two/used"));
-  fs::remove(base.at("two/used"));
-  CHECK(*volumes.remove({.id = "pvc-2", .removal = Removal::kTakeBack}) == Removed::kRemoved);
-  CHECK_FALSE(base.has("two"));
-}
-
-TEST_CASE("a directory that is another claim's by its record goes with nobody else's volume") {
-  const BaseFolder base;
-  Kernel kernel;
-  const auto volumes = base.volumes(kernel);
-  const auto make = [&](const std::string& uid) {
-    auto request = make_request("data", "web/data");
-    request.claim = "web/data";
-    request.uid = uid;
-    return volumes.make(request);
-  };
-  const auto remove = [&](const std::string& uid) {
-    return volumes.remove({.id = "data", .path = "web/data", .uid = uid});
-  };
-  REQUIRE(make("u1").ok());
-  CHECK(*remove("u1") == Removed::kRemoved);
-  // The claim was made again. A backup from before is restored, with the volume of the first one.
-  REQUIRE(make("u2").ok());
-  base.write("web/data/file");
-  const auto refused = remove("u1");
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().message.find("claim web/data, UID u2") != std::string::npos);
-  CHECK(base.has("web/data/file"));
-  // A pod of a version that does not say whose it is has had it since: nobody knows any more.
-  auto unsaid = make_request("data", "web/data");
-  REQUIRE(volumes.make(unsaid).ok());
-  CHECK(*remove("u3") == Removed::kRemoved);
-  CHECK(base.content().empty());
-}
-
 TEST_CASE("what may have been used is removed only if it is empty, whoever made it") {
   const BaseFolder base;
   node::Kernel kernel;
