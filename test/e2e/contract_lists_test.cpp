@@ -25,13 +25,17 @@ using Names = std::vector<std::string>;
 
 TEST_CASE("label selectors select") {
   ContractCase c;
-  c.create_map("a", {{"app", "x"}, {"tier", "1"}});
-  c.create_map("b", {{"app", "y"}});
+  c.create_map("a", {{"app", "x"}, {"tier", "1"}, {"n", "5"}});
+  c.create_map("b", {{"app", "y"}, {"n", "10"}});
   c.create_map("c");
   CHECK(list_names(c, {.label_selector = "app=x"}) == Names{"a"});
   CHECK(list_names(c, {.label_selector = "app==x,tier=1"}) == Names{"a"});
   CHECK(list_names(c, {.label_selector = "app in (x,y)"}) == Names{"a", "b"});
   CHECK(list_names(c, {.label_selector = "app"}) == Names{"a", "b"});
+  CHECK(list_names(c, {.label_selector = "n>5"}) == Names{"b"});
+  CHECK(list_names(c, {.label_selector = "n<10"}) == Names{"a"});
+  CHECK(list_names(c, {.label_selector = "app, n = 10"}) == Names{"b"});
+  CHECK(list_names(c, {.label_selector = "app="}).empty());
   CHECK(list_names(c, {.label_selector = "!app", .field_selector = kNotRoot}) == Names{"c"});
   CHECK(list_names(c, {.label_selector = "app!=x", .field_selector = kNotRoot}) == Names{"b", "c"});
   CHECK(list_names(c, {.label_selector = "app notin (x)", .field_selector = kNotRoot}) ==

@@ -19,7 +19,8 @@ TEST_CASE("a created object gets its identity from the server") {
   CHECK(made["apiVersion"] == "v1");
   const json read = LPP_MUST(c.kube.get(k8s::kConfigMaps, c.key("a")));
   CHECK(version_of(read) == version_of(made));
-  must_fail(c.kube.create(c.config_map("a")), 409, "AlreadyExists");
+  const auto again = must_fail(c.kube.create(c.config_map("a")), 409, "AlreadyExists");
+  CHECK(again.find("configmaps \"a\" already exists") != std::string::npos);
 }
 
 TEST_CASE("names can be generated") {
@@ -31,8 +32,10 @@ TEST_CASE("names can be generated") {
   const json second = LPP_MUST(c.kube.create(object));
   const std::string name = first["metadata"]["name"];
   CHECK(name.starts_with("gen-"));
-  CHECK(name.size() > 4);
+  CHECK(name.size() == 9);
   CHECK(name != second["metadata"]["name"]);
+  object["metadata"]["generateName"] = std::string(70, 'a');
+  CHECK(LPP_MUST(c.kube.create(object))["metadata"]["name"].get<std::string>().size() == 63);
 }
 
 TEST_CASE("what is not there is NotFound") {
@@ -61,8 +64,15 @@ TEST_CASE("an update with an old version is a Conflict") {
   object["data"]["key"] = "new";
   const json updated = LPP_MUST(c.kube.api().update(k8s::kConfigMaps, c.key("a"), object));
   CHECK(version_of(updated) != version_of(stale));
-  must_fail(c.kube.api().update(k8s::kConfigMaps, c.key("a"), stale), 409, "Conflict");
+  CHECK(uid_of(updated) == uid_of(stale));
+  const auto refused =
+      must_fail(c.kube.api().update(k8s::kConfigMaps, c.key("a"), stale), 409, "Conflict");
+  CHECK(refused.find("Operation cannot be fulfilled on configmaps \"a\": the object has been "
+                     "modified") != std::string::npos);
   CHECK(LPP_MUST(c.kube.get(k8s::kConfigMaps, c.key("a")))["data"]["key"] == "new");
+  object["metadata"].erase("resourceVersion");
+  object["data"]["key"] = "of no version";
+  LPP_MUST(c.kube.api().update(k8s::kConfigMaps, c.key("a"), object));
 }
 
 TEST_CASE("an update that changes nothing keeps the version") {
@@ -70,6 +80,8 @@ TEST_CASE("an update that changes nothing keeps the version") {
   const json object = c.create_map("a");
   const json updated = LPP_MUST(c.kube.api().update(k8s::kConfigMaps, c.key("a"), object));
   CHECK(version_of(updated) == version_of(object));
+  const json patched = LPP_MUST(c.kube.merge(k8s::kConfigMaps, c.key("a"), json::object()));
+  CHECK(version_of(patched) == version_of(object));
 }
 
 TEST_CASE("an update with another UID is a Conflict") {
@@ -150,7 +162,8 @@ TEST_CASE("a delete may name the UID and the version it is meant for") {
             409, "Conflict");
   must_fail(c.kube.api().remove(k8s::kConfigMaps, c.key("a"), {.resource_version = "1"}), 409,
             "Conflict");
-  LPP_MUST(c.kube.api().remove(k8s::kConfigMaps, c.key("a"), {.uid = uid_of(object)}));
+  LPP_MUST(c.kube.api().remove(k8s::kConfigMaps, c.key("a"),
+                               {.uid = uid_of(object), .resource_version = version_of(object)}));
   must_fail(c.kube.get(k8s::kConfigMaps, c.key("a")), 404, "NotFound");
 }
 

@@ -276,6 +276,7 @@ TEST_CASE("a volume that the binder took for a claim is free again when that is 
         return is_free ? "" : found->dump();
       },
       kPatience));
+  CHECK(c.claim()["status"]["phase"] == "Bound");
   LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", "static-" + c.ns}));
   halves.go();
 }

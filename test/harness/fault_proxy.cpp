@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
+#include "harness/api_path.h"
 #include "harness/fault_proxy_hooks.h"
 #include "harness/loopback.h"
 #include "harness/proxy_connection.h"
@@ -19,42 +20,10 @@
 
 namespace lpp::testing {
 
-namespace {
-
-std::string default_reason(int status) {
-  switch (status) {
-    case 400:
-      return "BadRequest";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "NotFound";
-    case 409:
-      return "Conflict";
-    case 410:
-      return "Expired";
-    case 422:
-      return "Invalid";
-    case 429:
-      return "TooManyRequests";
-    case 500:
-      return "InternalError";
-    case 503:
-      return "ServiceUnavailable";
-    case 504:
-      return "Timeout";
-    default:
-      return "Unknown";
-  }
-}
-
-}  // namespace
-
 Decision Decision::reply(int status, std::string reason,
                          std::optional<std::chrono::seconds> retry_after) {
-  if (reason.empty()) reason = default_reason(status);
+  if (reason.empty()) reason = status_reason(status);
+  if (reason.empty()) reason = "Unknown";
   return {.kind = Kind::kReply,
           .status = status,
           .reason = std::move(reason),

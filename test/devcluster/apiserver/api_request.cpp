@@ -5,9 +5,9 @@
 #include <cstdint>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/http_message.h"
 #include "devcluster/apiserver/protobuf.h"
 #include "devcluster/apiserver/protobuf_writer.h"
+#include "harness/api_path.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -47,44 +47,20 @@ Range parse_range(std::string_view text) {
 }  // namespace
 
 ApiPath parse_api_path(const std::string& path) {
-  ApiPath out;
-  std::vector<std::string> parts;
-  for (const auto part : split(path, '/')) {
-    if (!part.empty()) parts.push_back(percent_decode(part, false));
-  }
-  std::size_t i = 0;
-  std::string group;
-  if (parts.size() >= 2 && parts[0] == "api") {
-    i = 1;
-  } else if (parts.size() >= 3 && parts[0] == "apis") {
-    group = parts[1];
-    i = 2;
-  } else {
-    out.is_api = !parts.empty() && (parts[0] == "api" || parts[0] == "apis");
-    return out;
-  }
-  out.is_api = true;
-  const std::string version = parts[i++];
-  if (i >= parts.size()) return out;
-  // /namespaces/<name> and /namespaces/<name>/status are about the namespace itself.
-  const bool inside = parts[i] == "namespaces" && parts.size() > i + 2 &&
-                      !(group.empty() && parts.size() == i + 3 && parts[i + 2] == "status") &&
-                      !(group.empty() && parts.size() == i + 3 && parts[i + 2] == "finalize");
-  if (inside) {
-    out.ns = parts[i + 1];
-    i += 2;
-  }
-  const auto* info = find_resource(group, version, parts[i]);
+  const testing::ApiPathParts parts = testing::split_api_path(path);
+  ApiPath out{.ns = parts.ns, .is_api = parts.is_api};
+  const auto* info = find_resource(parts.group, parts.version, parts.resource);
   if (info == nullptr) return out;
-  const bool proxied = (info->plural == "nodes" || info->plural == "pods") &&
-                       parts.size() > i + 3 && parts[i + 2] == "proxy";
-  if (parts.size() > i + 3 && !proxied) return out;
-  for (std::size_t part = i + 3; part < parts.size(); ++part) {
-    out.proxied += (out.proxied.empty() ? "" : "/") + parts[part];
+  const bool proxied =
+      (info->plural == "nodes" || info->plural == "pods") && parts.subresource == "proxy";
+  if (!parts.rest.empty() && !proxied) return out;
+  for (const std::string& part : parts.rest) {
+    out.proxied += (out.proxied.empty() ? "" : "/") + part;
   }
+  const bool inside = !parts.ns.empty();
   if (inside && !info->namespaced) return out;
-  if (parts.size() > i + 1) out.name = parts[i + 1];
-  if (parts.size() > i + 2) out.subresource = parts[i + 2];
+  out.name = parts.name;
+  out.subresource = parts.subresource;
   if (!out.name.empty() && info->namespaced && !inside) return out;
   out.info = info;
   return out;

@@ -2,16 +2,10 @@
 #include "devcluster/apiserver/http_message.h"
 
 #include "base/strings.h"
+#include "harness/api_path.h"
 
 namespace lpp::devcluster {
 namespace {
-
-int hex_value(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
-}
 
 std::string_view reason_phrase(int code) {
   switch (code) {
@@ -58,23 +52,6 @@ std::string_view reason_phrase(int code) {
 
 }  // namespace
 
-std::string percent_decode(std::string_view text, bool plus_is_space) {
-  std::string out;
-  out.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '+' && plus_is_space) {
-      out += ' ';
-    } else if (text[i] == '%' && i + 2 < text.size() && hex_value(text[i + 1]) >= 0 &&
-               hex_value(text[i + 2]) >= 0) {
-      out += static_cast<char>(hex_value(text[i + 1]) * 16 + hex_value(text[i + 2]));
-      i += 2;
-    } else {
-      out += text[i];
-    }
-  }
-  return out;
-}
-
 std::optional<HttpRequest> parse_request_head(std::string_view head) {
   HttpRequest request;
   bool first = true;
@@ -93,9 +70,10 @@ std::optional<HttpRequest> parse_request_head(std::string_view head) {
       for (const auto pair : split(parts[1].substr(mark + 1), '&')) {
         if (pair.empty()) continue;
         const auto equals = pair.find('=');
-        request.query.emplace_back(
-            percent_decode(pair.substr(0, equals), true),
-            equals == std::string_view::npos ? "" : percent_decode(pair.substr(equals + 1), true));
+        request.query.emplace_back(testing::percent_decode(pair.substr(0, equals), true),
+                                   equals == std::string_view::npos
+                                       ? ""
+                                       : testing::percent_decode(pair.substr(equals + 1), true));
       }
       continue;
     }

@@ -10,9 +10,6 @@
 /// Text of HTTP/1.1 messages. Pure functions.
 namespace lpp::devcluster {
 
-/// "%41+b" -> "A+b" or, with plus_is_space, "A b". Bad escapes are kept as they are.
-std::string percent_decode(std::string_view text, bool plus_is_space);
-
 /// Request line and headers, without the empty line at the end. Empty for anything malformed.
 std::optional<HttpRequest> parse_request_head(std::string_view head);
 

@@ -2,6 +2,7 @@
 #include "devcluster/apiserver/status.h"
 
 #include "devcluster/apiserver/json_util.h"
+#include "harness/api_path.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -60,43 +61,6 @@ std::string FieldError::message() const {
       break;
   }
   return "Invalid value: " + in_quotes(value) + tail;
-}
-
-std::string_view default_reason(int code) {
-  switch (code) {
-    case 400:
-      return "BadRequest";
-    case 401:
-      return "Unauthorized";
-    case 403:
-      return "Forbidden";
-    case 404:
-      return "NotFound";
-    case 405:
-      return "MethodNotAllowed";
-    case 406:
-      return "NotAcceptable";
-    case 409:
-      return "Conflict";
-    case 410:
-      return "Expired";
-    case 413:
-      return "RequestEntityTooLarge";
-    case 415:
-      return "UnsupportedMediaType";
-    case 422:
-      return "Invalid";
-    case 429:
-      return "TooManyRequests";
-    case 500:
-      return "InternalError";
-    case 503:
-      return "ServiceUnavailable";
-    case 504:
-      return "Timeout";
-    default:
-      return "";
-  }
 }
 
 Reply make_status(int code, std::string_view reason, std::string_view message) {
@@ -213,7 +177,7 @@ Reply fault_status(int code, std::string_view reason, std::string_view message,
                    std::optional<std::chrono::seconds> retry_after) {
   Json details;
   if (retry_after) details = {{"retryAfterSeconds", retry_after->count()}};
-  return failure(code, reason.empty() ? default_reason(code) : reason,
+  return failure(code, reason.empty() ? testing::status_reason(code) : reason,
                  message.empty() ? std::string("fault asked for by a test") : std::string(message),
                  std::move(details));
 }

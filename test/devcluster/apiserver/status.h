@@ -27,9 +27,6 @@ struct FieldError {
 
 using FieldErrors = std::vector<FieldError>;
 
-/// The reason that belongs to an HTTP code ("Conflict" for 409, ...); "" when there is none.
-std::string_view default_reason(int code);
-
 Reply make_status(int code, std::string_view reason, std::string_view message);
 Reply not_found(const ResourceInfo& info, std::string_view name);
 Reply already_exists(const ResourceInfo& info, std::string_view name);

@@ -33,14 +33,6 @@ TEST_CASE("a watch streams one JSON line per change") {
   CHECK(stream.frame(1)["type"] == "DELETED");
 }
 
-TEST_CASE("a watch ends cleanly at its timeout") {
-  test::Server server;
-  test::WatchStream stream(server, kMaps + "?timeoutSeconds=1&" + from_now(server));
-  CHECK(stream.wait_ended());
-  CHECK(stream.cleanly_ended());
-  CHECK(stream.count() == 0);
-}
-
 TEST_CASE("bookmarks come when asked for, with the version of everything") {
   test::Server server({.bookmark_period = 20ms});
   test::WatchStream without(server, kMaps + "?" + from_now(server));

@@ -221,32 +221,6 @@ TEST_CASE("a volume for a claim that was deleted meanwhile is Released") {
   CHECK(bed.volume_phase("pv", "Released"));
 }
 
-TEST_CASE("a volume of nobody in particular is free again when its claim is bound elsewhere") {
-  Bed bed;
-  const ObjectPtr claim = bed.claim("now");
-  bed.create(kVolumes, "", Bed::claimed(Bed::volume("pv", "now"), *claim));
-  REQUIRE(bed.claim_is(is_bound));
-  json fixed = Bed::claimed(Bed::volume("static", "now"), *claim);
-  fixed["metadata"]["annotations"] = {{kBoundByController, "yes"}};
-  bed.create(kVolumes, "", fixed);
-  REQUIRE(bed.volume_phase("static", "Available"));
-  CHECK(find_at(*bed.registry.find(kVolumes, "", "static"), {"spec", "claimRef"}) == nullptr);
-  CHECK(bed.claim_is(is_bound));
-}
-
-TEST_CASE("a claim that is said to be bound is Lost until its volume is there") {
-  Bed bed;
-  const ObjectPtr claim = bed.claim("now");
-  REQUIRE(bed.registry
-              .patch({kClaims, "default", "c"}, PatchType::kMerge,
-                     {{"metadata", {{"annotations", {{kBindCompleted, "yes"}}}}},
-                      {"spec", {{"volumeName", "pv"}}}})
-              .ok());
-  REQUIRE(bed.claim_is([](const json& c) { return text_at(c, {"status", "phase"}) == "Lost"; }));
-  bed.create(kVolumes, "", Bed::claimed(Bed::volume("pv", "now"), *claim));
-  CHECK(bed.claim_is(is_bound));
-}
-
 TEST_CASE("a claim whose volume vanished is Lost") {
   Bed bed;
   const ObjectPtr claim = bed.claim("now");
@@ -278,17 +252,6 @@ TEST_CASE("a claim in use is deleted only after its pod") {
               .ok());
   CHECK(bed.gone(kClaims, "default", "c"));
   CHECK(bed.volume_phase("pv", "Released"));
-}
-
-TEST_CASE("a bound volume is deleted only after its claim") {
-  Bed bed;
-  const ObjectPtr claim = bed.claim("now");
-  bed.create(kVolumes, "", Bed::claimed(Bed::volume("pv", "now"), *claim));
-  REQUIRE(bed.claim_is(is_bound));
-  REQUIRE(bed.registry.remove({kVolumes, "", "pv"}).ok());
-  CHECK(bed.volume_phase("pv", "Bound"));
-  REQUIRE(bed.registry.remove({kClaims, "default", "c"}).ok());
-  CHECK(bed.gone(kVolumes, "", "pv"));
 }
 
 TEST_CASE("a pod waits for claims that are missing or unbound, and says why") {

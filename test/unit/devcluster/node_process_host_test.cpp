@@ -47,6 +47,8 @@ template <SandboxKind kKind>
 struct Bed {
   Bed() {
     REQUIRE(sandbox_tools(kKind).ok());
+    // Under proot the container's own user goes through it.
+    std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
     image = folder.path() + "/image";
     REQUIRE(make_image_root(*sandbox_tools(kKind), image).ok());
     auto made = ProcessHost::create(
@@ -186,7 +188,6 @@ void is_stopped() {
 
 template <SandboxKind kKind>
 void becomes_a_user() {
-  if (!sandbox_tools(kKind)->root) return;
   Bed<kKind> bed;
   SandboxSpec spec =
       bed.shell("id -u; id -g; grep -c 'CapEff:.*0000000000000000' /proc/self/status");
@@ -284,7 +285,8 @@ LPP_EACH_SANDBOX("a program that does not exist is a failed start, not an exit c
 LPP_EACH_SANDBOX("a missing mount source is a failed start", misses_a_mount)
 LPP_EACH_SANDBOX("signals reach the container's first process", gets_signals)
 LPP_EACH_SANDBOX("stop kills what runs and reports nothing any more", is_stopped)
-LPP_EACH_SANDBOX("a container can run as another user without capabilities", becomes_a_user)
+LPP_EACH_SANDBOX("a container can run as another user without capabilities", becomes_a_user, false,
+                 true)
 LPP_EACH_SANDBOX("no process outlives the first one", leaves_no_process)
 LPP_EACH_SANDBOX("mounts lie in each other, and links lead nowhere else", mounts_in_mounts)
 LPP_EACH_SANDBOX("a folder mounted twice, once within another, keeps both names", keeps_names_apart)

@@ -28,15 +28,23 @@ inline const Result<SandboxTools>& sandbox_tools(SandboxKind kind) {
 
 /// A decorator of a test case: skips it where no sandbox of the kind can be had, and says why.
 struct NeedsSandbox {
-  explicit NeedsSandbox(SandboxKind kind, bool read_only = false)
-      : tools(sandbox_tools(kind)), needs_read_only(read_only) {}
+  explicit NeedsSandbox(SandboxKind kind, bool read_only = false, bool root = false)
+      : tools(sandbox_tools(kind)), needs_read_only(read_only), needs_root(root) {}
   void fill(doctest::detail::TestCase& test) const {
-    if (tools.ok() && (tools->read_only || !needs_read_only)) return;
     test.m_skip = true;
-    test.m_description = tools.ok() ? "this kernel has no Landlock" : tools.error().message.c_str();
+    if (!tools.ok()) {
+      test.m_description = tools.error().message.c_str();
+    } else if (needs_read_only && !tools->read_only) {
+      test.m_description = "this kernel has no Landlock";
+    } else if (needs_root && !tools->root) {
+      test.m_description = "not here: root";
+    } else {
+      test.m_skip = false;
+    }
   }
   const Result<SandboxTools>& tools;
   const bool needs_read_only;
+  const bool needs_root;
 };
 
 constexpr std::chrono::seconds kDeadline{20};

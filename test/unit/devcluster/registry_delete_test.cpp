@@ -69,20 +69,6 @@ TEST_CASE("finalizers hold an object back until the last one is removed") {
   }
 }
 
-TEST_CASE("preconditions protect another object of the same name") {
-  Registry registry;
-  const auto created = registry.create("configmaps", kNs, test::config_map("a"));
-  const ObjectRef ref{"configmaps", kNs, "a"};
-  const auto other_uid = registry.remove(ref, {.uid_precondition = "other"});
-  CHECK(other_uid.code == 409);
-  CHECK(other_uid.reason() == "Conflict");
-  CHECK(registry.remove(ref, {.resource_version_precondition = "1"}).code == 409);
-  CHECK(registry
-            .remove(ref, {.uid_precondition = at(created, "metadata.uid"),
-                          .resource_version_precondition = at(created, "metadata.resourceVersion")})
-            .ok());
-}
-
 TEST_CASE("a pod on a node ends gracefully, any other pod at once") {
   Registry registry;
   REQUIRE(registry.create("pods", kNs, test::pod("a")).ok());

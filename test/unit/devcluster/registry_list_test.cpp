@@ -19,32 +19,7 @@ void add(Registry& registry, const std::string& name, const Json& labels = nullp
   REQUIRE(registry.create("configmaps", kNs, object).ok());
 }
 
-Names select(const Registry& registry, const std::string& selector) {
-  const auto reply = registry.list("configmaps", {.label_selector = selector});
-  REQUIRE(reply.ok());
-  return names(reply.items);
-}
-
 }  // namespace
-
-TEST_CASE("label selectors know every operator") {
-  Registry registry;
-  add(registry, "a", {{"app", "web"}, {"n", "5"}});
-  add(registry, "b", {{"app", "db"}, {"n", "10"}});
-  add(registry, "c");
-  CHECK(select(registry, "app=web") == Names{"a"});
-  CHECK(select(registry, "app==web") == Names{"a"});
-  CHECK(select(registry, "app!=web") == Names{"b", "c"});
-  CHECK(select(registry, "app in (web, db)") == Names{"a", "b"});
-  CHECK(select(registry, "app notin (web)") == Names{"b", "c"});
-  CHECK(select(registry, "app") == Names{"a", "b"});
-  CHECK(select(registry, "!app") == Names{"c"});
-  CHECK(select(registry, "n>5") == Names{"b"});
-  CHECK(select(registry, "n<10") == Names{"a"});
-  CHECK(select(registry, "app, n = 10") == Names{"b"});
-  CHECK(select(registry, "") == Names{"a", "b", "c"});
-  CHECK(select(registry, "app=").empty());
-}
 
 TEST_CASE("a label selector with bad syntax is a 400") {
   Registry registry;

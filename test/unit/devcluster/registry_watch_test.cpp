@@ -90,26 +90,6 @@ TEST_CASE("a streaming list ends with a marked bookmark") {
   CHECK(event->resource_version == registry.resource_version());
 }
 
-TEST_CASE("objects that leave a selector are deleted for it, those that enter are added") {
-  Registry registry;
-  auto options = from(registry, "configmaps");
-  options.label_selector = "app=web";
-  auto started = registry.watch(options);
-  REQUIRE(registry.create("configmaps", kNs, test::config_map("a")).ok());
-  const auto label = [&](const Json& value) {
-    REQUIRE(registry
-                .patch({"configmaps", kNs, "a"}, PatchType::kMerge,
-                       {{"metadata", {{"labels", {{"app", value}}}}}})
-                .ok());
-  };
-  label("web");
-  label("db");
-  CHECK(drain(*started.watch) == Events{"+a", "-a"});
-  label("web");
-  REQUIRE(registry.remove({"configmaps", kNs, "a"}).ok());
-  CHECK(drain(*started.watch) == Events{"+a", "-a"});
-}
-
 TEST_CASE("leaving a selector shows the last state inside with the new version") {
   Registry registry;
   REQUIRE(registry.create("pods", kNs, test::pod("a")).ok());
