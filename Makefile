@@ -28,21 +28,21 @@ build: ## Build the daemon as it is shipped: build/release/src/local-path-provis
 	@echo "built: build/release/$(DAEMON)"
 
 demo: ## Watch a claim become a directory and go again, on a cluster in one process (DEMO_KEEP=1 keeps it)
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(CONFIGURE) dev >/dev/null
 	@$(call WAIT,dev)
 	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
 
 demo-agents: ## Watch the same with an agent on each node instead of helper pods, and how long it takes
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(CONFIGURE) dev >/dev/null
 	@$(call WAIT,dev)
 	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --agents --daemon build/dev/$(DAEMON)
 
 quota-demo: ## Watch dd stop at the size of a claim, and the claim grow, on an XFS of a kernel in a process
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(DEPS) quota || { echo 'quota-demo: cannot be shown here, see above'; exit 1; }
 	@$(CONFIGURE) dev >/dev/null
 	@$(call WAIT,dev)
@@ -50,7 +50,7 @@ quota-demo: ## Watch dd stop at the size of a claim, and the claim grow, on an X
 	@test/quota/demo.sh build/dev/test/devcluster/lpp-demo build/dev/$(DAEMON)
 
 test: ## Run the unit and integration tests, and those of the chart where Go can be had
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(DEPS) quota || echo 'quota: cannot be tested here, see above'
 	@scripts/run-tests.sh dev
 	@test/chart/run.sh || { \
@@ -59,7 +59,7 @@ test: ## Run the unit and integration tests, and those of the chart where Go can
 	  echo 'chart: skipped, see above'; }
 
 plain: ## Run the demo and the tests of containers where no sandbox can be made (PLACE=container, ...)
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(CONFIGURE) dev >/dev/null
 	@$(BUILD) dev -- --quiet
 	@test/plain/run.sh $(PLACE) || { \
@@ -68,7 +68,7 @@ plain: ## Run the demo and the tests of containers where no sandbox can be made 
 	  echo 'plain: skipped, see above'; }
 
 chaos: ## Run the daemon under random faults for CHAOS_SECONDS (600), half of it with agents (SEED, AGENTS=yes|no)
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(CONFIGURE) dev >/dev/null
 	@$(BUILD) dev --target local-path-provisioner lpp-chaos -- --quiet
 	@for agents in $(or $(AGENTS),no yes); do \
@@ -78,13 +78,13 @@ chaos: ## Run the daemon under random faults for CHAOS_SECONDS (600), half of it
 	done
 
 soak: ## Let claims come and go for SOAK_SECONDS (1800); fails unless memory and descriptors stay level
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@$(CONFIGURE) release >/dev/null
 	@$(BUILD) release --target local-path-provisioner lpp-soak -- --quiet
 	@LPP_BUILD_DIR=build/release test/soak/run.sh
 
 e2e: ## Run the end-to-end tests on a real control plane, and a real node where the machine can
-	@$(DEPS) build
+	@$(DEPS) build test
 	@$(CONFIGURE) dev >/dev/null
 	@$(BUILD) dev -- --quiet
 	@LPP_BUILD_DIR="$(CURDIR)/build/dev" test/e2e/run.sh || { \
@@ -93,7 +93,7 @@ e2e: ## Run the end-to-end tests on a real control plane, and a real node where 
 	  echo 'e2e: skipped, see above'; }
 
 bench: ## Measure the daemon against the floor, and PEER_BIN if set (BENCH_FLAGS="--full", a case, ...)
-	@$(DEPS) build bench
+	@$(DEPS) build test bench
 	@$(CONFIGURE) release >/dev/null
 	@$(BUILD) release --target local-path-provisioner lpp-hollow-kubelet lpp-bench -- --quiet
 	@LPP_BUILD_DIR="$(CURDIR)/build/release" test/bench/run.sh $(BENCH_FLAGS)
@@ -103,7 +103,7 @@ fmt: ## Bring the C++ files into the form of .clang-format
 	@scripts/format.sh
 
 lint: ## Check form, rules, shell scripts, clang-tidy and clang's thread-safety analysis
-	@$(DEPS) build lint
+	@$(DEPS) build test lint
 	@scripts/lint.sh
 
 image: ## Build the container image with docker or buildah (IMAGE=name:tag, BASE=local without a registry)
@@ -116,15 +116,15 @@ chart: ## Pack the Helm chart: build/local-path-provisioner-<version>.tgz
 	@SOURCE="$(SOURCE)" scripts/chart.sh
 
 asan: ## Run the tests under the address, leak and undefined-behaviour sanitizers
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@scripts/run-tests.sh asan
 
 tsan: ## Run the tests under the thread sanitizer
-	@$(DEPS) build demo
+	@$(DEPS) build test demo
 	@scripts/run-tests.sh tsan
 
 tsa: ## Compile with clang's static thread-safety analysis
-	@$(DEPS) build lint
+	@$(DEPS) build test lint
 	@$(CONFIGURE) tsa >/dev/null
 	@$(BUILD) tsa -- --quiet
 

@@ -4,13 +4,14 @@
 #
 # Installs the Debian packages of the groups that are missing; says nothing and does nothing when
 # all are there. --check only says what is missing.
-# Groups: build, lint, demo, bench, image, fuzz, quota. (The end-to-end tests bring their own list, see
-# test/e2e/cluster/install-deps.sh.)
+# Groups: build (the daemon), test (to compile the tests), lint, demo, bench, image, fuzz, quota. (The
+# end-to-end tests bring their own list, see test/e2e/cluster/install-deps.sh.)
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be done here.
 set -euo pipefail
 
 BUILD=(g++ cmake ninja-build ccache pkgconf libcpp-httplib-dev libcxxopts-dev libssl-dev libfmt-dev
-  libspdlog-dev libyaml-cpp-dev libprotozero-dev nlohmann-json3-dev doctest-dev)
+  libspdlog-dev libyaml-cpp-dev libprotozero-dev nlohmann-json3-dev)
+TEST=(doctest-dev)
 LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap proot busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)
@@ -20,7 +21,7 @@ QUOTA=(user-mode-linux xfsprogs e2fsprogs btrfs-progs kmod util-linux)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 usage() {
-  say "usage: install-deps.sh [--check] build|lint|demo|bench|image|fuzz|quota..."
+  say "usage: install-deps.sh [--check] build|test|lint|demo|bench|image|fuzz|quota..."
   exit 2
 }
 
@@ -30,6 +31,7 @@ for argument in "$@"; do
   case $argument in
     --check) check=1 ;;
     build) packages+=("${BUILD[@]}") ;;
+    test) packages+=("${TEST[@]}") ;;
     lint) packages+=("${LINT[@]}") ;;
     demo) packages+=("${DEMO[@]}") ;;
     bench) packages+=("${BENCH[@]}") ;;
