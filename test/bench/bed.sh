@@ -26,7 +26,7 @@ HEALTH_PORT=$((LPP_E2E_PORT_BASE + 10))
 AGENTS_PORT=$((LPP_E2E_PORT_BASE + 11))
 RELAY_PORT=$((LPP_E2E_PORT_BASE + 12))
 PEER_TUNED_ARGS=${PEER_TUNED_ARGS:---worker-threads 100 --kube-client-qps 1000 --kube-client-burst 2000}
-PROVISIONER= # what runs: ours, agents, peer, tuned, floor, floor-pod or nothing
+PROVISIONER= # what runs: ours, agents, peer, tuned, a floor or nothing
 
 say() { printf 'bench: %s\n' "$*" >&2; }
 
@@ -78,7 +78,7 @@ provisioner_stop() {
 }
 
 # Sets PROGRAM, FLAGS (of that kind of provisioner) and AUDIT_USER.
-provisioner_command() { # ours|agents|peer|tuned|floor|floor-pod
+provisioner_command() { # ours|agents|peer|tuned|floor|floor-pod|floor-volumes|floor-bound
   local user=bench-peer words=()
   FLAGS=(start --config "$LPP_E2E_STATE/config.json" --namespace local-path-storage)
   case $1 in
@@ -95,19 +95,20 @@ provisioner_command() { # ours|agents|peer|tuned|floor|floor-pod
       PROGRAM=${PEER_TUNED_BIN:-${PEER_BIN:?names no program}}
       read -ra words <<<"$PEER_TUNED_ARGS"
       FLAGS+=(--kubeconfig "$LPP_E2E_STATE/peer.kubeconfig" "${words[@]}") ;;
-    floor | floor-pod)
+    floor*)
       PROGRAM=$BENCH
       FLAGS=(floor --kubeconfig "$LPP_E2E_STATE/peer.kubeconfig" --base "$LPP_E2E_STATE/volumes")
       if [ "$1" = floor-pod ]; then
         kctl --namespace local-path-storage get configmap local-path-config \
           -o jsonpath='{.data.helperPod\.yaml}' >"$LPP_E2E_STATE/helperPod.yaml"
         FLAGS+=(--pod-template "$LPP_E2E_STATE/helperPod.yaml")
-      fi ;;
+      fi
+      case $1 in floor-volumes | floor-bound) FLAGS+=(--work "${1#floor-}") ;; esac ;;
   esac
   AUDIT_USER=system:serviceaccount:local-path-storage:$user
 }
 
-provisioner_start() { # ours|agents|peer|tuned|floor|floor-pod [FLAGS...]
+provisioner_start() { # KIND [FLAGS...]    as for provisioner_command
   local kind=$1
   shift
   provisioner_stop

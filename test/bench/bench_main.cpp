@@ -42,6 +42,8 @@ constexpr const char* kUsage = R"(lpp-bench COMMAND --kubeconfig FILE [flags]
   floor    the least API calls that provision and delete, until SIGTERM; prints "ready"
              --connections N (32)  --base PATH  --image NAME  --class NAME
              --helper-namespace NAME  --pod-template FILE    helperPod.yaml: pods as the daemon's
+             --work pods|volumes|bound (pods)    volumes: no pods, one call for each that is made
+             or removed; bound: with finalizer and what binds it, as this provisioner with agents
 
 load, sample and startup also take what they measure; --kubeconfig is not for sample and startup:
   --audit-log FILE --audit-user NAME   requests of the provisioner

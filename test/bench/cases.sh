@@ -273,15 +273,27 @@ case_node() {
   if [ "$code" = 3 ]; then say "no real node can be had here: left out"; return 0; fi
   [ "$code" = 0 ] || return 1
   for ((i = 1; i <= REPEAT; i++)); do
-    for kind in $(kinds); do
-      if [ "$kind" = floor ]; then continue; fi # its pods do nothing
-      provisioner_start "$kind"
+    for kind in $(kinds) floor-volumes floor-bound agents; do
+      case $kind in
+        floor) continue ;; # its pods do nothing
+        agents) node_agent ;;
+        *) provisioner_start "$kind" ;;
+      esac
       load --claims 1 --node "$LPP_E2E_NODE" | record node-1 "$kind" "$i"
       load --claims 20 --node "$LPP_E2E_NODE" | record node-20 "$kind" "$i"
+      stop "agent-$LPP_E2E_NODE"
       provisioner_stop
     done
   done
   "$CLUSTER/node.sh" down
+}
+
+# The real node's agent is a process beside its kubelet: what is measured is its work, not its pod's start.
+node_agent() {
+  mkdir -p "$LPP_E2E_STATE/volumes"
+  agents_begin "$LPP_E2E_NODE"
+  agents_start "$LPP_E2E_NODE" / "$AGENTS_PORT"
+  agents_wait "$LPP_E2E_NODE"
 }
 
 agents_stop() { # NUMBER
@@ -289,25 +301,41 @@ agents_stop() { # NUMBER
   for ((i = 0; i < $1; i++)); do stop "agent-hollow-$i"; done
 }
 
-resident_kib() { awk '/^VmRSS:/ {print $2}' "/proc/$(pid_of "$1")/status"; }
+# Of processes: what is resident, their own memory, and their share of what several have mapped.
+memory_of() { # NAME...
+  local name pid
+  for name in "$@"; do
+    pid=$(pid_of "$name")
+    awk -v OFS= '/^VmRSS:/ {r = $2} /^RssAnon:/ {a = $2} /^Pss:/ {p = $2}
+      END {print "{\"rss\":", r, ",\"anon\":", a, ",\"pss\":", p, "}"}' "/proc/$pid/status" "/proc/$pid/smaps_rollup"
+  done | jq -s '{agent_kib: map(.rss), agent_anon_kib: map(.anon), agent_pss_kib: map(.pss)}'
+}
 
-# Ten nodes, each with the disk of an agent that is a process of its own, and the same with helper
-# pods; then what idle agents cost. With 500 nodes the agents only hold their polls.
+# Ten nodes, each with the disk of an agent that is a process of its own, the same with helper pods,
+# and the floors without pods.
 case_agents() {
-  local i n nodes=()
+  local i n kind nodes=()
   for ((n = 0; n < 10; n++)); do nodes+=("hollow-$n"); done
   for ((i = 1; i <= REPEAT; i++)); do
     hollow_start 10 0
+    for kind in floor-volumes floor-bound; do
+      provisioner_start "$kind"
+      load --claims 500 --nodes 10 | record agents-500 "$kind" "$i"
+    done
     provisioner_start ours
     load --claims 500 --nodes 10 | record agents-500 ours "$i"
     agents_begin "${nodes[@]}"
     for n in "${nodes[@]}"; do agents_start "$n" "$LPP_E2E_STATE/disk-of-$n" "$AGENTS_PORT"; done
     agents_wait "${nodes[@]}"
+    memory_of "${nodes[@]/#/agent-}" | record agents-before ours "$i"
     load --claims 500 --nodes 10 | record agents-500 agents "$i"
-    jq -n --argjson kib "$(for n in "${nodes[@]}"; do resident_kib "agent-$n"; done | jq -s .)" \
-      '{agent_kib: $kib}' | record agents-after ours "$i"
+    memory_of "${nodes[@]/#/agent-}" | record agents-after ours "$i"
     agents_stop 10
   done
+}
+
+# What idle agents cost. With 500 nodes the agents only hold their polls.
+case_agents_idle() {
   agents_idle
   agents_many 500
   bed_again
@@ -334,7 +362,7 @@ agents_idle() {
   agents_wait hollow-0
   wait_until 400 "the relay's count" relay grep -q seconds "$LOG/relay.log"
   jq -R 'fromjson? // empty' "$LOG/relay.log" |
-    jq --argjson kib "$(resident_kib agent-hollow-0)" '. + {agent_kib: [$kib]}' | record agents-idle ours 1
+    jq --argjson memory "$(memory_of agent-hollow-0)" '. + $memory' | record agents-idle ours 1
   agents_stop 1
   stop relay
 }

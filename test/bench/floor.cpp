@@ -44,8 +44,8 @@ class Floor::Sink final : public k8s::ReflectorSink {
 };
 
 std::set<std::string> floor_flags() {
-  return {"kubeconfig", "helper-namespace", "class",      "image",
-          "base",       "pod-template",     "connections"};
+  return {"kubeconfig", "helper-namespace", "class",       "image",
+          "base",       "pod-template",     "connections", "work"};
 }
 
 Result<FloorOptions> floor_options(const Arguments& arguments) {
@@ -63,6 +63,14 @@ Result<FloorOptions> floor_options(const Arguments& arguments) {
   }
   LPP_ASSIGN_OR_RETURN(options.connections, arguments.number("connections", options.connections),
                        "floor");
+  const std::string work = arguments.text("work", "pods");
+  if (work == "volumes") {
+    options.work = FloorWork::kVolumes;
+  } else if (work == "bound") {
+    options.work = FloorWork::kBound;
+  } else if (work != "pods") {
+    return invalid("--work: pods, volumes or bound, not " + work);
+  }
   if (options.connections == 0) return invalid("--connections must be at least 1");
   return options;
 }
@@ -140,6 +148,14 @@ void Floor::claim_seen(const json& claim) {
   if (spec.value("storageClassName", "") != options_.storage_class || node.empty()) return;
   if (!spec.value("volumeName", "").empty()) return;
   const std::string volume = "pvc-" + meta.at("uid").get<std::string>();
+  if (options_.work != FloorWork::kPods) {
+    if (!first_time("create " + volume)) return;
+    add([=, this]() -> Result<void> {
+      LPP_RETURN_IF_ERROR(create_volume(claim, volume, node), "volume");
+      return options_.work == FloorWork::kBound ? bind(claim, volume) : Result<void>();
+    });
+    return;
+  }
   {
     MutexLock lock(mutex_);
     claims_[volume] = std::make_shared<const json>(claim);
@@ -154,8 +170,11 @@ void Floor::volume_seen(const json& volume) {
   const std::string node = part(meta, "annotations").value(kPathNode, "");
   if (part(volume, "status").value("phase", "") != "Released") return;
   if (part(volume, "spec").value("storageClassName", "") != options_.storage_class) return;
-  if (first_time("delete " + name))
-    add([=, this] { return create_pod(Kind::kRemove, name, node); });
+  if (!first_time("delete " + name)) return;
+  add([=, this] {
+    return options_.work == FloorWork::kPods ? create_pod(Kind::kRemove, name, node)
+                                             : remove_volume(name);
+  });
 }
 
 void Floor::pod_seen(const json& pod) {
@@ -166,11 +185,7 @@ void Floor::pod_seen(const json& pod) {
   if (!first_time("end " + name)) return;
   if (meta.at("labels").at(kLabel) == "delete") {
     add([=, this]() -> Result<void> {
-      LPP_RETURN_IF_ERROR(client_.remove(k8s::kPersistentVolumes, {"", volume}), "volume");
-      const auto patched =
-          client_.patch(k8s::kPersistentVolumes, {"", volume}, k8s::PatchType::kMerge,
-                        {{"metadata", {{"finalizers", nullptr}}}});
-      if (!patched.ok()) return patched.error().wrap("finalizer");
+      LPP_RETURN_IF_ERROR(remove_volume(volume), "volume");
       return remove_pod(name);
     });
     return;
@@ -251,7 +266,8 @@ Result<void> Floor::create_volume(const json& claim, const std::string& volume,
         {{"name", volume},
          {"annotations",
           {{"pv.kubernetes.io/provisioned-by", options_.provisioner}, {kPathNode, node}}},
-         {"finalizers", json::array({kFinalizer})}}},
+         {"finalizers",
+          options_.work == FloorWork::kVolumes ? json::array() : json::array({kFinalizer})}}},
        {"spec",
         {{"capacity", {{"storage", spec["resources"]["requests"]["storage"]}}},
          {"accessModes", spec.at("accessModes")},
@@ -267,6 +283,44 @@ Result<void> Floor::create_volume(const json& claim, const std::string& volume,
            {"resourceVersion", meta.at("resourceVersion")}}},
          {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}}}}});
   if (!made.ok()) return made.error();
+  return {};
+}
+
+Result<void> Floor::bind(const json& claim, const std::string& volume) {
+  const json& meta = claim.at("metadata");
+  const k8s::ObjectKey key{meta.at("namespace").get<std::string>(),
+                           meta.at("name").get<std::string>()};
+  const json annotations = {{"pv.kubernetes.io/bind-completed", "yes"},
+                            {"pv.kubernetes.io/bound-by-controller", "yes"}};
+  const json& spec = claim.at("spec");
+  const auto patch = [&](const k8s::Resource& resource, const k8s::ObjectKey& of, const json& what,
+                         const char* subresource) -> Result<void> {
+    const auto patched = client_.patch(resource, of, k8s::PatchType::kMerge, what, subresource,
+                                       k8s::Answer::kIdentity);
+    if (!patched.ok()) return patched.error().wrap("bind");
+    return {};
+  };
+  LPP_RETURN_IF_ERROR(
+      patch(k8s::kPersistentVolumes, {"", volume}, {{"status", {{"phase", "Bound"}}}}, "status"),
+      "volume");
+  LPP_RETURN_IF_ERROR(
+      patch(k8s::kPersistentVolumeClaims, key,
+            {{"metadata", {{"annotations", annotations}}}, {"spec", {{"volumeName", volume}}}}, ""),
+      "claim");
+  return patch(k8s::kPersistentVolumeClaims, key,
+               {{"status",
+                 {{"phase", "Bound"},
+                  {"accessModes", spec.at("accessModes")},
+                  {"capacity", spec.at("resources").at("requests")}}}},
+               "status");
+}
+
+Result<void> Floor::remove_volume(const std::string& volume) {
+  LPP_RETURN_IF_ERROR(client_.remove(k8s::kPersistentVolumes, {"", volume}), "volume");
+  if (options_.work == FloorWork::kVolumes) return {};
+  const auto patched = client_.patch(k8s::kPersistentVolumes, {"", volume}, k8s::PatchType::kMerge,
+                                     {{"metadata", {{"finalizers", nullptr}}}});
+  if (!patched.ok()) return patched.error().wrap("finalizer");
   return {};
 }
 

@@ -24,7 +24,15 @@
 
 namespace lpp::bench {
 
+/// What the floor asks for.
+enum class FloorWork {
+  kPods,     // helper pods and volumes
+  kVolumes,  // volumes only, one call for each that is made and one for each that is removed
+  kBound,  // volumes under a finalizer, and what binds them: this provisioner's writes with agents
+};
+
 struct FloorOptions {
+  FloorWork work = FloorWork::kPods;
   std::string helper_ns = "local-path-storage";
   std::string storage_class = "local-path";
   std::string provisioner = "rancher.io/local-path";
@@ -41,8 +49,9 @@ Result<FloorOptions> floor_options(const Arguments& arguments);
 
 /// The least that a provisioner with helper pods can ask of the API server: for a claim create the
 /// pod, create the volume, delete the pod; for a released volume create the pod, delete the
-/// volume, take its finalizer off, delete the pod. It waits for watches, checks nothing, repeats
-/// nothing and remembers nothing: a measure for provisioners, not one.
+/// volume, take its finalizer off, delete the pod; or, without pods, what FloorWork says. It waits
+/// for watches, checks nothing, repeats nothing and remembers nothing: a measure for provisioners,
+/// not one.
 class Floor {
  public:
   /// The client and the clock must outlive it.
@@ -70,6 +79,8 @@ class Floor {
                                     const std::string& node) const;
   Result<void> create_volume(const nlohmann::json& claim, const std::string& volume,
                              const std::string& node);
+  Result<void> bind(const nlohmann::json& claim, const std::string& volume);
+  Result<void> remove_volume(const std::string& volume);
   Result<void> remove_pod(const std::string& name);
   std::string path_of(const std::string& volume) const { return options_.base + "/" + volume; }
 

@@ -11,8 +11,10 @@ import re
 import statistics
 import sys
 
-NAMES = {"ours": "this", "agents": "this, with agents", "floor": "floor", "floor-pod": "floor, same pods", "peer": "peer", "tuned": "peer, tuned"}
-ORDER = ["floor", "floor-pod", "ours", "agents", "tuned", "peer"]
+NAMES = {"ours": "this", "agents": "this, with agents", "floor": "floor", "floor-pod": "floor, same pods",
+         "floor-volumes": "floor, one call", "floor-bound": "floor, same calls as with agents",
+         "peer": "peer", "tuned": "peer, tuned"}
+ORDER = ["floor", "floor-pod", "floor-volumes", "floor-bound", "ours", "agents", "tuned", "peer"]
 
 
 def load(path):
@@ -103,10 +105,10 @@ def load_table(runs):
     return "Requests, processor time and log bytes are per volume.\n\n" + table(head, rows)
 
 
-def ratios(kinds, other, phase):
-    """seconds(other) / seconds(ours), round by round."""
+def ratios(kinds, other, phase, mine="ours"):
+    """seconds(other) / seconds(mine), round by round."""
     out = []
-    for repeat, result in kinds.get("ours", {}).items():
+    for repeat, result in kinds.get(mine, {}).items():
         if repeat in kinds.get(other, {}):
             ours = median([r[phase]["seconds"] for r in result["rounds"]])
             theirs = median([r[phase]["seconds"] for r in kinds[other][repeat]["rounds"]])
@@ -120,23 +122,25 @@ def work(results, phase):
                    for result in results for r in result["rounds"]])
 
 
-def work_ratios(kinds, other, phase):
-    return [work([kinds[other][i]], phase) / work([kinds["ours"][i]], phase)
-            for i in kinds.get("ours", {}) if i in kinds.get(other, {})]
+def work_ratios(kinds, other, phase, mine="ours"):
+    return [work([kinds[other][i]], phase) / work([kinds[mine][i]], phase)
+            for i in kinds.get(mine, {}) if i in kinds.get(other, {})]
 
 
 def ratio_table(runs):
     rows = []
     for case in sorted((c for c in runs if is_load(runs[c])), key=case_key):
-        for other in ("floor", "floor-pod", "agents", "tuned", "peer"):
-            pairs = [ratios(runs[case], other, phase) for phase in ("create", "delete")]
-            if pairs[0]:
-                pairs += [work_ratios(runs[case], other, phase) for phase in ("create", "delete")]
-                rows.append([case, NAMES[other]] + [spread(p) for p in pairs])
+        pairs = [("ours", other) for other in ("floor", "floor-pod", "agents", "tuned", "peer")]
+        pairs += [("agents", other) for other in ("floor-volumes", "floor-bound")]
+        for mine, other in pairs:
+            cells = [ratios(runs[case], other, phase, mine) for phase in ("create", "delete")]
+            if cells[0]:
+                cells += [work_ratios(runs[case], other, phase, mine) for phase in ("create", "delete")]
+                rows.append([case, NAMES[mine], NAMES[other]] + [spread(c) for c in cells])
     return ("How many times as long the other one takes, and how much more processor time all programs "
             "take together (control plane, nodes, provisioner); median and range of the rounds. The "
             "floor is below 1 by nature.\n\n" + table(
-                ["case", "compared with", "time, create", "delete", "work, create", "delete"], rows))
+                ["case", "who", "compared with", "time, create", "delete", "work, create", "delete"], rows))
 
 
 def request_tables(runs):
@@ -201,10 +205,13 @@ def other_lines(runs):
         lines.append("* a helper pod that fails at once: claim to Event %s s, pod failed to Event %s s" % (
             spread([r.get("event_s") for r in found]),
             spread([r["event_s"] - r["pod_failed_s"] for r in found if "event_s" in r and "pod_failed_s" in r], "%.3f")))
-    for case, when in (("agents-after", "after 500 claims of ten"), ("agents-idle", "idle")):
+    for case, when in (("agents-before", "before its first claim"), ("agents-after", "after 500 claims of ten"), ("agents-idle", "idle")):
         found = [k for result in runs.get(case, {}).get("ours", {}).values() for k in result["agent_kib"]]
         if found:
-            lines.append("* an agent, %s: RSS %s MiB" % (when, spread([mib(k) for k in found], "%.1f")))
+            def of(what):
+                return spread([mib(k) for result in runs[case]["ours"].values() for k in result.get(what, [])], "%.1f")
+            lines.append("* an agent, %s: RSS %s MiB, its own (RssAnon) %s, proportional (PSS) %s" % (
+                when, of("agent_kib"), of("agent_anon_kib"), of("agent_pss_kib")))
     for result in runs.get("agents-idle", {}).get("ours", {}).values():
         lines.append("* an idle agent on the network: %.1f bytes/s sent, %.1f received, of %d s" % (
             result["sent"] / result["seconds"], result["received"] / result["seconds"], result["seconds"]))

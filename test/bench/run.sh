@@ -8,7 +8,7 @@
 # prints the report.
 #
 #   cases      size one claims-20 claims-100 claims-500 claims-2000 stock delay-500 delay-3000 pods
-#              peer-default failure startup idle scale notready tenants node agents
+#              peer-default failure startup idle scale notready tenants node agents agents-idle
 #   default    those that fit into ten minutes; --full: all
 #   --repeat N rounds of the alternating comparisons (3)
 #   --out DIR  where the results go (build/bench); runs.jsonl there is continued
@@ -22,7 +22,7 @@
 . "$BENCH_DIR/cases.sh"
 
 ALL=(size one claims-20 claims-100 claims-500 claims-2000 stock delay-500 delay-3000 pods peer-default
-  failure startup idle scale notready tenants node agents)
+  failure startup idle scale notready tenants node agents agents-idle)
 QUICK=(size one claims-20 claims-100 claims-500 stock delay-500 pods failure startup idle)
 REPEAT=3 OUT=$ROOT/build/bench KEEP='' chosen=()
 

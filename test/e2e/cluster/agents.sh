@@ -29,7 +29,7 @@ spec:
   automountServiceAccountToken: false
   terminationGracePeriodSeconds: 0
   tolerations: [{operator: Exists}]
-  containers: [{name: agent, image: agent}]
+  containers: [{name: agent, image: "rancher/library-busybox:1.32.1", command: [sleep, "1000000"]}]
 YAML
   done | kctl apply -f - >>"$LOG/apply.log"
 }
