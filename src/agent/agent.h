@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +42,9 @@ class Agent {
     /// What a make or removal has left that holds nothing, and nobody is at, goes after this; zero
     /// = it stays.
     Duration sweep_after = std::chrono::hours(1);
+    /// Called a while after each look, when nothing is at work: until the next one there is only to
+    /// wait. May be empty.
+    std::function<void()> at_rest{};
   };
 
   Agent(node::Kernel& kernel, Clock& clock, Options options);
@@ -146,6 +150,8 @@ class Agent {
   /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
   /// that was seen at the base path.
   Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);
+  bool wait_to_look(TimePoint until, const std::stop_token& stop) LPP_REQUIRES(mutex_);
+  bool is_at_work() const LPP_REQUIRES(mutex_);
   void watch_bases(const std::stop_token& stop);
   void look_at_bases();
   /// What a look finds out beside what is told of the base paths.

@@ -199,7 +199,6 @@ AgentClient::Ended AgentClient::hold_session(const Way& way, const std::stop_tok
   ++stats_.begun;
   stats_.since = clock_.wall_now();
   connected_ = true;
-  if (options_.at_rest) options_.at_rest();
   Ended ended{.why = session.hold(), .was_connected = true};
   connected_ = false;
   stats_.since.store({});

@@ -34,8 +34,6 @@ class AgentClient {
     /// anew after each round without a session. May wait for a name server, not beyond the stop.
     std::function<Result<std::vector<Way>>(const std::stop_token&)> find{};
     std::string program{};  // version of the agent, for people
-    /// Called on the thread of run() when a session stands and there is only to wait; may be empty.
-    std::function<void()> at_rest{};
   };
 
   AgentClient(Agent& agent, Clock& clock, Options options)

@@ -17,6 +17,8 @@ using State = Progress::State;
 namespace {
 
 constexpr int kQuickThreads = 2;
+/// By then what a look has found is told.
+constexpr std::chrono::seconds kRestAfter{5};
 
 void log_outcome(const operation::Operation& operation, const Progress& progress) {
   if (progress.state == State::kSucceeded) {
@@ -314,15 +316,31 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
       .reason = std::string(kOtherDisk)};
 }
 
+/// False when it is to stop.
+bool Agent::wait_to_look(TimePoint until, const std::stop_token& stop) {
+  while (!stopping_ && !stop.stop_requested() && !look_now_ && clock_.now() < until) {
+    clock_.wait_until(to_look_, mutex_, until);
+  }
+  return !stopping_ && !stop.stop_requested();
+}
+
+bool Agent::is_at_work() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& item) { return item.second->active; });
+}
+
 void Agent::watch_bases(const std::stop_token& stop) {
   while (true) {
     {
       MutexLock lock(mutex_);
       const TimePoint next = clock_.now() + options_.look_every;
-      while (!stopping_ && !stop.stop_requested() && !look_now_ && clock_.now() < next) {
-        clock_.wait_until(to_look_, mutex_, next);
+      if (!wait_to_look(std::min(next, clock_.now() + kRestAfter), stop)) return;
+      if (options_.at_rest && !look_now_ && !is_at_work()) {
+        lock.unlock();
+        options_.at_rest();
+        lock.lock();
       }
-      if (stopping_ || stop.stop_requested()) return;
+      if (!wait_to_look(next, stop)) return;
       look_now_ = false;
       for (const auto& [key, entry] : entries_) {
         if (entry->cancelling && !entry->active) enqueue(entry);

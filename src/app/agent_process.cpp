@@ -57,12 +57,12 @@ int run_agent_until_signal(const AgentOptions& options) {
   settings.tells_usage = options.usage_interval.count() > 0;
   if (settings.tells_usage) settings.look_every = options.usage_interval;
   settings.sweep_after = options.sweep_after;
+  settings.at_rest = unmap_idle_code;
   agent::Agent agent(kernel, clock, std::move(settings));
   agent::AgentClient client(
       agent, clock,
       {.find = [&](const std::stop_token& stop) { return (*controllers)->find(stop); },
-       .program = std::string(version()),
-       .at_rest = unmap_idle_code});  // much of it only begins a session
+       .program = std::string(version())});
   std::unique_ptr<HealthServer> health;
   if (options.health_port != 0) {
     auto started = HealthServer::start(options.health_port, endpoints(agent, client), clock);

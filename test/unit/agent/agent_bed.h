@@ -154,7 +154,7 @@ class RunningAgent {
 };
 
 /// Holds the n-th call of a name until it is let go.
-class HoldingKernel final : public node::Kernel {
+class HoldingKernel : public node::Kernel {
  public:
   HoldingKernel(std::string call, int times) : call_(std::move(call)), times_(times) {}
   void let_go() {

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <string_view>
+
 #include "agent/work.h"
 #include "agent_bed.h"
 
@@ -319,4 +322,40 @@ TEST_CASE("everything is told in parts of a bounded size, and again until it has
   CHECK(third->ended.size() == 1);
   agent.told({}, clock.now());
   CHECK_FALSE(agent.next_tell().has_value());
+}
+
+TEST_CASE("an agent is at rest a while after each look, and not while it works") {
+  const BaseFolder base;
+  std::atomic<int> looks = 0;
+  struct CountingKernel : HoldingKernel {
+    explicit CountingKernel(std::atomic<int>& all) : HoldingKernel("mkdirat", 1), looks(all) {}
+    int before(const char* call) override {
+      if (std::string_view(call) == "fstatfs") ++looks;
+      return HoldingKernel::before(call);
+    }
+    std::atomic<int>& looks;
+  } kernel(looks);
+  std::atomic<int> rests = 0;
+  RunningAgent running(base, kernel, {}, {.at_rest = [&] { ++rests; }});
+  const auto rests_soon = [&](int number) {
+    return eventually([&] {
+      running.clock.advance(std::chrono::seconds(1));
+      return rests == number;
+    });
+  };
+  CHECK(rests == 0);
+  CHECK(rests_soon(1));
+  CHECK(rests_soon(2));
+
+  running.agent.take(start(operation_of(base, Kind::kMake)));
+  REQUIRE(kernel.holds());
+  const int before = rests;
+  looks = 0;
+  CHECK(eventually([&] {
+    running.clock.advance(std::chrono::seconds(1));
+    return looks >= 3;
+  }));
+  CHECK(rests <= before + 1);  // one may have been about to begin
+  kernel.let_go();
+  CHECK(rests_soon(rests + 1));
 }
