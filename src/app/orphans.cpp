@@ -3,10 +3,11 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
-#include <unordered_set>
+#include <unordered_map>
 
 #include "app/subjects.h"
 #include "base/paths.h"
@@ -19,6 +20,7 @@ namespace lpp::app {
 namespace {
 
 using agent::Listed;
+using Claim = std::shared_ptr<const k8s::PersistentVolumeClaim>;
 
 /// "" = its name does not tell.
 std::string volume_of(const Listed& one) {
@@ -44,8 +46,9 @@ class Owners {
   bool has_one(const Orphan& one) {
     if (owned_.contains(&one)) return true;
     const std::string name = volume_of(one.listed);
-    if (!name.empty() && scene_.volumes.get({"", name}) != nullptr) return true;
-    return is_claimed(one.listed) || is_made(one);
+    const auto named = name.empty() ? nullptr : scene_.volumes.get({"", name});
+    if (named != nullptr && provisioner::may_be_on(*named, one.node, scene_.nodes)) return true;
+    return is_claimed(one) || is_made(one);
   }
 
  private:
@@ -80,19 +83,27 @@ class Owners {
     }
   }
 
-  bool is_claimed(const Listed& one) {
-    if (one.uid.empty()) return false;
+  /// A claim whose volume is on another node needs nothing here.
+  bool is_claimed(const Orphan& one) {
+    if (one.listed.uid.empty()) return false;
+    const auto claim = claim_of(one.listed);
+    if (claim == nullptr || claim->meta.uid != one.listed.uid) return false;
+    const std::string& name = claim->volume_name;
+    const auto volume = name.empty() ? nullptr : scene_.volumes.get({"", name});
+    return volume == nullptr || provisioner::may_be_on(*volume, one.node, scene_.nodes);
+  }
+
+  Claim claim_of(const Listed& one) {
     const auto slash = one.claim.find('/');
     if (slash != std::string::npos) {
-      const auto claim =
-          scene_.claims.get({one.claim.substr(0, slash), one.claim.substr(slash + 1)});
-      return claim != nullptr && claim->meta.uid == one.uid;
+      return scene_.claims.get({one.claim.substr(0, slash), one.claim.substr(slash + 1)});
     }
-    if (!uids_) {
-      uids_.emplace();
-      for (const auto& claim : scene_.claims.list()) uids_->insert(claim->meta.uid);
+    if (!by_uid_) {
+      by_uid_.emplace();
+      for (const auto& claim : scene_.claims.list()) by_uid_->emplace(claim->meta.uid, claim);
     }
-    return uids_->contains(one.uid);
+    const auto it = by_uid_->find(one.uid);
+    return it == by_uid_->end() ? nullptr : it->second;
   }
 
   /// By whomever, and not yet on record there.
@@ -109,7 +120,7 @@ class Owners {
   std::multimap<std::string, const Orphan*, std::less<>> by_path_;
   std::map<std::string, std::multimap<std::string, const Orphan*>> leftovers_;  // by base path
   std::set<const Orphan*> owned_;
-  std::optional<std::unordered_set<std::string>> uids_;
+  std::optional<std::unordered_map<std::string, Claim>> by_uid_;
 };
 
 }  // namespace

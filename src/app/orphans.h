@@ -25,8 +25,8 @@ struct OrphanScene {
 };
 
 /// Of the directories those that are nobody's: no volume on that node is there, around or inside
-/// it, no volume has its name, the claim that it was made for is gone, and none is being made
-/// there. What is not known counts as somebody's. From memory.
+/// it, or has its name, the claim that it was made for is gone or has its volume on another node,
+/// and none is being made there. What is not known counts as somebody's. From memory.
 std::vector<Orphan> nobodys(const OrphanScene& scene, std::vector<Orphan> directories);
 
 /// One word of `NoVolume`, `NoRecord`, `OtherCluster` and `Unfinished`, and a sentence for people.

@@ -32,9 +32,10 @@ struct OrphanFixture : SubjectsFixture {
     const app::OrphanScene scene{made_volumes, known_claims, known_nodes, &ledger};
     return !app::nobodys(scene, {{on, listed}}).empty();
   }
-  void put_volume(const std::string& name, const std::string& path, bool by_hand = false) {
+  void put_volume(const std::string& name, const std::string& path, bool by_hand = false,
+                  const std::string& on = "n1") {
     VolumeBuilder builder = testing::volume(name);
-    builder.local(path).node("n1");
+    builder.local(path).node(on);
     if (by_hand) builder.no_annotation("pv.kubernetes.io/provisioned-by");
     put(made_volumes, builder);
   }
@@ -66,7 +67,7 @@ TEST_CASE("a directory with a record is somebody's by its volume or its claim") 
     cluster.put_volume("backup", "/data", true);
     CHECK(cluster.lost(kRecorded));
   }
-  SUBCASE("a volume has its name, wherever that is") {
+  SUBCASE("a volume has its name, wherever on the node that is") {
     cluster.put_volume("pvc-u-1", "/elsewhere/1");
     CHECK_FALSE(cluster.lost(kRecorded));
   }
@@ -95,6 +96,41 @@ TEST_CASE("a directory with a record is somebody's by its volume or its claim") 
     CHECK(app::nobodys(lasting, {{"n1", kRecorded}}).size() == 1);
     cluster.ledger.release(make);
     CHECK(cluster.lost(kRecorded));
+  }
+}
+
+TEST_CASE("what is left of a volume that lives on another node is nobody's") {
+  OrphanFixture cluster;
+  const auto put_claim = [&](const std::string& volume) {
+    OrphanFixture::put(cluster.known_claims, claim("a").ns("web").uid("u-1").volume(volume));
+  };
+  Listed nameless = kRecorded;
+  nameless.claim.clear();
+  SUBCASE("its claim's volume is there too, and bound") {
+    cluster.put_volume("pvc-u-1", "/data/web/a", false, "n2");
+    CHECK(cluster.lost(kRecorded));
+    CHECK_FALSE(cluster.lost(kRecorded, "n2"));
+    put_claim("pvc-u-1");
+    for (const Listed& listed : {kRecorded, nameless}) {
+      CHECK(cluster.lost(listed));
+      CHECK_FALSE(cluster.lost(listed, "n2"));
+    }
+  }
+  SUBCASE("its claim is bound to whichever volume elsewhere") {
+    cluster.put_volume("by-hand", "/data/x", true, "n2");
+    put_claim("by-hand");
+    CHECK(cluster.lost(kRecorded));
+    CHECK(cluster.lost(nameless));
+  }
+  SUBCASE("nobody knows where the claim's volume is") {
+    put_claim("unknown");
+    CHECK_FALSE(cluster.lost(kRecorded));
+    CHECK_FALSE(cluster.lost(nameless));
+  }
+  SUBCASE("every node has the volume") {
+    OrphanFixture::put(cluster.made_volumes, testing::volume("pvc-u-1").host_path("/shared/a"));
+    put_claim("pvc-u-1");
+    CHECK_FALSE(cluster.lost(kRecorded));
   }
 }
 
