@@ -46,10 +46,11 @@ std::map<Group, Sum> groups_of(const Subjects& subjects) {
   const auto config = subjects.config.config().current();
   for (const auto& volume : subjects.volumes.list()) {
     if (!provisioner::is_ours(*volume, subjects.options.served_names())) continue;
-    Group group{
-        .place = {.node = provisioner::node_of(*volume, subjects.nodes).name,
-                  .base_path = config ? provisioner::base_path_of(volume->path, *config) : ""},
-        .storage_class = volume->storage_class_name};
+    Group group{.place = {.node = provisioner::node_of(*volume, subjects.nodes).name},
+                .storage_class = volume->storage_class_name};
+    if (config != nullptr) {
+      group.place.base_path = provisioner::base_path_of(group.place.node, volume->path, *config);
+    }
     if (groups.size() >= kMaxSeries && !groups.contains(group)) {
       group = {.place = {.node = kOther}, .storage_class = kOther};
     }

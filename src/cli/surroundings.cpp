@@ -17,22 +17,6 @@ namespace {
 
 Error in_the_way(std::string message) { return {ErrorCode::kConflict, std::move(message)}; }
 
-/// The longest base path of the node that the path lies below; "" = none.
-std::string base_for(const std::string& node, const std::string& path,
-                     const config::Config& config) {
-  std::string longest;
-  const auto look = [&](const config::PathConfig& paths) {
-    const auto* bases = paths.paths_for(node);
-    if (bases == nullptr) return;
-    for (const std::string& base : *bases) {
-      if (strictly_below(path, base) && base.size() > longest.size()) longest = base;
-    }
-  };
-  look(config.paths);
-  for (const auto& [name, paths] : config.classes) look(paths);
-  return longest;
-}
-
 std::string described(const k8s::PersistentVolume& volume) {
   std::string text = "volume " + volume.meta.name;
   if (!volume.claim.name.empty()) text += " (of claim " + volume.claim.to_string() + ")";
@@ -79,8 +63,7 @@ Result<operation::Operation> place_on(const std::string& node, const std::string
   place.node = node;
   place.path = path;
   place.shared = provisioner::is_on_shared_filesystem(path, around.config);
-  place.base_path = place.shared ? provisioner::base_path_of(path, around.config)
-                                 : base_for(node, path, around.config);
+  place.base_path = provisioner::base_path_on(node, path, around.config);
   if (place.base_path.empty()) {
     return invalid("path " + path +
                    " lies below no base path that the configuration has for node " + node);

@@ -96,7 +96,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.volume_name = name;
   place.node = scene.node.name;
   place.path = scene.volume->path;
-  place.base_path = base_path_of(place.path, *scene.config);
+  place.base_path = base_path_of(place.node, place.path, *scene.config);
   // One that keeps its directory counts before those that are to be removed too.
   for (const auto& other :
        overlapping_volumes(world_.volumes, world_.nodes, place, world_.names, name)) {

@@ -127,8 +127,26 @@ std::shared_ptr<const k8s::PersistentVolume> overlapping_volume(
   return found.empty() ? nullptr : found.front();
 }
 
-std::string base_path_of(std::string_view path, const config::Config& config) {
+std::string base_path_on(std::string_view node, std::string_view path,
+                         const config::Config& config) {
   std::string longest;
+  const auto look = [&](const std::string& base) {
+    if (strictly_below(path, base) && base.size() > longest.size()) longest = base;
+  };
+  const auto look_at = [&](const config::PathConfig& paths) {
+    if (paths.shared()) look(paths.shared_file_system_path);
+    const auto* const bases = paths.paths_for(node);
+    if (bases != nullptr) std::for_each(bases->begin(), bases->end(), look);
+  };
+  look_at(config.paths);
+  for (const auto& [name, paths] : config.classes) look_at(paths);
+  return longest;
+}
+
+std::string base_path_of(std::string_view node, std::string_view path,
+                         const config::Config& config) {
+  std::string longest = node.empty() ? std::string() : base_path_on(node, path, config);
+  if (!longest.empty()) return longest;
   for_each_base(config, [&](const std::string& base) {
     if (strictly_below(path, base) && base.size() > longest.size()) longest = base;
   });
@@ -156,7 +174,7 @@ Result<void> check_place(const k8s::PersistentVolume& volume, const config::Conf
     return invalid(refusing + " path \"" + path +
                    "\": it is or contains the configured base path " + in_the_way);
   }
-  if (!base_path_of(path, config).empty()) return {};
+  if (!base_path_of({}, path, config).empty()) return {};
   // The configuration may have changed since the volume was made. Then its path must look like one,
   // for anybody who may create volumes can make one that points anywhere.
   LPP_RETURN_IF_ERROR(check_not_a_system_path(path), refusing);

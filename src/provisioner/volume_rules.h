@@ -60,9 +60,14 @@ std::vector<std::shared_ptr<const k8s::PersistentVolume>> overlapping_volumes(
     const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
     const operation::Operation& operation, const ServedNames& names, std::string_view except);
 
-/// The configured base path that `path` lies below, the longest if there are several; "" when it is
-/// not in the configuration (any more).
-std::string base_path_of(std::string_view path, const config::Config& config);
+/// The base path that the configuration has for the node and that `path` lies below, the longest if
+/// there are several; "" = none.
+std::string base_path_on(std::string_view node, std::string_view path,
+                         const config::Config& config);
+/// The same; where the node has none (any more) or is not known (""), any node's. "" when it is not
+/// in the configuration (any more).
+std::string base_path_of(std::string_view node, std::string_view path,
+                         const config::Config& config);
 
 /// Whether `path` lies below a base path that today's configuration says all nodes share.
 bool is_on_shared_filesystem(std::string_view path, const config::Config& config);

@@ -272,6 +272,19 @@ TEST_CASE("the work says all that the node has to know") {
   CHECK(operation.size_bytes == 3 * kGi);
 }
 
+TEST_CASE("the work goes by the base path of the volume's own node") {
+  Row row("3Gi");
+  row.has_way = true;
+  config::Config paths = *row.config;
+  paths.paths.node_path_map["big"] = {"/data/prod"};
+  paths.paths.mount_nodes.insert("n1");
+  row.config = std::make_shared<const config::Config>(std::move(paths));
+  row.volume = bound_volume().host_path("/data/prod/db").shared();
+  const auto operation = row.next_is<for_resize::Start>().operation;
+  CHECK(operation.base_path == "/data");
+  CHECK(operation.require_mount);
+}
+
 TEST_CASE("without a way to limit directories only the numbers grow") {
   Row row("3Gi");
   row.has_way = false;

@@ -434,6 +434,38 @@ TEST_CASE("nothing is taken for removed on a path whose disk may be missing") {
   CHECK(row.next_is<for_volume::Remove>().operation.require_mount);
 }
 
+TEST_CASE("the base path of a volume is its own node's, whatever others have inside it") {
+  config::Config config;
+  config.paths.node_path_map = {{"big", {"/data/prod", "/data"}},
+                                {std::string(config::kDefaultNode), {"/data"}}};
+  config.paths.mount_nodes.insert(std::string(config::kDefaultNode));
+  config.classes["fast"].node_path_map = {{"n1", {"/data/fast"}}};
+  config.classes["shared"].shared_file_system_path = "/data/shared";
+  CHECK(base_path_of("n1", "/data/prod/db", config) == "/data");
+  CHECK(base_path_of("big", "/data/prod/db", config) == "/data/prod");
+  CHECK(base_path_of("n1", "/data/fast/db", config) == "/data/fast");
+  CHECK(base_path_of("n2", "/data/fast/db", config) == "/data");
+  CHECK(base_path_of("n1", "/data/shared/db", config) == "/data/shared");
+  // Of which node is not known, and what the node has no more may be another's.
+  CHECK(base_path_of("", "/data/prod/db", config) == "/data/prod");
+  config.paths.node_path_map["n1"] = {"/other"};
+  CHECK(base_path_of("n1", "/data/prod/db", config) == "/data/prod");
+  CHECK(base_path_of("n1", "/elsewhere/db", config).empty());
+}
+
+TEST_CASE("nothing is taken for removed below a base path that another node has inside") {
+  Row row;
+  config::Config config;
+  config.paths.node_path_map = {{"big", {"/data/prod"}},
+                                {std::string(config::kDefaultNode), {"/data"}}};
+  config.paths.mount_nodes.insert(std::string(config::kDefaultNode));
+  row.config = std::make_shared<const config::Config>(std::move(config));
+  row.volume = released_volume().host_path("/data/prod/db").shared();
+  const auto removal = row.next_is<for_volume::Remove>().operation;
+  CHECK(removal.base_path == "/data");
+  CHECK(removal.require_mount);
+}
+
 TEST_CASE("a directory that every node shares is removed by any of them") {
   Row row;
   row.node = {.kind = VolumeNode::Kind::kAny, .name = {}, .description = {}};
