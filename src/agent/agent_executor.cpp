@@ -207,32 +207,49 @@ Result<operation::Executor::Start> AgentExecutor::start(const Operation& operati
       }(),
       "start");
   Effects effects;
-  {
+  const auto started = [&] {
     MutexLock lock(mutex_);
-    if (!active_) return not_active();
-    if (const auto it = by_volume_.find(operation.volume_name); it != by_volume_.end()) {
-      for (const auto& entry : it->second) {
-        const Operation& other = *entry->operation;
-        if (other.id() == operation.id()) return Start::kRecorded;
-        if (other.kind == operation.kind && other.attempt == operation.attempt) {
-          return Start::kOtherFound;
-        }
+    return record(operation, effects);
+  }();
+  perform(effects);
+  return started;
+}
+
+Result<operation::Executor::Start> AgentExecutor::record(const Operation& operation,
+                                                         Effects& effects) {
+  if (!active_) return not_active();
+  if (const auto it = by_volume_.find(operation.volume_name); it != by_volume_.end()) {
+    for (const auto& entry : it->second) {
+      const Operation& other = *entry->operation;
+      if (other.id() == operation.id()) {
+        if (other.kind == operation::Kind::kMake) go_on(entry, effects);
+        return Start::kRecorded;
+      }
+      if (other.kind == operation.kind && other.attempt == operation.attempt) {
+        return Start::kOtherFound;
       }
     }
-    const auto it = agents_.find(operation.node);
-    if (it == agents_.end() || presence_of(it->second, clock_.now()) != Presence::kConnected) {
-      return Error{.code = ErrorCode::kUnavailable,
-                   .message = "the agent on node " + operation.node + " is not connected"};
-    }
-    Agent& agent = it->second;
-    // It is on its way out at the agent: what is told of it now is about the former one.
-    if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
-    const auto entry = add(agent, std::make_shared<const Operation>(operation));
-    entry->ordered = clock_.now();
-    order_start(agent, entry, effects);
   }
-  perform(effects);
+  const auto it = agents_.find(operation.node);
+  if (it == agents_.end() || presence_of(it->second, clock_.now()) != Presence::kConnected) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .message = "the agent on node " + operation.node + " is not connected"};
+  }
+  Agent& agent = it->second;
+  // It is on its way out at the agent: what is told of it now is about the former one.
+  if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
+  const auto entry = add(agent, std::make_shared<const Operation>(operation));
+  entry->ordered = clock_.now();
+  order_start(agent, entry, effects);
   return Start::kRecorded;
+}
+
+/// Not while its agent is away: until that is back the owner's word grows old.
+void AgentExecutor::go_on(const EntryPtr& entry, Effects& effects) {
+  Agent& agent = agents_.at(entry->operation->node);
+  if (!entry->suspended || presence_of(agent, clock_.now()) != Presence::kConnected) return;
+  entry->suspended.reset();
+  order_start(agent, entry, effects);
 }
 
 Result<void> AgentExecutor::cancel(const Id& id) {

@@ -55,11 +55,11 @@ struct AgentState {
 /// agents hands in what they say (hello, tell, poll), each with the identity that was proved, and
 /// calls tick() about once a second. The durable records are the agents'; those of a node are known
 /// here from the moment on that its agent has told them, and between begin() and end() only.
-/// A make or resize that was begun before an agent's restart, or ordered by another process, goes
-/// on when the owner, woken for it, has become quiet without having cancelled it, or after ten
-/// seconds. A removal is called off instead, and what is left is put back: it begins anew if it is
-/// wanted. Starts no thread, never waits; calls what it was given under no lock of its own.
-/// Thread-safe.
+/// A make that was begun before an agent's restart, or ordered by another process, goes on when the
+/// owner, woken for it, starts it again: its volume may be there by now. So does a resize when the
+/// owner has become quiet without having cancelled it, or after ten seconds. A removal is called
+/// off instead, and what is left is put back: it begins anew if it is wanted. Starts no thread,
+/// never waits; calls what it was given under no lock of its own. Thread-safe.
 class AgentExecutor final : public operation::Executor {
  public:
   using Operation = operation::Operation;
@@ -258,6 +258,8 @@ class AgentExecutor final : public operation::Executor {
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);
 
+  Result<Start> record(const Operation& operation, Effects& effects) LPP_REQUIRES(mutex_);
+  void go_on(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);

@@ -481,13 +481,14 @@ Duration AgentExecutor::tick() {
   return kLook;
 }
 
-/// The owner was woken for each when it was told; quiet since means that it has decided.
+/// The owner was woken for each when it was told; quiet since means that it has decided. A make
+/// waits for its word.
 void AgentExecutor::resume(bool quiet, Effects& effects) {
   const TimePoint now = clock_.now();
   for (auto& [node, agent] : agents_) {
     if (!agent.complete) continue;
     for (const auto& [name, entry] : agent.works) {
-      if (!entry->suspended) continue;
+      if (!entry->suspended || entry->operation->kind == operation::Kind::kMake) continue;
       const Duration waited = now - *entry->suspended;
       if (waited < kResumeAfter && (!quiet || waited < kLook)) continue;
       entry->suspended.reset();

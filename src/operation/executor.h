@@ -57,7 +57,8 @@ struct Progress {
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
   /// It has waited since it was ordered, and does not go on for now. Of what removes something:
-  /// cancel it; if it is wanted still, by the API server's word, it begins anew.
+  /// cancel it; if it is wanted still, by the API server's word, it begins anew. A make goes on
+  /// when it is started again.
   bool outdated = false;
   /// It may begin at any moment if it has not, and asks nobody.
   bool begins_unasked = false;
@@ -131,7 +132,8 @@ class Executor {
   /// kOtherFound: another operation is on record under this one's number, which recorded() tells
   /// from now on; or what stood there has just gone. Look again.
   enum class Start { kRecorded, kOtherFound };
-  /// Records the operation and lets it begin, on an admission of its own. kConflict when something
+  /// Records the operation and lets it begin, on an admission of its own; or lets a make go on that
+  /// is recorded and outdated, which needs none. kConflict when something
   /// that is not ours stands in its place.
   virtual Result<Start> start(const Operation& operation) = 0;
 

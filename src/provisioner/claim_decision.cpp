@@ -132,6 +132,10 @@ bool can_act(const Make& make) {
   return make.progress && !make.progress->over() && make.progress->state != State::kEnding;
 }
 
+/// It was begun before its agent began anew, or by another process. Where a volume is by now it
+/// must not go on: what it would set is older than what the volume has.
+bool waits_for_word(const Make& make) { return can_act(make) && make.progress->outdated; }
+
 /// Another make that has the same directory, as of a later attempt or on a shared filesystem, and
 /// that is wanted.
 const Make* heir_of(const ClaimScene& scene, const Make& make) {
@@ -285,12 +289,15 @@ Maybe clear_away(const ClaimScene& scene) {
     if (make.begun.done) {
       if (over) return for_claim::Forget{make.begun.operation, make.shown};
       const bool late = make.progress && make.progress->state == State::kLate;
-      if (late && !make.shown) return for_claim::Cancel{make.begun.operation};
+      if ((late && !make.shown) || waits_for_word(make)) {
+        return for_claim::Cancel{make.begun.operation};
+      }
       continue;
     }
     if (make.shown) {
       // The volume is the record now of what was made.
       if (over || !make.progress) return for_claim::Forget{make.begun.operation, true};
+      if (waits_for_word(make)) return for_claim::Cancel{make.begun.operation};
       continue;
     }
     if (!is_wanted(scene, make)) {
@@ -324,10 +331,11 @@ ClaimDecision not_asked_for(const ClaimScene& scene) {
   return idle(scene, !waits_for_a_node && !scene.memory.published);
 }
 
-/// Before what is made is shown or made again: what else may act there on this node comes first.
-/// Another node's make does no harm on a shared filesystem, and that node may never come back.
+/// Before what is made is shown, made again or goes on: what else may act there on this node comes
+/// first. Another node's make does no harm on a shared filesystem, and that node may never come
+/// back.
 Maybe clear_place(const ClaimScene& scene, const Make& current) {
-  if (!current.progress->over()) return std::nullopt;
+  if (!current.progress->over() && !waits_for_word(current)) return std::nullopt;
   const Operation& place = current.operation();
   if (is_near_taking_back(scene, place)) return wait(scene);
   if (const auto* const removal = removal_near(scene, place)) return wait_for(scene, *removal);

@@ -197,6 +197,9 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Foll
   const Progress& progress = *decision.make.progress;
   world_.operations.progressed(Work::kProvision, decision.make.operation(), step_of(progress),
                                progress.message);
+  if (progress.outdated) {
+    if (const auto held = let_go_on(pass, decision.make)) return held;
+  }
   // One that is on its way out is not missed when it has gone.
   if (progress.state != State::kEnding) {
     pass.scene.memory.in_flight = decision.make.begun.operation;
@@ -206,6 +209,26 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Foll
   if (!progress.changes_at) return Action::await_change(kRecheck);
   const Duration left = *progress.changes_at - pass.scene.now;
   return Action::await_change(std::clamp(left, Duration::zero(), Duration(kRecheck)));
+}
+
+/// A volume that the cache does not show yet may be there: then what the make would set is older
+/// than what the volume has.
+ClaimReconciler::Next ClaimReconciler::let_go_on(Pass& pass, const Make& make) {
+  const auto failed = [&](const Error& error) {
+    remember(pass);
+    return reporter_.api_failed(subject(pass), error);
+  };
+  const auto wanted = is_still_wanted(make);
+  if (!wanted.ok()) return failed(wanted.error());
+  const auto volume = read_volume(world_, make.operation().volume_name);
+  if (!volume.ok()) return failed(volume.error());
+  if (*wanted != Wanted::kYes || *volume) {
+    remember(pass);
+    return wait_for_the_cache();
+  }
+  const auto started = world_.executor.start(make.operation());
+  if (!started.ok()) return failed(started.error());
+  return std::nullopt;
 }
 
 Action ClaimReconciler::path_taken(const Pass& pass, const std::string& path,

@@ -71,6 +71,8 @@ class ClaimReconciler {
   /// configuration, if those are still about the same kind of directory.
   static std::optional<Refusal> complete_shape(const ClaimScene& scene,
                                                operation::Operation& operation);
+  /// Nothing when it was let.
+  Next let_go_on(Pass& pass, const Make& make);
   Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
   Action published(Pass& pass, const operation::Operation& operation,
                    std::optional<k8s::PersistentVolume> volume);

@@ -48,6 +48,12 @@ inline Operation removal_of(const std::string& volume = "pvc-1") {
   return operation;
 }
 
+inline Operation resize_of(const std::string& volume = "pvc-1") {
+  Operation operation = make_of(volume);
+  operation.kind = Kind::kResize;
+  return operation;
+}
+
 inline Work work_of(Operation operation, State state) {
   Work work{.operation = std::move(operation)};
   work.progress.state = state;

@@ -189,12 +189,14 @@ TEST_CASE("a newer session ends the older one, and everything not done is ordere
   CHECK(scene.was_woken("ended"));
 }
 
-TEST_CASE("what was begun before goes on when the owner has decided nothing else, or in a while") {
+TEST_CASE(
+    "a resize that was begun before goes on when the owner has decided nothing else, or in a "
+    "while") {
   AgentScene scene;
   SceneAgent agent(scene);
-  agent.connect({work_of(make_of(), State::kRunning)});
+  agent.connect({work_of(resize_of(), State::kRunning)});
   CHECK(scene.was_woken("pvc-1"));
-  CHECK(scene.state(make_of()) == State::kRunning);
+  CHECK(scene.state(resize_of()) == State::kRunning);
   SUBCASE("the owner is quiet") {
     scene.quiet = true;
     (void)scene.executor.tick();  // not before it could decide
@@ -212,16 +214,47 @@ TEST_CASE("what was begun before goes on when the owner has decided nothing else
     CHECK(agent.orders() == "start pvc-1");
   }
   SUBCASE("the owner cancels it") {
-    CHECK(scene.executor.cancel(make_of().id()).ok());
+    CHECK(scene.executor.cancel(resize_of().id()).ok());
     scene.quiet = true;
     scene.pass(seconds(20));
     CHECK(agent.orders() == "cancel pvc-1");
     CHECK(agent.orders().empty());
   }
   SUBCASE("it ends by itself") {
-    agent.tell(make_of(), State::kSucceeded);
+    agent.tell(resize_of(), State::kSucceeded);
     scene.pass(seconds(20));
     CHECK(agent.orders().empty());
+  }
+}
+
+TEST_CASE("a make that was begun before goes on only when its owner starts it again") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect({work_of(make_of(), State::kRunning)});
+  CHECK(scene.was_woken("pvc-1"));
+  scene.quiet = true;
+  scene.pass(seconds(60));
+  CHECK(agent.orders().empty());
+  REQUIRE(scene.progress(make_of()));
+  CHECK(scene.progress(make_of())->outdated);
+  SUBCASE("it is wanted") {
+    for (const char* const orders : {"start pvc-1", ""}) {
+      CHECK(scene.executor.start(make_of()).value() == Start::kRecorded);
+      CHECK(agent.orders() == orders);
+      CHECK_FALSE(scene.progress(make_of())->outdated);
+    }
+  }
+  SUBCASE("it is wanted while its agent is away") {
+    agent.hang_up();
+    CHECK(scene.executor.start(make_of()).value() == Start::kRecorded);
+    CHECK(scene.progress(make_of())->outdated);
+    agent.connect({work_of(make_of(), State::kRunning)});
+    CHECK(agent.orders().empty());
+  }
+  SUBCASE("its volume is there") {
+    CHECK(scene.executor.cancel(make_of().id()).ok());
+    CHECK(scene.executor.start(make_of()).value() == Start::kRecorded);
+    CHECK(agent.orders() == "cancel pvc-1");
   }
 }
 

@@ -25,6 +25,27 @@ using testing::kUnderWay;
 using testing::State;
 using Row = testing::ClaimRow;
 
+// Its volume is there, and an agent tells that it had begun to make it once.
+
+TEST_CASE("a make that waits for word whose volume is there is never done again") {
+  for (const State state : {State::kWaiting, State::kRunning, State::kLate}) {
+    for (const bool is_done : {false, true}) {
+      for (const bool claim_is_there : {true, false}) {
+        Row row;
+        row.volume_is_there();
+        if (!claim_is_there) row.claim_is_gone();
+        Make& make = row.make(state);
+        make.shown = true;
+        make.begun.done = is_done;
+        make.progress->outdated = true;
+        CHECK(row.next_is<for_claim::Cancel>().operation == row.makes[0].begun.operation);
+        row.makes[0].progress = operation::Progress{.state = State::kEnding};
+        CHECK(is_plain_wait(row.next()));
+      }
+    }
+  }
+}
+
 // Nobody asks for anything.
 
 TEST_CASE("a claim that is gone is forgotten once nothing of it is on record or in mind") {
@@ -151,6 +172,14 @@ TEST_CASE("no volume is shown, and nothing made, where a removal of the name may
                 elsewhere ? "/data/elsewhere" : testing::kClaimPath);
     (void)row.next_is<for_claim::Start>();
   }
+}
+
+TEST_CASE("a make that waits for word does not go on where something else may still act") {
+  Row row;
+  row.make(State::kRunning).progress->outdated = true;
+  CHECK(row.next_is<for_claim::Follow>().make.progress->outdated);
+  row.removal(State::kRunning);
+  CHECK(is_plain_wait(row.next()));
 }
 
 TEST_CASE("an earlier attempt that is late is cancelled before a volume is shown in its place") {

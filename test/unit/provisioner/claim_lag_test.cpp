@@ -85,4 +85,32 @@ TEST_CASE("a claim that cannot be sent back is one failure, not two") {
   CHECK(bed.failures() == 1);
 }
 
+TEST_CASE("a make that waits for word goes on only when the API server knows no volume of it") {
+  Bed bed;
+  bed.put(claim("a").node("n1"));
+  (void)bed.step();
+  auto& make = bed.executor.last(operation::Kind::kMake, "pvc-uid-a").progress;
+  make = {.state = operation::Progress::State::kRunning, .outdated = true};
+  auto& volume = bed.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+  const auto is_held = [&] {
+    CHECK(bed.step() == Action::await_change(kRecheck));
+    CHECK(bed.executor.cancelled.empty());
+    return make.outdated;
+  };
+  SUBCASE("it knows one") {
+    volume.reply(200, testing::volume("pvc-uid-a").json().dump());
+    CHECK(is_held());
+  }
+  SUBCASE("it has the claim bound") {
+    volume.reply(404);
+    bed.api_shows(claim("a").node("n1").volume("pvc-uid-a"));
+    CHECK(is_held());
+  }
+  SUBCASE("it knows none") {
+    volume.reply(404);
+    CHECK_FALSE(is_held());
+  }
+  CHECK(bed.executor.started.size() == 1);
+}
+
 }  // namespace lpp::provisioner::claim_lag

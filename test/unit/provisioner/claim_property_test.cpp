@@ -320,7 +320,7 @@ const std::vector<For> kWhatIsOnRecord{
        const auto* const cancel = std::get_if<for_claim::Cancel>(&decision);
        if (cancel == nullptr || scene.claim != nullptr) return true;
        const Make* const make = find_make(scene, *cancel->operation);
-       return make == nullptr || make->begun.done || make->begun.given_up;
+       return make == nullptr || make->begun.done || make->begun.given_up || make->shown;
      }},
     {"only what may act is cancelled: what is late or outdated, or takes back what it must not",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
@@ -332,8 +332,19 @@ const std::vector<For> kWhatIsOnRecord{
                                            one->progress.state == State::kLate || is_unsafe);
        }
        const Make* const make = find_make(scene, *cancel->operation);
-       return make != nullptr && make->progress && make->progress->state == State::kLate &&
-              !make->shown;
+       if (make == nullptr || !make->progress || !is_open(*make->progress)) return false;
+       if (make->progress->outdated && (make->shown || make->begun.done)) return true;
+       return make->progress->state == State::kLate && !make->shown;
+     }},
+    {"a make that waits for word does not go on where a volume is, or something else may act",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const follow = std::get_if<for_claim::Follow>(&decision);
+       if (follow == nullptr || !follow->make.progress->outdated) return true;
+       const Operation& make = follow->make.operation();
+       return scene.volume == nullptr && !follow->make.begun.done && !follow->make.begun.given_up &&
+              !any_taking_back(scene, [&](const TakingBack& one) {
+                return may_act(one.progress) && meet(*one.operation, make);
+              });
      }},
     {"a make is withdrawn only if it has not begun, does not go on or is late, and nobody waits "
      "for it",

@@ -59,7 +59,10 @@ class FakeExecutor final : public operation::Executor {
   }
   Result<Start> start(const operation::Operation& operation) override {
     if (error) return *error;
-    if (find(operation.id()) != records.end()) return Start::kRecorded;
+    if (const auto it = find(operation.id()); it != records.end()) {
+      it->progress.outdated = false;
+      return Start::kRecorded;
+    }
     started.push_back(operation);
     records.push_back({operation, {}});
     return Start::kRecorded;
