@@ -41,6 +41,12 @@ struct Unfit {
   std::string message{};  // why
 };
 
+/// Of a claim that grows: what was written to its status.
+struct ResizeMarks {
+  std::string allocated{};  // of allocatedResources
+  std::string status{};     // of allocatedResourceStatuses
+};
+
 /// What this process remembers of one volume between two steps. Losing it costs a repeated Event
 /// and a shorter wait, and it makes the next process more careful with directories: what operations
 /// have done is on record with their executor.
@@ -86,6 +92,9 @@ struct Memory {
   TimePoint move_at{};             // no beginning on another node before this
 
   std::vector<Unfit> unfit{};
+
+  /// What the API server has dropped without a word, as those before Kubernetes 1.32 do.
+  ResizeMarks dropped{};
 
   int troubles = 0;  // API calls in a row that failed with what heals by itself
 };

@@ -2,6 +2,7 @@
 #include "provisioner/resize_decision.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include "k8s/quantity.h"
 #include "provisioner/class_parameters.h"
@@ -29,6 +30,21 @@ std::optional<Size> size_of(const std::string& text) {
 
 bool is_marked(const k8s::PersistentVolumeClaim& claim) {
   return claim.resize_status == kResizeInProgress || claim.resize_status == kResizeInfeasible;
+}
+
+struct Marks {
+  std::optional<Size> allocated{};
+  std::string_view status{};
+};
+
+/// Those of the claim's status; where it cannot have any those that this process remembers.
+Marks marks_of(const ResizeScene& scene) {
+  const k8s::PersistentVolumeClaim& claim = *scene.claim;
+  const ResizeMarks& dropped = scene.memory.dropped;
+  if (!claim.resize_status.empty() || dropped.status.empty()) {
+    return {.allocated = size_of(claim.allocated), .status = claim.resize_status};
+  }
+  return {.allocated = size_of(dropped.allocated), .status = dropped.status};
 }
 
 for_resize::Wait wait(const ResizeScene& scene) {
@@ -96,8 +112,8 @@ std::optional<Size> goal_of(const ResizeScene& scene) {
   auto capacity = size_of(claim.capacity);
   if (!request || !capacity) return std::nullopt;
   std::optional<Size> goal = request;
-  const auto allocated = size_of(claim.allocated);
-  if (claim.resize_status == kResizeInProgress && allocated && allocated->bytes > capacity->bytes) {
+  const auto [allocated, status] = marks_of(scene);
+  if (status == kResizeInProgress && allocated && allocated->bytes > capacity->bytes) {
     const bool gives_way = request->bytes < allocated->bytes && has_failed(scene, *allocated);
     if (!gives_way) goal = allocated;
   }
@@ -242,17 +258,16 @@ Maybe work(const ResizeScene& scene, const Size& goal) {
 
 /// Before anything is done for it, the size stands in the claim's status.
 Maybe announce(const ResizeScene& scene, const Size& goal) {
-  const k8s::PersistentVolumeClaim& claim = *scene.claim;
-  const auto allocated = size_of(claim.allocated);
+  const auto [allocated, status] = marks_of(scene);
   const bool same_size = allocated && allocated->bytes == goal.bytes;
-  if (claim.resize_status == kResizeInProgress && same_size) return std::nullopt;
+  if (status == kResizeInProgress && same_size) return std::nullopt;
   if (auto decision = clear_away(scene, nullptr)) return decision;
   // Another expansion is judged by its own attempts.
   for (const Recorded& resize : scene.resizes) {
     const bool is_history = resize.progress.over() && resize.operation->size_bytes == goal.bytes;
     if (is_history) return for_resize::Forget{resize.operation};
   }
-  if (claim.resize_status == kResizeInfeasible && same_size) {
+  if (status == kResizeInfeasible && same_size) {
     if (const auto left = held(scene.memory.retry, scene.now, goal.text)) {
       return for_resize::Wait{.at_most = *left};
     }

@@ -110,7 +110,8 @@ using ResizeDecision = std::variant<for_resize::Wait, for_resize::Begin, for_res
                                     for_resize::Forget, for_resize::GrowVolume, for_resize::Finish>;
 
 /// The table of docs/decisions.md. Pure. Each row can be the first one of a new process: all that
-/// is needed to go on stands in the claim's status, the volume and the executor's record.
+/// is needed to go on stands in the claim's status, the volume and the executor's record. Where the
+/// API server keeps no marks in the status, a new process begins once more.
 ResizeDecision decide(const ResizeScene& scene);
 
 }  // namespace lpp::provisioner

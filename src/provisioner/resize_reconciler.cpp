@@ -107,6 +107,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::B
   log::info("the volume is to grow from {} to {}", pass.scene.claim->capacity, size);
   event(pass, kResizing, "External resizer is resizing volume " + pass.scene.volume->meta.name);
   pass.scene.memory = {};  // what failed was another expansion
+  note_dropped(pass, *patched, {.allocated = size, .status = std::string(kResizeInProgress)});
   remember(pass);
   return Action::await_change(kSoon);
 }
@@ -200,10 +201,15 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
                   .hold_until = pass.scene.now + Memories::kResync,
                   .seen = decision.size.text};
   memory.in_flight = nullptr;
+  note_dropped(pass, *patched,
+               {.allocated = decision.size.text, .status = std::string(kResizeInfeasible)});
   remember(pass);
+  // An API server that keeps no marks lets no claim ask for less.
+  const std::string advice = memory.dropped.status.empty()
+                                 ? "ask for less, but for more than " + pass.scene.claim->capacity
+                                 : "make room for it";
   reporter_.failed(subject(pass), "Infeasible",
-                   "its node cannot have it: " + message + "; ask for less, but for more than " +
-                       pass.scene.claim->capacity);
+                   "its node cannot have it: " + message + "; " + advice);
   return Action::await_change(kSoon);
 }
 
@@ -252,8 +258,10 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Finish& decision) {
   using Limit = for_resize::Finish::Limit;
   const std::string& volume = pass.scene.volume->meta.name;
-  json status{{"allocatedResourceStatuses", {{"storage", nullptr}}},
-              {"conditions", conditions(pass, {}, {})}};
+  json status{{"conditions", conditions(pass, {}, {})}};
+  if (!pass.scene.claim->resize_status.empty()) {
+    status["allocatedResourceStatuses"] = {{"storage", nullptr}};
+  }
   const bool grew = decision.limit != Limit::kSameAsBefore;
   if (grew) status["capacity"] = {{"storage", decision.size.text}};
   const auto patched = patch_claim(pass, Note::kSet, status);
@@ -274,7 +282,13 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::F
   return Action::await_change(kSoon);
 }
 
-Result<void> ResizeReconciler::patch_claim(const Pass& pass, Note note, const json& status) {
+void ResizeReconciler::note_dropped(Pass& pass, const json& answer, ResizeMarks written) {
+  const auto claim = k8s::decode<k8s::PersistentVolumeClaim>(answer);
+  const bool kept = claim.ok() && claim->resize_status == written.status;
+  pass.scene.memory.dropped = kept ? ResizeMarks{} : std::move(written);
+}
+
+Result<json> ResizeReconciler::patch_claim(const Pass& pass, Note note, const json& status) {
   const k8s::ObjectMeta& meta = pass.scene.claim->meta;
   json patch{{"metadata", {{"uid", meta.uid}, {"resourceVersion", meta.resource_version}}},
              {"status", status}};
@@ -284,11 +298,10 @@ Result<void> ResizeReconciler::patch_claim(const Pass& pass, Note note, const js
   }
   if (status["conditions"].empty()) patch["status"].erase("conditions");
   // Strategic, because conditions of others stay as they are.
-  const auto patched =
-      world_.client.patch(k8s::kPersistentVolumeClaims, meta.key(), k8s::PatchType::kStrategicMerge,
-                          patch, "status", k8s::Answer::kIdentity);
+  auto patched = world_.client.patch(k8s::kPersistentVolumeClaims, meta.key(),
+                                     k8s::PatchType::kStrategicMerge, patch, "status");
   if (!patched.ok()) return patched.error().wrap("patch the claim's status");
-  return {};
+  return patched;
 }
 
 /// The write is guarded by the version in the cache, so what the cache shows is what is there.

@@ -53,7 +53,10 @@ class ResizeReconciler {
   /// Of the claim's status, and of the annotation kNodeExpansionNotRequired, which the same right
   /// allows.
   enum class Note { kKeep, kRemove, kSet };
-  Result<void> patch_claim(const Pass& pass, Note note, const nlohmann::json& status);
+  /// The claim as it is then.
+  Result<nlohmann::json> patch_claim(const Pass& pass, Note note, const nlohmann::json& status);
+  /// What the answer to the write does not show is remembered instead.
+  static void note_dropped(Pass& pass, const nlohmann::json& answer, ResizeMarks written);
   /// One of ours takes the place of all that are about resizing; "" = none of them stays.
   nlohmann::json conditions(const Pass& pass, std::string_view type,
                             const std::string& message) const;

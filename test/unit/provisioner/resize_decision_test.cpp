@@ -170,6 +170,29 @@ TEST_CASE("an expansion that has begun is finished before a larger one") {
   CHECK(row.next_is<for_resize::Start>().operation.size_bytes == 2 * kGi);
 }
 
+TEST_CASE("marks that the API server has dropped count as those of the status") {
+  Row row;
+  row.has_way = true;
+  row.memory.dropped = {.allocated = "2Gi", .status = std::string(kResizeInProgress)};
+  CHECK(row.next_is<for_resize::Start>().operation.size_bytes == 2 * kGi);
+  row.has_failed("2Gi", 1, Duration::zero());
+  CHECK(row.next_is<for_resize::Start>().operation.size_bytes == 2 * kGi);
+  row.memory.dropped.allocated = "5Gi";  // by a newer API server the request may be lowered
+  row.has_failed("5Gi", 1, Duration::zero());
+  CHECK(row.next_is<for_resize::Begin>().size.text == "3Gi");
+  row.memory.dropped.allocated = "1Gi";  // the cache shows the end of that expansion
+  CHECK(row.next_is<for_resize::Begin>().size.text == "3Gi");
+  row.claim = bound_claim().capacity("3Gi").shared();
+  CHECK(row.is_nothing());
+}
+
+TEST_CASE("the marks of the status count for more than what was dropped once") {
+  Row row("3Gi");
+  row.has_way = true;
+  row.memory.dropped = {.allocated = "2Gi", .status = std::string(kResizeInProgress)};
+  CHECK(row.next_is<for_resize::Start>().operation.size_bytes == 3 * kGi);
+}
+
 TEST_CASE("an expansion that has not failed is finished before a lower one") {
   Row row("5Gi");
   row.has_way = true;

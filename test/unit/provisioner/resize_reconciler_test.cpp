@@ -36,7 +36,13 @@ struct ResizeBed : testing::Scene {
   ResizeBed() {
     put(bound_claim());
     put(bound_volume());
-    transport.on("PATCH", kStatus).always([this](const auto&) { return answer; });
+    transport.on("PATCH", kStatus).always([this](const auto& request) {
+      k8s::Response response = answer;
+      json body = json::parse(answer.body);
+      if (answer.status == 200) body["status"] = json::parse(request.body)["status"];
+      response.body = body.dump();
+      return response;
+    });
     transport.on("PATCH", "/persistentvolumes/pvc-uid-a").always([this](const auto&) {
       return answer;
     });
