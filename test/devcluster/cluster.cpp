@@ -24,7 +24,9 @@ Result<std::unique_ptr<Cluster>> Cluster::start(ClusterOptions options) {
 }
 
 Cluster::Cluster(ClusterOptions options)
-    : options_(std::move(options)), temporary_(options_.folder.empty()) {}
+    : options_(std::move(options)),
+      temporary_(options_.folder.empty()),
+      registry_(options_.registry) {}
 
 Cluster::~Cluster() {
   stop();

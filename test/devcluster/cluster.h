@@ -34,6 +34,7 @@ struct ClusterOptions {
   Duration restart_back_off = std::chrono::seconds(10);
   bool run_controllers = true;  // from the beginning
   ApiServer::Options server{};  // `port` above wins
+  Registry::Options registry{};
 };
 
 /// Owns all parts. Thread-safe except for stop().

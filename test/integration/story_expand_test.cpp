@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <thread>
 
 #include "fakes/builders.h"
 #include "harness/kill_switch.h"
@@ -23,7 +25,14 @@ constexpr const char* kTell =
 constexpr std::int64_t kGi = 1LL << 30U;
 
 struct ExpandStory : StoryBed {
-  explicit ExpandStory(By executor = By::kHelperPods) : StoryBed(executor) {
+  /// The API server keeps what an expansion writes down, or is one of before Kubernetes 1.32.
+  enum class Marks { kKept, kDropped };
+
+  explicit ExpandStory(By executor = By::kHelperPods, Marks marks = Marks::kKept)
+      : StoryBed({},
+                 {.manifest = repository("deploy/local-path-storage.yaml"),
+                  .recovers_expansion = marks == Marks::kKept},
+                 executor) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
     make_class("growing");
@@ -77,6 +86,13 @@ struct ExpandStory : StoryBed {
       if (event.find(" " + reason + ": ") != std::string::npos) return true;
     }
     return false;
+  }
+  /// Of claims' status, by the daemon.
+  std::size_t status_writes() const {
+    const auto all = installation->proxy().records();
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& record) {
+      return record.request.is("patch", "persistentvolumeclaims/status");
+    }));
   }
   void script(const std::string& text) { restore_script(*this, "resize", "#!/bin/sh\n" + text); }
   std::vector<std::string> told() const {
@@ -296,8 +312,45 @@ TEST_CASE("a claim and its volume that are both gone while it grows leave no hel
   story.wait_no_pods();
 }
 
-LPP_ALL_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion finishes it") {
-  ExpandStory story(by);
+LPP_PODS_AND_AGENTS_TEST_CASE("a claim grows though the API server keeps no marks of it") {
+  ExpandStory story(by, ExpandStory::Marks::kDropped);
+  const auto claim = story.want("data");
+  for (const char* size : {"2Gi", "3Gi"}) {
+    LPP_MUST(story.ask(claim, size));
+    story.wait_size(claim, size);
+  }
+  wait_for_event(story, claim, "Resizing");
+  wait_for_event(story, claim, "VolumeResizeSuccessful");
+  CHECK_FALSE(story.claim(claim)["status"].contains("allocatedResources"));
+  CHECK(story.status_writes() <= 6);  // two for each size, and those of a cache that is behind
+  story.wait_no_pods();
+  LPP_MUST(story.audit.wait_clean());
+}
+
+TEST_CASE("what fails where no marks are kept is told and written once and a larger size helps") {
+  ExpandStory story(By::kHelperPods, ExpandStory::Marks::kDropped);
+  const auto claim = story.want("data");
+  story.script(
+      std::string(kTell) +
+      "[ \"$VOL_SIZE_BYTES\" -ne 3221225472 ] || { echo 'no room for it' >&2; exit 3; }\n");
+  LPP_MUST(story.ask(claim, "3Gi"));
+  wait_for_event(story, claim, "VolumeResizeFailed", "no room for it");
+  std::this_thread::sleep_for(std::chrono::seconds(3));  // for what must not go on
+  CHECK(story.told().size() == 1);
+  CHECK(story.status_writes() <= 4);
+  const json failed = story.claim(claim)["status"]["conditions"];
+  REQUIRE(failed.size() == 1);
+  CHECK(failed[0]["type"] == "ControllerResizeError");
+  const auto lower = story.ask(claim, "2Gi");
+  REQUIRE_FALSE(lower.ok());
+  CHECK(lower.error().http_status == 422);
+  LPP_MUST(story.ask(claim, "4Gi"));
+  story.wait_size(claim, "4Gi");
+  story.wait_no_pods();
+}
+
+void kill_at_any_call(ExpandStory& story) {
+  const By by = story.by;
   const auto claim = story.want("data");
   LPP_MUST(story.audit.wait_clean());
   if (by == By::kHelperPods) story.script(kTell);
@@ -345,6 +398,16 @@ LPP_ALL_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion fin
   }
   CHECK(places.contains("after create pods") == (by == By::kHelperPods));
   LPP_MUST(story.audit.wait_clean());
+}
+
+LPP_ALL_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion finishes it") {
+  ExpandStory story(by);
+  kill_at_any_call(story);
+}
+
+TEST_CASE("a daemon killed at any API call of an expansion finishes it without marks too") {
+  ExpandStory story(By::kHelperPods, ExpandStory::Marks::kDropped);
+  kill_at_any_call(story);
 }
 
 }  // namespace

@@ -41,6 +41,19 @@ void validate_request_update(const Json& current, const Json& next, FieldErrors&
                 "field can not be less than status.capacity");
 }
 
+void validate_request_never_less(const Json& current, const Json& next, FieldErrors& errors) {
+  if (request_of(next) >= request_of(current)) return;
+  add_forbidden(errors, "spec.resources.requests.storage",
+                "field can not be less than previous value");
+}
+
+void drop_expansion_marks(const Json& current, Json& status) {
+  for (const char* member : {"allocatedResources", "allocatedResourceStatuses"}) {
+    if (!child(child(current, "status"), member).is_null()) continue;
+    status.erase(member);
+  }
+}
+
 void validate_claim_status(const Json& claim, FieldErrors& errors) {
   const Json& status = child(claim, "status");
   for (const auto& [name, quantity] : child(status, "allocatedResources").items()) {

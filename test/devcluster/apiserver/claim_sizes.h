@@ -18,6 +18,12 @@ std::string expansion_problem(const nlohmann::json& current, const nlohmann::jso
 void validate_request_update(const nlohmann::json& current, const nlohmann::json& next,
                              FieldErrors& errors);
 
+/// With the feature gate RecoverVolumeExpansionFailure off: a claim never asks for less.
+void validate_request_never_less(const nlohmann::json& current, const nlohmann::json& next,
+                                 FieldErrors& errors);
+/// With that gate off: what the claim did not have before is dropped without a word.
+void drop_expansion_marks(const nlohmann::json& current, nlohmann::json& status);
+
 /// What an expansion writes down in a claim's status.
 void validate_claim_status(const nlohmann::json& claim, FieldErrors& errors);
 

@@ -146,6 +146,8 @@ class Registry {
     std::uint64_t first_version = 1'000;                           ///< where resourceVersion starts
     std::function<std::chrono::system_clock::time_point()> now{};  ///< empty: the system's clock
     bool standard_namespaces = true;  ///< create default, kube-system, kube-public, kube-node-lease
+    /// The feature gate RecoverVolumeExpansionFailure, which is off before Kubernetes 1.32.
+    bool recovers_expansion = true;
   };
 
   Registry();

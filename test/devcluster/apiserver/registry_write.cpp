@@ -238,6 +238,7 @@ Reply Registry::Impl::patch(const ObjectRef& ref, PatchType type, const Json& pa
 Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& current, Json next,
                                     const WriteOptions& options, bool is_patch) {
   const Json& before = *current;
+  const bool is_claim = info.plural == "persistentvolumeclaims";
   const std::string name = name_of(before);
   const std::string new_name = name_of(next);
   if (!new_name.empty() && new_name != name) {
@@ -277,7 +278,8 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
     merged["metadata"] = std::move(next["metadata"]);
     merged["status"] = child(next, "status").is_null() ? Json::object() : next["status"];
     next = std::move(merged);
-    if (info.plural == "persistentvolumeclaims") tidy_claim_status(next["status"]);
+    if (is_claim) tidy_claim_status(next["status"]);
+    if (is_claim && !options_.recovers_expansion) drop_expansion_marks(before, next["status"]);
   } else {
     if (info.has_status) {
       next.erase("status");
@@ -287,8 +289,11 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
   }
   FieldErrors errors = validate(info, next);
   if (errors.empty()) errors = validate_update(info, before, next);
+  if (errors.empty() && is_claim && !options_.recovers_expansion) {
+    validate_request_never_less(before, next, errors);
+  }
   if (!errors.empty()) return invalid_object(info, name, errors);
-  if (info.plural == "persistentvolumeclaims" && options.subresource.empty()) {
+  if (is_claim && options.subresource.empty()) {
     if (const auto why = expansion_problem(before, next, class_of_locked(next)); !why.empty()) {
       return forbidden(info, name, why);
     }

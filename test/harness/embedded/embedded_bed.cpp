@@ -25,7 +25,8 @@ Result<std::unique_ptr<EmbeddedBed>> EmbeddedBed::create(const Options& options)
                                   .images = options.images,
                                   .shared_path = kShared,
                                   .run_controllers = options.run_controllers,
-                                  .server = {.protobuf = options.protobuf}}),
+                                  .server = {.protobuf = options.protobuf},
+                                  .registry = {.recovers_expansion = options.recovers_expansion}}),
       "embedded cluster");
   LPP_ASSIGN_OR_RETURN(bed->admin_, Kube::from_kubeconfig(bed->cluster_->kubeconfig()),
                        "administrator");

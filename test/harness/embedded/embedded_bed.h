@@ -25,7 +25,8 @@ class EmbeddedBed final : public TestBed {
     std::vector<std::string> nodes{"node-1", "node-2"};
     bool protobuf = true;                         // the API server can answer so
     std::map<std::string, std::string> images{};  // as devcluster::ClusterOptions::images
-    bool run_controllers = true;                  // or cluster().start_controllers() does, later
+    bool recovers_expansion = true;  // as devcluster::Registry::Options::recovers_expansion
+    bool run_controllers = true;     // or cluster().start_controllers() does, later
   };
 
   static Result<std::unique_ptr<EmbeddedBed>> create(const Options& options);

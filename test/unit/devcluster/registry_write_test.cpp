@@ -212,6 +212,37 @@ TEST_CASE("what must not change is refused with 422") {
   }
 }
 
+TEST_CASE("before 1.32 a claim's status keeps no marks of growing and its request never shrinks") {
+  for (const bool recovers : {true, false}) {
+    CAPTURE(recovers);
+    Registry registry({.recovers_expansion = recovers});
+    Json storage_class = test::storage_class("local-path");
+    storage_class["allowVolumeExpansion"] = true;
+    REQUIRE(registry.create("storageclasses", "", storage_class).ok());
+    const ObjectRef claim{"persistentvolumeclaims", kNs, "c"};
+    REQUIRE(registry.create(claim.resource, kNs, test::claim("c")).ok());
+    const auto answer = registry.patch(
+        claim, PatchType::kStrategicMerge,
+        {{"status",
+          {{"phase", "Bound"},
+           {"capacity", {{"storage", "1Gi"}}},
+           {"allocatedResources", {{"storage", "3Gi"}}},
+           {"allocatedResourceStatuses", {{"storage", "ControllerResizeInProgress"}}}}}},
+        {.subresource = "status"});
+    REQUIRE(answer.ok());
+    CHECK(answer.body->at("status").contains("capacity"));
+    CHECK(answer.body->at("status").contains("allocatedResources") == recovers);
+    CHECK(answer.body->at("status").contains("allocatedResourceStatuses") == recovers);
+    const auto ask = [&](const char* size) {
+      return registry.patch(claim, PatchType::kMerge,
+                            {{"spec", {{"resources", {{"requests", {{"storage", size}}}}}}}});
+    };
+    CHECK(ask("3Gi").ok());
+    CHECK(ask("2Gi").ok() == recovers);
+    CHECK(ask("4Gi").ok());
+  }
+}
+
 TEST_CASE("a dry run answers like the real write and stores nothing") {
   Registry registry;
   const auto before = registry.resource_version();
