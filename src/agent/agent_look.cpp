@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <limits>
 
 #include "agent/agent.h"
 #include "agent/work.h"
@@ -87,7 +88,9 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity, whose), "work book");
     LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
     base.space = space_of(usage.space);
-    base.promised_bytes = static_cast<std::int64_t>(usage.promised_bytes);
+    // Sizes are what tenants wrote: a negative number would make the whole base unreadable.
+    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+    base.promised_bytes = static_cast<std::int64_t>(std::min(usage.promised_bytes, kMost));
     base.volumes = static_cast<std::int64_t>(usage.volumes.size());
     UsageNotes::add(path, usage.volumes, sights.uses);
     LPP_ASSIGN_OR_RETURN(const auto inventory, volumes->inventory(usage, InventoryNotes::kMostBare),

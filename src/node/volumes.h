@@ -123,9 +123,12 @@ struct Space {
 
 struct BaseUsage {
   Space space{};
-  std::uint64_t promised_bytes = 0;  // sum of the sizes
+  std::uint64_t promised_bytes = 0;  // sum of the sizes; at most what the type holds
   std::vector<VolumeUsage> volumes{};
 };
+
+/// Sizes are what people wrote: their sum stops at the most there is and never wraps around.
+std::uint64_t sum_of_sizes(std::uint64_t a, std::uint64_t b);
 
 /// kUnfit says why the volume, new or one of `usage`, has no room to be of this size. What volumes
 /// without limits use counts once, within what they were promised. Pure.

@@ -9,10 +9,7 @@ namespace lpp::node {
 
 namespace {
 
-// Sizes are what people wrote: neither sums nor differences may wrap around.
-std::uint64_t sum(std::uint64_t a, std::uint64_t b) {
-  return a + std::min(b, std::numeric_limits<std::uint64_t>::max() - a);
-}
+// Nor may differences wrap around.
 std::uint64_t less(std::uint64_t from, std::uint64_t what) { return from - std::min(from, what); }
 
 bool is_held(const VolumeUsage& entry) {
@@ -27,17 +24,21 @@ std::uint64_t spoken_for(const BaseUsage& usage) {
   std::uint64_t promised = 0;
   for (const VolumeUsage& entry : usage.volumes) {
     if (is_held(entry)) {
-      held = sum(held, std::max(entry.volume.size, entry.volume.limits.bytes));
-      held_use = sum(held_use, entry.use->bytes);
+      held = sum_of_sizes(held, std::max(entry.volume.size, entry.volume.limits.bytes));
+      held_use = sum_of_sizes(held_use, entry.use->bytes);
     } else {
-      promised = sum(promised, entry.volume.size);
+      promised = sum_of_sizes(promised, entry.volume.size);
     }
   }
   const std::uint64_t used = less(usage.space.size_bytes, usage.space.free_bytes);
-  return sum(held, std::max(promised, less(used, held_use)));
+  return sum_of_sizes(held, std::max(promised, less(used, held_use)));
 }
 
 }  // namespace
+
+std::uint64_t sum_of_sizes(std::uint64_t a, std::uint64_t b) {
+  return a + std::min(b, std::numeric_limits<std::uint64_t>::max() - a);
+}
 
 Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint64_t size,
                         const Room& room) {
@@ -49,7 +50,7 @@ Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint
   const std::uint64_t used = is_new ? 0 : is_held(*own) ? own->use->bytes : promised;
   std::uint64_t kept = 0;
   if (room.reserve) {
-    kept = sum(room.reserve->bytes, space.size_bytes / 100 * room.reserve->percent);
+    kept = sum_of_sizes(room.reserve->bytes, space.size_bytes / 100 * room.reserve->percent);
   }
   const auto refuse = [&](std::uint64_t need, std::uint64_t left, const std::string& why) {
     std::string message = "no room for " + bytes_text(need) + ": " + bytes_text(left) + " of " +

@@ -118,7 +118,8 @@ Result<BaseUsage> Volumes::usage() const {
   LPP_ASSIGN_OR_RETURN(auto listing, list(), "usage");
   LPP_ASSIGN_OR_RETURN(const auto uses, uses_of(listing.volumes, *kernel_, base_.get()), "usage");
   for (Volume& volume : listing.volumes) {
-    usage.promised_bytes += std::max(volume.size, volume.limits.bytes);
+    const std::uint64_t size = std::max(volume.size, volume.limits.bytes);
+    usage.promised_bytes = sum_of_sizes(usage.promised_bytes, size);
     VolumeUsage& entry = usage.volumes.emplace_back(VolumeUsage{.volume = std::move(volume)});
     const auto use = uses.find(entry.volume.project);
     if (entry.volume.project != 0 && use != uses.end()) entry.use = use->second;

@@ -135,3 +135,15 @@ TEST_CASE("what a volume was promised is on record, with a limit or without, and
   request.size = 2;
   CHECK(volumes.make(request)->size == 2);
 }
+
+TEST_CASE("what is promised never wraps around whatever sizes tenants ask for") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = Volumes::open(kernel, base.path(), {});
+  REQUIRE(volumes.ok());
+  REQUIRE(volumes->make({.id = "a", .path = "a", .size = kMost - 1}).ok());
+  REQUIRE(volumes->make({.id = "b", .path = "b", .size = kMost - 1}).ok());
+  const auto usage = volumes->usage();
+  REQUIRE(usage.ok());
+  CHECK(usage->promised_bytes == kMost);
+}
