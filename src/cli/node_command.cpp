@@ -207,8 +207,9 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                               {"inodes", usage->space.inodes},
                               {"freeInodes", usage->space.free_inodes},
                               {"promisedBytes", usage->promised_bytes},
-                              {"volumes", std::move(items)}}));
-    return kExitOk;
+                              {"volumes", std::move(items)},
+                              {"problems", usage->problems}}));
+    return usage->problems.empty() ? kExitOk : kExitProblem;
   }
   context.out(fmt::format("{}: {} of {} free, {} promised, {}\n", request.base,
                           bytes_text(usage->space.available_bytes),
@@ -224,9 +225,12 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                     {use && use->inodes ? std::to_string(*use->inodes) : "-"},
                     {one_line(volume.claim)}});
   }
-  if (rows.empty()) return kExitOk;
-  context.out(table(context.terminal, {"VOLUME", "SIZE", "USED", "USE%", "FILES", "CLAIM"}, rows));
-  return kExitOk;
+  for (const auto& problem : usage->problems) context.err(one_line(problem) + "\n");
+  if (!rows.empty()) {
+    context.out(
+        table(context.terminal, {"VOLUME", "SIZE", "USED", "USE%", "FILES", "CLAIM"}, rows));
+  }
+  return usage->problems.empty() ? kExitOk : kExitProblem;
 }
 
 int list(const node::Volumes& volumes, const NodeRequest& request, Context& context) {

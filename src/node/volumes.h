@@ -125,6 +125,7 @@ struct BaseUsage {
   Space space{};
   std::uint64_t promised_bytes = 0;  // sum of the sizes; at most what the type holds
   std::vector<VolumeUsage> volumes{};
+  std::vector<std::string> problems{};  // records that cannot be read: they are missing above
 };
 
 /// Sizes are what people wrote: their sum stops at the most there is and never wraps around.
@@ -294,6 +295,7 @@ class Volumes {
                                        const Volume& volume, int folder) const;
   /// Under RecordFolder::lock_base() until the size is on record.
   Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
+  Result<void> check_is_limited(const Volume& volume, const ProjectQuota& quota) const;
 
   Result<Volume> adopt_locked(const RecordFolder& records, const AdoptRequest& request,
                               int folder) const;

@@ -103,6 +103,7 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
     if (request.limits.any() && volume.project != 0) {
       // They may be on record only: a crash before they were set, or a mount without quota since.
       LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "make");
+      LPP_RETURN_IF_ERROR(check_is_limited(volume, quota), "make");
       LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "make");
     }
     return volume;
@@ -118,13 +119,7 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
 }
 
 bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {
-  if (uid.empty() && claim.empty()) {
-    // Nobody says whose it is: it may be another one's by now.
-    if (volume.uid.empty()) return false;
-    volume.uid.clear();
-    return true;
-  }
-  const bool is_others = uid.empty() ? claim != volume.claim : uid != volume.uid;
+  const bool is_others = uid.empty() ? !claim.empty() && claim != volume.claim : uid != volume.uid;
   if (!is_others) return false;
   volume.claim = claim;
   volume.uid = uid;

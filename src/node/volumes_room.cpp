@@ -75,6 +75,10 @@ Result<void> Volumes::check_has_room(const std::string& id, std::uint64_t size,
                                      const Room& room) const {
   if (!room.any()) return {};
   LPP_ASSIGN_OR_RETURN(const auto all, usage(), shown_);
+  if (!room.overcommit && !all.problems.empty()) {
+    return Error{ErrorCode::kUnavailable,
+                 "it is not known how much is promised already: " + all.problems.front()};
+  }
   return check_room(all, id, size, room);
 }
 

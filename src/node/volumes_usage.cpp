@@ -56,8 +56,10 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
     LPP_RETURN_IF_ERROR(check_has_room(request.id, request.size, request.room), "room");
   }
   std::optional<ProjectQuota> quota;
+  const Volume before = volume;
   if (held) {
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
+    LPP_RETURN_IF_ERROR(check_is_limited(volume, *quota), "resize");
     LPP_RETURN_IF_ERROR(quota->check_can_hold(request.limits), "resize");
     LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "resize");
     LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
@@ -68,8 +70,28 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   if (request.size != 0) volume.size = request.size;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
-  if (held) LPP_RETURN_IF_ERROR(quota->limit(volume.project, volume.limits), "resize");
+  if (!held) return volume;
+  if (const auto limited = quota->limit(volume.project, volume.limits); !limited.ok()) {
+    // The record is not to promise more than there is.
+    if (records.write(before).ok()) (void)kernel_->sync(records.fd());
+    return Error(limited.error()).wrap("resize");
+  }
   return volume;
+}
+
+/// A limit is the project's: it says nothing of a directory that somebody has taken out of it, or
+/// put in the place of the one that was in it.
+Result<void> Volumes::check_is_limited(const Volume& volume, const ProjectQuota& quota) const {
+  const std::string shown = shown_ + "/" + volume.path;
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), shown);
+  if (!directory) return Error{ErrorCode::kNotFound, shown + " is not there"};
+  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, directory->get()), shown);
+  LPP_ASSIGN_OR_RETURN(const auto project, quota.number_of(directory->get()), shown);
+  if (identity == volume.directory && project == volume.project) return {};
+  return invalid(
+      shown +
+      " is not the directory that was given a limit, or somebody has taken the limit off "
+      "it: 'node adopt' sets it again");
 }
 
 Result<Listing> Volumes::list() const {
@@ -116,6 +138,7 @@ Result<BaseUsage> Volumes::usage() const {
   BaseUsage usage;
   LPP_ASSIGN_OR_RETURN(usage.space, space(), "usage");
   LPP_ASSIGN_OR_RETURN(auto listing, list(), "usage");
+  usage.problems = std::move(listing.problems);
   LPP_ASSIGN_OR_RETURN(const auto uses, uses_of(listing.volumes, *kernel_, base_.get()), "usage");
   for (Volume& volume : listing.volumes) {
     const std::uint64_t size = std::max(volume.size, volume.limits.bytes);

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <limits>
 #include <string_view>
 
 #include "agent/work.h"
@@ -80,6 +81,26 @@ TEST_CASE("an agent tells of its base paths, and why it cannot work at one") {
     running.listener.hear();
     return running.listener.bases()[0].volumes == 2;
   }));
+}
+
+TEST_CASE("sizes that no disk has do not take a base path away from its agent") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  for (const char* const name : {"pvc-1", "pvc-2", "pvc-3"}) {
+    auto make = operation_of(base, Kind::kMake, name);
+    make.limits = {};
+    make.size_bytes = kMost / 2 + 1;
+    REQUIRE(running.run(make).state == State::kSucceeded);
+  }
+  running.agent.take({.what = Order::What::kBases, .base_paths = {base.path()}});
+  REQUIRE(ends_up([&] {
+    running.clock.advance(std::chrono::seconds(61));
+    running.listener.hear();
+    return running.listener.bases().at(0).volumes == 3;
+  }));
+  CHECK(running.listener.bases()[0].promised_bytes == kMost);
 }
 
 TEST_CASE("an order for a path outside of the base paths is refused in words") {

@@ -291,6 +291,38 @@ TEST_CASE("a make again gives a limit to a directory that had none" * NeedsProje
   CHECK(volumes.make(limited("pvc-3", {.bytes = 4 * kMiB})).error().is(ErrorCode::kInvalid));
 }
 
+TEST_CASE("no limit is told of a directory that has left it, or of another one in its place" *
+          NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto grow = [&] {
+    return volumes.resize({.id = "pvc-1", .limits = {.bytes = 16 * kMiB}, .limited = true});
+  };
+  const auto check_is_refused = [&] {
+    for (const auto& result : {volumes.make(limited("pvc-1", {.bytes = 8 * kMiB})), grow()}) {
+      REQUIRE_FALSE(result.ok());
+      CHECK(result.error().is(ErrorCode::kInvalid));
+      CHECK(result.error().message.find("node adopt") != std::string::npos);
+    }
+    CHECK(volumes.list()->volumes.at(0).limits.bytes == 8 * kMiB);
+  };
+  REQUIRE(volumes.make(limited("pvc-1", {.bytes = 8 * kMiB})).ok());
+  // As root in a container can.
+  {
+    const UniqueFd folder(kernel.open(base.at("pvc-1").c_str(), O_RDONLY | O_DIRECTORY));
+    REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 0).ok());
+  }
+  check_is_refused();
+  REQUIRE(volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = {.bytes = 8 * kMiB}}).ok());
+  CHECK(volumes.make(limited("pvc-1", {.bytes = 8 * kMiB})).ok());
+  // As after somebody has restored its files into a directory of their own.
+  std::filesystem::rename(base.at("pvc-1"), base.at("former"));
+  std::filesystem::create_directory(base.at("pvc-1"));
+  CHECK_FALSE(grow().ok());
+  CHECK(volumes.list()->volumes.at(0).limits.bytes == 8 * kMiB);
+}
+
 TEST_CASE("an adoption leaves alone a project that is not ours, which others may be in" *
           NeedsProjects()) {
   const BaseFolder base;

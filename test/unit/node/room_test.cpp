@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <linux/dqblk_xfs.h>
 
 #include <limits>
 
@@ -101,6 +102,49 @@ TEST_CASE("sizes that no disk has do not wrap around") {
   CHECK_FALSE(fits(usage, 1, kAll));
   CHECK(fits(usage, 0, kAll));
   CHECK(fits(usage, kMost, kAll, "a"));
+}
+
+TEST_CASE("nothing is promised while a record cannot be read") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "data", .size = 4096}).ok());
+  MakeRequest request{.id = "pvc-2", .path = "more", .size = 1};
+  request.room.overcommit = false;
+  base.write(BaseFolder::record("volume.pvc-1.json"), "{");
+  CHECK(volumes.usage()->problems.size() == 1);
+  const auto refused = volumes.make(request);
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().is(ErrorCode::kUnavailable));
+  CHECK(refused.error().message.find("pvc-1") != std::string::npos);
+  CHECK_FALSE(base.has("more"));
+  request.room.overcommit = true;
+  CHECK(volumes.make(request).ok());
+}
+
+TEST_CASE("a limit that could not be set is not on record" * NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "data")).ok());
+  const auto before = volumes.list()->volumes.at(0);
+  /// Limits can be read, and not be set.
+  class ReadOnlyLimits final : public Kernel {
+   public:
+    int quota(int fd, const char* device, unsigned command, std::uint32_t project,
+              void* argument) override {
+      if (command != Q_XSETQLIM) return Kernel::quota(fd, device, command, project, argument);
+      errno = EIO;
+      return -1;
+    }
+  } failing;
+  const auto grown = base.volumes(failing).resize({.id = "pvc-1",
+                                                   .limits = {.bytes = before.limits.bytes * 2},
+                                                   .size = before.limits.bytes * 2});
+  REQUIRE_FALSE(grown.ok());
+  const auto now = volumes.list()->volumes.at(0);
+  CHECK(now.limits == before.limits);
+  CHECK(now.size == before.size);
 }
 
 TEST_CASE("what a volume was promised is on record, with a limit or without, and grows") {
