@@ -146,7 +146,7 @@ TEST_CASE("a full directory stays when a claim goes that a restored backup has b
   StoryBed story;
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
-  story.bed->cluster().nodes().set_faults("node-1", {.fail_pulls = true});
+  change_script(story, "setup", "exit 7");
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   // The backup is from before the volume was made: claim and UID are the same, and the disk knows
@@ -158,9 +158,8 @@ TEST_CASE("a full directory stays when a claim goes that a restored backup has b
   const std::filesystem::path disk = story.bed->on_disk("node-1", path);
   std::filesystem::create_directories(disk);
   std::ofstream(disk / "data") << "of a tenant";
-  wait_for_event(story, claim, "ProvisioningFailed", "ull");
+  wait_for_event(story, claim, "ProvisioningFailed", "exit code 7");
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
-  story.bed->cluster().nodes().set_faults("node-1", {});
   wait_for_event(story, claim, "DirectoryKept", path);
   CHECK(text_of(disk / "data") == "of a tenant");
 }

@@ -269,6 +269,7 @@ TEST_CASE("an undo that an earlier process brought to its end does not stay in f
     scene.memories.erase(kVolume);
     scene.executor.records = {{.operation = made}};
     scene.executor.records[0].operation.kind = Kind::kTakeBack;
+    scene.executor.records[0].operation.only_if_empty = true;
     CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     CHECK(scene.undo_is_shown());
     scene.executor.records.clear();
