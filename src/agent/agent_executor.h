@@ -167,6 +167,10 @@ class AgentExecutor final : public operation::Executor {
     bool begun = false;     // told so
     std::optional<TimePoint> cancelled{};
     std::optional<TimePoint> suspended{};  // the agent waits for word that it is to go on
+
+    /// A make goes on only when its owner says so: by now a volume may be there.
+    bool waits_for_owner() const { return suspended && operation->kind == operation::Kind::kMake; }
+    bool is_resumed_by_time() const { return suspended && !waits_for_owner(); }
   };
   using EntryPtr = std::shared_ptr<Entry>;
   struct Pending {

@@ -298,7 +298,7 @@ void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
       } else {
         outdate(*entry, effects);
       }
-    } else if (entry->cancelled || entry->begun) {
+    } else if (entry->cancelled || entry->begun || entry->waits_for_owner()) {
       drop(agent, entry, effects);  // it acts no more, or somebody took its record away
     } else {
       entry->sent = false;
@@ -453,9 +453,10 @@ Duration AgentExecutor::tick() {
         give_orders(agent, effects);
       }
       note_presence(node, agent, effects);
-      any_suspended =
-          any_suspended || std::any_of(agent.works.begin(), agent.works.end(),
-                                       [](const auto& item) { return item.second->suspended; });
+      any_suspended = any_suspended ||
+                      std::any_of(agent.works.begin(), agent.works.end(), [](const auto& item) {
+                        return item.second->is_resumed_by_time();
+                      });
       const bool unknown = agent.shown == Presence::kAbsent && agent.works.empty() &&
                            now >= agent.lost + kForgetAgentAfter;
       if (unknown) {
@@ -481,14 +482,13 @@ Duration AgentExecutor::tick() {
   return kLook;
 }
 
-/// The owner was woken for each when it was told; quiet since means that it has decided. A make
-/// waits for its word.
+/// The owner was woken for each when it was told; quiet since means that it has decided.
 void AgentExecutor::resume(bool quiet, Effects& effects) {
   const TimePoint now = clock_.now();
   for (auto& [node, agent] : agents_) {
     if (!agent.complete) continue;
     for (const auto& [name, entry] : agent.works) {
-      if (!entry->suspended || entry->operation->kind == operation::Kind::kMake) continue;
+      if (!entry->is_resumed_by_time()) continue;
       const Duration waited = now - *entry->suspended;
       if (waited < kResumeAfter && (!quiet || waited < kLook)) continue;
       entry->suspended.reset();

@@ -248,10 +248,13 @@ bool is_own_program(std::string_view command) {
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
               const std::string& directory) {
   const bool create = operation.kind == operation::Kind::kMake;
-  const bool by_own_program = operation.only_if_empty && is_own_program(settings.teardown_command);
+  const bool takes_back = operation.kind == operation::Kind::kTakeBack;
+  const bool by_own_program = is_own_program(script_command(operation.kind, settings));
   const std::string size = std::to_string(operation.size_bytes);
   // It tells its result in the usual place.
-  if (operation.only_if_empty) container.erase("terminationMessagePath");
+  if (operation.only_if_empty || (takes_back && by_own_program)) {
+    container.erase("terminationMessagePath");
+  }
   if (operation.only_if_empty && !by_own_program) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
@@ -263,7 +266,9 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   container["args"] =
       json::array({"-p", literal(directory), "-s", size, "-m", literal(operation.volume_mode), "-a",
                    std::string(operation::script_action(operation.kind))});
-  if (by_own_program) container["args"].push_back("--if-empty");
+  if (by_own_program && takes_back) {
+    container["args"].push_back(operation.only_if_empty ? "--if-empty" : "--take-back");
+  }
   json& env = list(container, "env");
   set_env(env, "VOL_DIR", directory);
   set_env(env, "VOL_MODE", operation.volume_mode);
@@ -271,7 +276,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
-  if (is_own_program(script_command(operation.kind, settings))) set_claim(env, operation);
+  if (by_own_program) set_claim(env, operation);
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
 }

@@ -76,8 +76,12 @@ Result<void> Volumes::check_has_room(const std::string& id, std::uint64_t size,
   if (!room.any()) return {};
   LPP_ASSIGN_OR_RETURN(const auto all, usage(), shown_);
   if (!room.overcommit && !all.problems.empty()) {
-    return Error{ErrorCode::kUnavailable,
-                 "it is not known how much is promised already: " + all.problems.front()};
+    const bool is_there =
+        std::any_of(all.volumes.begin(), all.volumes.end(),
+                    [&](const VolumeUsage& entry) { return entry.volume.id == id; });
+    std::string why = "it is not known how much is promised already: " + all.problems.front();
+    // A new one may find room elsewhere.
+    return is_there ? Error{ErrorCode::kUnavailable, std::move(why)} : unfit(std::move(why));
   }
   return check_room(all, id, size, room);
 }

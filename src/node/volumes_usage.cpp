@@ -84,7 +84,7 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
 Result<void> Volumes::check_is_limited(const Volume& volume, const ProjectQuota& quota) const {
   const std::string shown = shown_ + "/" + volume.path;
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), shown);
-  if (!directory) return Error{ErrorCode::kNotFound, shown + " is not there"};
+  if (!directory) return Error{ErrorCode::kConflict, shown + " is not there"};
   LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, directory->get()), shown);
   LPP_ASSIGN_OR_RETURN(const auto project, quota.number_of(directory->get()), shown);
   if (identity == volume.directory && project == volume.project) return {};

@@ -343,7 +343,10 @@ Maybe clear_place(const ClaimScene& scene, const Make& current) {
     const bool is_there = make.operation().node == place.node && touch(make.operation(), place);
     if (&make == &current || !is_there || !make.progress || make.progress->over()) continue;
     if (make.progress->state == State::kEnding && make.progress->acts_no_more) continue;
-    if (make.progress->state == State::kLate) return for_claim::Cancel{make.begun.operation};
+    // Nobody lets it go on: the later one has its place.
+    if (make.progress->state == State::kLate || waits_for_word(make)) {
+      return for_claim::Cancel{make.begun.operation};
+    }
     return wait(scene);
   }
   return std::nullopt;

@@ -196,6 +196,10 @@ TEST_CASE("golden: helper pods that take a directory back only if it is empty") 
   ManifestSettings own = usual();
   own.setup_command = own.teardown_command = "/usr/bin/local-path-node";
   check("undo-if-empty-own-program", kUsual, undo, own);
+  // It looks by its record whether it may.
+  undo.only_if_empty = false;
+  check("undo-own-program", kUsual, undo, own);
+  check("delete-own-program", kUsual, remove(), own);
 }
 
 TEST_CASE("golden: helper pods record how the volume is to look") {

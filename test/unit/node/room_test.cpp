@@ -115,7 +115,7 @@ TEST_CASE("nothing is promised while a record cannot be read") {
   CHECK(volumes.usage()->problems.size() == 1);
   const auto refused = volumes.make(request);
   REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().is(ErrorCode::kUnavailable));
+  CHECK(refused.error().is(ErrorCode::kUnfit));
   CHECK(refused.error().message.find("pvc-1") != std::string::npos);
   CHECK_FALSE(base.has("more"));
   request.room.overcommit = true;

@@ -189,6 +189,13 @@ TEST_CASE("an earlier attempt that is late is cancelled before a volume is shown
   CHECK(row.next_is<for_claim::Cancel>().operation == row.makes[1].begun.operation);
 }
 
+TEST_CASE("an earlier attempt that waits for word is cancelled where a later one has its place") {
+  Row row;
+  row.make(State::kSucceeded, 2);
+  row.make(State::kRunning, 1).progress->outdated = true;
+  CHECK(row.next_is<for_claim::Cancel>().operation == row.makes[1].begun.operation);
+}
+
 TEST_CASE("an earlier attempt of which only the record is on its way out keeps nothing waiting") {
   Row row;
   row.make(State::kSucceeded, 2);

@@ -333,7 +333,12 @@ const std::vector<For> kWhatIsOnRecord{
        }
        const Make* const make = find_make(scene, *cancel->operation);
        if (make == nullptr || !make->progress || !is_open(*make->progress)) return false;
-       if (make->progress->outdated && (make->shown || make->begun.done)) return true;
+       const bool is_superseded = any_make(scene, [&](const Make& other) {
+         return &other != make && other.progress && meet(other.operation(), make->operation());
+       });
+       if (make->progress->outdated && (make->shown || make->begun.done || is_superseded)) {
+         return true;
+       }
        return make->progress->state == State::kLate && !make->shown;
      }},
     {"a make that waits for word does not go on where a volume is, or something else may act",
