@@ -207,7 +207,7 @@ Result<operation::Executor::Start> AgentExecutor::start(const Operation& operati
       }(),
       "start");
   Effects effects;
-  const auto started = [&] {
+  auto started = [&] {
     MutexLock lock(mutex_);
     return record(operation, effects);
   }();

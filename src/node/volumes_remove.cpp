@@ -62,11 +62,6 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "remove");
     holds_data = !empty;
   }
-  if (begun && !holds_data && request.removal != Removal::kReleased) {
-    // Of a taking back that has ended, but for this: the next make must not wait for it.
-    LPP_RETURN_IF_ERROR(records.drop_gone(request.id), "remove");
-    begun = false;
-  }
   if (request.removal == Removal::kIfEmpty) {
     // The record alone tells where that was.
     return holds_data ? Result<Removed>(Removed::kKept) : remove_if_empty(records, volume);

@@ -30,23 +30,6 @@ TEST_CASE("a take-back keeps a directory that stands where the made one was") {
   CHECK_FALSE(base.has("two"));
 }
 
-TEST_CASE("what a taking back has left of its end keeps no later make waiting") {
-  for (const Removal removal : {Removal::kTakeBack, Removal::kIfEmpty}) {
-    for (const bool is_there : {false, true}) {
-      const BaseFolder base;
-      Kernel kernel;
-      const auto volumes = base.volumes(kernel);
-      REQUIRE(volumes.make({.id = "data", .path = "data"}).ok());
-      if (!is_there) std::filesystem::remove(base.at("data"));
-      base.make_directory(BaseFolder::record("gone.data"));
-      CHECK_FALSE(volumes.make({.id = "data", .path = "data"}).ok());
-      CHECK(*volumes.remove({.id = "data", .path = "data", .removal = removal}) ==
-            (is_there ? Removed::kRemoved : Removed::kAbsent));
-      CHECK(volumes.make({.id = "data", .path = "data"}).ok());
-    }
-  }
-}
-
 TEST_CASE("a directory that is another claim's by its record goes with nobody else's volume") {
   const BaseFolder base;
   Kernel kernel;
