@@ -42,7 +42,6 @@ void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory
     }
     mine->operation = operation;  // what is on record counts
     if (progress.directory == operation::Directory::kMade) mine->made = true;
-    if (progress.directory == operation::Directory::kFound) mine->found = true;
   }
   for (const auto& [operation, progress] : recorded) {
     if (operation->kind != Kind::kTakeBack) continue;
