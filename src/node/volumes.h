@@ -132,7 +132,9 @@ struct BaseUsage {
 std::uint64_t sum_of_sizes(std::uint64_t a, std::uint64_t b);
 
 /// kUnfit says why the volume, new or one of `usage`, has no room to be of this size. What volumes
-/// without limits use counts once, within what they were promised. Pure.
+/// without limits use counts once, within what they were promised. Where records cannot be read and
+/// nothing may be promised twice, a new one has none (kUnfit) and the others may later
+/// (kUnavailable). Pure.
 Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint64_t size,
                         const Room& room);
 

@@ -46,6 +46,11 @@ Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint
   const auto own = std::find_if(usage.volumes.begin(), usage.volumes.end(),
                                 [&](const VolumeUsage& entry) { return entry.volume.id == id; });
   const bool is_new = own == usage.volumes.end();
+  if (!room.overcommit && !usage.problems.empty()) {
+    std::string why = "it is not known how much is promised already: " + usage.problems.front();
+    // A new one may find room elsewhere.
+    return is_new ? unfit(std::move(why)) : Error{ErrorCode::kUnavailable, std::move(why)};
+  }
   const std::uint64_t promised = is_new ? 0 : own->volume.size;
   const std::uint64_t used = is_new ? 0 : is_held(*own) ? own->use->bytes : promised;
   std::uint64_t kept = 0;
@@ -75,14 +80,6 @@ Result<void> Volumes::check_has_room(const std::string& id, std::uint64_t size,
                                      const Room& room) const {
   if (!room.any()) return {};
   LPP_ASSIGN_OR_RETURN(const auto all, usage(), shown_);
-  if (!room.overcommit && !all.problems.empty()) {
-    const bool is_there =
-        std::any_of(all.volumes.begin(), all.volumes.end(),
-                    [&](const VolumeUsage& entry) { return entry.volume.id == id; });
-    std::string why = "it is not known how much is promised already: " + all.problems.front();
-    // A new one may find room elsewhere.
-    return is_there ? Error{ErrorCode::kUnavailable, std::move(why)} : unfit(std::move(why));
-  }
   return check_room(all, id, size, room);
 }
 

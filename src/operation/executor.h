@@ -23,7 +23,7 @@ enum class Directory {
   kMade,     // it was not there before
   kFound,    // it was there
   kRemoved,  // it is gone
-  kKept,     // only_if_empty, and it is not empty, or (with a message) nobody can tell
+  kKept,     // taken back only if empty, and it is not, or (with a message) nobody can tell
   kAbsent,   // it was not there
 };
 
