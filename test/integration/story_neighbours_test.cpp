@@ -154,14 +154,16 @@ TEST_CASE("a full directory stays when a claim goes that a restored backup has b
   const auto uid =
       LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, claim))["metadata"]["uid"]
           .get<std::string>();
-  const std::string path = story.bed->base_paths().front() + "/pvc-" + uid + "_app_data";
-  const std::filesystem::path disk = story.bed->on_disk("node-1", path);
-  std::filesystem::create_directories(disk);
-  std::ofstream(disk / "data") << "of a tenant";
+  std::vector<std::filesystem::path> disks;  // any of the base paths may be picked
+  for (const std::string& base_path : story.bed->base_paths()) {
+    disks.push_back(story.bed->on_disk("node-1", base_path + "/pvc-" + uid + "_app_data"));
+    std::filesystem::create_directories(disks.back());
+    std::ofstream(disks.back() / "data") << "of a tenant";
+  }
   wait_for_event(story, claim, "ProvisioningFailed", "exit code 7");
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
-  wait_for_event(story, claim, "DirectoryKept", path);
-  CHECK(text_of(disk / "data") == "of a tenant");
+  wait_for_event(story, claim, "DirectoryKept", "pvc-" + uid + "_app_data");
+  for (const auto& disk : disks) CHECK(text_of(disk / "data") == "of a tenant");
 }
 
 TEST_CASE("a claim that fails over and over does not slow its neighbours") {
