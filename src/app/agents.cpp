@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "provisioner/names.h"
+#include "provisioner/plan.h"
 
 namespace lpp::app {
 
@@ -76,9 +77,7 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
       .has_label =
           [this](const std::string& node, const std::string& key, const std::string& value) {
             const auto found = parts_.nodes.get({"", node});
-            if (found == nullptr) return false;
-            const std::string* const label = k8s::find(found->meta.labels, key);
-            return label != nullptr && *label == value;
+            return found != nullptr && provisioner::affinity_value_of(*found, key) == value;
           },
       .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
       .has_agent_pod = [this](const std::string& node) { return has_agent_pod(node); },

@@ -379,6 +379,10 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
   if (held(scene.memory.retry, scene.now, scene.settings())) return wait(scene);
   Operation next = make.operation();
   next.attempt = next_attempt(scene);
+  // The node's labels may have changed since.
+  if (next.shape && next.shape->has_affinity && scene.node && scene.node_name == next.node) {
+    next.shape->affinity_value = affinity_value_of(*scene.node, next.shape->affinity_key);
+  }
   return for_claim::Start{std::move(next)};
 }
 

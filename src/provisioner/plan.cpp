@@ -112,6 +112,11 @@ bool should_provision(const k8s::PersistentVolumeClaim& claim,
   return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked != nullptr;
 }
 
+std::string affinity_value_of(const k8s::Node& node, const std::string& key) {
+  const std::string* value = find(node.meta.labels, key);
+  return value == nullptr ? node.meta.name : *value;
+}
+
 std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
                                                    const k8s::StorageClass& storage_class,
                                                    const k8s::Node* node,
@@ -167,8 +172,7 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
     return refuse("nodeAffinityKey \"" + shape.affinity_key + "\" of StorageClass \"" + class_name +
                   "\" cannot be the key of a label");
   }
-  const std::string* value = find(node->meta.labels, shape.affinity_key);
-  shape.affinity_value = value == nullptr ? node->meta.name : *value;
+  shape.affinity_value = affinity_value_of(*node, shape.affinity_key);
   if (shape.affinity_value.size() > kMaxLabelValue) {
     return Refusal{.message = "node " + node->meta.name + " has no label " + shape.affinity_key +
                               " and its name is too long to stand for it (63 bytes)",

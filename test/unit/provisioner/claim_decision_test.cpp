@@ -244,6 +244,24 @@ TEST_CASE("the next attempt waits its time, then does the very same under the ne
   CHECK(start.path == row.makes[0].operation().path);
 }
 
+TEST_CASE("the next attempt is for the label that the node has by then") {
+  Row row;
+  row.make(State::kFailed, 1);
+  row.make_has_failed(1, Duration::zero());
+  operation::Operation make = row.makes[0].operation();
+  make.shape = operation::Shape{.affinity_key = "kubernetes.io/hostname", .affinity_value = "n1"};
+  make.shape->has_affinity = true;
+  row.makes[0].begun.operation = std::make_shared<const operation::Operation>(make);
+  const auto value = [&] {
+    return row.next_is<for_claim::Start>().operation.shape->affinity_value;
+  };
+  CHECK(value() == "n1");
+  row.node = testing::node("n1").label("kubernetes.io/hostname", "other").shared();
+  CHECK(value() == "other");
+  row.node = testing::node("n1").shared();
+  CHECK(value() == "n1");
+}
+
 TEST_CASE("the next attempt does not wait when what can be changed has changed") {
   Row row;
   row.make(State::kFailed);
