@@ -20,6 +20,8 @@ using nlohmann::json;
 
 constexpr k8s::Resource kDaemonSets{"apps", "v1", "daemonsets", "DaemonSet", true};
 constexpr k8s::Resource kServices{"", "v1", "services", "Service", true};
+constexpr k8s::Resource kNetworkPolicies{"networking.k8s.io", "v1", "networkpolicies",
+                                         "NetworkPolicy", true};
 constexpr k8s::Resource kServiceAccounts{"", "v1", "serviceaccounts", "ServiceAccount", true};
 
 constexpr const char* kApply = "apply deploy/agents (docs/agents.md)";
@@ -201,12 +203,22 @@ void check_daemon_set(const Installation& installation, const json& daemon_set,
     findings.warning(place, "selects no node: helper pods serve all of them",
                      "look at its nodeSelector and affinity");
   } else if (ready < wanted) {
-    findings.warning(place,
-                     fmt::format("{} of {} agents are not ready: helper pods serve their nodes",
-                                 wanted - ready, wanted),
-                     fmt::format("kubectl -n {} describe daemonset {}", installation.ns,
-                                 text(member(daemon_set, "metadata"), "name")));
+    findings.warning(
+        place,
+        fmt::format("{} of {} agents are not ready: claims wait for an agent whose pod "
+                    "has run, helper pods serve the other nodes",
+                    wanted - ready, wanted),
+        fmt::format("kubectl -n {} describe daemonset {}", installation.ns,
+                    text(member(daemon_set, "metadata"), "name")));
   }
+}
+
+bool leads_to_agents_port(const InstalledAgents& agents, const json& port) {
+  if (port == agents.port) return true;
+  return std::any_of(agents.pod_ports.begin(), agents.pod_ports.end(), [&](const json& one) {
+    return port.is_string() && member(one, "name") == port &&
+           member(one, "containerPort") == agents.port;
+  });
 }
 
 void check_service(const Installation& installation, const json& service, Findings& findings) {
@@ -228,18 +240,59 @@ void check_service(const Installation& installation, const json& service, Findin
   }
   for (const json& port : member(member(service, "spec"), "ports")) {
     const json& target = member(port, "targetPort");
-    if (target == agents.port || (target.is_null() && member(port, "port") == agents.port)) return;
-    for (const json& one : agents.pod_ports) {
-      if (target.is_string() && member(one, "name") == target &&
-          member(one, "containerPort") == agents.port) {
-        return;
-      }
-    }
+    if (leads_to_agents_port(agents, target.is_null() ? member(port, "port") : target)) return;
   }
   findings.warning(place + ": spec.ports",
                    fmt::format("none leads to port {} of Deployment {}, where agents are served",
                                agents.port, installation.deployment),
                    "set targetPort to it, or to its name in the Deployment");
+}
+
+/// Whether it says who may connect to the daemon's pods. One that selects by expressions is taken
+/// for one that does not.
+bool is_about_daemon(const InstalledAgents& agents, const json& policy) {
+  const json& spec = member(policy, "spec");
+  const json& types = member(spec, "policyTypes");
+  const bool of_ingress =
+      types.empty() || std::find(types.begin(), types.end(), json("Ingress")) != types.end();
+  const json& selector = member(spec, "podSelector");
+  if (!of_ingress || !member(selector, "matchExpressions").empty()) return false;
+  const json& labels = member(selector, "matchLabels");
+  return std::all_of(labels.items().begin(), labels.items().end(), [&](const auto& label) {
+    return member(agents.pod_labels, label.key().c_str()) == label.value();
+  });
+}
+
+/// From whom is not looked at.
+bool admits_agents(const InstalledAgents& agents, const json& policy) {
+  for (const json& rule : member(member(policy, "spec"), "ingress")) {
+    const json& ports = member(rule, "ports");
+    if (ports.empty()) return true;
+    for (const json& one : ports) {
+      if (leads_to_agents_port(agents, member(one, "port")) || member(one, "port").is_null()) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+void check_policies(const Installation& installation, const std::vector<json>& policies,
+                    Findings& findings) {
+  std::string names;
+  for (const json& policy : policies) {
+    if (!is_about_daemon(installation.agents, policy)) continue;
+    if (admits_agents(installation.agents, policy)) return;
+    names += (names.empty() ? "NetworkPolicy " : ", ") + installation.ns + "/" +
+             text(member(policy, "metadata"), "name");
+  }
+  if (names.empty()) return;
+  findings.warning(
+      names + ": spec.ingress",
+      fmt::format("does not admit port {} of Deployment {}: where the network enforces "
+                  "it no agent reaches the provisioner, and claims wait",
+                  installation.agents.port, installation.deployment),
+      "admit the port, as deploy/network-policy.yaml does");
 }
 
 }  // namespace
@@ -258,6 +311,7 @@ AgentObjects agents_in(const std::vector<ManifestObject>& objects,
     const std::string name = text(member(one.object, "metadata"), "name");
     roles = roles || kind == "Role" || kind == "ClusterRole";
     if (kind == "DaemonSet") out.daemon_sets->push_back(one.object);
+    if (kind == "NetworkPolicy") out.policies.push_back(one.object);
     if (kind == "Service" && name == installation.agents.service) out.service = one.object;
     if (kind == "ServiceAccount" && name == installation.agents.service_account) {
       out.account = one.object;
@@ -291,6 +345,11 @@ AgentObjects agents_in(Cluster& cluster, const Installation& installation, Findi
     out.daemon_sets = *std::move(all);
   } else {
     unknown("DaemonSets", all.error());
+  }
+  if (auto all = cluster.list(kNetworkPolicies, installation.ns); all.ok()) {
+    out.policies = *std::move(all);
+  } else {
+    unknown("NetworkPolicies", all.error());
   }
   const auto get = [&](const k8s::Resource& resource, const std::string& name,
                        std::optional<json>& into) {
@@ -333,6 +392,7 @@ void check_agents(const Installation& installation, const AgentObjects& seen,
                      "does not exist: no agent is served", kApply);
   }
   if (seen.service) check_service(installation, *seen.service, findings);
+  check_policies(installation, seen.policies, findings);
   if (seen.shown && seen.shown->is_null()) {
     findings.warning(
         fmt::format("ConfigMap {}/{}-ca", installation.ns, agents.service),

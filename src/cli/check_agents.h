@@ -22,6 +22,7 @@ struct AgentObjects {
   std::optional<nlohmann::json> service{};  // --agents-service
   std::optional<nlohmann::json> account{};  // --agents-service-account
   std::optional<nlohmann::json> shown{};    // the ConfigMap with the certificates
+  std::vector<nlohmann::json> policies{};   // NetworkPolicies that are known
   std::vector<std::string> missing{};       // roles that the files lack
 };
 

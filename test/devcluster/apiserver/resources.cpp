@@ -110,6 +110,9 @@ std::vector<ResourceInfo> build_table() {
   add(storage, "csidrivers", "csidriver", "CSIDriver", {}, false).returns_deleted = true;
   add(storage, "csistoragecapacities", "csistoragecapacity", "CSIStorageCapacity", {}, true);
 
+  add("networking.k8s.io", "networkpolicies", "networkpolicy", "NetworkPolicy", {"netpol"}, true)
+      .has_generation = true;
+
   add("coordination.k8s.io", "leases", "lease", "Lease", {}, true).needs_version = true;
 
   const std::string rbac = "rbac.authorization.k8s.io";

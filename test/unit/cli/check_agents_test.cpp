@@ -64,6 +64,18 @@ bool says(const std::string& text, const std::string& part) {
 
 constexpr const char* kConfigJson = "config.json";
 
+/// For the daemon's pods, with one rule of this port; null = with none.
+json network_policy(const json& port, json labels = {{"app", "local-path-provisioner"}}) {
+  const json rules = port.is_null() ? json::array() : json::array({{{"ports", {port}}}});
+  return {{"apiVersion", "networking.k8s.io/v1"},
+          {"kind", "NetworkPolicy"},
+          {"metadata", {{"name", "daemon"}, {"namespace", "local-path-storage"}}},
+          {"spec",
+           {{"podSelector", {{"matchLabels", std::move(labels)}}},
+            {"policyTypes", {"Ingress"}},
+            {"ingress", rules}}}};
+}
+
 }  // namespace
 
 TEST_CASE("the shipped agents have no findings") {
@@ -114,6 +126,12 @@ TEST_CASE("each thing that agents lack is a warning that says what to do") {
       {"a Service of another port",
        [](auto& all) { of_kind(all, "Service")["spec"]["ports"][0]["targetPort"] = "health"; },
        "none leads to port 8443"},
+      {"a NetworkPolicy that does not know of them",
+       [](auto& all) {
+         all.push_back(network_policy({{"port", "health"}}));
+       },
+       "NetworkPolicy local-path-storage/daemon: spec.ingress\n           does not admit port "
+       "8443"},
       {"no role for tokens",
        [](auto& all) { take_out(all, "ClusterRole", "local-path-provisioner-agents"); },
        "no role in the files allows to create tokenreviews"},
@@ -268,6 +286,7 @@ Response api_answer(const json& body, int status = 200) {
 /// A cluster with the overlay, unless a test answers first.
 struct AgentCluster : CliBed {
   std::vector<json> objects = overlay();
+  std::vector<json> policies{};
   std::set<std::string> asked{};
   std::string may_not{};  // "verb resource"
 
@@ -296,6 +315,7 @@ struct AgentCluster : CliBed {
     deployment["status"] = {{"readyReplicas", 1}};
     serve("/deployments", {deployment});
     serve("/daemonsets", {of_kind(objects, "DaemonSet")});
+    serve("/networkpolicies", policies);
     serve("/storageclasses", {of_kind(objects, "StorageClass")});
     serve("/nodes?", {node("n1").json()});
     serve_one("/namespaces/", "Namespace", "local-path-storage");
@@ -323,6 +343,31 @@ TEST_CASE("a cluster with agents is asked for all that they need") {
       cluster.asked.contains("get configmaps local-path-provisioner-agents-ca local-path-storage"));
 }
 
+TEST_CASE("a NetworkPolicy that keeps agents out is told, unless another one lets them in") {
+  AgentCluster cluster;
+  const char* const finding = "does not admit port 8443";
+  SUBCASE("it admits nobody") {
+    cluster.policies = {network_policy(nullptr)};
+    CHECK(says(cluster.check(), finding));
+  }
+  SUBCASE("it is about all pods") {
+    cluster.policies = {network_policy(nullptr, json::object())};
+    CHECK(says(cluster.check(), finding));
+  }
+  SUBCASE("another one admits them") {
+    cluster.policies = {network_policy(nullptr), network_policy({{"port", "agents"}})};
+    CHECK_FALSE(says(cluster.check(), finding));
+  }
+  SUBCASE("it names the number") {
+    cluster.policies = {network_policy({{"port", 8443}})};
+    CHECK_FALSE(says(cluster.check(), finding));
+  }
+  SUBCASE("it is about other pods") {
+    cluster.policies = {network_policy(nullptr, {{"app", "other"}})};
+    CHECK_FALSE(says(cluster.check(), finding));
+  }
+}
+
 TEST_CASE("a permission that agents need is a warning, with the file that grants it") {
   AgentCluster cluster;
   cluster.may_not = "create tokenreviews";
@@ -336,7 +381,7 @@ TEST_CASE("agents that are not ready, and none at all, are told") {
   json& status = of_kind(cluster.objects, "DaemonSet")["status"];
   SUBCASE("some") {
     status = {{"desiredNumberScheduled", 5}, {"numberReady", 3}};
-    CHECK(says(cluster.check(), "2 of 5 agents are not ready: helper pods serve their nodes"));
+    CHECK(says(cluster.check(), "2 of 5 agents are not ready: claims wait"));
   }
   SUBCASE("no node") {
     status = {{"desiredNumberScheduled", 0}, {"numberReady", 0}};
