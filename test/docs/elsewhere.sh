@@ -205,11 +205,26 @@ C
 other docs/agents.md 'needs agents' <<'C'
 kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent
 C
-other docs/agents.md 'needs agents; orphan_rows_test.cpp runs it' <<'C'
+other docs/agents.md 'needs agents; story_adopt_test.cpp and orphans_test.cpp have it' <<'C'
 local-path-provisioner volumes --orphans
 C
 other docs/agents.md 'docs/runbook.md has it, too' <<'C'
 kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
+C
+other docs/agents.md 'story_agents_test.cpp plays it, with processes' <<'C'
+kubectl -n local-path-storage delete daemonset local-path-provisioner-agent --wait
+C
+other docs/agents.md 'story_agents_test.cpp plays it, with processes' <<'C'
+kubectl -n local-path-storage wait --for=delete pod -l app.kubernetes.io/name=local-path-provisioner-agent
+C
+other docs/agents.md 'docs/install.md has it, too' <<'C'
+kubectl apply -f deploy/local-path-storage.yaml
+C
+other docs/agents.md 'removes what deploy/agents has brought' <<'C'
+kubectl -n local-path-storage delete serviceaccount,service,secret,configmap,role,rolebinding --ignore-not-found local-path-provisioner-agent local-path-provisioner-agents local-path-provisioner-agents-tls local-path-provisioner-agents-ca
+C
+other docs/agents.md 'removes what deploy/agents has brought' <<'C'
+kubectl delete clusterrole,clusterrolebinding local-path-provisioner-agents --ignore-not-found
 C
 
 # ---- test/e2e/cluster/README.md
