@@ -88,18 +88,10 @@ void RealAgents::remove_all() {
 }
 
 void RealAgents::start() {
-  story_.start();
-  // A kubelet takes a minute to tell a pod of a ConfigMap that came after it.
-  LPP_MUST(wait_until(
-      "the agents' certificate is there",
-      [&]() -> std::string {
-        const auto map = story_.admin().get(k8s::kConfigMaps,
-                                            {kDaemonNamespace, "local-path-provisioner-agents-ca"});
-        if (!map.ok()) return map.error().message;
-        return (*map)["data"].value("ca.crt", "").empty() ? "it is empty" : "";
-      },
-      story_.bed->patience()));
+  // In the order of a user who applies everything at once: the pods are there before what they
+  // need.
   apply_daemon_set();
+  story_.start();
   wait_for_metric("local_path_provisioner_agents_connected 1");
 }
 
