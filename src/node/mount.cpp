@@ -67,11 +67,13 @@ Result<std::vector<Mount>> mounts(Kernel& kernel) {
 Result<Mount> mount_of(Kernel& kernel, int fd) {
   struct statx status {};
   if (kernel.status(fd, status) != 0) return system_error(errno, "statx");
+  if ((status.stx_mask & STATX_MNT_ID) == 0) {
+    return Error{ErrorCode::kUnfit,
+                 "the kernel does not say which mount a directory is on; Linux 5.8 or newer does"};
+  }
   LPP_ASSIGN_OR_RETURN(const auto all, mounts(kernel), "mounts");
-  if ((status.stx_mask & STATX_MNT_ID) != 0) {
-    for (const Mount& mount : all) {
-      if (mount.id == status.stx_mnt_id) return mount;
-    }
+  for (const Mount& mount : all) {
+    if (mount.id == status.stx_mnt_id) return mount;
   }
   return Error{ErrorCode::kNotFound, "the mount is not in /proc/self/mountinfo"};
 }

@@ -21,29 +21,45 @@ constexpr int kMaxProbes = 4096;
 constexpr std::uint64_t kBlock = 512;  // of the calls, whatever the file system's are
 
 std::string described(const Mount& mount) {
-  return mount.source + " (" + mount.type + ", mounted at " + mount.point + ")";
+  return mount.source + " (" + mount.type +
+         (mount.root == "/" ? std::string() : ", its directory " + mount.root) + ", mounted at " +
+         mount.point + ")";
 }
 
-/// Why limits cannot be had, and the command that changes it.
-Error not_on(const Mount& mount, bool counts) {
+/// Mounting anew what is mounted here would not do: it is a part of what is mounted elsewhere, as
+/// in a helper pod, or where the base path is a plain directory of a disk.
+std::string mount_anew(const Mount& mount, const std::string& between) {
+  if (mount.root == "/") {
+    return "umount " + mount.point + between + " && mount -o prjquota " + mount.source + " " +
+           mount.point;
+  }
+  return "on the node, where " + mount.source + " is mounted as a whole: umount it" + between +
+         ", mount it with -o prjquota";
+}
+
+}  // namespace
+
+Error limits_are_off(const Mount& mount, bool counts) {
   std::string message = "no limits on " + described(mount) + ": ";
   if (mount.type == "xfs") {
-    message += "project quota is off. Turn it on with: umount " + mount.point +
-               " && mount -o prjquota " + mount.source + " " + mount.point +
+    message += "project quota is off. Turn it on with: " + mount_anew(mount, "") +
                " (a remount is not enough; of the root file system: rootflags=prjquota on the "
                "kernel's command line)";
   } else if (mount.type == "ext4" && counts) {
     message += "project quota counts and does not limit. Turn it on with: quotaon -P " +
-               mount.point + " (and the mount option prjquota for the next time)";
+               (mount.root == "/" ? mount.point : mount.source) +
+               " (and the mount option prjquota for the next time)";
   } else if (mount.type == "ext4") {
-    message += "project quota is off. Turn it on with: umount " + mount.point +
-               " && tune2fs -O project,quota -Q prjquota " + mount.source +
-               " && mount -o prjquota " + mount.source + " " + mount.point;
+    message += "project quota is off. Turn it on with: " +
+               mount_anew(mount, " && tune2fs -O project,quota -Q prjquota " + mount.source) +
+               " (of the root file system: from a rescue system)";
   } else {
     message += "this file system has none for directories; XFS, ext4 and btrfs have";
   }
   return unfit(std::move(message));
 }
+
+namespace {
 
 ProjectUse to_use(const fs_disk_quota& quota) {
   return {.project = quota.d_id,
@@ -125,7 +141,7 @@ Result<std::variant<ProjectQuota, Error>> ProjectQuota::look(Kernel& kernel, int
   bool counts = false;
   LPP_ASSIGN_OR_RETURN(const bool limits, quota.find_state(mount, counts), "quota");
   using Found = std::variant<ProjectQuota, Error>;
-  return limits ? Found(std::move(quota)) : Found(not_on(mount, counts));
+  return limits ? Found(std::move(quota)) : Found(limits_are_off(mount, counts));
 }
 
 Result<std::optional<Error>> ProjectQuota::why_no_subvolumes(Kernel& kernel, int folder,

@@ -27,6 +27,10 @@ struct ProjectUse {
 /// Of a call to the quota of a file system: system_error(), with what can be done.
 Error quota_error(int error, const std::string& what);
 
+/// kUnfit: why there are no limits on the mount, and the command that changes it. `counts`: what is
+/// used is counted. Pure.
+Error limits_are_off(const Mount& mount, bool counts);
+
 /// kInvalid: the volume holds more than these limits. Pure.
 Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use);
 

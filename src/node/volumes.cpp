@@ -33,7 +33,7 @@ Result<Volumes> Volumes::open(Kernel& kernel, const std::string& base, const Opt
     Error error = system_error(errno, "openat2 in the base directory " + base);
     if (errno == ENOSYS || errno == EPERM) {
       error.code = ErrorCode::kUnfit;
-      error.message += "; Linux 5.6 or newer is needed, and no seccomp profile that hides openat2";
+      error.message += "; Linux 5.8 or newer is needed, and no seccomp profile that hides openat2";
     }
     return error;
   }

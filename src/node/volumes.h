@@ -170,7 +170,7 @@ struct Listing {
 };
 
 /// The volumes in one base folder of this machine: directories that are made, limited and removed
-/// by system calls, with a record of each on the same disk. It needs Linux 5.6, and nothing of
+/// by system calls, with a record of each on the same disk. It needs Linux 5.8, and nothing of
 /// Kubernetes.
 ///
 /// Every method may be called again after a crash of process or machine, with the same arguments,

@@ -10,6 +10,22 @@ using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test f
 
 // File systems without limits that could have some (test/quota/run.sh).
 
+TEST_CASE("what is a part of a mount is not to be mounted anew by itself") {
+  for (const char* type : {"xfs", "ext4"}) {
+    CAPTURE(type);
+    Mount mount{.root = "/", .point = "/mnt/disk", .type = type, .source = "/dev/sdb"};
+    const auto says = [&](const std::string& part) {
+      return limits_are_off(mount, false).message.find(part) != std::string::npos;
+    };
+    CHECK(says("umount /mnt/disk && "));
+    CHECK(says("mount -o prjquota /dev/sdb /mnt/disk"));
+    mount.root = "/opt/local-path-provisioner";  // as a helper pod sees a directory of the disk
+    CHECK_FALSE(says("umount /mnt/disk"));
+    CHECK(says("its directory /opt/local-path-provisioner, mounted at /mnt/disk"));
+    CHECK(says("on the node, where /dev/sdb is mounted as a whole: umount it"));
+  }
+}
+
 // LPP_QUOTA_OFF: "folder=words of the message;…"
 TEST_CASE("where limits are off the error names the way to switch them on" *
           NeedsSetting("LPP_QUOTA_OFF")) {

@@ -290,7 +290,7 @@ TEST_CASE("a kernel that cannot look for a path safely is told by the version th
     const auto volumes = Volumes::open(kernel, base.path(), {});
     REQUIRE_FALSE(volumes.ok());
     CHECK(volumes.error().is(ErrorCode::kUnfit));
-    CHECK_MESSAGE(volumes.error().message.find("Linux 5.6 or newer") != std::string::npos,
+    CHECK_MESSAGE(volumes.error().message.find("Linux 5.8 or newer") != std::string::npos,
                   volumes.error().message);
   }
   CHECK(base.content().empty());
