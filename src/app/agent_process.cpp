@@ -65,7 +65,9 @@ int run_agent_until_signal(const AgentOptions& options) {
        .program = std::string(version())});
   std::unique_ptr<HealthServer> health;
   if (options.health_port != 0) {
-    auto started = HealthServer::start(options.health_port, endpoints(agent, client), clock);
+    auto started =
+        HealthServer::start({.port = options.health_port, .address = options.health_address},
+                            endpoints(agent, client), clock);
     if (started.ok()) {
       health = *std::move(started);
     } else {

@@ -2,19 +2,14 @@
 #include "app/app.h"
 
 #include <atomic>
-#include <cstdlib>
 #include <stop_token>
 #include <thread>
 
 #include "app/agents.h"
 #include "app/config_loader.h"
-#include "app/health_checks.h"
+#include "app/health_endpoints.h"
 #include "app/health_server.h"
-#include "app/measured_volumes.h"
-#include "app/metrics.h"
-#include "app/orphans.h"
 #include "app/signals.h"
-#include "app/status_page.h"
 #include "app/version.h"
 #include "app/wiring.h"
 #include "base/clock.h"
@@ -38,18 +33,6 @@ namespace {
 /// Shutdown: running steps get this long to end by themselves, then their calls are cut short.
 constexpr std::chrono::seconds kStepsLimit{4};
 constexpr std::chrono::seconds kEventsLimit{2};
-
-Result<k8s::RestConfig> rest_config(const Options& options) {
-  k8s::RestConfigSources sources;
-  sources.kubeconfig_flag = options.kubeconfig;
-  sources.getenv = [](const std::string& name) -> std::optional<std::string> {
-    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): read only
-    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-  };
-  auto config = k8s::load_rest_config(sources);
-  if (config.ok()) config->user_agent = "local-path-provisioner/" + std::string(version());
-  return config;
-}
 
 }  // namespace
 
@@ -132,7 +115,7 @@ class App::Impl {
         capacities_(world_, options.namespace_name,
                     agents_ ? agents_->is_served() : provisioner::CapacityPublisher::IsServed()),
         elector_(std::make_unique<k8s::LeaderElector>(
-            client_, clock_, elector_options(),
+            client_, clock_, elector_options(options, identity_),
             k8s::LeaderElector::Callbacks{
                 .started_leading = [this] { begin_term(); },
                 .stopped_leading = [this] { end_term(); },
@@ -148,7 +131,6 @@ class App::Impl {
 
  private:
   Subjects make_subjects(std::string api_host) const;
-  HealthEndpoints endpoints() const;
   bool synced() const {
     return claims_.has_synced() && volumes_.has_synced() && classes_.has_synced() &&
            nodes_.has_synced() && pods_.has_synced();
@@ -157,7 +139,6 @@ class App::Impl {
   operation::Executor& pods_or_other();
   operation::Executor& executor();
   Agents::Parts agent_parts();
-  k8s::LeaderElectorOptions elector_options() const;
   template <typename Use>
   void for_each_cache(const Use& use);
   bool wait_for_sync();
@@ -215,9 +196,11 @@ void App::Impl::for_each_cache(const Use& use) {
 
 Result<void> App::Impl::start() {
   if (options_.leader_election.enabled) {
-    LPP_RETURN_IF_ERROR(k8s::LeaderElector::validate(elector_options()), "leader election");
+    LPP_RETURN_IF_ERROR(k8s::LeaderElector::validate(elector_options(options_, identity_)),
+                        "leader election");
   }
-  auto health = HealthServer::start(options_.health_port, endpoints(), clock_);
+  auto health =
+      HealthServer::start({.port = options_.health_port}, health_endpoints(subjects_), clock_);
   if (health.ok()) {
     health_ = *std::move(health);
     log::info("health server listens on port {}", health_->port());
@@ -375,27 +358,6 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
   return subjects;
 }
 
-HealthEndpoints App::Impl::endpoints() const {
-  HealthEndpoints out{.live = live_checks(subjects_), .ready = ready_checks(subjects_)};
-  if (options_.metrics) {
-    out.pages.push_back({.path = "/metrics", .content_type = kMetricsType, .render = [this] {
-                           return metrics_text(subjects_);
-                         }});
-    out.pages.push_back({.path = "/usage", .content_type = "application/json", .render = [this] {
-                           return usage_page(subjects_);
-                         }});
-    out.pages.push_back({.path = "/orphans", .content_type = "application/json", .render = [this] {
-                           return orphans_page(subjects_);
-                         }});
-  }
-  if (options_.statusz) {
-    out.pages.push_back({.path = "/statusz",
-                         .content_type = "text/html; charset=utf-8",
-                         .render = [this] { return status_page(subjects_); }});
-  }
-  return out;
-}
-
 helperpod::HelperPodRunner::Current App::Impl::current() const {
   const auto config = config_.config().current();
   return {.pod_template = config_.pod_template().current(),
@@ -431,16 +393,6 @@ Agents::Parts App::Impl::agent_parts() {
           .events = events_,
           .space = space_,
           .leads = leads};
-}
-
-k8s::LeaderElectorOptions App::Impl::elector_options() const {
-  const LeaderElection& election = options_.leader_election;
-  return {.ns = election.resource_namespace,
-          .lease_name = election.resource_name,
-          .identity = identity_,
-          .lease_duration = election.lease_duration,
-          .renew_deadline = election.renew_deadline,
-          .retry_period = election.retry_period};
 }
 
 App::App(Options options, MakeExecutor make_executor)

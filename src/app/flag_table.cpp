@@ -262,6 +262,10 @@ constexpr std::array kAgentMonitoring = {
          .help =
              "port of the probes /healthz and /readyz (is there a session?) and of /metrics; 0 = "
              "none"},
+    Flag{.name = "health-address",
+         .placeholder = "ADDRESS",
+         .help = "where the health port is open: an address of the pod, or 127.0.0.1 for nobody "
+                 "outside of it; without it on all addresses"},
 };
 
 constexpr std::array kAgentGroups = {FlagGroup{"Controller", kAgentController},

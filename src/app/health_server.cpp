@@ -249,15 +249,17 @@ class HealthServer::Impl {
 HealthServer::HealthServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HealthServer::~HealthServer() = default;
 
-Result<std::unique_ptr<HealthServer>> HealthServer::start(int port, HealthEndpoints endpoints,
-                                                          Clock& clock, Duration connection_time) {
-  const int listener = listen_on(port, kBacklog);
+Result<std::unique_ptr<HealthServer>> HealthServer::start(const Settings& settings,
+                                                          HealthEndpoints endpoints, Clock& clock) {
+  const int listener = listen_on(settings.port, kBacklog, settings.address);
   if (listener < 0) {
     return Error{.code = ErrorCode::kUnavailable,
-                 .message = fmt::format("listen on port {}: {}", port,
+                 .message = fmt::format("listen on port {}{}: {}", settings.port,
+                                        settings.address.empty() ? "" : " of " + settings.address,
                                         std::generic_category().message(errno))};
   }
-  auto impl = std::make_unique<Impl>(listener, std::move(endpoints), clock, connection_time);
+  auto impl =
+      std::make_unique<Impl>(listener, std::move(endpoints), clock, settings.connection_time);
   return std::unique_ptr<HealthServer>(new HealthServer(std::move(impl)));
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
 #include "app/probe_answers.h"
 #include "base/clock.h"
@@ -14,12 +15,16 @@ namespace lpp::app {
 /// connections waiting. Thread-safe.
 class HealthServer {
  public:
-  /// Listens on the port (0 = any free one) on all addresses, IPv6 and IPv4. kUnavailable when the
-  /// port cannot be had. The clock and what the endpoints use must outlive the server.
-  /// `connection_time` is what a connection may take from accept to close.
-  static Result<std::unique_ptr<HealthServer>> start(
-      int port, HealthEndpoints endpoints, Clock& clock,
-      Duration connection_time = std::chrono::seconds(3));
+  struct Settings {
+    int port = 0;           // 0 = any free one
+    std::string address{};  // as of listen_on()
+    /// What a connection may take from accept to close.
+    Duration connection_time = std::chrono::seconds(3);
+  };
+  /// Listens. kUnavailable when the port cannot be had. The clock and what the endpoints use must
+  /// outlive the server.
+  static Result<std::unique_ptr<HealthServer>> start(const Settings& settings,
+                                                     HealthEndpoints endpoints, Clock& clock);
 
   /// Stops.
   ~HealthServer();

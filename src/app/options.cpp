@@ -8,6 +8,7 @@
 
 #include "app/flag_table.h"
 #include "app/version.h"
+#include "base/listener.h"
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/result.h"
@@ -205,6 +206,10 @@ Result<AgentOptions> read_agent_options(const Given& given, const GetEnv& getenv
   out.sweep_after = values.seconds_or_zero("sweep-after");
   out.node_name = values.text("node-name");
   out.health_port = values.integer("health-port", 0, 65535);
+  out.health_address = values.text("health-address");
+  if (!out.health_address.empty() && !is_address(out.health_address)) {
+    values.fail("--health-address: expected an IPv4 or IPv6 address in numbers, such as 127.0.0.1");
+  }
   if (!given.words.empty()) {
     values.fail(fmt::format("argument {} is not known",
                             log::quoted(truncate_utf8(given.words.front(), 200))));

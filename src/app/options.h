@@ -81,7 +81,8 @@ struct AgentOptions {
   std::chrono::seconds usage_interval{60};  // 0 = the usage of volumes is not told
   std::chrono::seconds sweep_after{3600};   // 0 = nothing is swept
   std::string node_name{};
-  int health_port = 0;  // 0 = none
+  int health_port = 0;           // 0 = none
+  std::string health_address{};  // "" = all
   bool operator==(const AgentOptions&) const = default;
 };
 

@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <filesystem>
 
+#include "app/version.h"
 #include "base/strings.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
@@ -36,6 +38,28 @@ std::string make_identity() {
   std::array<char, 256> host{};
   gethostname(host.data(), host.size() - 1);
   return std::string(host.data()) + "_" + random_uuid();
+}
+
+Result<k8s::RestConfig> rest_config(const Options& options) {
+  k8s::RestConfigSources sources;
+  sources.kubeconfig_flag = options.kubeconfig;
+  sources.getenv = [](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());  // NOLINT(concurrency-mt-unsafe): read only
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  };
+  auto config = k8s::load_rest_config(sources);
+  if (config.ok()) config->user_agent = "local-path-provisioner/" + std::string(version());
+  return config;
+}
+
+k8s::LeaderElectorOptions elector_options(const Options& options, const std::string& identity) {
+  const LeaderElection& election = options.leader_election;
+  return {.ns = election.resource_namespace,
+          .lease_name = election.resource_name,
+          .identity = identity,
+          .lease_duration = election.lease_duration,
+          .renew_deadline = election.renew_deadline,
+          .retry_period = election.retry_period};
 }
 
 k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(provisioner::ServedNames names) {

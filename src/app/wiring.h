@@ -9,11 +9,18 @@
 #include "base/clock.h"
 #include "config/text_source.h"
 #include "k8s/informer.h"
+#include "k8s/leader_elector.h"
+#include "k8s/rest_config.h"
 
 namespace lpp::app {
 
 /// "<hostname>_<random UUID>": new for each process.
 std::string make_identity();
+
+/// How to reach the API server: --kubeconfig, $KUBECONFIG, the pod's ServiceAccount.
+Result<k8s::RestConfig> rest_config(const Options& options);
+
+k8s::LeaderElectorOptions elector_options(const Options& options, const std::string& identity);
 
 /// What arrives and is not used is dropped, so that memory does not grow with other people's
 /// objects: volumes of other provisioners are not kept at all, of those made by hand only where

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/listener.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -11,7 +12,13 @@
 
 namespace lpp {
 
-int listen_on(int port, int backlog) {
+bool is_address(const std::string& text) {
+  in6_addr number{};  // room for either
+  return inet_pton(AF_INET, text.c_str(), &number) == 1 ||
+         inet_pton(AF_INET6, text.c_str(), &number) == 1;
+}
+
+int listen_on(int port, int backlog, const std::string& address) {
   const int yes = 1;
   const int no = 0;
   sockaddr_in6 any6{};
@@ -22,17 +29,24 @@ int listen_on(int port, int backlog) {
   any4.sin_family = AF_INET;
   any4.sin_addr.s_addr = htonl(INADDR_ANY);
   any4.sin_port = any6.sin6_port;
+  const bool is_v6 = inet_pton(AF_INET6, address.c_str(), &any6.sin6_addr) == 1;
+  const bool is_v4 = inet_pton(AF_INET, address.c_str(), &any4.sin_addr) == 1;
+  if (!address.empty() && !is_v6 && !is_v4) {
+    errno = EINVAL;
+    return -1;
+  }
   const std::pair<const sockaddr*, socklen_t> addresses[] = {
       {reinterpret_cast<const sockaddr*>(&any6), sizeof any6},
       {reinterpret_cast<const sockaddr*>(&any4), sizeof any4}};
-  for (const auto& [address, size] : addresses) {
-    const int socket = ::socket(address->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  for (const auto& [where, size] : addresses) {
+    if (!address.empty() && (where->sa_family == AF_INET6) != is_v6) continue;
+    const int socket = ::socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0) continue;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    if (address->sa_family == AF_INET6) {
+    if (where->sa_family == AF_INET6) {
       setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
     }
-    if (bind(socket, address, size) == 0 && listen(socket, backlog) == 0) return socket;
+    if (bind(socket, where, size) == 0 && listen(socket, backlog) == 0) return socket;
     const int why = errno;
     ::close(socket);
     errno = why;

@@ -100,15 +100,15 @@ SystemClock& system_clock() {
 }
 
 std::unique_ptr<HealthServer> serve(HealthEndpoints endpoints) {
-  auto started = HealthServer::start(0, std::move(endpoints), system_clock());
+  auto started = HealthServer::start({}, std::move(endpoints), system_clock());
   if (!started.ok()) FAIL(started.error().message);
   return *std::move(started);
 }
 
 std::unique_ptr<HealthServer> server(std::vector<HealthCheck> checks = {},
                                      Duration connection_time = 3s) {
-  auto started =
-      HealthServer::start(0, {.ready = std::move(checks)}, system_clock(), connection_time);
+  auto started = HealthServer::start({.connection_time = connection_time},
+                                     {.ready = std::move(checks)}, system_clock());
   if (!started.ok()) FAIL(started.error().message);
   return *std::move(started);
 }
@@ -235,11 +235,25 @@ TEST_CASE("both IPv4 and IPv6 reach the server" * testing::NeedsIpv6()) {
 
 TEST_CASE("a port that is taken is an error that names it") {
   const auto s = server();
-  const auto second = HealthServer::start(s->port(), {}, system_clock());
+  const auto second = HealthServer::start({.port = s->port()}, {}, system_clock());
   REQUIRE_FALSE(second.ok());
   CHECK(second.error().is(ErrorCode::kUnavailable));
   CHECK(second.error().message.find("port " + std::to_string(s->port())) != std::string::npos);
   CHECK(second.error().message.find("in use") != std::string::npos);
+}
+
+TEST_CASE("on one address nobody reaches it at another one") {
+  for (const std::string address : {"127.0.0.2", "::1"}) {
+    CAPTURE(address);
+    auto started = HealthServer::start({.address = address}, {}, system_clock());
+    REQUIRE_MESSAGE(started.ok(), started.error().message);
+    const int port = (*started)->port();
+    CHECK_FALSE(Connection(port).connected());
+    CHECK(Connection(port, /*ipv6=*/true).connected() == (address == "::1"));
+  }
+  const auto none = HealthServer::start({.address = "192.0.2.1"}, {}, system_clock());
+  REQUIRE_FALSE(none.ok());
+  CHECK(none.error().message.find("of 192.0.2.1") != std::string::npos);
 }
 
 TEST_CASE("a port is free again after stop") {
@@ -247,7 +261,7 @@ TEST_CASE("a port is free again after stop") {
   const int port = s->port();
   CHECK(ask(port, "GET", "/health").status == 200);
   s.reset();
-  CHECK(HealthServer::start(port, {}, system_clock()).ok());
+  CHECK(HealthServer::start({.port = port}, {}, system_clock()).ok());
 }
 
 TEST_CASE("one connection carries one request") {

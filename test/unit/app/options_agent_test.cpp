@@ -27,6 +27,10 @@ TEST_CASE("agent without flags looks for its controller in its own namespace") {
   CHECK(read({"agent", "--usage-interval", "0"}).usage_interval == std::chrono::seconds(0));
   CHECK(read({"agent", "--usage-interval=0s"}).usage_interval == std::chrono::seconds(0));
   CHECK(usual.health_port == 0);
+  CHECK(usual.health_address.empty());
+  for (const std::string address : {"127.0.0.1", "::1", "10.0.0.7"}) {
+    CHECK(read({"agent", "--health-address", address}).health_address == address);
+  }
   CHECK(read({"agent"}, {{"POD_NAMESPACE", "ns1"}}).controllers[0].find("-agents.ns1.svc") !=
         std::string::npos);
   const AgentOptions other =
@@ -54,6 +58,8 @@ TEST_CASE("agent refuses what cannot work, and names the flag") {
            {{"agent", "--usage-interval", "0.5s"}, "--usage-interval"},
            {{"agent", "--usage-interval", "off"}, "--usage-interval"},
            {{"agent", "--health-port", "x"}, "--health-port"},
+           {{"agent", "--health-address", "localhost"}, "--health-address"},
+           {{"agent", "--health-address", "1.2.3"}, "--health-address"},
            {{"agent", "--namespace", "A b"}, "--namespace"},
            {{"agent", "now"}, "now"},
            {{"agent", "--kubeconfig", "x"}, "--kubeconfig"}}) {
