@@ -17,6 +17,7 @@
 #include "k8s/event_correlator.h"
 #include "k8s/event_queue.h"
 #include "k8s/fenced_transport.h"
+#include "text/dns_names.h"
 
 namespace lpp::k8s {
 
@@ -34,22 +35,8 @@ constexpr std::chrono::seconds kMaxRetryAfter{120};
 constexpr std::chrono::hours kKept{1};
 // A namespace that is not there is either just being made or gone for good.
 constexpr int kTriesWithoutNamespace = 6;
-constexpr std::size_t kMaxName = 253;
 /// That Events are dropped is not said more often.
 constexpr Duration kOverflowTold = std::chrono::minutes(1);
-
-/// A DNS-1123 subdomain, as names of Events must be.
-bool is_valid_name(std::string_view name) {
-  if (name.empty() || name.size() > kMaxName) return false;
-  const auto alphanumeric = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-  for (const std::string_view label : split(name, '.')) {
-    if (label.empty() || !alphanumeric(label.front()) || !alphanumeric(label.back())) return false;
-    for (const char c : label) {
-      if (!alphanumeric(c) && c != '-') return false;
-    }
-  }
-  return true;
-}
 
 /// The namespace is going: nobody will ever look at that Event.
 bool namespace_is_ending(const Error& error) {
@@ -287,7 +274,7 @@ class EventRecorder::Impl {
     // Never the same twice, however coarse the clock is.
     last_nanos_ = std::max<std::int64_t>(now, last_nanos_ + 1);
     std::string name = fmt::format("{}.{:x}", event.about.name, last_nanos_);
-    if (!is_valid_name(name)) name = random_uuid();
+    if (!text::is_dns_subdomain(name)) name = random_uuid();
     return {event.about.ns.empty() ? "default" : event.about.ns, std::move(name)};
   }
 
