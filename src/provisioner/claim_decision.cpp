@@ -216,8 +216,12 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
   switch (one.progress.state) {
     case State::kWaiting:
     case State::kRunning:
-      if (one.progress.outdated || one.in_use || !may_go_on(scene, *one.operation)) {
-        return for_claim::Cancel{one.operation};
+      if (one.progress.outdated || one.in_use) return for_claim::Cancel{one.operation};
+      if (!may_go_on(scene, *one.operation)) {
+        const bool is_known = std::any_of(
+            scene.makes.begin(), scene.makes.end(),
+            [&](const Make& make) { return same_place(make.operation(), *one.operation); });
+        return for_claim::Cancel{one.operation, !is_known};
       }
       break;
     case State::kEnding:

@@ -94,6 +94,8 @@ struct Failed {
 /// Stops what may still act.
 struct Cancel {
   std::shared_ptr<const operation::Operation> operation{};
+  /// It is all that is known of its directory: tells that, and takes that back if it is empty.
+  bool is_last_record = false;
 };
 /// Stops a make that nobody waits for, if the API server itself says so.
 struct Withdraw {

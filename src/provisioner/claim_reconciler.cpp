@@ -269,6 +269,11 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
       pass.scene.memory.in_flight->id() == operation.id()) {
     pass.scene.memory.in_flight = nullptr;
   }
+  if (decision.is_last_record) {
+    const auto told = tell_of_stopped(operation);
+    if (!told.ok()) return reporter_.api_failed(take_back_subject(operation), told.error());
+    pass.scene.memory.begun.push_back({.operation = decision.operation, .given_up = true});
+  }
   not_missed(pass, operation.id());
   remember(pass);
   const auto cancelled = world_.executor.cancel(operation.id());

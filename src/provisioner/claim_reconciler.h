@@ -88,6 +88,7 @@ class ClaimReconciler {
   static Action wait_for_the_cache();
   /// The directory stays where it is; `why` tells people.
   Result<void> tell_what_is_left(const Pass& pass, const TakingBack& done);
+  Result<void> tell_of_stopped(const operation::Operation& teardown);
   Next leave(Pass& pass, const operation::Operation& make, const std::string& why);
   void set_done(Pass& pass, const operation::Operation& place);
   void note_missed(ClaimScene& scene) const;

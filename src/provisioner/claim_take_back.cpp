@@ -181,6 +181,17 @@ ClaimReconciler::Next ClaimReconciler::leave(Pass& pass, const Operation& make,
   return perform(pass, for_claim::FinishTakeBack{{std::make_shared<const Operation>(make)}});
 }
 
+/// Nobody knows any more whether the directory was there before.
+Result<void> ClaimReconciler::tell_of_stopped(const Operation& teardown) {
+  Subject subject = take_back_subject(teardown);
+  subject.event_reason = kDirectoryKept;
+  subject.prefix = "directory " + teardown.path + " on node " + teardown.node + " ";
+  return reporter_.tell_for_good(
+      subject,
+      "is not torn down as an earlier version has begun to: it is not certain that it was made for "
+      "this claim. It goes only if it is empty; else remove it by hand if nobody needs it");
+}
+
 /// Nothing tells it any more once the record is forgotten.
 Result<void> ClaimReconciler::tell_what_is_left(const Pass& pass, const TakingBack& done) {
   if (done.progress.state != State::kSucceeded) return {};

@@ -376,3 +376,31 @@ TEST_CASE("what may have been published is taken back only if it is empty") {
   REQUIRE(scene.undo_was_begun());
   CHECK(scene.undone().only_if_empty);
 }
+
+TEST_CASE("a teardown of an earlier version that is stopped is told, and only rmdir follows it") {
+  UndoScene scene;
+  scene.volume_is_missing();
+  scene.forget_claim();
+  scene.api_shows_no_claim();
+  (void)scene.step();
+  REQUIRE(scene.undo_was_begun());
+  // All that is left after the upgrade: it may tear down what was there before.
+  scene.executor.last(Kind::kTakeBack, kVolume).operation.only_if_empty = false;
+  scene.executor.vanish(Kind::kMake, kVolume);
+  scene.memories.erase(kVolume);
+  scene.events.lines.clear();
+  scene.events.error = Error{.code = ErrorCode::kUnavailable, .message = "down"};
+  CHECK(scene.step() == Action::retry());
+  CHECK(scene.executor.cancelled.empty());
+  scene.events.error.reset();
+  (void)scene.step();
+  CHECK(scene.executor.cancelled == std::vector<std::string>{"take back pvc-uid-a"});
+  REQUIRE(scene.events.lines.size() == 1);
+  CHECK(scene.events.lines[0].find("Warning DirectoryKept") != std::string::npos);
+  CHECK(scene.events.lines[0].find(kPath) != std::string::npos);
+
+  scene.executor.vanish(Kind::kTakeBack, kVolume);
+  (void)scene.step();
+  REQUIRE(scene.undo_was_begun());
+  CHECK(scene.undone().only_if_empty);
+}
