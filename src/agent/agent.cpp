@@ -81,6 +81,23 @@ void Agent::start_work(const Operation& operation) {
   enqueue(entry);
 }
 
+/// Of a make that is called off: true when it has begun, or may have. Then its outcome is told,
+/// when there is one, and stays on record until it is to be forgotten.
+bool Agent::keep_ended(Entry& entry) {
+  const bool waits =
+      std::erase_if(quick_, [&](const EntryPtr& one) { return one.get() == &entry; }) > 0;
+  if (waits) entry.active = false;
+  if (!entry.begun && !entry.active && !entry.progress.over()) return false;
+  if (entry.active) return true;  // who works at it tells how it ends
+  if (!entry.progress.over()) {
+    entry.progress = {.state = State::kFailed,
+                      .message = "called off after it had been interrupted",
+                      .reason = "CalledOff"};
+  }
+  changed(entry);
+  return true;
+}
+
 void Agent::cancel(const Order& order) {
   const Id& id = order.id;
   auto it = entries_.find(key_of(id));
@@ -98,6 +115,7 @@ void Agent::cancel(const Order& order) {
     return;
   }
   const EntryPtr entry = it->second;
+  if (order.keep && entry->operation.kind == operation::Kind::kMake && keep_ended(*entry)) return;
   entry->cancelling = true;
   entry->asking = false;
   entry->stop.request_stop();

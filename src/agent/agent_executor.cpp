@@ -142,6 +142,34 @@ std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) cons
   return oldest;
 }
 
+/// What was told of a directory before its agent was lost, or its disk, may not be so any more.
+void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& progress) const {
+  using Standing = Progress::Standing;
+  const Operation& make = *entry.operation;
+  if (make.kind != operation::Kind::kMake || progress.state != State::kSucceeded) return;
+  const Presence there = presence_of(agent, clock_.now());
+  if (there != Presence::kConnected) {
+    const bool is_expected = there == Presence::kExpected;
+    progress.standing = is_expected ? Standing::kAwaited : Standing::kDoubtful;
+    if (is_expected) progress.changes_at = std::max(begun_, agent.lost) + kExpectedFor;
+    return;
+  }
+  const auto base = std::find_if(agent.bases.begin(), agent.bases.end(),
+                                 [&](const Base& one) { return one.path == make.base_path; });
+  if (base == agent.bases.end()) return;
+  const bool is_other =
+      !progress.disk.empty() && !base->identity.empty() && base->identity != progress.disk;
+  if (!is_other && base->problem.empty()) return;
+  progress.standing = Standing::kAwaited;
+  progress.message = fmt::format(
+      "{} is made, but the agent on node {} does not see {} as it was then: {}", make.path,
+      make.node, make.base_path,
+      is_other ? fmt::format("disk {} was there, and now there is {}; mount it again, or restart "
+                             "the agent if it has been replaced",
+                             progress.disk, base->identity)
+               : base->problem);
+}
+
 Progress AgentExecutor::progress_of(const Entry& entry) const {
   const TimePoint now = clock_.now();
   const Operation& operation = *entry.operation;
@@ -166,7 +194,10 @@ Progress AgentExecutor::progress_of(const Entry& entry) const {
     return progress;
   }
   Progress progress = entry.progress;
-  if (progress.over()) return progress;
+  if (progress.over()) {
+    doubt(agent, entry, progress);
+    return progress;
+  }
   progress.outdated = entry.outdated || entry.suspended;
   if (there == Presence::kAbsent) {
     progress.reason = "AgentAway";
@@ -222,7 +253,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
     for (const auto& entry : it->second) {
       const Operation& other = *entry->operation;
       if (other.id() == operation.id()) {
-        if (other.kind == operation::Kind::kMake) go_on(entry, effects);
+        if (!removes(other.kind)) go_on(entry, effects);
         return Start::kRecorded;
       }
       if (other.kind == operation.kind && other.attempt == operation.attempt) {
@@ -266,7 +297,12 @@ void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
   if (entry->cancelled) return;
   Agent& agent = agents_.at(entry->operation->node);
   if (entry->progress.over()) {
-    forget(agent, entry, true, effects);
+    // What a make has left nobody else may know of: that it is taken back is to be on record first.
+    if (entry->operation->kind == operation::Kind::kMake) {
+      effects.woken.push_back(entry->operation);
+    } else {
+      forget(agent, entry, true, effects);
+    }
     return;
   }
   if (!entry->sent) {

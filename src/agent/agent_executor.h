@@ -55,11 +55,11 @@ struct AgentState {
 /// agents hands in what they say (hello, tell, poll), each with the identity that was proved, and
 /// calls tick() about once a second. The durable records are the agents'; those of a node are known
 /// here from the moment on that its agent has told them, and between begin() and end() only.
-/// A make that was begun before an agent's restart, or ordered by another process, goes on when the
-/// owner, woken for it, starts it again: its volume may be there by now. So does a resize when the
-/// owner has become quiet without having cancelled it, or after ten seconds. A removal is called
-/// off instead, and what is left is put back: it begins anew if it is wanted. Starts no thread,
-/// never waits; calls what it was given under no lock of its own. Thread-safe.
+/// A make or resize that was begun before an agent's restart, or ordered by another process, goes
+/// on when the owner, woken for it, starts it again: its volume may be there by now, or larger. A
+/// removal is called off instead, and what is left is put back: it begins anew if it is wanted. A
+/// make that is called off stays on record with its outcome until it is forgotten. Starts no
+/// thread, never waits; calls what it was given under no lock of its own. Thread-safe.
 class AgentExecutor final : public operation::Executor {
  public:
   using Operation = operation::Operation;
@@ -166,11 +166,8 @@ class AgentExecutor final : public operation::Executor {
     bool sent = false;      // the agent may have it on record
     bool begun = false;     // told so
     std::optional<TimePoint> cancelled{};
-    std::optional<TimePoint> suspended{};  // the agent waits for word that it is to go on
-
-    /// A make goes on only when its owner says so: by now a volume may be there.
-    bool waits_for_owner() const { return suspended && operation->kind == operation::Kind::kMake; }
-    bool is_resumed_by_time() const { return suspended && !waits_for_owner(); }
+    /// The agent waits for the owner's word that it is to go on.
+    std::optional<TimePoint> suspended{};
   };
   using EntryPtr = std::shared_ptr<Entry>;
   struct Pending {
@@ -258,6 +255,11 @@ class AgentExecutor final : public operation::Executor {
   void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
       LPP_REQUIRES(mutex_);
   operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
+  void doubt(const Agent& agent, const Entry& entry, operation::Progress& progress) const
+      LPP_REQUIRES(mutex_);
+  void retold(const EntryPtr& entry, operation::Progress told, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  void saw_bases(Agent& agent, std::vector<Base> bases, Effects& effects) LPP_REQUIRES(mutex_);
   AgentState state_of(const std::string& node, const Agent& agent) const LPP_REQUIRES(mutex_);
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);
@@ -269,7 +271,6 @@ class AgentExecutor final : public operation::Executor {
   std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
   void give_orders(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   Orders take_orders(Agent& agent) LPP_REQUIRES(mutex_);
-  void resume(bool quiet, Effects& effects) LPP_REQUIRES(mutex_);
 
   Clock& clock_;
   operation::PathLedger& ledger_;

@@ -20,10 +20,7 @@ namespace {
 constexpr std::chrono::seconds kSilence{15};
 /// A removal may not begin by an order that is older.
 constexpr std::chrono::seconds kOrderIsGood{2};
-/// What was begun before goes on after this, though the owner has not become quiet.
-constexpr std::chrono::seconds kResumeAfter{10};
-/// How often it is looked whether the owner is quiet by now, and else.
-constexpr std::chrono::milliseconds kLook{100};
+/// How often time is looked at.
 constexpr std::chrono::seconds kTick{1};
 /// Of a node that has nothing on record and is not heard of, nothing is known after this.
 constexpr std::chrono::minutes kForgetAgentAfter{10};
@@ -181,7 +178,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
                       tell.bases->end(), same_disk)) {
         orphans_.forget_node(node);
       }
-      agent->bases = *tell.bases;
+      saw_bases(*agent, *tell.bases, effects);
     }
     bases = std::move(tell.bases);
     for (Work& work : tell.works) apply(*agent, std::move(work), everything, effects);
@@ -228,6 +225,31 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   return answer;
 }
 
+/// What was made there may not be there any more, or again.
+void AgentExecutor::saw_bases(Agent& agent, std::vector<Base> bases, Effects& effects) {
+  const auto is_as_before = [](const Base& a, const Base& b) {
+    return a.path == b.path && a.identity == b.identity && a.problem == b.problem;
+  };
+  const bool same =
+      std::equal(agent.bases.begin(), agent.bases.end(), bases.begin(), bases.end(), is_as_before);
+  agent.bases = std::move(bases);
+  if (same) return;
+  for (const auto& [name, entry] : agent.works) {
+    if (entry->progress.over()) effects.woken.push_back(entry->operation);
+  }
+}
+
+/// Of what is over, in a tell of everything: the disk knows better than what was told before.
+void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effects) {
+  if (removes(entry->operation->kind) || entry->progress == told) return;
+  entry->progress = std::move(told);
+  effects.woken.push_back(entry->operation);
+  if (entry->progress.over()) return;
+  entry->suspended = clock_.now();
+  entry->since = clock_.now();
+  load_.began(*entry->operation, name_of(entry->operation->id()));
+}
+
 void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& effects) {
   const std::string name = name_of(work.operation.id());
   if (everything) agent.told.insert(name);
@@ -258,7 +280,14 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     // It acts no more. What is left of it stays on the node's disk, beside the records.
     return drop(agent, entry, effects);
   }
-  if (entry->progress.over() || entry->cancelled) return;  // a late word
+  // It has ended: what it has left is for the owner to take back.
+  const bool has_ended = entry->operation->kind == operation::Kind::kMake && work.progress.over();
+  if (entry->cancelled && has_ended) entry->cancelled.reset();
+  if (entry->cancelled) return;  // a late word
+  if (entry->progress.over()) {
+    if (everything) retold(entry, std::move(work.progress), effects);
+    return;
+  }
   if (work.progress.reason == kCannotCallOff) work.progress.state = Progress::State::kFailed;
   const bool was_begun =
       std::exchange(entry->begun, entry->begun || work.progress.state != Progress::State::kWaiting);
@@ -298,11 +327,10 @@ void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
       } else {
         outdate(*entry, effects);
       }
-    } else if (entry->cancelled || entry->begun || entry->waits_for_owner()) {
+    } else if (entry->cancelled || entry->begun || entry->suspended) {
       drop(agent, entry, effects);  // it acts no more, or somebody took its record away
     } else {
       entry->sent = false;
-      entry->suspended.reset();
       order_start(agent, entry, effects);
     }
   }
@@ -372,7 +400,8 @@ void AgentExecutor::order_cancel(Agent& agent, const EntryPtr& entry, Effects& e
       {.order = {.what = Order::What::kCancel,
                  .operation = removes(entry->operation->kind) ? std::optional(*entry->operation)
                                                               : std::nullopt,
-                 .id = entry->operation->id()}},
+                 .id = entry->operation->id(),
+                 .keep = entry->operation->kind == operation::Kind::kMake}},
       effects);
 }
 
@@ -438,7 +467,6 @@ void AgentExecutor::bases_changed() {
 
 Duration AgentExecutor::tick() {
   Effects effects;
-  bool any_suspended = false;
   {
     MutexLock lock(mutex_);
     if (!active_) return kTick;
@@ -453,10 +481,6 @@ Duration AgentExecutor::tick() {
         give_orders(agent, effects);
       }
       note_presence(node, agent, effects);
-      any_suspended = any_suspended ||
-                      std::any_of(agent.works.begin(), agent.works.end(), [](const auto& item) {
-                        return item.second->is_resumed_by_time();
-                      });
       const bool unknown = agent.shown == Presence::kAbsent && agent.works.empty() &&
                            now >= agent.lost + kForgetAgentAfter;
       if (unknown) {
@@ -467,34 +491,7 @@ Duration AgentExecutor::tick() {
     }
   }
   perform(effects);
-  if (!any_suspended) return kTick;
-  bool quiet = false;
-  {
-    MutexLock lock(owner_mutex_);
-    quiet = owner_ && owner_->is_quiet();
-  }
-  Effects resumed;
-  {
-    MutexLock lock(mutex_);
-    resume(quiet, resumed);
-  }
-  perform(resumed);
-  return kLook;
-}
-
-/// The owner was woken for each when it was told; quiet since means that it has decided.
-void AgentExecutor::resume(bool quiet, Effects& effects) {
-  const TimePoint now = clock_.now();
-  for (auto& [node, agent] : agents_) {
-    if (!agent.complete) continue;
-    for (const auto& [name, entry] : agent.works) {
-      if (!entry->is_resumed_by_time()) continue;
-      const Duration waited = now - *entry->suspended;
-      if (waited < kResumeAfter && (!quiet || waited < kLook)) continue;
-      entry->suspended.reset();
-      order_start(agent, entry, effects);
-    }
-  }
+  return kTick;
 }
 
 }  // namespace lpp::agent

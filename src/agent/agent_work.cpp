@@ -140,7 +140,8 @@ void Agent::serve(const EntryPtr& entry) {
   if (entry->cancelling) {
     // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
     entry->progress = {.state = State::kEnding,
-                       .message = "called off, but: " + dropped.error().message,
+                       .message = "called off, but what is left of it cannot be put back yet: " +
+                                  dropped.error().message,
                        .reason = std::string(kCannotCallOff),
                        .acts_no_more = true};
     changed(*entry);

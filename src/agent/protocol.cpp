@@ -83,6 +83,7 @@ json to_json(const Order& order) {
       break;
     case Order::What::kCancel:
       if (order.operation) object["operation"] = to_json(*order.operation);
+      if (order.keep) object["keep"] = true;
       [[fallthrough]];
     case Order::What::kForget:
       object["id"] = to_json(order.id);
@@ -103,6 +104,7 @@ Result<Order> read_order(const json& object) {
   read_word(members, "do", kOrders, order.what);
   members.number<std::int64_t>("number", order.number, 1);
   if (order.number == 0) members.complain("number", "is missing");
+  members.flag("keep", order.keep);
   read_texts(members, "basePaths", kMaxBases, order.base_paths);
   LPP_RETURN_IF_ERROR(whole(members, "order"), "message");
   const bool may_have_one = order.what == Order::What::kCancel && object.contains("operation");

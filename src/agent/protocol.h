@@ -131,6 +131,9 @@ struct Order {
   std::optional<operation::Operation> operation{};  // kStart; kCancel of a removal
   operation::Id id{};                               // kCancel, kForget
   std::vector<std::string> base_paths{};            // kBases
+  /// kCancel of a make: what had begun stays on record with its outcome until it is to be
+  /// forgotten, so that nobody has to remember what it may have left.
+  bool keep = false;
 };
 
 struct Poll {

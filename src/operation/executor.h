@@ -54,11 +54,19 @@ struct Progress {
   Kept kept{};
   std::optional<Space> space{};  // of the base path's file system, after the work
   std::string disk{};            // of a make: tells the base path's disk from others; "" = not told
+  /// kSucceeded, of a make: whether that is still on record. What was told before its node was lost
+  /// may be gone with the node's disk: no volume may show it on that word.
+  enum class Standing {
+    kCertain,
+    kAwaited,   // the node is about to tell, or to heal: wait
+    kDoubtful,  // it may never tell again: make it again
+  };
+  Standing standing = Standing::kCertain;
   /// kEnding: what is being removed is a record only, the work was over before.
   bool acts_no_more = false;
   /// It has waited since it was ordered, and does not go on for now. Of what removes something:
-  /// cancel it; if it is wanted still, by the API server's word, it begins anew. A make goes on
-  /// when it is started again.
+  /// cancel it; if it is wanted still, by the API server's word, it begins anew. A make or resize
+  /// goes on when it is started again.
   bool outdated = false;
   /// It may begin at any moment if it has not, and asks nobody.
   bool begins_unasked = false;
@@ -132,13 +140,14 @@ class Executor {
   /// kOtherFound: another operation is on record under this one's number, which recorded() tells
   /// from now on; or what stood there has just gone. Look again.
   enum class Start { kRecorded, kOtherFound };
-  /// Records the operation and lets it begin, on an admission of its own; or lets a make go on that
-  /// is recorded and outdated, which needs none. kConflict when something
+  /// Records the operation and lets it begin, on an admission of its own; or lets a make or
+  /// resize go on that is recorded and outdated, which needs none. kConflict when something
   /// that is not ours stands in its place.
   virtual Result<Start> start(const Operation& operation) = 0;
 
   /// What may still act is to act no more; it is on record (kEnding) until it is certain that it
-  /// does not. Nothing when it is not recorded.
+  /// does not. A make that has ended all the same may stay on record, over, until it is forgotten.
+  /// Nothing when it is not recorded.
   virtual Result<void> cancel(const Id& id) = 0;
 
   /// kWhenQuiet is for operations whose result stands elsewhere: what they left is in nobody's way

@@ -356,6 +356,17 @@ Maybe clear_place(const ClaimScene& scene, const Make& current) {
   return std::nullopt;
 }
 
+ClaimDecision make_again(const ClaimScene& scene, const Make& make) {
+  if (held(scene.memory.retry, scene.now, scene.settings())) return wait(scene);
+  Operation next = make.operation();
+  next.attempt = next_attempt(scene);
+  // The node's labels may have changed since.
+  if (next.shape && next.shape->has_affinity && scene.node && scene.node_name == next.node) {
+    next.shape->affinity_value = affinity_value_of(*scene.node, next.shape->affinity_key);
+  }
+  return for_claim::Start{std::move(next)};
+}
+
 ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
   switch (make.progress->state) {
     case State::kEnding:
@@ -367,6 +378,10 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
         return for_claim::Failed{make.begun.operation,
                                  what_is_missing(make.operation(), make.progress->kept),
                                  "LimitsMissing"};
+      }
+      if (make.progress->standing == Progress::Standing::kAwaited) return for_claim::Follow{make};
+      if (make.progress->standing == Progress::Standing::kDoubtful) {
+        return make_again(scene, make);
       }
       return for_claim::Publish{make};
     case State::kFailed:
@@ -380,14 +395,7 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
   // At no moment it is unknown that something may have been done: what failed stays on record until
   // the next attempt is, unless it could interfere.
   if (make.progress->state == State::kLate) return for_claim::Cancel{make.begun.operation};
-  if (held(scene.memory.retry, scene.now, scene.settings())) return wait(scene);
-  Operation next = make.operation();
-  next.attempt = next_attempt(scene);
-  // The node's labels may have changed since.
-  if (next.shape && next.shape->has_affinity && scene.node && scene.node_name == next.node) {
-    next.shape->affinity_value = affinity_value_of(*scene.node, next.shape->affinity_key);
-  }
-  return for_claim::Start{std::move(next)};
+  return make_again(scene, make);
 }
 
 ClaimDecision begin_making(const ClaimScene& scene) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_rules.h"
 
@@ -25,6 +26,11 @@ constexpr int kMostDecisions = 16;
 /// Only one of these at a time is true of a claim (rule D2.4).
 constexpr std::array<std::string_view, 4> kResizeConditions{
     kResizingCondition, kResizeErrorCondition, "FileSystemResizePending", "NodeResizeError"};
+
+bool is_larger(const k8s::PersistentVolume& volume, std::int64_t bytes) {
+  const auto capacity = k8s::Quantity::parse(volume.capacity);
+  return capacity.ok() && capacity->value() > bytes;
+}
 
 }  // namespace
 
@@ -120,22 +126,22 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass,
   return std::nullopt;
 }
 
-/// The cache may be behind, and the directory another volume's by now.
-Result<bool> ResizeReconciler::is_still_bound(const Pass& pass) {
+/// The cache may be behind, and the directory another volume's by now, or its volume larger.
+Result<bool> ResizeReconciler::may_grow_to(const Pass& pass, std::int64_t bytes) {
   const k8s::PersistentVolume& seen = *pass.scene.volume;
   const auto volume = read_volume(world_, seen.meta.name);
   if (!volume.ok()) return volume.error();
-  return *volume && (*volume)->meta.uid == seen.meta.uid && (*volume)->path == seen.path &&
-         (*volume)->phase == "Bound" && (*volume)->claim_uid == pass.key.uid &&
-         !(*volume)->meta.deleting();
+  return *volume && !is_larger(**volume, bytes) && (*volume)->meta.uid == seen.meta.uid &&
+         (*volume)->path == seen.path && (*volume)->phase == "Bound" &&
+         (*volume)->claim_uid == pass.key.uid && !(*volume)->meta.deleting();
 }
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Start& decision) {
   const Operation& operation = decision.operation;
   Memory& memory = pass.scene.memory;
-  const auto bound = is_still_bound(pass);
-  if (!bound.ok()) return api_failed(pass, bound.error());
-  if (!*bound) return Action::await_change(kSoon);
+  const auto may_grow = may_grow_to(pass, operation.size_bytes);
+  if (!may_grow.ok()) return api_failed(pass, may_grow.error());
+  if (!*may_grow) return Action::await_change(kSoon);
   world_.operations.progressed(Work::kResize, operation, Step::kQueued);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
@@ -166,6 +172,13 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::F
   const Progress& progress = decision.resize.progress;
   world_.operations.progressed(Work::kResize, *decision.resize.operation, step_of(progress),
                                progress.message);
+  if (progress.outdated && progress.state != State::kEnding) {
+    const auto may_grow = may_grow_to(pass, decision.resize.operation->size_bytes);
+    if (!may_grow.ok()) return api_failed(pass, may_grow.error());
+    if (!*may_grow) return Action::await_change(kSoon);
+    const auto started = world_.executor.start(*decision.resize.operation);
+    if (!started.ok()) return api_failed(pass, started.error());
+  }
   // One that is on its way out is not missed when it has gone.
   pass.scene.memory.in_flight =
       progress.state == State::kEnding ? nullptr : decision.resize.operation;

@@ -61,7 +61,7 @@ class ResizeReconciler {
   nlohmann::json conditions(const Pass& pass, std::string_view type,
                             const std::string& message) const;
   /// Nothing else may have come in between.
-  Result<bool> is_still_bound(const Pass& pass);
+  Result<bool> may_grow_to(const Pass& pass, std::int64_t bytes);
   Action api_failed(const Pass& pass, const Error& error);
   /// The cache may have been behind: then it shows soon what has changed.
   Action write_failed(const Pass& pass, const Error& error);

@@ -38,6 +38,10 @@ inline agent::Order start(const operation::Operation& operation) {
 inline agent::Order cancel(const operation::Operation& operation) {
   return {.what = agent::Order::What::kCancel, .id = operation.id()};
 }
+/// As a controller orders it that takes back what is left.
+inline agent::Order cancel_and_keep(const operation::Operation& make) {
+  return {.what = agent::Order::What::kCancel, .id = make.id(), .keep = true};
+}
 inline agent::Order forget(const operation::Operation& operation) {
   return {.what = agent::Order::What::kForget, .id = operation.id()};
 }

@@ -138,7 +138,7 @@ TEST_CASE("what is cancelled is on record until it is certain that it acts no mo
       CHECK_FALSE(scene.is_free(make));
     }
     CHECK(agent.orders() == "cancel pvc-1");
-    agent.tell(make, State::kSucceeded);  // what it became counts for nothing
+    agent.tell(make, State::kRunning);  // as an order that has not arrived yet lets it
     CHECK(scene.state(make) == State::kEnding);
     CHECK_FALSE(scene.executor.forget(make.id(), When::kNow).value());
     (void)scene.take_woken();
@@ -164,7 +164,7 @@ TEST_CASE("what is cancelled is on record until it is certain that it acts no mo
   }
 }
 
-TEST_CASE("cancelling or forgetting what is over ends its record") {
+TEST_CASE("forgetting what is over ends its record, and cancelling a make does not") {
   AgentScene scene;
   SceneAgent agent(scene);
   agent.connect();
@@ -172,7 +172,11 @@ TEST_CASE("cancelling or forgetting what is over ends its record") {
   CHECK(agent.orders() == "start pvc-1");
   agent.tell(make_of(), State::kFailed);
   CHECK(scene.progress(make_of())->message == "the disk is full of bees");
-  SUBCASE("cancelled") { CHECK(scene.executor.cancel(make_of().id()).ok()); }
+  SUBCASE("cancelled, which it stays on record for") {
+    CHECK(scene.executor.cancel(make_of().id()).ok());
+    CHECK(scene.state(make_of()) == State::kFailed);
+    CHECK(scene.executor.forget(make_of().id(), When::kNow).value());
+  }
   SUBCASE("forgotten") { CHECK(scene.executor.forget(make_of().id(), When::kNow).value()); }
   SUBCASE("forgotten while the agent is away") {
     agent.hang_up();

@@ -189,33 +189,23 @@ TEST_CASE("a newer session ends the older one, and everything not done is ordere
   CHECK(scene.was_woken("ended"));
 }
 
-TEST_CASE(
-    "a resize that was begun before goes on when the owner has decided nothing else, or in a "
-    "while") {
+TEST_CASE("a resize that was begun before goes on only when its owner starts it again") {
   AgentScene scene;
   SceneAgent agent(scene);
   agent.connect({work_of(resize_of(), State::kRunning)});
   CHECK(scene.was_woken("pvc-1"));
-  CHECK(scene.state(resize_of()) == State::kRunning);
-  SUBCASE("the owner is quiet") {
-    scene.quiet = true;
-    (void)scene.executor.tick();  // not before it could decide
-    CHECK(agent.orders().empty());
-    scene.clock.advance(scene.executor.tick());
-    (void)scene.executor.tick();
+  scene.quiet = true;
+  scene.pass(seconds(60));
+  CHECK(agent.orders().empty());
+  REQUIRE(scene.progress(resize_of()));
+  CHECK(scene.progress(resize_of())->outdated);
+  SUBCASE("the owner wants it") {
+    CHECK(scene.executor.start(resize_of()).value() == Start::kRecorded);
     CHECK(agent.orders() == "start pvc-1");
-    scene.pass(seconds(20));
-    CHECK(agent.orders().empty());
-  }
-  SUBCASE("the owner is busy") {
-    scene.pass(seconds(9));
-    CHECK(agent.orders().empty());
-    scene.pass(seconds(1));
-    CHECK(agent.orders() == "start pvc-1");
+    CHECK_FALSE(scene.progress(resize_of())->outdated);
   }
   SUBCASE("the owner cancels it") {
     CHECK(scene.executor.cancel(resize_of().id()).ok());
-    scene.quiet = true;
     scene.pass(seconds(20));
     CHECK(agent.orders() == "cancel pvc-1");
     CHECK(agent.orders().empty());

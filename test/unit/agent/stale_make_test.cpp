@@ -86,8 +86,16 @@ TEST_CASE("a make that an agent was killed at does not touch the volume that is 
   // As the claim's step does where it sees the volume.
   CHECK(scene.executor.cancel(stale.make.id()).ok());
   obey();
-  CHECK(again.listener.has_ended(stale.make));
-  CHECK(testing::work_files(stale.base).empty());
+  // It stays on record until nobody needs it: it may have left a directory.
+  const auto ended = again.listener.progress(stale.make);
+  REQUIRE(ended);
+  CHECK(ended->state == State::kFailed);
+  CHECK_FALSE(testing::work_files(stale.base).empty());
+  session.tell(stale.make, State::kFailed);
+  CHECK(scene.state(stale.make) == State::kFailed);
+  CHECK(scene.executor.forget(stale.make.id(), When::kNow).value());
+  obey();
+  CHECK(testing::eventually([&] { return testing::work_files(stale.base).empty(); }));
   stale.check_unchanged();
 }
 

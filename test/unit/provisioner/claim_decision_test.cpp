@@ -114,6 +114,20 @@ TEST_CASE("a make that the claim waits for is followed to its end") {
   }
 }
 
+TEST_CASE("nothing is published on the word of an agent that is away, or of another disk") {
+  Row row;
+  Make& make = row.make(State::kSucceeded);
+  make.progress->directory = operation::Directory::kMade;
+  make.progress->standing = operation::Progress::Standing::kAwaited;
+  row.next_is<for_claim::Follow>();
+  make.progress->standing = operation::Progress::Standing::kDoubtful;
+  const auto again = row.next_is<for_claim::Start>().operation;
+  CHECK(again.path == make.operation().path);
+  CHECK(again.attempt == 2);
+  make.progress->standing = operation::Progress::Standing::kCertain;
+  row.next_is<for_claim::Publish>();
+}
+
 TEST_CASE("the volume is published when its directory is there") {
   Row row;
   row.make(State::kSucceeded);

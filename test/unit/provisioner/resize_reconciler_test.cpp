@@ -166,6 +166,31 @@ TEST_CASE("without a way to limit directories no work is begun, and that is told
   CHECK(scene.count_events("Warning SizeNotEnforced: ") == 1);
 }
 
+TEST_CASE("a resize that waits for word goes on while its volume has no more than that") {
+  ResizeBed scene;
+  scene.put(bound_claim().growing("3Gi").condition("Resizing"));
+  (void)scene.step();
+  auto& progress = scene.executor.last(Kind::kResize, kVolume).progress;
+  progress.state = operation::Progress::State::kRunning;
+  progress.outdated = true;
+  SUBCASE("it has") {
+    scene.put(bound_volume());
+    (void)scene.step();
+    CHECK_FALSE(scene.executor.last(Kind::kResize, kVolume).progress.outdated);
+    CHECK(scene.executor.started.size() == 1);
+  }
+  SUBCASE("it has grown since, and the cache does not show it") {
+    scene.served[kVolume] = bound_volume().capacity("5Gi").json().dump();
+    (void)scene.step();
+    CHECK(scene.executor.last(Kind::kResize, kVolume).progress.outdated);
+  }
+  SUBCASE("it is not there any more") {
+    scene.served[kVolume] = bound_volume().released().json().dump();
+    (void)scene.step();
+    CHECK(scene.executor.last(Kind::kResize, kVolume).progress.outdated);
+  }
+}
+
 TEST_CASE("a condition that is there already keeps its time") {
   ResizeBed scene;
   scene.put(bound_claim().growing("2Gi", "").condition("Resizing"));

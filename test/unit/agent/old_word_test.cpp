@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an agent told before it was lost, and what of it still counts.
+
+#include "agent_scene.h"
+
+namespace lpp::agent {
+namespace {
+
+using Standing = Progress::Standing;
+
+Work made_on(const std::string& disk) {
+  Work work = work_of(make_of(), State::kSucceeded);
+  work.progress.directory = operation::Directory::kMade;
+  work.progress.disk = disk;
+  return work;
+}
+
+Tell everything_on(const std::string& disk, std::vector<Work> works = {}) {
+  return {.everything = true,
+          .bases = std::vector{Base{.path = "/opt/local", .identity = disk}},
+          .works = std::move(works)};
+}
+
+Standing standing(AgentScene& scene) {
+  const auto progress = scene.progress(make_of());
+  REQUIRE(progress);
+  CHECK(progress->state == State::kSucceeded);
+  return progress->standing;
+}
+
+/// An agent has made a directory that no volume shows yet.
+struct MadeBefore {
+  MadeBefore() {
+    agent.hello();
+    REQUIRE(agent.tell(everything_on("disk-1")).ok());
+    agent.poll();
+    (void)scene.executor.start(make_of());
+    (void)agent.take();
+    REQUIRE(agent.tell(Tell{.works = {made_on("disk-1")}}).ok());
+    CHECK(standing(scene) == Standing::kCertain);
+  }
+  AgentScene scene;
+  SceneAgent agent{scene};
+};
+
+}  // namespace
+
+TEST_CASE("a make that has succeeded is not certain while its agent is away") {
+  MadeBefore before;
+  AgentScene& scene = before.scene;
+  before.agent.hang_up();
+  CHECK(standing(scene) == Standing::kAwaited);
+  scene.pass(seconds(10));
+  CHECK(standing(scene) == Standing::kDoubtful);
+  (void)scene.take_woken();
+  SceneAgent again(scene);
+  again.hello();
+  CHECK(standing(scene) != Standing::kCertain);
+  SUBCASE("its agent has it on record") {
+    REQUIRE(again.tell(everything_on("disk-1", {made_on("disk-1")})).ok());
+    CHECK(standing(scene) == Standing::kCertain);
+    CHECK(scene.was_woken("pvc-1"));
+  }
+  SUBCASE("its disk is another one") {
+    REQUIRE(again.tell(everything_on("disk-2")).ok());
+    CHECK_FALSE(scene.state(make_of()));
+  }
+}
+
+TEST_CASE("a make that has succeeded on a disk that is not there now is not certain") {
+  MadeBefore before;
+  AgentScene& scene = before.scene;
+  (void)scene.take_woken();
+  const auto now = [&](Base base) {
+    base.path = "/opt/local";
+    REQUIRE(before.agent.tell(Tell{.bases = std::vector{std::move(base)}}).ok());
+  };
+  SUBCASE("another one") { now({.identity = "disk-2"}); }
+  SUBCASE("none") { now({.problem = "nothing is mounted there", .identity = ""}); }
+  CHECK(standing(scene) == Standing::kAwaited);
+  CHECK(scene.progress(make_of())->message.find("/opt/local") != std::string::npos);
+  CHECK(scene.was_woken("pvc-1"));
+  now({.identity = "disk-1"});
+  CHECK(standing(scene) == Standing::kCertain);
+  CHECK(scene.was_woken("pvc-1"));
+}
+
+TEST_CASE("what an agent tells of all that it has is newer than what it told before") {
+  MadeBefore before;
+  AgentScene& scene = before.scene;
+  SceneAgent again(scene);
+  again.hello();
+  // A power cut: its book does not say any more that it has ended.
+  REQUIRE(again.tell(everything_on("disk-1", {work_of(make_of(), State::kRunning)})).ok());
+  again.poll();
+  REQUIRE(scene.progress(make_of()));
+  CHECK(scene.progress(make_of())->state == State::kRunning);
+  CHECK(scene.progress(make_of())->outdated);
+  CHECK(scene.executor.start(make_of()).value() == Start::kRecorded);
+  CHECK(again.orders() == "start pvc-1");
+  REQUIRE(again.tell(Tell{.works = {made_on("disk-1")}}).ok());
+  CHECK(standing(scene) == Standing::kCertain);
+}
+
+}  // namespace lpp::agent
