@@ -236,10 +236,29 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
   return same ? Start::kRecorded : Start::kOtherFound;
 }
 
+/// One that has started though the cache does not show it takes no harm: with its pod the record of
+/// what it may leave would go. It is let end, and taken back by what it says then.
+Result<void> HelperPodRunner::cancel_make(const Known& known) {
+  const auto seen = pods_.get(known.key);
+  const bool shown = seen != nullptr && seen->meta.uid == known.uid;
+  if (!shown || has_started(*seen)) return remove(known, kCancelGrace);
+  auto removed = remove(known, kCancelGrace, seen->meta.resource_version);
+  if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
+  const auto found = client_.get(k8s::kPods, known.key);
+  if (!found.ok() && found.error().is(ErrorCode::kNotFound)) return remove(known, kCancelGrace);
+  if (!found.ok()) return found.error();
+  LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
+  if (pod.meta.uid != known.uid) return remove(known, kCancelGrace);
+  if (!has_started(pod)) removed = remove(known, kCancelGrace, pod.meta.resource_version);
+  if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
+  return Error{ErrorCode::kUnavailable, "it has started, or changed, meanwhile"};
+}
+
 Result<void> HelperPodRunner::cancel(const Id& id) {
   for (const Known& pod : known(id)) {
     if (pod.removing) continue;
-    LPP_RETURN_IF_ERROR(remove(pod, kCancelGrace), "cancel helper pod");
+    const bool makes = id.kind == operation::Kind::kMake;
+    LPP_RETURN_IF_ERROR(makes ? cancel_make(pod) : remove(pod, kCancelGrace), "cancel helper pod");
   }
   return {};
 }
@@ -307,10 +326,14 @@ void HelperPodRunner::mark_removing(const Known& known) {
   if (const auto it = by_uid_.find(known.uid); it != by_uid_.end()) note_removing(it->second);
 }
 
-Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grace_period_seconds) {
-  const auto removed = client_.remove(
-      k8s::kPods, known.key, {.uid = known.uid, .grace_period_seconds = grace_period_seconds});
+Result<void> HelperPodRunner::remove(const Known& known, std::optional<int> grace_period_seconds,
+                                     const std::string& version) {
+  const auto removed = client_.remove(k8s::kPods, known.key,
+                                      {.uid = known.uid,
+                                       .resource_version = version,
+                                       .grace_period_seconds = grace_period_seconds});
   if (!removed.ok()) {
+    if (!version.empty() && removed.error().is(ErrorCode::kConflict)) return removed.error();
     if (!k8s::is_stale(removed.error())) return removed.error().wrap(known.key.to_string());
     forget_pod(known.uid);
     return {};

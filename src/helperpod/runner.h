@@ -111,7 +111,9 @@ class HelperPodRunner final : public operation::Executor {
   /// False while what the pod has said is still to be read.
   bool complete_failure(const Known& known, const k8s::Pod& pod, operation::Progress& progress);
   void tell_output(const Known& known, std::string_view output);
-  Result<void> remove(const Known& known, std::optional<int> grace_period_seconds);
+  Result<void> remove(const Known& known, std::optional<int> grace_period_seconds,
+                      const std::string& version = {});
+  Result<void> cancel_make(const Known& known);
   void mark_removing(const Known& known);
   void note_removing(Known& known) const;
   bool has_ended(const Known& known) const;

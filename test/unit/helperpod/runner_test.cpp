@@ -223,7 +223,11 @@ TEST_CASE(
   auto& removes = scene.transport.on("DELETE", kPodName);
   const auto id = make_operation().id();
   SUBCASE("not seen yet") {}
-  SUBCASE("not started, as far as is known") { scene.show(pod); }
+  json preconditions{{"uid", kPodName}};
+  SUBCASE("not started, as far as is known") {
+    scene.show(pod);
+    preconditions["resourceVersion"] = "1";
+  }
   SUBCASE("running") { scene.show(RunnerScene::running(pod)); }
   SUBCASE("refused at first") {
     removes.reply(403);
@@ -233,7 +237,7 @@ TEST_CASE(
   removes.reply(200);
   REQUIRE(scene.runner.cancel(id).ok());
   CHECK(scene.last_body()["gracePeriodSeconds"] == 1);
-  CHECK(scene.last_body()["preconditions"] == json{{"uid", kPodName}});
+  CHECK(scene.last_body()["preconditions"] == preconditions);
   CHECK(scene.progress().state == State::kEnding);
   const auto count = scene.transport.requests().size();
   REQUIRE(scene.runner.cancel(id).ok());
@@ -243,6 +247,20 @@ TEST_CASE(
   scene.hide(kPodName);
   CHECK(scene.runner.recorded(kVolume).empty());
   CHECK(scene.runner.cancel(id).ok());
+}
+
+TEST_CASE("a make that has started though the cache does not show it keeps its record") {
+  RunnerScene scene;
+  scene.start(make_operation());
+  scene.show(scene.posted());
+  const std::string conflict = R"({"kind":"Status","reason":"Conflict","code":409})";
+  scene.transport.on("DELETE", kPodName).reply(409, conflict);
+  scene.transport.on("GET", kPodName).reply(200, RunnerScene::running(scene.posted()).dump());
+  CHECK(scene.runner.cancel(make_operation().id()).error().is(ErrorCode::kUnavailable));
+  CHECK(scene.transport.count("DELETE", "") == 1);
+  CHECK(scene.progress().state == State::kWaiting);
+  scene.show(RunnerScene::running(scene.posted()));
+  CHECK(scene.progress().state == State::kRunning);
 }
 
 TEST_CASE("only the operation that is named is cancelled or forgotten") {
