@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "node/label.h"
 #include "node/subvolume.h"
 #include "node/volumes.h"
@@ -37,6 +39,16 @@ Volume described(const MakeRequest& request, Origin origin) {
           .limits = request.limits,
           .size = request.size,
           .published = request.published};
+}
+
+/// An old order may ask for less than the claim's volume has been given since.
+MakeRequest not_lower(MakeRequest request, const Volume& volume) {
+  if (request.limits.any()) {
+    request.limits.bytes = std::max(request.limits.bytes, volume.limits.bytes);
+    request.limits.inodes = std::max(request.limits.inodes, volume.limits.inodes);
+  }
+  request.size = std::max(request.size, volume.size);
+  return request;
 }
 
 }  // namespace
@@ -98,9 +110,11 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
     LPP_RETURN_IF_ERROR(records.write(volume), "record");
     if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
   }
-  const bool has_limits = !request.limits.any() || request.limits == volume.limits;
-  if (has_limits && request.size <= volume.size) {
-    if (request.limits.any() && volume.project != 0) {
+  const bool is_same_claim = !is_others && !request.uid.empty();
+  const MakeRequest wanted = is_same_claim ? not_lower(request, volume) : request;
+  const bool has_limits = !wanted.limits.any() || wanted.limits == volume.limits;
+  if (has_limits && wanted.size <= volume.size) {
+    if (wanted.limits.any() && volume.project != 0) {
       // They may be on record only: a crash before they were set, or a mount without quota since.
       LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "make");
       LPP_RETURN_IF_ERROR(check_is_limited(volume, quota), "make");
@@ -108,14 +122,14 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
     }
     return volume;
   }
-  if (volume.project == 0 && request.limits.any()) {
-    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(request.path), "make");
-    if (!there) return Error{ErrorCode::kConflict, request.path + " has gone meanwhile"};
-    return make_found(records, request, there->get());
+  if (volume.project == 0 && wanted.limits.any()) {
+    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(wanted.path), "make");
+    if (!there) return Error{ErrorCode::kConflict, wanted.path + " has gone meanwhile"};
+    return make_found(records, wanted, there->get());
   }
   return resize_locked(
       records, std::move(volume),
-      {.id = request.id, .limits = request.limits, .size = request.size, .room = request.room});
+      {.id = wanted.id, .limits = wanted.limits, .size = wanted.size, .room = wanted.room});
 }
 
 bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {

@@ -279,6 +279,26 @@ TEST_CASE("a make again gives what is there the size that is asked for now, or s
   CHECK(volumes.make(limited("pvc-1", {}))->limits.bytes == 8 * kMiB);
 }
 
+TEST_CASE("a make again for the same claim lowers nothing" * NeedsLimits()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto make = [&](const std::string& uid, std::uint64_t bytes) {
+    MakeRequest request = limited("pvc-1", {.bytes = bytes});
+    request.uid = uid;
+    request.size = bytes;
+    const auto made = volumes.make(request);
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    CHECK(made->size == made->limits.bytes);
+    return made->limits.bytes;
+  };
+  CHECK(make("u-1", 8 * kMiB) == 8 * kMiB);
+  CHECK(make("u-1", 4 * kMiB) == 8 * kMiB);  // as an old order asks for, of before it has grown
+  CHECK(make("u-1", 16 * kMiB) == 16 * kMiB);
+  CHECK(volumes.list()->volumes[0].limits.bytes == 16 * kMiB);
+  CHECK(make("u-2", 4 * kMiB) == 4 * kMiB);  // what another claim had it is not to get
+}
+
 TEST_CASE("a make again gives a limit to a directory that had none" * NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
