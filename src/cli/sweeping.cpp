@@ -66,14 +66,32 @@ Result<void> check_name(const Orphan& orphan, const ClusterView& view) {
   return {};
 }
 
-Result<void> check_claims(const Orphan& orphan, const ClusterView& view) {
+/// What to do with what was made for a claim that is there: another directory may be its volume's.
+std::string advice_for(const k8s::PersistentVolumeClaim& claim, const Orphan& orphan,
+                       const Surroundings& around) {
+  const auto volume =
+      claim.volume_name.empty() ? nullptr : find_volume(around.view, claim.volume_name);
+  if (volume == nullptr) return ": adopt it for that claim";
+  const auto where = provisioner::node_of(*volume, *around.nodes);
+  const bool is_known = where.kind == provisioner::VolumeNode::Kind::kNode;
+  return ", and its volume " + volume->meta.name + " has " +
+         (volume->path.empty() ? "no directory" : "directory " + volume->path) +
+         (is_known ? " on node " + where.name : "") +
+         ": look which of the two has the data, and remove " + orphan.path + " on node " +
+         orphan.node + " by hand if it is not needed";
+}
+
+Result<void> check_claims(const Orphan& orphan, const Surroundings& around) {
+  const ClusterView& view = around.view;
   for (const auto& claim : view.claims.list()) {
     const std::string name = "claim " + claim->meta.key().to_string();
     if (!orphan.uid.empty() && claim->meta.uid == orphan.uid) {
-      return refuse(name + ", which it was made for, is there: adopt it for that claim");
+      return refuse(name + ", which it was made for, is there" +
+                    advice_for(*claim, orphan, around));
     }
     if (claim->volume_name == orphan.volume) {
-      return refuse(name + " belongs to volume " + orphan.volume + ": adopt it for that claim");
+      return refuse(name + " belongs to volume " + orphan.volume +
+                    advice_for(*claim, orphan, around));
     }
   }
   const auto is_its_claims = [&](const k8s::PersistentVolume& volume) {
@@ -146,7 +164,7 @@ Result<operation::Operation> check_sweepable(const Orphan& orphan,
   place.volume_name = orphan.volume;
   place.disk = orphan.disk;
   LPP_RETURN_IF_ERROR(check_nobodys(place, orphan.volume, around, except), "refused");
-  LPP_RETURN_IF_ERROR(check_claims(orphan, around.view), "refused");
+  LPP_RETURN_IF_ERROR(check_claims(orphan, around), "refused");
   LPP_RETURN_IF_ERROR(check_name(orphan, around.view), "refused");
   LPP_RETURN_IF_ERROR(check_pods(orphan, place, around.view, pods), "refused");
   return place;

@@ -176,6 +176,15 @@ const std::vector<Doubt>& doubts() {
        }},
       {"claim web/again, which it was made for, is there",
        [](SweepBed& bed) { bed.claims.push_back(claim("again").ns("web").uid("1").json()); }},
+      {"is there: adopt it for that claim",
+       [](SweepBed& bed) { bed.claims.push_back(claim("again").ns("web").uid("1").json()); }},
+      {"is there, and its volume pvc-new has directory /opt/b/new on node n2: look which",
+       [](SweepBed& bed) {
+         bed.nodes.push_back(node("n2").json());
+         bed.claims.push_back(claim("again").ns("web").uid("1").volume("pvc-new").json());
+         bed.volumes.push_back(
+             volume("pvc-new").claim("web", "again").host_path("/opt/b/new").node("n2").json());
+       }},
       {"claim web/data belongs to volume pvc-1",
        [](SweepBed& bed) {
          bed.claims.push_back(claim("data").ns("web").volume("pvc-1").phase("Lost").json());
