@@ -224,18 +224,19 @@ Result<operation::Executor::Start> DirectoryExecutor::start(const Operation& ope
   return Start::kRecorded;
 }
 
+/// A make that is over stays on record: what it has left is to be taken back.
 Result<void> DirectoryExecutor::cancel(const Id& id) {
   Woken woken;
   {
     MutexLock lock(mutex_);
     const auto it = find(id);
     if (it == entries_.end()) return {};
-    if (it->second.over()) {
-      drop(it, woken);
-    } else {
+    if (!it->second.over()) {
       it->second.cancelled = true;
       LPP_RETURN_IF_ERROR(save(*it), "cancel");
       changed_.notify_all();
+    } else if (id.kind != operation::Kind::kMake) {
+      drop(it, woken);
     }
   }
   wake(woken);
@@ -244,8 +245,16 @@ Result<void> DirectoryExecutor::cancel(const Id& id) {
 
 Result<bool> DirectoryExecutor::forget(const Id& id, When /*when*/) {
   LPP_RETURN_IF_ERROR(cancel(id), "forget");
-  MutexLock lock(mutex_);
-  return find(id) == entries_.end();
+  Woken woken;
+  bool gone = false;
+  {
+    MutexLock lock(mutex_);
+    const auto it = find(id);
+    if (it != entries_.end() && it->second.over()) drop(it, woken);
+    gone = find(id) == entries_.end();
+  }
+  wake(woken);
+  return gone;
 }
 
 Progress DirectoryExecutor::lost(const Operation& operation) const {
