@@ -16,12 +16,12 @@ std::optional<std::uint32_t> read_number(std::string_view text, int base, std::u
 
 std::optional<node::Room::Reserve> read_reserve(std::string_view text) {
   if (text.ends_with('%')) {
-    const auto percent = read_number(text.substr(0, text.size() - 1), 10, 100);
+    const auto percent = read_number(text.substr(0, text.size() - 1), 10, 99);
     if (!percent) return std::nullopt;
     return node::Room::Reserve{.percent = *percent};
   }
   const auto bytes = k8s::Quantity::parse(text);
-  if (!bytes.ok() || bytes->value() < 0) return std::nullopt;
+  if (!bytes.ok() || bytes->saturated() || bytes->value() < 0) return std::nullopt;
   return node::Room::Reserve{.bytes = static_cast<std::uint64_t>(bytes->value())};
 }
 

@@ -15,7 +15,7 @@ namespace lpp::agent {
 /// Digits of that base only.
 std::optional<std::uint32_t> read_number(std::string_view text, int base, std::uint32_t most);
 
-/// "10Gi", or a share of the file system such as "10%".
+/// "10Gi", or a share of the file system such as "10%", below all of it.
 std::optional<node::Room::Reserve> read_reserve(std::string_view text);
 
 }  // namespace lpp::agent

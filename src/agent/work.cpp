@@ -64,7 +64,8 @@ Result<node::Room> room_of(const Operation& operation) {
   node::Room room{.overcommit = operation.limits.overcommit};
   if (const std::string& reserve = operation.limits.reserve; !reserve.empty()) {
     room.reserve = read_reserve(reserve);
-    if (!room.reserve) return not_right("reserve", reserve, "a size such as 10Gi, or 10%");
+    if (!room.reserve)
+      return not_right("reserve", reserve, "a size such as 10Gi, or a share from 0% to 99%");
   }
   return room;
 }
@@ -72,7 +73,8 @@ Result<node::Room> room_of(const Operation& operation) {
 Result<node::Limits> limits_of(const Operation& operation) {
   node::Limits limits{.bytes = positive(operation.size_bytes),
                       .inodes = positive(operation.limits.inodes)};
-  if (operation.limits.hard && !limits.any()) return invalid("a hard limit needs a size");
+  // One of files alone would be none of bytes.
+  if (operation.limits.hard && limits.bytes == 0) return invalid("a hard limit needs a size");
   return limits;
 }
 

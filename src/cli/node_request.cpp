@@ -155,6 +155,12 @@ void read_access(FlagReader& flags, node::Access& access) {
   access.mode = mode.value_or(0);
 }
 
+/// The others are told a size by helper pods, and do not look at it.
+bool sets_size(NodeAction action) {
+  return action == NodeAction::kMake || action == NodeAction::kAdopt ||
+         action == NodeAction::kResize;
+}
+
 void read_limits(FlagReader& flags, NodeRequest& request) {
   const std::string quota = flags.text("quota");
   if (!quota.empty() && quota != "hard" && quota != "none") {
@@ -167,12 +173,31 @@ void read_limits(FlagReader& flags, NodeRequest& request) {
       return flags.fail(fmt::format("--size={}: expected a size such as 10Gi", log::quoted(size)));
     }
     request.limits.bytes = static_cast<std::uint64_t>(parsed->value());
+    const bool limits = request.limited || request.action == NodeAction::kAdopt;
+    if (parsed->saturated() || (limits && request.limits.bytes > node::kMostSize)) {
+      return flags.fail(fmt::format("--size={}: more than a volume can have; ask for less than 8Ei",
+                                    log::quoted(size)));
+    }
+    if (request.limits.bytes == 0 && sets_size(request.action)) {
+      return flags.fail(
+          fmt::format("--size={}: no volume is of size 0; give one such as 10Gi, or "
+                      "leave it away",
+                      log::quoted(size)));
+    }
   }
   if (const std::string inodes = flags.text("quota-inodes"); !inodes.empty()) {
     const auto parsed = read_number(inodes, 10, UINT32_MAX);
-    if (!parsed)
-      flags.fail(fmt::format("--quota-inodes={}: expected a number", log::quoted(inodes)));
+    if (!parsed || *parsed == 0) {
+      flags.fail(fmt::format("--quota-inodes={}: expected a number from 1 to {}",
+                             log::quoted(inodes), UINT32_MAX));
+    }
+    if (!request.limited && request.action == NodeAction::kMake) {
+      flags.fail("--quota-inodes needs --quota hard beside it");
+    }
     request.limits.inodes = parsed.value_or(0);
+  }
+  if (request.limited && request.limits.bytes == 0 && request.action == NodeAction::kMake) {
+    flags.fail("--quota hard needs a --size");
   }
   if (request.limited && !request.limits.any()) flags.fail("--quota hard needs a --size");
 }
@@ -181,10 +206,10 @@ void read_room(FlagReader& flags, node::Room& room) {
   room.overcommit = flags.boolean("overcommit");
   const std::string reserve = flags.text("reserve");
   if (reserve.empty()) return;
-  const std::string expected =
-      fmt::format("--reserve={}: expected a size such as 10Gi, or 10%", log::quoted(reserve));
   room.reserve = agent::read_reserve(reserve);
-  if (!room.reserve) flags.fail(expected);
+  if (room.reserve) return;
+  flags.fail(fmt::format("--reserve={}: expected a size such as 10Gi, or a share from 0% to 99%",
+                         log::quoted(reserve)));
 }
 
 /// Where the volume is: below --base, or in the words of a helper pod, which shows the base folder

@@ -86,6 +86,11 @@ Error quota_error(int error, const std::string& what) {
     case EDQUOT:
       failure.message += " (the disk is too full to write the limit down)";
       break;
+    case ERANGE:
+      failure.code = ErrorCode::kUnfit;
+      failure.message +=
+          " (the limit is larger than this file system can write down: ask for less)";
+      break;
     case ENOSYS:
     case ENOTTY:
     case ESRCH:

@@ -102,6 +102,12 @@ bool is_id(std::string_view text) {
                      [](char c) { return is_alphanumeric(c) || c == '.' || c == '_' || c == '-'; });
 }
 
+Result<void> check_can_be(const Limits& limits) {
+  if (limits.bytes <= kMostSize) return {};
+  return invalid("a limit of " + std::to_string(limits.bytes) + " bytes cannot be set: " +
+                 std::to_string(kMostSize) + " is the most, just under 8Ei; ask for less");
+}
+
 bool is_path(std::string_view text) {
   if (text.size() > 4000 || text.find('\0') != std::string_view::npos) return false;
   const auto parts = split(text, '/');

@@ -19,6 +19,10 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+/// More than this neither the kernel's numbers nor those of Kubernetes hold once it is rounded to
+/// blocks; what is beyond would wrap around to a small limit or none.
+inline constexpr std::uint64_t kMostSize = (std::uint64_t{1} << 63U) - 4096;
+
 enum class Origin {
   kMade,   // this library made the directory
   kFound,  // it was there before: never removed by a take-back
@@ -63,6 +67,9 @@ std::string id_of_path(const std::string& path);
 
 /// The last component.
 inline std::string leaf_of(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+/// kInvalid: no limit can be set to this. What a volume without one was promised may be anything.
+Result<void> check_can_be(const Limits& limits);
 
 std::string_view to_string(Origin origin);
 std::string_view to_string(State state);

@@ -15,6 +15,7 @@ Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
     return invalid("not a path below the base directory: '" + request.path + "'");
   }
   if (!request.limits.any()) return invalid("say how much " + request.id + " may hold");
+  LPP_RETURN_IF_ERROR(check_can_be(request.limits), "adopt");
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(request.path), "adopt");
   if (!directory) {
     return Error{ErrorCode::kNotFound, "there is no " + shown_ + "/" + request.path};

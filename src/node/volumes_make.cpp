@@ -55,6 +55,7 @@ MakeRequest not_lower(MakeRequest request, const Volume& volume) {
 
 Result<Volume> Volumes::make(const MakeRequest& request) const {
   LPP_RETURN_IF_ERROR(check(request), "make");
+  LPP_RETURN_IF_ERROR(check_can_be(request.limits), "make");
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),
                        shown_);
   records.keep_spare();

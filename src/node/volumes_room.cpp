@@ -56,6 +56,11 @@ Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint
   std::uint64_t kept = 0;
   if (room.reserve) {
     kept = sum_of_sizes(room.reserve->bytes, space.size_bytes / 100 * room.reserve->percent);
+    if (kept >= space.size_bytes && size > 0) {
+      return unfit("no room for any volume: the reserve, " + bytes_text(kept) +
+                   ", is all that the disk has, " + bytes_text(space.size_bytes) +
+                   ", or more; ask for a smaller one");
+    }
   }
   const auto refuse = [&](std::uint64_t need, std::uint64_t left, const std::string& why) {
     std::string message = "no room for " + bytes_text(need) + ": " + bytes_text(left) + " of " +

@@ -36,6 +36,7 @@ Result<std::map<std::uint32_t, ProjectUse>> uses_of(const std::vector<Volume>& v
 
 Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
+  LPP_RETURN_IF_ERROR(check_can_be(request.limits), "resize");
   const Error absent{ErrorCode::kNotFound, "there is no volume " + request.id + " in " + shown_};
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
   if (!records) return absent;
@@ -123,9 +124,13 @@ Result<Space> Volumes::space() const {
     return system_error(errno, "statfs " + shown_);
   }
   const auto block = static_cast<std::uint64_t>(filesystem.f_frsize);
-  Space space{.size_bytes = filesystem.f_blocks * block,
-              .free_bytes = filesystem.f_bfree * block,
-              .available_bytes = filesystem.f_bavail * block,
+  // Some file systems have no size, and say the most there is.
+  const auto bytes = [&](std::uint64_t blocks) {
+    return block == 0 ? 0 : std::min(blocks, kMostSize / block) * block;
+  };
+  Space space{.size_bytes = bytes(filesystem.f_blocks),
+              .free_bytes = bytes(filesystem.f_bfree),
+              .available_bytes = bytes(filesystem.f_bavail),
               .inodes = filesystem.f_files,
               .free_inodes = filesystem.f_ffree};
   if (auto mount = mount_of(*kernel_, base_.get()); mount.ok()) {

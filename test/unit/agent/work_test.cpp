@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <limits>
+
 #include "agent/texts.h"
 #include "agent_bed.h"
 
@@ -71,7 +73,7 @@ TEST_CASE("texts of a make that are not right are refused in words, and nothing 
     with.perm = text;
     CHECK(refuses(base, with, "perm"));
   }
-  for (const char* text : {"%", "101%", "-1%", "lots", "-5Gi"}) {
+  for (const char* text : {"%", "100%", "101%", "-1%", "lots", "-5Gi", "16Ei"}) {
     CAPTURE(text);
     auto with = make;
     with.limits.reserve = text;
@@ -81,13 +83,17 @@ TEST_CASE("texts of a make that are not right are refused in words, and nothing 
   with.limits.hard = true;
   with.size_bytes = 0;
   CHECK(refuses(base, with, "size"));
+  with.limits.inodes = 100;  // would be a limit of files, and none of bytes
+  CHECK(refuses(base, with, "size"));
+  with.size_bytes = std::numeric_limits<std::int64_t>::max();
+  CHECK(refuses(base, with, "8Ei"));
 }
 
 TEST_CASE(
     "a base path that is full is unfit for a make, and a resize that does not fit infeasible") {
   const BaseFolder base;
   auto make = operation_of(base, Kind::kMake);
-  make.limits.reserve = "100%";
+  make.limits.reserve = "7Ei";
   const auto refused = run(base, make);
   CHECK(refused.state == State::kFailed);
   CHECK(refused.unfit);
@@ -103,7 +109,7 @@ TEST_CASE(
   CHECK(made.kept.overcommit);
   auto resize = operation_of(base, Kind::kResize);
   resize.limits = make.limits;
-  resize.limits.reserve = "100%";
+  resize.limits.reserve = "7Ei";
   resize.size_bytes = std::int64_t{1} << 60;
   const auto too_much = run(base, resize);
   CHECK(too_much.state == State::kFailed);

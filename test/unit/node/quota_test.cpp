@@ -453,8 +453,9 @@ TEST_CASE("whatever the quota of a file system answers is told in words, with wh
        {Case{EPERM, ErrorCode::kForbidden, "CAP_SYS_ADMIN"},
         Case{EACCES, ErrorCode::kForbidden, "CAP_SYS_ADMIN"},
         Case{EROFS, ErrorCode::kUnfit, "read-only"}, Case{ENOSPC, ErrorCode::kUnfit, "too full"},
-        Case{EDQUOT, ErrorCode::kUnfit, "too full"}, Case{ENOSYS, ErrorCode::kUnfit, "turn it on"},
-        Case{ESRCH, ErrorCode::kUnfit, "turn it on"},
+        Case{EDQUOT, ErrorCode::kUnfit, "too full"},
+        Case{ERANGE, ErrorCode::kUnfit, "ask for less"},
+        Case{ENOSYS, ErrorCode::kUnfit, "turn it on"}, Case{ESRCH, ErrorCode::kUnfit, "turn it on"},
         Case{EIO, ErrorCode::kUnavailable, "Input/output error"}}) {
     CAPTURE(c.error);
     RefusingKernel kernel(c.error);

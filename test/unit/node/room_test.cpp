@@ -56,6 +56,8 @@ TEST_CASE("a reserve stays free beside the whole new volume") {
   CHECK(fits(usage, 600, {.reserve = Room::Reserve{}}));
   CHECK_FALSE(fits(usage, 601, {.reserve = Room::Reserve{}}));
   CHECK_FALSE(fits(usage, 1, {.reserve = Room::Reserve{.bytes = kMost}}));
+  const auto never = check_room(usage, "new", 1, {.reserve = Room::Reserve{.bytes = 1000}});
+  CHECK(never.error().message.find("ask for a smaller one") != std::string::npos);
   const auto refused = check_room(usage, "new", 550, tenth);
   CHECK(refused.error().message ==
         "no room for 550: 500 of 1000 are left; 600 are free, 100 are reserved");
@@ -190,4 +192,23 @@ TEST_CASE("what is promised never wraps around whatever sizes tenants ask for") 
   const auto usage = volumes->usage();
   REQUIRE(usage.ok());
   CHECK(usage->promised_bytes == kMost);
+}
+
+TEST_CASE(
+    "a limit that wraps around in the numbers of a quota is refused before anything is made") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "data", .size = kMostSize}).ok());
+  for (const std::uint64_t size : {kMostSize + 1, kMost}) {
+    const auto limited = volumes.make({.id = "pvc-2", .path = "more", .limits = {.bytes = size}});
+    CHECK(limited.error().is(ErrorCode::kInvalid));
+    CHECK(limited.error().message.find("8Ei") != std::string::npos);
+    const auto adopted = volumes.adopt({.id = "pvc-2", .path = "data", .limits = {.bytes = size}});
+    CHECK(adopted.error().is(ErrorCode::kInvalid));
+    const auto grown = volumes.resize({.id = "pvc-1", .limits = {.bytes = size}, .size = size});
+    CHECK(grown.error().is(ErrorCode::kInvalid));
+  }
+  CHECK_FALSE(base.has("more"));
+  CHECK(volumes.list()->volumes.front().size == kMostSize);
 }
