@@ -186,9 +186,36 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   return kExitOk;
 }
 
+/// Volumes with limits on record that nothing holds them to, as on a disk that has come back
+/// mounted without its quota.
+std::vector<std::string> not_held(const node::BaseUsage& usage) {
+  std::vector<std::string> ids;
+  for (const auto& [volume, use] : usage.volumes) {
+    if (!volume.limits.any() || volume.state != node::State::kPresent) continue;
+    const bool holds = use && (use->limits.bytes != 0 || volume.limits.bytes == 0);
+    if (!holds) ids.push_back(volume.id);
+  }
+  return ids;
+}
+
+/// With the way to turn limits on, if that is what is missing.
+void tell_not_held(const node::Volumes& volumes, const node::BaseUsage& usage, Context& context) {
+  const auto ids = not_held(usage);
+  if (ids.empty()) return;
+  std::string why = "'node resize' sets each of them again";
+  node::Kernel kernel;
+  if (const auto folder = volumes.base_folder(); folder.ok()) {
+    const auto quota = node::ProjectQuota::open(kernel, folder->get());
+    if (!quota.ok()) why = quota.error().message;
+  }
+  context.err(fmt::format("{} of {} volumes have a limit on record that does not hold now: {}\n",
+                          ids.size(), usage.volumes.size(), one_line(why)));
+}
+
 int usage(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto usage = volumes.usage();
   if (!usage.ok()) return fail_node(context, usage.error());
+  tell_not_held(volumes, *usage, context);
   if (request.json) {
     json items = json::array();
     for (const auto& entry : usage->volumes) {
@@ -208,6 +235,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                               {"freeInodes", usage->space.free_inodes},
                               {"promisedBytes", usage->promised_bytes},
                               {"volumes", std::move(items)},
+                              {"limitsNotHeld", not_held(*usage)},
                               {"problems", usage->problems}}));
     return usage->problems.empty() ? kExitOk : kExitProblem;
   }

@@ -76,6 +76,8 @@ tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON
     grep -qF "$3" /mnt/out || end "it does not say how to turn limits on: $(cat /mnt/out)"
   done
   node "$1" 0 usage
+  grep -qF "1 of 1 volumes have a limit on record that does not hold now" /mnt/out || end "usage says nothing of limits that are off"
+  grep -qF "$3" /mnt/out || end "usage does not say how to turn limits on: $(cat /mnt/out)"
   node "$1" 0 list
   grep -q data /mnt/out || end "the volume is not listed"
   [ "$(cat "/mnt/$1/data/file")" = kept ] || end "the volume has lost its file"

@@ -78,6 +78,28 @@ TEST_CASE("node does what the scripts of a helper pod do, with their options and
   CHECK(run("delete").out.starts_with("absent "));
 }
 
+TEST_CASE("node usage says that limits on record do not hold where the quota is off by now") {
+  const BaseFolder base;
+  CliBed bed;
+  node::Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make({.id = "plain", .path = "plain", .size = 1}).ok());
+  const auto run = [&] { return bed.run({"node", "usage", "--base", base.path()}); };
+  CHECK(run().err.empty());
+  // As a disk with limits leaves it, which comes back mounted without them.
+  const auto made = volumes.make({.id = "data", .path = "data", .size = kMiB});
+  REQUIRE(made.ok());
+  node::Volume limited = *made;
+  limited.project = 0x40000001;
+  limited.limits.bytes = kMiB;
+  base.write(BaseFolder::record("volume.data.json"), node::encode_record(limited));
+  const auto told = run();
+  CHECK(told.code == 0);
+  CHECK_MESSAGE(told.err.find("1 of 2 volumes") != std::string::npos, told.err);
+  const auto shown = json_of(bed.run({"node", "usage", "--base", base.path(), "--json"}));
+  CHECK(shown["limitsNotHeld"] == nlohmann::json::array({"data"}));
+}
+
 TEST_CASE(
     "node ends with 3 where trying again does not help, and with 2 where it was called wrong") {
   const BaseFolder base;
