@@ -53,6 +53,9 @@ struct Rank {
   }
 };
 
+/// The difference of two of these does not wrap around.
+constexpr std::int64_t kMost = 1LL << 62U;
+
 Rank rank_of(const std::string& path, const std::string& reserve, const BasePaths& known) {
   const auto it = known.room.find(path);
   if (it == known.room.end()) return {.knowledge = Knowledge::kUntried, .left = 0};
@@ -61,8 +64,10 @@ Rank rank_of(const std::string& path, const std::string& reserve, const BasePath
     return {.knowledge = tried ? Knowledge::kBeingTried : Knowledge::kUntried, .left = -promised};
   }
   const std::int64_t kept = reserved_bytes(reserve, space->size).value_or(0);
+  // Promises and reserves are what people wrote.
+  const std::int64_t taken = std::max(space->size - space->free, promised);
   return {.knowledge = Knowledge::kKnown,
-          .left = space->size - kept - std::max(space->size - space->free, promised)};
+          .left = std::max(space->size - taken, -kMost) - std::min(kept, kMost)};
 }
 
 }  // namespace
@@ -82,8 +87,7 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
       sum += static_cast<double>(make->size_bytes);
     }
   }
-  constexpr double kMost = 1LL << 62U;
-  return static_cast<std::int64_t>(std::min(sum, kMost));
+  return static_cast<std::int64_t>(std::min(sum, static_cast<double>(kMost)));
 }
 
 std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,

@@ -162,6 +162,10 @@ TEST_CASE("mostFree: what is promised and not used yet is taken off") {
     choice.known.unfit["/a"] = choice.known.unfit["/b"] = "no quota";
     CHECK(choice.most_free() == "/c");
   }
+  SUBCASE("a reserve that no disk has does not wrap around") {
+    choice.room("/a", 100, 90, std::int64_t{1} << 62U);
+    CHECK(choice.most_free({{"reserve", "9223372036854775807"}}) == "/b");
+  }
   SUBCASE("the class's own path goes before") {
     CHECK(choice.most_free({{"nodePath", "/a"}}) == "/a");
   }
