@@ -132,14 +132,16 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
   return "";
 }
 
-/// Removing it could take what is another volume's, nobody knows on which node its directory is, or
-/// the directory may be anybody's: then it stays, and an Event says why.
+/// Removing it could take what is another volume's or was kept for another claim, nobody knows on
+/// which node its directory is, or the directory may be anybody's: then it stays, and an Event says
+/// why.
 bool Promises::is_refused(const ChaosVolume& volume) {
   if (volume.phase != "Released") return false;
   const auto events = bed_.admin().events_about("PersistentVolume", {"", volume.pv});
   return std::any_of(events.begin(), events.end(), [](const std::string& event) {
     return event.starts_with("Warning VolumeFailedDelete: ") &&
            (event.find(": it overlaps the directory ") != std::string::npos ||
+            event.find(" is by its record the directory of claim ") != std::string::npos ||
             event.find(": it is not clear on which node ") != std::string::npos ||
             event.find("it is below none of the configured base paths") != std::string::npos);
   });
