@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "base/result.h"
 #include "operation/operation.h"
 
 // Of the parts of AgentExecutor.
@@ -18,6 +19,13 @@ inline constexpr std::chrono::seconds kExpectedFor{10};
 inline std::string name_of(const operation::Id& id) {
   return fmt::format("{}/{}/{}/{}", static_cast<int>(id.kind), id.attempt, id.volume_name.size(),
                      id.volume_name + id.owner_uid);
+}
+
+/// Another process may lead.
+inline Error not_active() {
+  return {.code = ErrorCode::kUnavailable,
+          .message = "this process does not lead",
+          .reason = "not_leading"};
 }
 
 }  // namespace lpp::agent

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "agent/agent_executor.h"
+#include "agent/executor_names.h"
+#include "agent/work.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "operation/record.h"
+
+// How an operation begins, goes on, is called off and is forgotten.
+
+namespace lpp::agent {
+
+using operation::Admission;
+using operation::Id;
+using operation::Operation;
+using operation::Progress;
+
+Admission AgentExecutor::admit(const Operation& operation) {
+  if (!load_.admit(operation)) return {};
+  return Admission([this, operation] { wake(load_.give_back(operation)); });
+}
+
+Result<operation::Executor::Start> AgentExecutor::start(const Operation& operation) {
+  // An order that cannot be written would not reach the agent.
+  LPP_RETURN_IF_ERROR(
+      [&]() -> Result<void> {
+        LPP_ASSIGN_OR_RETURN(const auto text, operation::encode_operation(operation), "operation");
+        (void)text;
+        return {};
+      }(),
+      "start");
+  Effects effects;
+  auto started = [&] {
+    MutexLock lock(mutex_);
+    return record(operation, effects);
+  }();
+  perform(effects);
+  return started;
+}
+
+Result<operation::Executor::Start> AgentExecutor::record(const Operation& operation,
+                                                         Effects& effects) {
+  if (!active_) return not_active();
+  if (const auto it = by_volume_.find(operation.volume_name); it != by_volume_.end()) {
+    for (const auto& entry : it->second) {
+      const Operation& other = *entry->operation;
+      if (other.id() == operation.id()) {
+        if (!removes(other.kind)) go_on(entry, effects);
+        return Start::kRecorded;
+      }
+      if (other.kind == operation.kind && other.attempt == operation.attempt) {
+        return Start::kOtherFound;
+      }
+    }
+  }
+  const auto it = agents_.find(operation.node);
+  if (it == agents_.end() || presence_of(it->second, clock_.now()) != Presence::kConnected) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .message = "the agent on node " + operation.node + " is not connected"};
+  }
+  Agent& agent = it->second;
+  // It is on its way out at the agent: what is told of it now is about the former one.
+  if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
+  const auto entry = add(agent, std::make_shared<const Operation>(operation));
+  entry->ordered = clock_.now();
+  order_start(agent, entry, effects);
+  return Start::kRecorded;
+}
+
+/// Not while its agent is away: until that is back the owner's word grows old.
+void AgentExecutor::go_on(const EntryPtr& entry, Effects& effects) {
+  Agent& agent = agents_.at(entry->operation->node);
+  if (!entry->suspended || presence_of(agent, clock_.now()) != Presence::kConnected) return;
+  entry->suspended.reset();
+  order_start(agent, entry, effects);
+}
+
+Result<void> AgentExecutor::cancel(const Id& id) {
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& entry : find(id)) cancel(entry, effects);
+  }
+  perform(effects);
+  return {};
+}
+
+void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
+  if (entry->cancelled) return;
+  Agent& agent = agents_.at(entry->operation->node);
+  if (entry->progress.over()) {
+    // What a make has left nobody else may know of: that it is taken back is to be on record first.
+    if (entry->operation->kind == operation::Kind::kMake) {
+      effects.woken.push_back(entry->operation);
+    } else {
+      forget(agent, entry, true, effects);
+    }
+    return;
+  }
+  if (!entry->sent) {
+    drop(agent, entry, effects);
+    return;
+  }
+  entry->cancelled = clock_.now();
+  entry->suspended.reset();
+  effects.woken.push_back(entry->operation);
+  if (!agent.complete) return;  // it is ordered when everything is told
+  order_cancel(agent, entry, effects);
+}
+
+Result<bool> AgentExecutor::forget(const Id& id, When when) {
+  Effects effects;
+  bool none_left = false;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& entry : find(id)) {
+      if (!entry->progress.over() || entry->cancelled) {
+        cancel(entry, effects);
+      } else {
+        forget(agents_.at(entry->operation->node), entry, when == When::kNow, effects);
+      }
+    }
+    none_left = find(id).empty();
+  }
+  perform(effects);
+  return none_left;
+}
+
+void AgentExecutor::forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects) {
+  const Id id = entry->operation->id();
+  drop(agent, entry, effects);
+  auto& forgotten = agent.forgotten[name_of(id)];
+  forgotten = {.id = id};
+  if (!agent.complete) return;
+  forgotten.order =
+      order(agent, {.order = {.what = Order::What::kForget, .id = id}, .urgent = urgent}, effects);
+}
+
+}  // namespace lpp::agent

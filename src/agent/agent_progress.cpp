@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
+#include "agent/agent_executor.h"
+#include "agent/executor_names.h"
+#include "agent/work.h"
+#include "base/log.h"
+#include "base/strings.h"
+#include "operation/record.h"
+
+// How far agents are, as those see it who wait for it.
+
+namespace lpp::agent {
+
+using operation::Operation;
+using operation::Progress;
+
+AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) const {
+  return {.node = node,
+          .pod = agent.pod,
+          .program = agent.program,
+          .presence = presence_of(agent, clock_.now()),
+          .since = agent.since,
+          .bases = agent.bases,
+          .works = agent.works.size()};
+}
+
+std::vector<AgentState> AgentExecutor::agents() const {
+  std::vector<AgentState> all;
+  MutexLock lock(mutex_);
+  for (const auto& [node, agent] : agents_) all.push_back(state_of(node, agent));
+  return all;
+}
+
+std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) const {
+  constexpr std::size_t kMost = 5;
+  const TimePoint now = clock_.now();
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(node);
+  if (it == agents_.end()) return {};
+  std::vector<EntryPtr> entries;
+  for (const auto& [name, entry] : it->second.works) entries.push_back(entry);
+  const auto end = entries.begin() + static_cast<std::ptrdiff_t>(std::min(kMost, entries.size()));
+  std::partial_sort(entries.begin(), end, entries.end(),
+                    [](const auto& a, const auto& b) { return a->since < b->since; });
+  entries.erase(end, entries.end());
+  std::vector<AgentWork> oldest;
+  oldest.reserve(entries.size());
+  for (const auto& entry : entries) {
+    oldest.push_back({entry->operation, progress_of(*entry).state, now - entry->since});
+  }
+  return oldest;
+}
+
+/// What was told of a directory before its agent was lost, or its disk, may not be so any more.
+void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& progress) const {
+  using Standing = Progress::Standing;
+  const Operation& make = *entry.operation;
+  if (make.kind != operation::Kind::kMake || progress.state != State::kSucceeded) return;
+  const Presence there = presence_of(agent, clock_.now());
+  if (there != Presence::kConnected) {
+    const bool is_expected = there == Presence::kExpected;
+    progress.standing = is_expected ? Standing::kAwaited : Standing::kDoubtful;
+    if (is_expected) progress.changes_at = std::max(begun_, agent.lost) + kExpectedFor;
+    return;
+  }
+  const auto base = std::find_if(agent.bases.begin(), agent.bases.end(),
+                                 [&](const Base& one) { return one.path == make.base_path; });
+  if (base == agent.bases.end()) return;
+  const bool is_other =
+      !progress.disk.empty() && !base->identity.empty() && base->identity != progress.disk;
+  if (!is_other && base->problem.empty()) return;
+  progress.standing = Standing::kAwaited;
+  progress.message = fmt::format(
+      "{} is made, but the agent on node {} does not see {} as it was then: {}", make.path,
+      make.node, make.base_path,
+      is_other ? fmt::format("disk {} was there, and now there is {}; mount it again, or restart "
+                             "the agent if it has been replaced",
+                             progress.disk, base->identity)
+               : base->problem);
+}
+
+Progress AgentExecutor::progress_of(const Entry& entry) const {
+  const TimePoint now = clock_.now();
+  const Operation& operation = *entry.operation;
+  const Agent& agent = agents_.at(operation.node);
+  const auto cmd_timeout = surroundings_.cmd_timeout();
+  const Presence there = presence_of(agent, now);
+  const std::string away = fmt::format("the agent on node {} is not connected since {}",
+                                       operation.node, format_rfc3339(agent.lost_wall));
+  if (entry.cancelled) {
+    Progress progress{.state = State::kEnding};
+    const TimePoint limit = *entry.cancelled + cmd_timeout;
+    if (now < limit) {
+      progress.changes_at = limit;
+    } else {
+      progress.reason = there == Presence::kAbsent ? "AgentAway" : "StuckEnding";
+      progress.message = fmt::format(
+          "{} of {} was cancelled, but {}", to_string(operation.kind), operation.path,
+          there == Presence::kAbsent
+              ? away
+              : fmt::format("the agent on node {} does not say that it has ended", operation.node));
+    }
+    return progress;
+  }
+  Progress progress = entry.progress;
+  if (progress.over()) {
+    doubt(agent, entry, progress);
+    return progress;
+  }
+  progress.outdated = entry.outdated || entry.suspended;
+  if (there == Presence::kAbsent) {
+    progress.reason = "AgentAway";
+    progress.message = away;
+  } else if (there == Presence::kExpected) {
+    progress.changes_at = std::max(begun_, agent.lost) + kExpectedFor;
+  }
+  // A large tree takes as long as it takes, as long as somebody works on it.
+  if (removes(operation.kind) && there != Presence::kAbsent) return progress;
+  const TimePoint late_at =
+      (removes(operation.kind) ? std::max(entry.since, agent.lost) : entry.since) + cmd_timeout;
+  if (now < late_at) {
+    progress.changes_at = std::min(late_at, progress.changes_at.value_or(late_at));
+    return progress;
+  }
+  progress.state = State::kLate;
+  progress.changes_at.reset();
+  if (progress.reason.empty()) progress.reason = "Timeout";
+  progress.message = fmt::format(
+      "{} of {} did not {} within {} s: {}", to_string(operation.kind), operation.path,
+      entry.begun ? "end" : "begin", cmd_timeout.count(),
+      progress.message.empty() ? fmt::format("is node {} up?", operation.node) : progress.message);
+  return progress;
+}
+
+}  // namespace lpp::agent
