@@ -160,6 +160,7 @@ class AgentExecutor final : public operation::Executor {
     std::shared_ptr<const Operation> operation{};
     operation::Progress progress{};  // as told
     TimePoint since{};
+    TimePoint over_since{};  // when its outcome was told
     /// When the owner wanted it; nullopt: its agent has been away since.
     std::optional<TimePoint> ordered{};
     bool outdated = false;  // the owner is to order it anew
@@ -202,6 +203,7 @@ class AgentExecutor final : public operation::Executor {
     std::int64_t last_given = 0;
     std::vector<std::string> base_paths{};  // as it was told
     std::vector<Base> bases{};
+    TimePoint bases_told{};
     std::map<std::string, EntryPtr> works{};  // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
     std::set<std::string> told{};      // so far, while it tells everything
@@ -246,6 +248,8 @@ class AgentExecutor final : public operation::Executor {
   static WorkPlaces work_places(const Agent& agent);
   std::set<std::string> present_nodes() const;
   Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
+  /// If it is not connected.
+  TimePoint expected_until(const Agent& agent) const LPP_REQUIRES(mutex_);
   void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
 
   EntryPtr add(Agent& agent, std::shared_ptr<const Operation> operation) LPP_REQUIRES(mutex_);

@@ -15,6 +15,25 @@ namespace lpp::agent {
 using operation::Operation;
 using operation::Progress;
 
+Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
+  if (!active_) return Presence::kAbsent;
+  const bool speaks = !agent.session.empty() && (agent.held || now < agent.heard + kSilence);
+  if (speaks && agent.complete) return Presence::kConnected;
+  return now < expected_until(agent) ? Presence::kExpected : Presence::kAbsent;
+}
+
+/// One that says hello over and over, and never what it has, is as good as none.
+TimePoint AgentExecutor::expected_until(const Agent& agent) const {
+  return std::max({begun_, agent.lost, agent.tells_since}) + kExpectedFor;
+}
+
+Presence AgentExecutor::presence(const std::string& node) const {
+  MutexLock lock(mutex_);
+  const TimePoint now = clock_.now();
+  if (const auto it = agents_.find(node); it != agents_.end()) return presence_of(it->second, now);
+  return active_ && now < begun_ + kExpectedFor ? Presence::kExpected : Presence::kAbsent;
+}
+
 AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) const {
   return {.node = node,
           .pod = agent.pod,
@@ -61,14 +80,15 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
   if (there != Presence::kConnected) {
     const bool is_expected = there == Presence::kExpected;
     progress.standing = is_expected ? Standing::kAwaited : Standing::kDoubtful;
-    if (is_expected) progress.changes_at = std::max(begun_, agent.lost) + kExpectedFor;
+    if (is_expected) progress.changes_at = expected_until(agent);
     return;
   }
   const auto base = std::find_if(agent.bases.begin(), agent.bases.end(),
                                  [&](const Base& one) { return one.path == make.base_path; });
   if (base == agent.bases.end()) return;
-  const bool is_other =
-      !progress.disk.empty() && !base->identity.empty() && base->identity != progress.disk;
+  // A disk gets its identity with the first make, which an earlier look has not seen.
+  const bool is_known = !base->identity.empty() || agent.bases_told > entry.over_since;
+  const bool is_other = !progress.disk.empty() && is_known && base->identity != progress.disk;
   if (!is_other && base->problem.empty()) return;
   progress.standing = Standing::kAwaited;
   progress.message = fmt::format(
@@ -76,7 +96,8 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
       make.node, make.base_path,
       is_other ? fmt::format("disk {} was there, and now there is {}; mount it again, or restart "
                              "the agent if it has been replaced",
-                             progress.disk, base->identity)
+                             progress.disk,
+                             base->identity.empty() ? "none that is known" : base->identity)
                : base->problem);
 }
 
@@ -113,7 +134,7 @@ Progress AgentExecutor::progress_of(const Entry& entry) const {
     progress.reason = "AgentAway";
     progress.message = away;
   } else if (there == Presence::kExpected) {
-    progress.changes_at = std::max(begun_, agent.lost) + kExpectedFor;
+    progress.changes_at = expected_until(agent);
   }
   // A large tree takes as long as it takes, as long as somebody works on it.
   if (removes(operation.kind) && there != Presence::kAbsent) return progress;

@@ -16,8 +16,6 @@ using operation::Progress;
 
 namespace {
 
-/// An agent that has its orders polls again at once; one that does not is lost.
-constexpr std::chrono::seconds kSilence{15};
 /// A removal may not begin by an order that is older.
 constexpr std::chrono::seconds kOrderIsGood{2};
 /// How often time is looked at.
@@ -36,23 +34,6 @@ Error not_leading() {
 }
 
 }  // namespace
-
-Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
-  if (!active_) return Presence::kAbsent;
-  const bool speaks = !agent.session.empty() && (agent.held || now < agent.heard + kSilence);
-  if (speaks && agent.complete) return Presence::kConnected;
-  // One that says hello over and over, and never what it has, is as good as none.
-  const TimePoint since = std::max({begun_, agent.lost, agent.tells_since});
-  if (now < since + kExpectedFor) return Presence::kExpected;
-  return Presence::kAbsent;
-}
-
-Presence AgentExecutor::presence(const std::string& node) const {
-  MutexLock lock(mutex_);
-  const TimePoint now = clock_.now();
-  if (const auto it = agents_.find(node); it != agents_.end()) return presence_of(it->second, now);
-  return active_ && now < begun_ + kExpectedFor ? Presence::kExpected : Presence::kAbsent;
-}
 
 std::string AgentExecutor::heard_pod(const std::string& node) const {
   MutexLock lock(mutex_);
@@ -233,6 +214,7 @@ void AgentExecutor::saw_bases(Agent& agent, std::vector<Base> bases, Effects& ef
   const bool same =
       std::equal(agent.bases.begin(), agent.bases.end(), bases.begin(), bases.end(), is_as_before);
   agent.bases = std::move(bases);
+  agent.bases_told = clock_.now();
   if (same) return;
   for (const auto& [name, entry] : agent.works) {
     if (entry->progress.over()) effects.woken.push_back(entry->operation);
@@ -243,6 +225,7 @@ void AgentExecutor::saw_bases(Agent& agent, std::vector<Base> bases, Effects& ef
 void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effects) {
   if (removes(entry->operation->kind) || entry->progress == told) return;
   entry->progress = std::move(told);
+  entry->over_since = clock_.now();
   effects.woken.push_back(entry->operation);
   if (entry->progress.over()) return;
   entry->suspended = clock_.now();
@@ -296,6 +279,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   entry->progress = std::move(work.progress);
   effects.woken.push_back(entry->operation);
   if (!entry->progress.over()) return;
+  entry->over_since = clock_.now();
   entry->suspended.reset();
   const auto served = load_.ended(*entry->operation, name);
   effects.woken.insert(effects.woken.end(), served.begin(), served.end());

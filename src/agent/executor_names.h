@@ -15,6 +15,9 @@ namespace lpp::agent {
 /// So long an agent may take to come: after we have begun to lead, and after it was lost.
 inline constexpr std::chrono::seconds kExpectedFor{10};
 
+/// An agent that has its orders polls again at once; one that does not is lost.
+inline constexpr std::chrono::seconds kSilence{15};
+
 /// Different ids have different ones: only the last part may hold anything.
 inline std::string name_of(const operation::Id& id) {
   return fmt::format("{}/{}/{}/{}", static_cast<int>(id.kind), id.attempt, id.volume_name.size(),

@@ -67,6 +67,36 @@ TEST_CASE("a make that has succeeded is not certain while its agent is away") {
   }
 }
 
+TEST_CASE("the first make on a disk is certain though a look before it saw no identity") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.hello();
+  REQUIRE(agent.tell(everything_on("")).ok());
+  agent.poll();
+  (void)scene.executor.start(make_of());
+  (void)agent.take();
+  scene.clock.advance(seconds(1));
+  REQUIRE(agent.tell(Tell{.works = {made_on("disk-1")}}).ok());
+  CHECK(standing(scene) == Standing::kCertain);
+  scene.clock.advance(seconds(1));
+  REQUIRE(agent.tell(everything_on("disk-1", {made_on("disk-1")})).ok());
+  CHECK(standing(scene) == Standing::kCertain);
+}
+
+TEST_CASE("of an agent that says hello and no more, nothing is looked at in vain") {
+  MadeBefore before;
+  AgentScene& scene = before.scene;
+  before.agent.hang_up();
+  scene.pass(seconds(60));
+  SceneAgent again(scene);
+  again.hello();
+  const auto progress = scene.progress(make_of());
+  REQUIRE(progress);
+  CHECK(progress->standing == Standing::kAwaited);
+  REQUIRE(progress->changes_at);
+  CHECK(*progress->changes_at > scene.clock.now());
+}
+
 TEST_CASE("a make that has succeeded on a disk that is not there now is not certain") {
   MadeBefore before;
   AgentScene& scene = before.scene;
@@ -76,6 +106,10 @@ TEST_CASE("a make that has succeeded on a disk that is not there now is not cert
     REQUIRE(before.agent.tell(Tell{.bases = std::vector{std::move(base)}}).ok());
   };
   SUBCASE("another one") { now({.identity = "disk-2"}); }
+  SUBCASE("nothing, and nothing is wrong with what is there instead") {
+    scene.clock.advance(seconds(1));
+    now({.identity = ""});
+  }
   SUBCASE("none") { now({.problem = "nothing is mounted there", .identity = ""}); }
   CHECK(standing(scene) == Standing::kAwaited);
   CHECK(scene.progress(make_of())->message.find("/opt/local") != std::string::npos);
