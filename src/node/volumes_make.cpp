@@ -41,11 +41,11 @@ Volume described(const MakeRequest& request, Origin origin) {
           .published = request.published};
 }
 
-/// An old order may ask for less than the claim's volume has been given since.
+/// An old order may ask for less than the claim's volume has been given since. Only bytes grow: of
+/// files what is asked for counts, if it holds what is there.
 MakeRequest not_lower(MakeRequest request, const Volume& volume) {
   if (request.limits.any()) {
     request.limits.bytes = std::max(request.limits.bytes, volume.limits.bytes);
-    request.limits.inodes = std::max(request.limits.inodes, volume.limits.inodes);
   }
   request.size = std::max(request.size, volume.size);
   return request;
