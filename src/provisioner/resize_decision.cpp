@@ -28,6 +28,12 @@ std::optional<Size> size_of(const std::string& text) {
   return Size{.text = text, .bytes = quantity->value()};
 }
 
+/// It asks for more than can be counted.
+bool is_beyond_all(const k8s::PersistentVolumeClaim& claim) {
+  const auto quantity = k8s::Quantity::parse(claim.storage_request);
+  return quantity.ok() && quantity->saturated() && quantity->value() > 0;
+}
+
 bool is_marked(const k8s::PersistentVolumeClaim& claim) {
   return claim.resize_status == kResizeInProgress || claim.resize_status == kResizeInfeasible;
 }
@@ -110,13 +116,15 @@ std::optional<Size> goal_of(const ResizeScene& scene) {
   const k8s::PersistentVolumeClaim& claim = *scene.claim;
   const auto request = size_of(claim.storage_request);
   auto capacity = size_of(claim.capacity);
-  if (!request || !capacity) return std::nullopt;
+  if (!capacity) return std::nullopt;
   std::optional<Size> goal = request;
   const auto [allocated, status] = marks_of(scene);
   if (status == kResizeInProgress && allocated && allocated->bytes > capacity->bytes) {
-    const bool gives_way = request->bytes < allocated->bytes && has_failed(scene, *allocated);
+    const bool gives_way =
+        request && request->bytes < allocated->bytes && has_failed(scene, *allocated);
     if (!gives_way) goal = allocated;
   }
+  if (!goal) return std::nullopt;
   if (goal->bytes <= capacity->bytes) {
     if (!is_marked(claim)) return std::nullopt;
     return capacity;  // only the marks are left
@@ -282,12 +290,18 @@ bool wants_resize(const k8s::PersistentVolumeClaim& claim) {
   if (is_marked(claim)) return true;
   const auto request = size_of(claim.storage_request);
   const auto capacity = size_of(claim.capacity);
-  return request && capacity && request->bytes > capacity->bytes;
+  return is_beyond_all(claim) || (request && capacity && request->bytes > capacity->bytes);
 }
 
 ResizeDecision decide(const ResizeScene& scene) {
   if (!is_ours_and_bound(scene)) return end_all(scene);
   const auto goal = goal_of(scene);
+  if (!goal && scene.resizes.empty() && is_beyond_all(*scene.claim)) {
+    const Size request{.text = scene.claim->storage_request};
+    const auto left = held(scene.memory.retry, scene.now, request.text);
+    if (left) return for_resize::Wait{.at_most = *left};
+    return for_resize::Refuse{"no volume can have " + request.text, request};
+  }
   if (!goal) return end_all(scene);
   using Limit = for_resize::Finish::Limit;
   const auto capacity = size_of(scene.claim->capacity);

@@ -83,6 +83,23 @@ struct Row : ResizeScene {
   }
 };
 
+TEST_CASE("a request that is beyond all sizes is refused, and ends no growth that has begun") {
+  Row row;
+  row.claim = bound_claim().request("16Ei").shared();
+  CHECK(wants_resize(*row.claim));
+  const auto refused = decide(row);
+  REQUIRE(std::holds_alternative<for_resize::Refuse>(refused));
+  CHECK(std::get<for_resize::Refuse>(refused).message.find("16Ei") != std::string::npos);
+  row.memory.retry.seen = "16Ei";
+  row.memory.retry.hold_until = row.now + minutes(1);
+  CHECK(std::holds_alternative<for_resize::Wait>(decide(row)));
+
+  Row growing("3Gi");
+  growing.claim = bound_claim().growing("3Gi").request("16Ei").shared();
+  growing.resize(State::kRunning);
+  CHECK(std::holds_alternative<for_resize::Follow>(decide(growing)));
+}
+
 TEST_CASE("only a claim and a volume that are each other's, and ours, grow") {
   Row row;
   REQUIRE(std::holds_alternative<for_resize::Begin>(row.next()));
