@@ -141,7 +141,9 @@ ClaimDecision make_again(const ClaimScene& scene, const Make& make) {
   next.attempt = next_attempt(scene);
   // The node's labels may have changed since.
   if (next.shape && next.shape->has_affinity && scene.node && scene.node_name == next.node) {
-    next.shape->affinity_value = affinity_value_of(*scene.node, next.shape->affinity_key);
+    if (auto refusal = tie_to(*scene.node, *next.shape)) {
+      return for_claim::Refuse{*std::move(refusal)};
+    }
   }
   return for_claim::Start{std::move(next)};
 }
@@ -160,6 +162,7 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
       }
       if (make.progress->standing == Progress::Standing::kAwaited) return for_claim::Follow{make};
       if (make.progress->standing == Progress::Standing::kDoubtful) {
+        if (scene.claim->meta.deleting()) return idle(scene, false);
         return make_again(scene, make);
       }
       return for_claim::Publish{make};

@@ -42,6 +42,14 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
   }
+  // The node's labels may have changed since the make was recorded.
+  const bool is_seen =
+      scene.node && !scene.node->meta.incomplete && scene.node_name == operation.node;
+  if (is_seen && operation.shape->has_affinity) {
+    if (auto refusal = tie_to(*scene.node, *operation.shape)) {
+      return perform(pass, for_claim::Refuse{*std::move(refusal)});
+    }
+  }
   // The directory stays taken until the cache shows the volume.
   if (const auto holder = world_.ledger.take(operation)) {
     // Whoever else has it may have written there: that it was made for this claim counts no more.

@@ -117,6 +117,14 @@ std::string affinity_value_of(const k8s::Node& node, const std::string& key) {
   return value == nullptr ? node.meta.name : *value;
 }
 
+std::optional<Refusal> tie_to(const k8s::Node& node, operation::Shape& shape) {
+  shape.affinity_value = affinity_value_of(node, shape.affinity_key);
+  if (shape.affinity_value.size() <= kMaxLabelValue) return std::nullopt;
+  return Refusal{.message = "node " + node.meta.name + " has no label " + shape.affinity_key +
+                            " and its name is too long to stand for it (63 bytes)",
+                 .node_is_the_reason = true};
+}
+
 std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
                                                    const k8s::StorageClass& storage_class,
                                                    const k8s::Node* node,
@@ -172,12 +180,7 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
     return refuse("nodeAffinityKey \"" + shape.affinity_key + "\" of StorageClass \"" + class_name +
                   "\" cannot be the key of a label");
   }
-  shape.affinity_value = affinity_value_of(*node, shape.affinity_key);
-  if (shape.affinity_value.size() > kMaxLabelValue) {
-    return Refusal{.message = "node " + node->meta.name + " has no label " + shape.affinity_key +
-                              " and its name is too long to stand for it (63 bytes)",
-                   .node_is_the_reason = true};
-  }
+  if (auto refusal = tie_to(*node, shape)) return *std::move(refusal);
   return shape;
 }
 

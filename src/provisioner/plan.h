@@ -48,6 +48,9 @@ std::string selected_node(const k8s::PersistentVolumeClaim& claim);
 /// By what a volume is tied to the node: the label's value, where it has none the node's name.
 std::string affinity_value_of(const k8s::Node& node, const std::string& key);
 
+/// Ties a volume that is to be to its node by the labels that the node has now.
+std::optional<Refusal> tie_to(const k8s::Node& node, operation::Shape& shape);
+
 /// What of a claim's volume does not depend on where its directory is. Everything that can be
 /// checked beforehand is checked here and in make_operation, so that what can never work is refused
 /// before any operation begins (rules B3, B5). `node` is the selected node, nullptr when

@@ -116,3 +116,23 @@ TEST_CASE("a label that a node may have is asked for before its name stands for 
     CHECK(scene.executor.started[0].shape->affinity_value == "r7");
   }
 }
+
+TEST_CASE("a volume is tied to its node by the label that the node has when it is published") {
+  LargeBed scene;
+  scene.put(claim("a").node("n1"));
+  (void)scene.step();
+  scene.executor.succeed(operation::Kind::kMake, "pvc-uid-a");
+  SUBCASE("a part of it is known") {
+    k8s::Node part = *node("n1").shared();
+    part.meta.labels.clear();
+    part.meta.incomplete = true;
+    scene.nodes.put({"", "n1"}, std::make_shared<const k8s::Node>(part));
+  }
+  SUBCASE("it was changed") { scene.put(node("n1").label("kubernetes.io/hostname", "other")); }
+  scene.transport.on("POST", "/persistentvolumes").reply(201);
+  (void)scene.step();
+  const auto posted = nlohmann::json::parse(scene.transport.requests().at(0).body);
+  const auto terms = posted["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
+  const bool changed = !scene.nodes.get({"", "n1"})->meta.incomplete;
+  CHECK(terms[0]["matchExpressions"][0]["values"] == nlohmann::json({changed ? "other" : "n1"}));
+}
