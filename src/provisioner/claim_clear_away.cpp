@@ -140,6 +140,12 @@ bool may_go_on(const ClaimScene& scene, const Operation& take_back) {
   });
 }
 
+/// The make is not known any more, so that nothing else tells of the directory.
+bool is_last_record(const ClaimScene& scene, const Operation& take_back) {
+  return std::none_of(scene.makes.begin(), scene.makes.end(),
+                      [&](const Make& make) { return same_place(make.operation(), take_back); });
+}
+
 /// What takes a directory back: followed to its end, except where a volume is by now.
 Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
   if (one.progress.over() && has_later(scene, one)) return for_claim::Forget{one.operation};
@@ -148,12 +154,9 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
   switch (one.progress.state) {
     case State::kWaiting:
     case State::kRunning:
-      if (one.progress.outdated || one.in_use) return for_claim::Cancel{one.operation};
-      if (!may_go_on(scene, *one.operation)) {
-        const bool is_known = std::any_of(
-            scene.makes.begin(), scene.makes.end(),
-            [&](const Make& make) { return same_place(make.operation(), *one.operation); });
-        return for_claim::Cancel{one.operation, !is_known};
+      if (one.in_use) return for_claim::Cancel{one.operation};
+      if (one.progress.outdated || !may_go_on(scene, *one.operation)) {
+        return for_claim::Cancel{one.operation, is_last_record(scene, *one.operation)};
       }
       break;
     case State::kEnding:
@@ -161,8 +164,8 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
     case State::kSucceeded:
       return for_claim::FinishTakeBack{one};
     case State::kLate:
-      if (counted) return for_claim::Cancel{one.operation};
-      return for_claim::TakeBackFailed{one};
+      if (!counted) return for_claim::TakeBackFailed{one};
+      return for_claim::Cancel{one.operation, !one.in_use && is_last_record(scene, *one.operation)};
     case State::kFailed:
       if (one.in_use) return for_claim::FinishTakeBack{one};
       if (!counted) return for_claim::TakeBackFailed{one};

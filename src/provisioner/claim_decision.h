@@ -94,7 +94,8 @@ struct Failed {
 /// Stops what may still act.
 struct Cancel {
   std::shared_ptr<const operation::Operation> operation{};
-  /// It is all that is known of its directory: tells that, and takes that back if it is empty.
+  /// It is all that is known of its directory: that is taken back if it is empty, and a teardown
+  /// that does not look is told of.
   bool is_last_record = false;
 };
 /// Stops a make that nobody waits for, if the API server itself says so.

@@ -270,7 +270,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
     pass.scene.memory.in_flight = nullptr;
   }
   if (decision.is_last_record) {
-    const auto told = tell_of_stopped(operation);
+    const auto told = operation.only_if_empty ? Result<void>() : tell_of_stopped(operation);
     if (!told.ok()) return reporter_.api_failed(take_back_subject(operation), told.error());
     pass.scene.memory.begun.push_back({.operation = decision.operation, .given_up = true});
   }

@@ -143,6 +143,22 @@ TEST_CASE("a late taking back is cancelled once it is counted") {
   CHECK(row.next_is<for_claim::Cancel>().operation == row.taking_back[0].operation);
 }
 
+TEST_CASE("a taking back that is called off is begun anew though no make of it is known") {
+  Row row;
+  row.claim_is_gone();
+  SUBCASE("it has waited too long") { row.take_back(State::kWaiting).progress.outdated = true; }
+  SUBCASE("it is late") {
+    row.take_back(State::kLate);
+    row.take_back_has_failed(1, seconds(1));
+  }
+  row.taking_back[0].in_use = true;
+  CHECK_FALSE(row.next_is<for_claim::Cancel>().is_last_record);
+  row.taking_back[0].in_use = false;
+  CHECK(row.next_is<for_claim::Cancel>().is_last_record);
+  row.make(State::kSucceeded).begun.given_up = true;
+  CHECK_FALSE(row.next_is<for_claim::Cancel>().is_last_record);
+}
+
 TEST_CASE("a taking back that has failed is given up where a volume is by now") {
   Row row;
   row.take_back(State::kFailed).in_use = true;
