@@ -54,7 +54,7 @@ struct Rank {
 };
 
 /// The difference of two of these does not wrap around.
-constexpr std::int64_t kMost = 1LL << 62U;
+constexpr std::int64_t kMostBytes = 1LL << 62U;
 
 Rank rank_of(const std::string& path, const std::string& reserve, const BasePaths& known) {
   const auto it = known.room.find(path);
@@ -67,7 +67,7 @@ Rank rank_of(const std::string& path, const std::string& reserve, const BasePath
   // Promises and reserves are what people wrote.
   const std::int64_t taken = std::max(space->size - space->free, promised);
   return {.knowledge = Knowledge::kKnown,
-          .left = std::max(space->size - taken, -kMost) - std::min(kept, kMost)};
+          .left = std::max(space->size - taken, -kMostBytes) - std::min(kept, kMostBytes)};
 }
 
 }  // namespace
@@ -87,7 +87,7 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
       sum += static_cast<double>(make->size_bytes);
     }
   }
-  return static_cast<std::int64_t>(std::min(sum, static_cast<double>(kMost)));
+  return static_cast<std::int64_t>(std::min(sum, static_cast<double>(kMostBytes)));
 }
 
 std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,
