@@ -28,10 +28,10 @@ std::optional<Size> size_of(const std::string& text) {
   return Size{.text = text, .bytes = quantity->value()};
 }
 
-/// It asks for more than can be counted.
+/// It asks for more than can be counted, and has less.
 bool is_beyond_all(const k8s::PersistentVolumeClaim& claim) {
   const auto quantity = k8s::Quantity::parse(claim.storage_request);
-  return quantity.ok() && quantity->saturated() && quantity->value() > 0;
+  return quantity.ok() && quantity->saturated() && quantity->value() > 0 && size_of(claim.capacity);
 }
 
 bool is_marked(const k8s::PersistentVolumeClaim& claim) {

@@ -94,6 +94,11 @@ TEST_CASE("a request that is beyond all sizes is refused, and ends no growth tha
   row.memory.retry.hold_until = row.now + minutes(1);
   CHECK(std::holds_alternative<for_resize::Wait>(decide(row)));
 
+  Row all_of_it;  // without a limit a volume may be promised anything
+  all_of_it.claim = bound_claim().request("16Ei").capacity("16Ei").shared();
+  CHECK_FALSE(wants_resize(*all_of_it.claim));
+  CHECK(std::holds_alternative<for_resize::Wait>(decide(all_of_it)));
+
   Row growing("3Gi");
   growing.claim = bound_claim().growing("3Gi").request("16Ei").shared();
   growing.resize(State::kRunning);
