@@ -167,8 +167,7 @@ class AgentExecutor final : public operation::Executor {
     bool sent = false;      // the agent may have it on record
     bool begun = false;     // told so
     std::optional<TimePoint> cancelled{};
-    /// The agent waits for the owner's word that it is to go on.
-    std::optional<TimePoint> suspended{};
+    bool suspended = false;  // the agent waits for the owner's word that it is to go on
   };
   using EntryPtr = std::shared_ptr<Entry>;
   struct Pending {

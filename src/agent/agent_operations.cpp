@@ -2,8 +2,6 @@
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
 #include "agent/work.h"
-#include "base/log.h"
-#include "base/strings.h"
 #include "operation/record.h"
 
 // How an operation begins, goes on, is called off and is forgotten.
@@ -71,7 +69,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
 void AgentExecutor::go_on(const EntryPtr& entry, Effects& effects) {
   Agent& agent = agents_.at(entry->operation->node);
   if (!entry->suspended || presence_of(agent, clock_.now()) != Presence::kConnected) return;
-  entry->suspended.reset();
+  entry->suspended = false;
   order_start(agent, entry, effects);
 }
 
@@ -102,7 +100,7 @@ void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
     return;
   }
   entry->cancelled = clock_.now();
-  entry->suspended.reset();
+  entry->suspended = false;
   effects.woken.push_back(entry->operation);
   if (!agent.complete) return;  // it is ordered when everything is told
   order_cancel(agent, entry, effects);

@@ -225,10 +225,12 @@ void AgentExecutor::saw_bases(Agent& agent, std::vector<Base> bases, Effects& ef
 void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effects) {
   if (removes(entry->operation->kind) || entry->progress == told) return;
   entry->progress = std::move(told);
-  entry->over_since = clock_.now();
   effects.woken.push_back(entry->operation);
-  if (entry->progress.over()) return;
-  entry->suspended = clock_.now();
+  if (entry->progress.over()) {
+    entry->over_since = clock_.now();
+    return;
+  }
+  entry->suspended = true;
   entry->since = clock_.now();
   load_.began(*entry->operation, name_of(entry->operation->id()));
 }
@@ -251,7 +253,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
       if (removes(entry->operation->kind)) {
         entry->cancelled = clock_.now();
       } else {
-        entry->suspended = clock_.now();
+        entry->suspended = true;
       }
     }
     if (entry->cancelled && !everything) order_cancel(agent, entry, effects);
@@ -280,7 +282,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   effects.woken.push_back(entry->operation);
   if (!entry->progress.over()) return;
   entry->over_since = clock_.now();
-  entry->suspended.reset();
+  entry->suspended = false;
   const auto served = load_.ended(*entry->operation, name);
   effects.woken.insert(effects.woken.end(), served.begin(), served.end());
 }

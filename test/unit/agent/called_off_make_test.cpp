@@ -19,6 +19,18 @@ std::optional<State> state_after_restart(const Operation& make, const std::vecto
   return next.state(make);
 }
 
+/// An agent has told that it is at work.
+struct MakeUnderWay {
+  MakeUnderWay() {
+    agent.connect();
+    (void)scene.executor.start(make_of());
+    (void)agent.take();
+    agent.tell(make_of(), State::kRunning);
+  }
+  AgentScene scene;
+  SceneAgent agent{scene};
+};
+
 }  // namespace
 
 TEST_CASE("a make that is called off while it runs ends, and its outcome stays on record") {
@@ -66,12 +78,8 @@ TEST_CASE("a make that never began has ended when it is called off, and one that
 }
 
 TEST_CASE("what a make that was called off has left is known to whoever leads next") {
-  AgentScene scene;
-  SceneAgent agent(scene);
-  agent.connect();
-  (void)scene.executor.start(make_of());
-  (void)agent.take();
-  agent.tell(make_of(), State::kRunning);
+  MakeUnderWay work;
+  auto& [scene, agent] = work;
   SUBCASE("it ends after it was called off") {
     CHECK(scene.executor.cancel(make_of().id()).ok());
     CHECK(scene.state(make_of()) == State::kEnding);
@@ -94,12 +102,8 @@ TEST_CASE("what a make that was called off has left is known to whoever leads ne
 }
 
 TEST_CASE("an agent of an earlier version drops a make that is called off, and that is all") {
-  AgentScene scene;
-  SceneAgent agent(scene);
-  agent.connect();
-  (void)scene.executor.start(make_of());
-  (void)agent.take();
-  agent.tell(make_of(), State::kRunning);
+  MakeUnderWay work;
+  auto& [scene, agent] = work;
   CHECK(scene.executor.cancel(make_of().id()).ok());
   CHECK(agent.tell(Tell{.ended = {make_of().id()}}).ok());
   CHECK_FALSE(scene.state(make_of()));
