@@ -72,10 +72,13 @@ Rank rank_of(const std::string& path, const std::string& reserve, const BasePath
 
 }  // namespace
 
+std::int64_t counted(double sum) {
+  return static_cast<std::int64_t>(std::min(sum, static_cast<double>(kMostBytes)));
+}
+
 std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
                             const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
                             const std::string& node, const std::string& base_path) {
-  // Sizes are what people wrote: their sum must not overflow.
   double sum = 0;
   for (const auto& volume : volumes.list()) {
     if (!strictly_below(volume->path, base_path) || !may_be_on(*volume, node, nodes)) continue;
@@ -87,7 +90,7 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
       sum += static_cast<double>(make->size_bytes);
     }
   }
-  return static_cast<std::int64_t>(std::min(sum, static_cast<double>(kMostBytes)));
+  return counted(sum);
 }
 
 std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,

@@ -18,6 +18,9 @@
 
 namespace lpp::provisioner {
 
+/// A sum of sizes, which people wrote, as much of it as can be added up further.
+std::int64_t counted(double sum);
+
 /// The sum of the sizes that volumes of this provisioner, there or being made, were promised below
 /// the base path of the node.
 std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "provisioner/capacity_publisher.h"
+#include "provisioner/base_paths.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -204,7 +205,6 @@ CapacityScene CapacityPublisher::scene() {
 
 /// As promised_bytes() counts, for all paths at once.
 void CapacityPublisher::add_promised(CapacityScene& scene) const {
-  // Sizes are what people wrote: their sum must not overflow.
   std::map<CapacityScene::Place, double> sums;
   const auto add = [&](const std::string& node, const std::string& path, double size) {
     const auto first = node.empty() ? scene.rooms.begin() : scene.rooms.lower_bound({node, {}});
@@ -224,8 +224,7 @@ void CapacityPublisher::add_promised(CapacityScene& scene) const {
         sums[place] += static_cast<double>(make->size_bytes);
       }
     }
-    constexpr double kMost = 1LL << 62U;
-    room.promised = static_cast<std::int64_t>(std::min(sums[place], kMost));
+    room.promised = counted(sums[place]);
   }
 }
 

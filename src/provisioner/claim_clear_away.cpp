@@ -24,6 +24,15 @@ bool is_ours(const ClaimScene& scene) {
          difference(*scene.volume, *scene.claim, scene.names).empty();
 }
 
+bool is_taken_back(const ClaimScene& scene, const Operation& make) {
+  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
+                     [&](const TakingBack& one) { return same_place(*one.operation, make); });
+}
+
+bool can_act(const Make& make) {
+  return make.progress && !make.progress->over() && make.progress->state != State::kEnding;
+}
+
 }  // namespace
 
 bool is_asked_for(const ClaimScene& scene) {
@@ -40,15 +49,6 @@ bool touch(const Operation& a, const Operation& b) {
   return (any_node || a.node == b.node) && overlaps(a.path, b.path);
 }
 
-namespace {
-
-bool is_taken_back(const ClaimScene& scene, const Operation& make) {
-  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
-                     [&](const TakingBack& one) { return same_place(*one.operation, make); });
-}
-
-}  // namespace
-
 bool is_wanted(const ClaimScene& scene, const Make& make) {
   if (make.shown) return true;
   // What has been given up is taken back first, whatever has happened since.
@@ -61,14 +61,6 @@ bool is_wanted(const ClaimScene& scene, const Make& make) {
   // What has failed is not tried again for a claim on its way out.
   return !(make.has_failed() && is_counted(scene, make) && scene.claim->meta.deleting());
 }
-
-namespace {
-
-bool can_act(const Make& make) {
-  return make.progress && !make.progress->over() && make.progress->state != State::kEnding;
-}
-
-}  // namespace
 
 bool waits_for_word(const Make& make) { return can_act(make) && make.progress->outdated; }
 

@@ -5,9 +5,7 @@
 
 #include <algorithm>
 
-#include "base/paths.h"
 #include "provisioner/claim_parts.h"
-#include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/world.h"
