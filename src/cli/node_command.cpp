@@ -199,9 +199,8 @@ std::vector<std::string> not_held(const node::BaseUsage& usage) {
 }
 
 /// With the way to turn limits on, if that is what is missing.
-void tell_not_held(const node::Volumes& volumes, const node::BaseUsage& usage, Context& context) {
-  const auto ids = not_held(usage);
-  if (ids.empty()) return;
+void tell_not_held(const node::Volumes& volumes, std::size_t count, std::size_t of,
+                   Context& context) {
   std::string why = "'node resize' sets each of them again";
   node::Kernel kernel;
   if (const auto folder = volumes.base_folder(); folder.ok()) {
@@ -209,13 +208,16 @@ void tell_not_held(const node::Volumes& volumes, const node::BaseUsage& usage, C
     if (!quota.ok()) why = quota.error().message;
   }
   context.err(fmt::format("{} of {} volumes have a limit on record that does not hold now: {}\n",
-                          ids.size(), usage.volumes.size(), one_line(why)));
+                          count, of, one_line(why)));
 }
 
 int usage(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto usage = volumes.usage();
   if (!usage.ok()) return fail_node(context, usage.error());
-  tell_not_held(volumes, *usage, context);
+  const auto free_of_limits = not_held(*usage);
+  if (!free_of_limits.empty()) {
+    tell_not_held(volumes, free_of_limits.size(), usage->volumes.size(), context);
+  }
   if (request.json) {
     json items = json::array();
     for (const auto& entry : usage->volumes) {
@@ -235,7 +237,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                               {"freeInodes", usage->space.free_inodes},
                               {"promisedBytes", usage->promised_bytes},
                               {"volumes", std::move(items)},
-                              {"limitsNotHeld", not_held(*usage)},
+                              {"limitsNotHeld", free_of_limits},
                               {"problems", usage->problems}}));
     return usage->problems.empty() ? kExitOk : kExitProblem;
   }

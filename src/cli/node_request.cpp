@@ -196,10 +196,9 @@ void read_limits(FlagReader& flags, NodeRequest& request) {
     }
     request.limits.inodes = parsed.value_or(0);
   }
-  if (request.limited && request.limits.bytes == 0 && request.action == NodeAction::kMake) {
-    flags.fail("--quota hard needs a --size");
-  }
-  if (request.limited && !request.limits.any()) flags.fail("--quota hard needs a --size");
+  const bool has_limit =
+      request.action == NodeAction::kMake ? request.limits.bytes != 0 : request.limits.any();
+  if (request.limited && !has_limit) flags.fail("--quota hard needs a --size");
 }
 
 void read_room(FlagReader& flags, node::Room& room) {
