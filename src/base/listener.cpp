@@ -21,25 +21,22 @@ bool is_address(const std::string& text) {
 int listen_on(int port, int backlog, const std::string& address) {
   const int yes = 1;
   const int no = 0;
-  sockaddr_in6 any6{};
-  any6.sin6_family = AF_INET6;
-  any6.sin6_addr = in6addr_any;
-  any6.sin6_port = htons(static_cast<std::uint16_t>(port));
-  sockaddr_in any4{};
-  any4.sin_family = AF_INET;
-  any4.sin_addr.s_addr = htonl(INADDR_ANY);
-  any4.sin_port = any6.sin6_port;
-  const bool is_v6 = inet_pton(AF_INET6, address.c_str(), &any6.sin6_addr) == 1;
-  const bool is_v4 = inet_pton(AF_INET, address.c_str(), &any4.sin_addr) == 1;
-  if (!address.empty() && !is_v6 && !is_v4) {
-    errno = EINVAL;
-    return -1;
-  }
+  sockaddr_in6 v6{};
+  v6.sin6_family = AF_INET6;
+  v6.sin6_addr = in6addr_any;
+  v6.sin6_port = htons(static_cast<std::uint16_t>(port));
+  sockaddr_in v4{};
+  v4.sin_family = AF_INET;
+  v4.sin_addr.s_addr = htonl(INADDR_ANY);
+  v4.sin_port = v6.sin6_port;
+  const bool on_v6 = address.empty() || inet_pton(AF_INET6, address.c_str(), &v6.sin6_addr) == 1;
+  const bool on_v4 = address.empty() || inet_pton(AF_INET, address.c_str(), &v4.sin_addr) == 1;
   const std::pair<const sockaddr*, socklen_t> addresses[] = {
-      {reinterpret_cast<const sockaddr*>(&any6), sizeof any6},
-      {reinterpret_cast<const sockaddr*>(&any4), sizeof any4}};
+      {reinterpret_cast<const sockaddr*>(&v6), sizeof v6},
+      {reinterpret_cast<const sockaddr*>(&v4), sizeof v4}};
+  errno = EINVAL;
   for (const auto& [where, size] : addresses) {
-    if (!address.empty() && (where->sa_family == AF_INET6) != is_v6) continue;
+    if (!(where->sa_family == AF_INET6 ? on_v6 : on_v4)) continue;
     const int socket = ::socket(where->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (socket < 0) continue;
     setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
