@@ -77,8 +77,10 @@ class AgentExecutor final : public operation::Executor {
     std::function<std::chrono::seconds()> cmd_timeout;
     /// Configured for the node.
     std::function<std::vector<std::string>(const std::string& node)> base_paths;
-    /// Whether the node is known to have that label. What an agent says of others is not believed.
-    std::function<bool(const std::string& node, const std::string& key, const std::string& value)>
+    /// Whether the node has that label. What an agent says of others is not believed. May ask the
+    /// API server.
+    std::function<Result<bool>(const std::string& node, const std::string& key,
+                               const std::string& value)>
         has_label;
     /// May ask the API server.
     std::function<Result<bool>(const std::string& node)> is_node_gone;
@@ -160,7 +162,7 @@ class AgentExecutor final : public operation::Executor {
     std::shared_ptr<const Operation> operation{};
     operation::Progress progress{};  // as told
     TimePoint since{};
-    TimePoint over_since{};  // when its outcome was told
+    TimePoint over_since{};  // when its outcome was told; zero: before the agent saw its disks
     /// When the owner wanted it; nullopt: its agent has been away since.
     std::optional<TimePoint> ordered{};
     bool outdated = false;  // the owner is to order it anew
@@ -230,7 +232,7 @@ class AgentExecutor final : public operation::Executor {
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
   std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell)
       LPP_REQUIRES(mutex_);
-  Work believed(const std::string& node, Work work) const;
+  Result<Work> believed(const std::string& node, Work work) const;
   void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   static void outdate(Entry& entry, Effects& effects);

@@ -120,7 +120,9 @@ Result<AgentExecutor::Agent*> AgentExecutor::session_of(const AgentIdentity& ide
 Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
   bool everything = tell.everything;
-  for (Work& work : tell.works) work = believed(node, std::move(work));
+  for (Work& work : tell.works) {
+    LPP_ASSIGN_OR_RETURN(work, believed(node, std::move(work)), "tell");
+  }
   {
     // Before it costs anything.
     MutexLock lock(mutex_);

@@ -52,15 +52,17 @@ std::size_t weight_of(const Operation& operation, const Progress& progress) {
 }  // namespace
 
 /// A volume of what it says it has made must not be tied to other nodes.
-Work AgentExecutor::believed(const std::string& node, Work work) const {
+Result<Work> AgentExecutor::believed(const std::string& node, Work work) const {
   work.progress = plain(std::move(work.progress));
   const auto& shape = work.operation.shape;
   if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
     return work;
   }
-  if (shape->has_affinity &&
-      surroundings_.has_label(node, shape->affinity_key, shape->affinity_value)) {
-    return work;
+  if (shape->has_affinity) {
+    LPP_ASSIGN_OR_RETURN(const bool is_so,
+                         surroundings_.has_label(node, shape->affinity_key, shape->affinity_value),
+                         "node " + node);
+    if (is_so) return work;
   }
   work.progress = {.state = State::kFailed,
                    .message = fmt::format("the record on node {} is of a volume that is not tied "

@@ -74,11 +74,13 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
       .cmd_timeout = [this] { return parts_.config.current()->cmd_timeout; },
       .base_paths =
           [this](const std::string& node) { return base_paths_of(*parts_.config.current(), node); },
-      .has_label =
-          [this](const std::string& node, const std::string& key, const std::string& value) {
-            const auto found = parts_.nodes.get({"", node});
-            return found != nullptr && provisioner::affinity_value_of(*found, key) == value;
-          },
+      .has_label = [this](const std::string& node, const std::string& key,
+                          const std::string& value) -> Result<bool> {
+        LPP_ASSIGN_OR_RETURN(const auto found,
+                             provisioner::node_with_label(parts_.nodes, parts_.client, node, key),
+                             "label");
+        return found != nullptr && provisioner::affinity_value_of(*found, key) == value;
+      },
       .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
       .has_agent_pod = [this](const std::string& node) { return has_agent_pod(node); },
       .bases_told =

@@ -43,11 +43,14 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
   }
   // The node's labels may have changed since the make was recorded.
-  const bool is_seen =
-      scene.node && !scene.node->meta.incomplete && scene.node_name == operation.node;
-  if (is_seen && operation.shape->has_affinity) {
-    if (auto refusal = tie_to(*scene.node, *operation.shape)) {
-      return perform(pass, for_claim::Refuse{*std::move(refusal)});
+  if (scene.node && scene.node_name == operation.node && operation.shape->has_affinity) {
+    const auto node =
+        node_with_label(world_.nodes, world_.client, operation.node, operation.shape->affinity_key);
+    if (!node.ok()) return reporter_.api_failed(subject(pass), node.error());
+    if (*node != nullptr) {
+      if (auto refusal = tie_to(**node, *operation.shape)) {
+        return perform(pass, for_claim::Refuse{*std::move(refusal)});
+      }
     }
   }
   // The directory stays taken until the cache shows the volume.

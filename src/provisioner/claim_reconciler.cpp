@@ -39,7 +39,7 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
     show(pass.scene);
     auto decision = decide(pass.scene);
     if (rests_on_a_part(pass.scene, decision)) {
-      if (const auto next = read_the_rest(pass)) return *next;
+      if (const auto next = read_the_rest(pass, decision)) return *next;
       decision = decide(pass.scene);
     }
     const auto next = std::visit([&](const auto& what) { return perform(pass, what); }, decision);

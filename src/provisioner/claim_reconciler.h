@@ -46,7 +46,7 @@ class ClaimReconciler {
   /// Whether something was decided for good by a claim or a node of which only a part is kept.
   static bool rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision);
   /// Puts all of them into the scene.
-  Next read_the_rest(Pass& pass);
+  Next read_the_rest(Pass& pass, const ClaimDecision& decision);
 
   Next perform(Pass& pass, const for_claim::Wait& decision);
   Next perform(Pass& pass, const for_claim::Start& decision);

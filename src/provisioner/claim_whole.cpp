@@ -9,14 +9,21 @@ namespace lpp::provisioner {
 
 namespace {
 
-/// Whether the label that ties a volume of the class to the node may be among those not kept.
-bool may_lack_a_label(const ClaimScene& scene) {
-  if (scene.node == nullptr || !scene.node->meta.incomplete || scene.storage_class == nullptr) {
-    return false;
+/// The label by which the volume is to be tied to the node.
+std::string label_of(const ClaimScene& scene, const ClaimDecision& decision) {
+  const auto* start = std::get_if<for_claim::Start>(&decision);
+  if (start != nullptr && start->operation.shape && start->operation.shape->has_affinity) {
+    return start->operation.shape->affinity_key;
   }
+  if (scene.storage_class == nullptr) return {};
   const auto* key = k8s::find(scene.storage_class->parameters, kNodeAffinityKeyParameter);
-  const std::string_view label = key == nullptr || key->empty() ? kHostnameLabel : *key;
-  return k8s::find(scene.node->meta.labels, label) == nullptr;
+  return std::string(key == nullptr || key->empty() ? kHostnameLabel : std::string_view(*key));
+}
+
+/// Whether it may be among those not kept.
+bool may_lack(const ClaimScene& scene, const std::string& label) {
+  return scene.node != nullptr && scene.node->meta.incomplete && !label.empty() &&
+         k8s::find(scene.node->meta.labels, label) == nullptr;
 }
 
 }  // namespace
@@ -26,10 +33,10 @@ bool ClaimReconciler::rests_on_a_part(const ClaimScene& scene, const ClaimDecisi
       !std::holds_alternative<for_claim::Refuse>(decision)) {
     return false;
   }
-  return scene.claim->meta.incomplete || may_lack_a_label(scene);
+  return scene.claim->meta.incomplete || may_lack(scene, label_of(scene, decision));
 }
 
-ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass) {
+ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass, const ClaimDecision& decision) {
   ClaimScene& scene = pass.scene;
   const auto wait = [&] {
     remember(pass);
@@ -51,16 +58,11 @@ ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass) {
     }
     scene.claim = std::make_shared<const k8s::PersistentVolumeClaim>(**std::move(claim));
   }
-  if (may_lack_a_label(scene)) {
-    const auto found = world_.client.get(k8s::kNodes, {"", scene.node_name});
-    if (!found.ok()) {
-      if (found.error().is(ErrorCode::kNotFound)) return wait();
-      return reporter_.api_failed(subject(pass), found.error());
-    }
-    auto node = k8s::decode<k8s::Node>(*found);
+  if (const std::string label = label_of(scene, decision); may_lack(scene, label)) {
+    auto node = node_with_label(world_.nodes, world_.client, scene.node_name, label);
     if (!node.ok()) return reporter_.api_failed(subject(pass), node.error());
-    node->meta.incomplete = true;  // as the cache has it: what was seen of it stays the same
-    scene.node = std::make_shared<const k8s::Node>(*std::move(node));
+    if (*node == nullptr) return wait();
+    scene.node = *std::move(node);
   }
   return std::nullopt;
 }

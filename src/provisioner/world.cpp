@@ -61,6 +61,25 @@ Result<std::optional<k8s::PersistentVolumeClaim>> read_claim(World& world,
   return read_claim(world, key, k8s::fields_of<k8s::PersistentVolumeClaim>());
 }
 
+Result<std::shared_ptr<const k8s::Node>> node_with_label(const k8s::Store<k8s::Node>& nodes,
+                                                         k8s::ApiClient& client,
+                                                         const std::string& name,
+                                                         const std::string& label) {
+  auto cached = nodes.get({"", name});
+  if (cached == nullptr || !cached->meta.incomplete ||
+      k8s::find(cached->meta.labels, label) != nullptr) {
+    return cached;
+  }
+  const auto found = client.get(k8s::kNodes, {"", name});
+  if (!found.ok()) {
+    if (found.error().is(ErrorCode::kNotFound)) return std::shared_ptr<const k8s::Node>();
+    return found.error().wrap("read node " + name);
+  }
+  LPP_ASSIGN_OR_RETURN(auto node, k8s::decode<k8s::Node>(*found), "read node " + name);
+  node.meta.incomplete = true;  // as the cache has it: what was seen of it stays the same
+  return std::make_shared<const k8s::Node>(std::move(node));
+}
+
 Result<std::optional<k8s::PersistentVolumeClaim>> read_whole_claim(World& world,
                                                                    const k8s::ObjectKey& key) {
   return read_claim(world, key, k8s::whole_claim_fields());

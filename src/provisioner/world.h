@@ -54,6 +54,13 @@ std::string reason_of(const Error& error);
 /// Errors other than "not found" are passed on.
 Result<bool> node_is_gone(World& world, const std::string& node);
 
+/// The node with that label, if it has it: of one with many labels the cache keeps a few, and the
+/// API server is asked. nullptr when there is no such node.
+Result<std::shared_ptr<const k8s::Node>> node_with_label(const k8s::Store<k8s::Node>& nodes,
+                                                         k8s::ApiClient& client,
+                                                         const std::string& name,
+                                                         const std::string& label);
+
 /// Puts on the board what the work that is over tells of its base path.
 void note_space(World& world, const operation::Operation& operation,
                 const operation::Progress& progress);

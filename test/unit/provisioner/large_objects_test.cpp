@@ -122,17 +122,40 @@ TEST_CASE("a volume is tied to its node by the label that the node has when it i
   scene.put(claim("a").node("n1"));
   (void)scene.step();
   scene.executor.succeed(operation::Kind::kMake, "pvc-uid-a");
-  SUBCASE("a part of it is known") {
+  SUBCASE("it is not among those that are kept") {
     k8s::Node part = *node("n1").shared();
     part.meta.labels.clear();
+    part.meta.incomplete = true;
+    scene.nodes.put({"", "n1"}, std::make_shared<const k8s::Node>(part));
+    scene.transport.on("GET", "/nodes/n1")
+        .reply(200, node("n1").label("kubernetes.io/hostname", "other").json().dump());
+  }
+  SUBCASE("it is kept of a node with many") {
+    k8s::Node part = *node("n1").label("kubernetes.io/hostname", "other").shared();
     part.meta.incomplete = true;
     scene.nodes.put({"", "n1"}, std::make_shared<const k8s::Node>(part));
   }
   SUBCASE("it was changed") { scene.put(node("n1").label("kubernetes.io/hostname", "other")); }
   scene.transport.on("POST", "/persistentvolumes").reply(201);
   (void)scene.step();
-  const auto posted = nlohmann::json::parse(scene.transport.requests().at(0).body);
+  nlohmann::json posted;
+  for (const auto& request : scene.transport.requests()) {
+    if (request.method == "POST") posted = nlohmann::json::parse(request.body);
+  }
   const auto terms = posted["spec"]["nodeAffinity"]["required"]["nodeSelectorTerms"];
-  const bool changed = !scene.nodes.get({"", "n1"})->meta.incomplete;
-  CHECK(terms[0]["matchExpressions"][0]["values"] == nlohmann::json({changed ? "other" : "n1"}));
+  CHECK(terms[0]["matchExpressions"][0]["values"] == nlohmann::json({"other"}));
+}
+
+TEST_CASE("a volume is not published while its node's label cannot be read") {
+  LargeBed scene;
+  scene.put(claim("a").node("n1"));
+  (void)scene.step();
+  scene.executor.succeed(operation::Kind::kMake, "pvc-uid-a");
+  k8s::Node part = *node("n1").shared();
+  part.meta.labels.clear();
+  part.meta.incomplete = true;
+  scene.nodes.put({"", "n1"}, std::make_shared<const k8s::Node>(part));
+  scene.transport.on("GET", "/nodes/n1").fail(ErrorCode::kTimeout);
+  (void)scene.step();
+  CHECK(scene.transport.count("POST", "/persistentvolumes") == 0);
 }
