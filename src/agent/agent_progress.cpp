@@ -75,7 +75,7 @@ std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) cons
 void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& progress) const {
   using Standing = Progress::Standing;
   const Operation& make = *entry.operation;
-  if (make.kind != operation::Kind::kMake || progress.state != State::kSucceeded) return;
+  if (make.kind != operation::Kind::kMake) return;
   const Presence there = presence_of(agent, clock_.now());
   if (there != Presence::kConnected) {
     const bool is_expected = there == Presence::kExpected;
@@ -91,6 +91,7 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
   const bool is_other = !progress.disk.empty() && is_known && base->identity != progress.disk;
   if (!is_other && base->problem.empty()) return;
   progress.standing = Standing::kAwaited;
+  if (progress.state != State::kSucceeded) return;  // it tells why
   progress.message = fmt::format(
       "{} is made, but the agent on node {} does not see {} as it was then: {}", make.path,
       make.node, make.base_path,

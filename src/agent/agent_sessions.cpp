@@ -229,7 +229,7 @@ void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effect
   entry->progress = std::move(told);
   effects.woken.push_back(entry->operation);
   if (entry->progress.over()) {
-    entry->over_since = clock_.now();
+    entry->over_since = TimePoint();  // it has looked at its disks since
     return;
   }
   entry->suspended = true;
@@ -283,7 +283,8 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   entry->progress = std::move(work.progress);
   effects.woken.push_back(entry->operation);
   if (!entry->progress.over()) return;
-  entry->over_since = clock_.now();
+  // An agent that comes back has looked at its disks since.
+  entry->over_since = is_news && everything ? TimePoint() : clock_.now();
   entry->suspended = false;
   const auto served = load_.ended(*entry->operation, name);
   effects.woken.insert(effects.woken.end(), served.begin(), served.end());

@@ -277,8 +277,12 @@ ClaimDecision decide(const ClaimScene& scene) {
   return provision(scene);
 }
 
+bool keeps_others_out(const Make& make) {
+  return make.progress && make.progress->standing == Progress::Standing::kCertain;
+}
+
 bool may_tear_down(const Make& make) {
-  return make.begun.never_published && make.begun.made && make.progress.has_value();
+  return make.begun.never_published && make.begun.made && keeps_others_out(make);
 }
 
 }  // namespace lpp::provisioner

@@ -167,6 +167,9 @@ std::optional<ClaimDecision> decide_binding(const ClaimScene& scene);
 /// Notes since when the claim is Lost.
 void note_lost(ClaimScene& scene);
 
+/// Whether the make's record, as far as is known, has kept everybody else out of the directory.
+bool keeps_others_out(const Make& make);
+
 /// Whether the teardown may take the make back: it is certain that it made the directory, and that
 /// no volume ever showed it. If not, the directory goes only when it is empty. What the script said
 /// counts only as long as the record keeps others out of the directory.

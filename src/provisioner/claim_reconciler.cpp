@@ -286,10 +286,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Canc
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {
   const auto id = decision.operation->id();
   not_missed(pass, id);
-  // Without a record somebody else could have had the directory meanwhile.
-  const bool on_record =
-      std::any_of(pass.scene.makes.begin(), pass.scene.makes.end(),
-                  [&](const Make& make) { return make.progress && make.operation().id() == id; });
+  // Else somebody could have had the directory meanwhile.
+  const bool on_record = std::any_of(
+      pass.scene.makes.begin(), pass.scene.makes.end(),
+      [&](const Make& make) { return keeps_others_out(make) && make.operation().id() == id; });
   bool made = false;
   bool never_published = true;
   for (Begun& begun : pass.scene.memory.begun) {

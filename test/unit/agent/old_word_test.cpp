@@ -67,6 +67,20 @@ TEST_CASE("a make that has succeeded is not certain while its agent is away") {
   }
 }
 
+TEST_CASE("a make that has failed is as uncertain as one that has not while its agent is away") {
+  MadeBefore before;
+  (void)before.scene.executor.start(make_of("pvc-2"));
+  (void)before.agent.take();
+  REQUIRE(before.agent.tell(Tell{.works = {work_of(make_of("pvc-2"), State::kFailed)}}).ok());
+  CHECK(before.scene.progress(make_of("pvc-2"))->standing == Standing::kCertain);
+  before.agent.poll();
+  before.agent.hang_up();
+  const auto progress = before.scene.progress(make_of("pvc-2"));
+  REQUIRE(progress);
+  CHECK(progress->standing == Standing::kAwaited);
+  CHECK(progress->message == "the disk is full of bees");
+}
+
 TEST_CASE("the first make on a disk is certain though a look before it saw no identity") {
   AgentScene scene;
   SceneAgent agent(scene);
@@ -81,6 +95,27 @@ TEST_CASE("the first make on a disk is certain though a look before it saw no id
   scene.clock.advance(seconds(1));
   REQUIRE(agent.tell(everything_on("disk-1", {made_on("disk-1")})).ok());
   CHECK(standing(scene) == Standing::kCertain);
+}
+
+TEST_CASE("what a new leader hears first is not certain on a disk that is not there") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.hello();
+  REQUIRE(agent.tell(everything_on("", {made_on("disk-1")})).ok());
+  CHECK(standing(scene) == Standing::kAwaited);
+  REQUIRE(agent.tell(Tell{.bases = everything_on("disk-1").bases}).ok());
+  CHECK(standing(scene) == Standing::kCertain);
+}
+
+TEST_CASE("what is told otherwise than before is not certain on a disk that is not there") {
+  MadeBefore before;
+  before.scene.clock.advance(seconds(1));
+  SceneAgent again(before.scene);
+  again.hello();
+  Work work = made_on("disk-1");
+  work.progress.message = "told in other words";
+  REQUIRE(again.tell(everything_on("", {work})).ok());
+  CHECK(standing(before.scene) == Standing::kAwaited);
 }
 
 TEST_CASE("of an agent that says hello and no more, nothing is looked at in vain") {

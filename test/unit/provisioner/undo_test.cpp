@@ -85,6 +85,31 @@ TEST_CASE("nothing is taken back for a claim that the API server has and the cac
   }
 }
 
+TEST_CASE("a make inherits from a certain record only that its directory was made for the claim") {
+  for (const bool certain : {true, false}) {
+    CAPTURE(certain);
+    UndoScene scene;
+    auto& first = scene.executor.last(Kind::kMake, kVolume).progress;
+    first.directory = operation::Directory::kMade;
+    first.standing = operation::Progress::Standing::kDoubtful;
+    (void)scene.step();
+    REQUIRE(scene.executor.started.size() == 2);
+    REQUIRE(scene.executor.records.size() == 2);
+    // Its agent comes back.
+    scene.executor.records[0].progress.standing =
+        certain ? operation::Progress::Standing::kCertain : operation::Progress::Standing::kAwaited;
+    (void)scene.step();
+    CHECK(scene.executor.records.size() == 1);
+    scene.executor.succeed(Kind::kMake, kVolume, operation::Directory::kFound);
+    scene.forget_claim();
+    scene.api_shows_no_claim();
+    scene.volume_is_missing();
+    (void)scene.step();
+    REQUIRE(scene.undo_was_begun());
+    CHECK(scene.undone().only_if_empty == !certain);
+  }
+}
+
 TEST_CASE("what the API server itself says is no use any more is taken back") {
   for (const Row& row : std::vector<Row>{
            {"gone", [](UndoScene& s) { s.api_shows_no_claim(); }},
