@@ -148,6 +148,7 @@ class Agent {
                                  const node::Volumes& volumes);
   /// Takes note of the disk that is there.
   void saw_disk(const std::string& path, const std::string& disk);
+  void tell_new_disk(const std::string& path);
   /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
   /// that was seen at the base path.
   Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);

@@ -195,7 +195,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   done->kept.mount = operation.require_mount;
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
   // The first volume makes the records; what cannot be written now is at the next look.
-  if (operation.kind == operation::Kind::kMake) (void)volumes->identities(ours);
+  if (operation.kind == operation::Kind::kMake) {
+    (void)volumes->identities(ours);
+    tell_new_disk(operation.base_path);
+  }
   if (const auto kept = book->put({operation, *done, orderer}); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),
@@ -290,6 +293,16 @@ void Agent::saw_disk(const std::string& path, const std::string& disk) {
   }
 }
 
+/// Whoever waits for the volume compares its disk with the one that was told last.
+void Agent::tell_new_disk(const std::string& path) {
+  MutexLock lock(mutex_);
+  const auto known = std::find_if(bases_.begin(), bases_.end(),
+                                  [&](const Base& base) { return base.path == path; });
+  if (known != bases_.end() && !known->identity.empty()) return;
+  look_now_ = true;
+  to_look_.notify_all();
+}
+
 Result<void> Agent::check_disk(const operation::Operation& operation,
                                const node::Volumes& volumes) {
   const auto disk = volumes.identity();
@@ -306,7 +319,7 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
   to_look_.notify_all();
   const std::string found = there.empty() ? "there is none" : "there is disk " + there;
   const std::string advice =
-      operation.disk.empty()
+      operation.disk.empty() || operation.kind == operation::Kind::kTakeBack  // there is no volume
           ? "; mount it again, or restart this node's agent if it has been replaced"
           : "; mount it, or take the annotation local.path.provisioner/disk off the volume if it "
             "is not there any more";

@@ -269,7 +269,10 @@ bool admits_agents(const InstalledAgents& agents, const json& policy) {
     const json& ports = member(rule, "ports");
     if (ports.empty()) return true;
     for (const json& one : ports) {
-      if (leads_to_agents_port(agents, member(one, "port")) || member(one, "port").is_null()) {
+      const json& port = member(one, "port");
+      if (port.is_null() || leads_to_agents_port(agents, port)) return true;
+      const json& end = member(one, "endPort");
+      if (port.is_number() && end.is_number() && port <= agents.port && end >= agents.port) {
         return true;
       }
     }

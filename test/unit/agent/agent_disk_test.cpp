@@ -60,6 +60,21 @@ bool refused(const Progress& progress, const std::string& word) {
 
 }  // namespace
 
+TEST_CASE("the disk that the first volume has given an identity is told at once") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  running.listener.hear();
+  REQUIRE(running.listener.bases().size() == 1);
+  CHECK(running.listener.bases().front().identity.empty());
+  const Progress made = running.run(operation_of(base, Kind::kMake));
+  REQUIRE(made.state == State::kSucceeded);
+  CHECK(eventually([&] {
+    running.listener.hear();
+    return running.listener.bases().front().identity == made.disk;
+  }));
+}
+
 TEST_CASE("where the disk is missing nothing is made, resized or removed, and nothing is written") {
   const BaseFolder base;
   const MountPoint point(base);
@@ -74,8 +89,9 @@ TEST_CASE("where the disk is missing nothing is made, resized or removed, and no
   for (const Kind kind : {Kind::kRemove, Kind::kTakeBack, Kind::kResize}) {
     CAPTURE(static_cast<int>(kind));
     CHECK(refused(running.run(operation_of(base, kind)), "restart this node's agent"));
+    // What is taken back has no volume.
     CHECK(refused(running.run(on_disk(operation_of(base, kind, "pvc-1", 2), made.disk)),
-                  "local.path.provisioner/disk"));
+                  kind == Kind::kTakeBack ? "mount it again" : "local.path.provisioner/disk"));
   }
   CHECK(refused(running.run(operation_of(base, Kind::kMake, "pvc-2")), made.disk));
   CHECK(base.content().empty());

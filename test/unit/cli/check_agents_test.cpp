@@ -362,6 +362,14 @@ TEST_CASE("a NetworkPolicy that keeps agents out is told, unless another one let
     cluster.policies = {network_policy({{"port", 8443}})};
     CHECK_FALSE(says(cluster.check(), finding));
   }
+  SUBCASE("it is in a range") {
+    cluster.policies = {network_policy({{"port", 8000}, {"endPort", 9000}})};
+    CHECK_FALSE(says(cluster.check(), finding));
+  }
+  SUBCASE("it is beyond a range") {
+    cluster.policies = {network_policy({{"port", 8000}, {"endPort", 8442}})};
+    CHECK(says(cluster.check(), finding));
+  }
   SUBCASE("it is about other pods") {
     cluster.policies = {network_policy(nullptr, {{"app", "other"}})};
     CHECK_FALSE(says(cluster.check(), finding));
