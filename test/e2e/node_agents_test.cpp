@@ -6,7 +6,9 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "account.h"
 #include "agent/protocol.h"
@@ -37,21 +39,35 @@ std::string status_of(pid_t pid, const std::string& name) {
   return text.substr(begin, text.find('\n', begin) - begin);
 }
 
-/// How the process sees "/" mounted: "ro,relatime".
-std::string root_mount_of(pid_t pid) {
-  const std::string mounts = text_of("/proc/" + std::to_string(pid) + "/mounts");
-  std::size_t at = 0;
-  while (at < mounts.size()) {
-    const auto end = mounts.find('\n', at);
-    const std::string line = mounts.substr(at, end - at);
-    const auto where = line.find(" / ");
-    if (where != std::string::npos) {
-      const auto options = line.find(' ', where + 3) + 1;
-      return line.substr(options, line.find(' ', options) - options);
-    }
-    at = end + 1;
+/// What the process sees mounted, by place: "ro,relatime".
+std::map<std::string, std::string> mounts_of(pid_t pid) {
+  std::map<std::string, std::string> options_of;
+  std::istringstream lines(text_of("/proc/" + std::to_string(pid) + "/mounts"));
+  std::string source;
+  std::string place;
+  std::string type;
+  std::string options;
+  std::string rest;
+  while (lines >> source >> place >> type >> options && std::getline(lines, rest)) {
+    options_of[place] = options;
   }
-  return "none";
+  return options_of;
+}
+
+/// Those of them that are not what every container has, and neither token nor CA.
+std::vector<std::string> mounted_from_node(pid_t pid) {
+  std::vector<std::string> places;
+  for (const auto& [place, options] : mounts_of(pid)) {
+    const bool usual = place == "/" || place == "/etc/hosts" || place == "/etc/hostname" ||
+                       place == "/etc/resolv.conf" || place == "/proc" || place == "/dev" ||
+                       place == "/sys" || place.starts_with("/proc/") ||
+                       place.starts_with("/dev/") || place.starts_with("/sys/") ||
+                       place == "/var/run/secrets/local-path-provisioner" ||
+                       place == "/run/secrets/local-path-provisioner" ||
+                       place == "/etc/local-path-provisioner/agents-ca";
+    if (!usual) places.push_back(place);
+  }
+  return places;
 }
 
 /// A process that neither works nor speaks for a while; its connections stay.
@@ -114,7 +130,15 @@ TEST_CASE("real node: an agent's pod makes and removes volumes, and goes on when
   // CHOWN, DAC_OVERRIDE, FOWNER and FSETID
   CHECK(status_of(first, "CapEff") == "000000000000001b");
   CHECK(status_of(first, "CapBnd") == "000000000000001b");
-  CHECK(root_mount_of(first).starts_with("ro"));
+  CHECK(mounts_of(first)["/"].starts_with("ro"));
+  // Whoever takes it over sees the base paths, and nothing else of the node.
+  CHECK(mounted_from_node(first) == story.bed->base_paths());
+  for (const char* kind : {"mnt", "pid", "net", "ipc", "uts"}) {
+    CAPTURE(kind);
+    const std::string link = "/ns/" + std::string(kind);
+    CHECK(fs::read_symlink("/proc/" + std::to_string(first) + link) !=
+          fs::read_symlink("/proc/self" + link));
+  }
 
   const auto small = want("small");
   const auto quick = LPP_MUST(story.audit.wait_bound(small));

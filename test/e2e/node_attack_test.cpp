@@ -12,7 +12,7 @@
 #include "fakes/setting.h"
 #include "harness/applied_objects.h"
 #include "harness/exchanger.h"
-#include "real_story.h"
+#include "real_agents.h"
 
 namespace lpp::testing {
 namespace {
@@ -42,13 +42,14 @@ struct Attacker {
   }
 };
 
-TEST_CASE(
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "real node: a volume whose folders become links while it is removed takes nothing else with "
     "it") {
   const int removals = setting("LPP_ATTACKED_REMOVALS", 6);
   constexpr int kAtOnce = 6;
-  RealStory story("attack");
-  story.start();
+  StoryBy played("attack", by);
+  RealStory& story = *played;
+  played.start();
   AppliedObjects applied = LPP_MUST(AppliedObjects::in_namespace(*story.bed, "attack"));
   const std::string node = story.bed->nodes().front();
   const auto add_claim = [&](const std::string& name) {

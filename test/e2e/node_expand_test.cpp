@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "harness/applied_objects.h"
-#include "real_story.h"
+#include "real_agents.h"
 
 namespace lpp::testing {
 namespace {
@@ -16,9 +16,11 @@ namespace {
 using nlohmann::json;
 
 struct ExpandingNode {
-  ExpandingNode()
-      : story("expand"), applied(LPP_MUST(AppliedObjects::in_namespace(*story.bed, "expand"))) {
-    story.start();
+  explicit ExpandingNode(By by)
+      : played("expand", by),
+        story(*played),
+        applied(LPP_MUST(AppliedObjects::in_namespace(*story.bed, "expand"))) {
+    played.start();
     json storage_class = class_object({.name = "growing"});
     storage_class["allowVolumeExpansion"] = true;
     LPP_MUST(applied.apply(storage_class));
@@ -55,17 +57,20 @@ struct ExpandingNode {
     CHECK(volume["spec"]["capacity"]["storage"] == size);
   }
 
-  RealStory story;
+  StoryBy played;
+  RealStory& story;
   AppliedObjects applied;
 };
 
-TEST_CASE("real node: claims in use grow, with a script for their limit and without one") {
-  ExpandingNode on;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: claims in use grow, with a script for their limit and without one") {
+  ExpandingNode on(by);
   on.want("by-path", "hostPath");
   const auto local = on.want("local", "local");
   on.grow("by-path", "2Gi");
   on.grow("local", "2Gi");
   on.grow("local", "3Gi");
+  if (by == By::kAgents) return;  // they run no scripts
   LPP_MUST(on.story.admin().merge(
       k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
       {{"data", {{"resize", "#!/bin/sh\necho \"$* $VOL_SIZE_BYTES\" >\"$VOL_DIR/told\"\n"}}}}));

@@ -13,7 +13,7 @@
 #include "harness/command_run.h"
 #include "harness/yaml_objects.h"
 #include "places/places.h"
-#include "real_story.h"
+#include "real_agents.h"
 
 namespace lpp::testing {
 namespace {
@@ -39,17 +39,21 @@ json quota_object(const char* file) {
 
 class QuotaNode {
  public:
-  QuotaNode()
+  explicit QuotaNode(By by)
       : data_(quota_object("config.yaml")["data"]),
-        story("quota", {.extra_args = {"--helper-image", required_setting("LPP_E2E_IMAGE"),
-                                       "--allow-unsafe-helper-pod-template", "--helper-pod-file",
-                                       template_file()}}),
+        played("quota", by,
+               {.daemon_args = {"--helper-image", required_setting("LPP_E2E_IMAGE"),
+                                "--allow-unsafe-helper-pod-template", "--helper-pod-file",
+                                template_file()},
+                .base_paths = {disk()},
+                .limits = true}),
+        story(*played),
         applied(LPP_MUST(AppliedObjects::in_namespace(*story.bed, "quota"))) {
     write_text(template_file(), data_["helperPod.yaml"]);
     json config = json::parse(data_["config.json"].get_ref<const std::string&>());
     config["nodePathMap"][0]["paths"] = {disk()};
     LPP_MUST(story.installation->write_config(config));
-    story.start();
+    played.start();
     LPP_MUST(applied.apply(quota_object("storageclass.yaml")));
   }
 
@@ -87,12 +91,15 @@ class QuotaNode {
   const json data_;
 
  public:
-  RealStory story;
+  StoryBy played;
+  RealStory& story;
   AppliedObjects applied;
 };
 
-TEST_CASE("real node: on a disk that holds limits a pod gets the size of its claim, also grown") {
-  QuotaNode on;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: on a disk that holds limits a pod gets the size of its claim and what it grows "
+    "by") {
+  QuotaNode on(by);
   const auto key = on.applied.key("data");
   LPP_MUST(on.applied.apply(
       claim_object({.key = key, .storage_class = "local-path-quota", .size = "64Mi"})));
@@ -124,7 +131,8 @@ TEST_CASE("real node: on a disk that holds limits a pod gets the size of its cla
     const json& only = told["volumes"][0];
     return only["bytes"] == 128 * kMi && only["usedBytes"] > 124 * kMi ? "" : shown->text;
   });
-  if (QuotaNode::is_xfs()) {
+  // An agent tells it of any file system.
+  if (QuotaNode::is_xfs() || by == By::kAgents) {
     on.wait("volumes shows how full it is", [&]() -> std::string {
       const auto shown = run_command({.program = required_setting("LPP_E2E_DAEMON"),
                                       .args = {"volumes", "-n", key.ns, "--kubeconfig",

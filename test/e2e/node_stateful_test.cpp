@@ -7,7 +7,7 @@
 #include <set>
 
 #include "disk.h"
-#include "real_story.h"
+#include "real_agents.h"
 
 namespace lpp::testing {
 namespace {
@@ -66,9 +66,11 @@ std::string wait_ready(RealStory& story, const k8s::ObjectKey& key,
   return uid;
 }
 
-TEST_CASE("real node: the pods of a StatefulSet find their data again, and all of it goes") {
-  RealStory story("stateful");
-  story.start();
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: the pods of a StatefulSet find their data again and all of it goes") {
+  StoryBy played("stateful", by);
+  RealStory& story = *played;
+  played.start();
   LPP_MUST(story.admin().apply(namespace_object(kNamespace)));
   LPP_MUST(story.admin().create(stateful_set()));
   std::set<std::string> first;
@@ -132,9 +134,11 @@ TEST_CASE("real node: a failing script is told on the claim at once") {
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("real node: a claim for a node that does not exist goes to another one") {
-  RealStory story("reschedule");
-  story.start();
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: a claim for a node that does not exist goes to another one") {
+  StoryBy played("reschedule", by);
+  RealStory& story = *played;
+  played.start();
   LPP_MUST(story.admin().apply(namespace_object("reschedule")));
   const k8s::ObjectKey claim{"reschedule", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "no-such-node"})));

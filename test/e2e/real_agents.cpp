@@ -38,6 +38,11 @@ std::string logs_of_agents() {
   return all;
 }
 
+std::vector<std::string> with_agents(std::vector<std::string> args, int port) {
+  args.insert(args.end(), {"--agents", "--agents-port", std::to_string(port)});
+  return args;
+}
+
 }  // namespace
 
 SharedMount::SharedMount(std::string directory) : directory_(std::move(directory)) {
@@ -49,10 +54,12 @@ SharedMount::SharedMount(std::string directory) : directory_(std::move(directory
 
 SharedMount::~SharedMount() { ::umount2(directory_.c_str(), MNT_DETACH); }
 
-RealAgents::RealAgents(const std::string& story)
+RealAgents::RealAgents(const std::string& story, RealAgentsOptions options)
     : port_(free_port()),
       volumes_(required_setting("LPP_E2E_VOLUMES")),
-      story_(story, {.extra_args = {"--agents", "--agents-port", std::to_string(port_)}}) {
+      options_(std::move(options)),
+      story_(story, {.extra_args = with_agents(options_.daemon_args, port_)}),
+      base_paths_(options_.base_paths.empty() ? story_.bed->base_paths() : options_.base_paths) {
   for (const char* file : {"rbac.yaml", "service.yaml"}) {
     for (const json& object : LPP_MUST(read_yaml_objects(manifest(file)))) {
       LPP_MUST(story_.admin().apply(object));
@@ -81,7 +88,7 @@ void RealAgents::remove_all() {
       },
       story_.bed->patience()));
   // The next tests find the disks as they were.
-  for (const auto& base : story_.bed->base_paths()) {
+  for (const auto& base : base_paths_) {
     std::error_code none;
     std::filesystem::remove_all(base + "/.local-path-provisioner", none);
   }
@@ -104,6 +111,7 @@ void RealAgents::apply_daemon_set() {
   container["image"] = required_setting("LPP_E2E_IMAGE");
   container["args"] = {"--controller",
                        std::string("https://") + kHost + ":" + std::to_string(port_)};
+  if (options_.limits) container["securityContext"]["capabilities"]["add"].push_back("SYS_ADMIN");
   spec["hostAliases"] =
       json::array({{{"ip", required_setting("LPP_E2E_POD_GATEWAY")}, {"hostnames", {kHost}}}});
   // Each base path in its own place, as the manifest says.
@@ -116,7 +124,7 @@ void RealAgents::apply_daemon_set() {
   json mount = named(container["volumeMounts"]);
   json volume = named(spec["volumes"]);
   std::size_t number = 0;
-  for (const std::string& base : story_.bed->base_paths()) {
+  for (const std::string& base : base_paths_) {
     mount["mountPath"] = base;
     volume["hostPath"]["path"] = base;
     if (number == 0) {
@@ -187,6 +195,23 @@ bool RealAgents::made_helper_pods() {
   const auto records = story_.installation->proxy().records();
   return std::any_of(records.begin(), records.end(),
                      [](const auto& record) { return record.request.is("create", "pods"); });
+}
+
+StoryBy::StoryBy(const std::string& name, By by, const RealAgentsOptions& options) {
+  if (by == By::kAgents) {
+    agents_ = std::make_unique<RealAgents>(name + "-by-agents", options);
+  } else {
+    pods_ =
+        std::make_unique<RealStory>(name, InstallationOptions{.extra_args = options.daemon_args});
+  }
+}
+
+void StoryBy::start() {
+  if (agents_) {
+    agents_->start();
+  } else {
+    pods_->start();
+  }
 }
 
 }  // namespace lpp::testing

@@ -3,9 +3,11 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "harness/by.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -23,14 +25,20 @@ class SharedMount {
   const std::string directory_;
 };
 
+struct RealAgentsOptions {
+  std::vector<std::string> daemon_args{};
+  std::vector<std::string> base_paths{};  // empty: those of the bed
+  bool limits = false;                    // with the capability that the manifest has as a comment
+};
+
 /// deploy/agents on the real node, for one test case: the manifest's DaemonSet with the image that
-/// run.sh has made, on the bed's base paths. The provisioner is a process of this machine, so the
+/// run.sh has made, on the base paths. The provisioner is a process of this machine, so the
 /// name of the manifest's Service leads there by the pod's /etc/hosts. Everything goes with the
 /// object. Problems end the test case.
 class RealAgents {
  public:
   /// Grants the daemon what it needs; before it starts.
-  explicit RealAgents(const std::string& story);
+  explicit RealAgents(const std::string& story, RealAgentsOptions options = {});
   ~RealAgents();
   RealAgents(const RealAgents&) = delete;
   RealAgents& operator=(const RealAgents&) = delete;
@@ -56,8 +64,22 @@ class RealAgents {
 
   const int port_;
   const SharedMount volumes_;
+  const RealAgentsOptions options_;
   RealStory story_;
+  const std::vector<std::string> base_paths_;
   std::vector<nlohmann::json> applied_;
+};
+
+/// The story, by helper pods or by the agents' DaemonSet.
+class StoryBy {
+ public:
+  StoryBy(const std::string& name, By by, const RealAgentsOptions& options = {});
+  RealStory& operator*() { return agents_ ? agents_->story() : *pods_; }
+  void start();
+
+ private:
+  std::unique_ptr<RealAgents> agents_;
+  std::unique_ptr<RealStory> pods_;
 };
 
 }  // namespace lpp::testing

@@ -120,6 +120,7 @@ case $? in
     # all it wants in one.
     if ldd "$daemon" | grep -q 'lib[at]san'; then
       selection[0]+=",*node_agents_*,*node_quota_*"
+      left_out+=("*by agents")
     else
       LPP_E2E_IMAGE=registry.example.com/local-path-provisioner:e2e
       export LPP_E2E_IMAGE
