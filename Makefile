@@ -91,6 +91,10 @@ e2e: ## Run the end-to-end tests on a real control plane, and a real node where 
 	  code=$$?; \
 	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
 	  echo 'e2e: skipped, see above'; }
+	@LPP_BUILD_DIR="$(CURDIR)/build/dev" test/docs/walk.sh || { \
+	  code=$$?; \
+	  if [ $$code != 3 ]; then exit $$code; fi; \
+	  echo 'docs: their commands are left out, see above'; }
 
 bench: ## Measure the daemon against the floor, and PEER_BIN if set (BENCH_FLAGS="--full", a case, ...)
 	@$(DEPS) build test bench

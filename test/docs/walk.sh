@@ -7,7 +7,7 @@
 # (../unit/app/docs_commands_test.cpp) compares all of them with the code blocks of README.md and
 # docs/, so that none is forgotten and none is kept that the docs do not have any more.
 #
-# Needs what ../e2e/cluster needs, buildah and socat, and helm: one that is not on PATH is built from the
+# Part of `make e2e`. Needs what ../e2e/cluster needs, buildah and socat, which are installed, and helm: one that is not on PATH is built from the
 # modules of ../chart/helm, and without Go its commands are left out. Takes two minutes, or four. LPP_BUILD_DIR is
 # CMake's build directory (build/dev).
 #
@@ -21,6 +21,9 @@ root=$(cd "$here/../.." && pwd)
 build=${LPP_BUILD_DIR:-$root/build/dev}
 program=$build/src/local-path-provisioner
 [ -x "$program" ] || die "$program is missing: build it, or set LPP_BUILD_DIR"
+if [ "${LPP_E2E_NO_INSTALL:-}" != 1 ]; then
+  "$CLUSTER_DIR/install-deps.sh" docs || cannot 'the packages of the docs cannot be installed, see above'
+fi
 for tool in buildah socat jq; do
   command -v "$tool" >/dev/null || cannot "there is no $tool (Debian package $tool)"
 done
@@ -118,7 +121,7 @@ for folder in overlay clusters/prod; do cp -r deploy "$folder/"; done
 # ---- the image and the program ---------------------------------------------------------------------
 # The same files as `make image` puts together, built in seconds.
 "$root/scripts/collect-runtime.sh" "$program" "$work/rootfs"
-container=$(buildah from scratch)
+container=$(buildah from scratch) || { result=3; cannot 'buildah makes no image here, see above'; }
 buildah add -q "$container" "$work/rootfs" / >/dev/null
 buildah config --user 65532:65532 --env PATH=/usr/bin --entrypoint '["local-path-provisioner"]' \
   --cmd start "$container"

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# install-deps.sh [--check] [controlplane] [node]
+# install-deps.sh [--check] [controlplane] [node] [docs]
 #
-# Install the Debian packages that the control plane and the node need and that are missing (both
-# groups when none is named); --check only says what is missing. Services that a package brings
+# Install the Debian packages that the control plane and the node need and that are missing (these two
+# groups when none is named), or those that ../../docs/walk.sh needs besides; --check only says what is missing. Services that a package brings
 # along are kept from starting: the scripts here run their own copies.
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be installed here.
 set -euo pipefail
@@ -11,6 +11,7 @@ set -euo pipefail
 CONTROLPLANE_PACKAGES=(etcd-server openssl curl jq)
 NODE_PACKAGES=(containerd runc containernetworking-plugins busybox-static iproute2 procps
   xfsprogs btrfs-progs)
+DOCS_PACKAGES=(buildah socat jq)
 POLICY=/usr/sbin/policy-rc.d # asked by maintainer scripts before they start a service
 policy_made=
 
@@ -78,7 +79,8 @@ for argument in "$@"; do
     --check) check=1 ;;
     controlplane) packages+=("${CONTROLPLANE_PACKAGES[@]}") ;;
     node) packages+=("${NODE_PACKAGES[@]}") ;;
-    *) say "usage: install-deps.sh [--check] [controlplane] [node]"; exit 2 ;;
+    docs) packages+=("${DOCS_PACKAGES[@]}") ;;
+    *) say "usage: install-deps.sh [--check] [controlplane] [node] [docs]"; exit 2 ;;
   esac
 done
 if [ ${#packages[@]} = 0 ]; then packages=("${CONTROLPLANE_PACKAGES[@]}" "${NODE_PACKAGES[@]}"); fi
