@@ -36,9 +36,13 @@ void Agent::enqueue(const EntryPtr& entry) {
 
 void Agent::take(const Order& order) {
   MutexLock lock(mutex_);
+  obey(order);
+}
+
+void Agent::obey(const Order& order) {
   switch (order.what) {
     case Order::What::kStart:
-      if (order.operation) start_work(*order.operation);
+      if (order.operation) start_work(order);
       break;
     case Order::What::kCancel:
       cancel(order);
@@ -58,9 +62,28 @@ bool Agent::is_known(const std::string& base_path) const {
   return std::find(paths_.begin(), paths_.end(), base_path) != paths_.end();
 }
 
-void Agent::start_work(const Operation& operation) {
+/// Ids repeat once all is forgotten. The outcome of a former one, that is to be forgotten or that
+/// this process does not know to be, is none of what is ordered now: its record goes first.
+bool Agent::comes_after(const EntryPtr& former, const Order& order) {
+  const bool is_other = !order.serial.empty() && order.serial != former->serial;
+  if (!former->progress.over() || (!former->forgotten && !is_other)) return false;
+  if (!former->active && !former->begun) {
+    entries_.erase(key_of(former->operation.id()));
+    obey(order);
+    return true;
+  }
+  former->next = order;
+  former->forgotten = true;
+  if (!former->active) enqueue(former);
+  return true;
+}
+
+void Agent::start_work(const Order& order) {
+  const Operation& operation = *order.operation;
   auto& entry = entries_[key_of(operation.id())];
+  if (entry != nullptr && comes_after(EntryPtr(entry), order)) return;
   if (entry != nullptr) {
+    if (!order.serial.empty()) entry->serial = order.serial;
     // What is over is told again: who orders it does not know.
     if (entry->progress.over()) return changed(*entry);
     if (entry->active) return;
@@ -70,7 +93,7 @@ void Agent::start_work(const Operation& operation) {
     entry->stop = std::stop_source();
     return enqueue(entry);
   }
-  entry = std::make_shared<Entry>(Entry{.operation = operation});
+  entry = std::make_shared<Entry>(Entry{.operation = operation, .serial = order.serial});
   if (auto place = place_of(operation); !place.ok() || !is_known(operation.base_path)) {
     if (place.ok()) {
       place = invalid(operation.base_path + " is not one of the base paths of this node's agent");
@@ -101,6 +124,7 @@ bool Agent::keep_ended(Entry& entry) {
 void Agent::cancel(const Order& order) {
   const Id& id = order.id;
   auto it = entries_.find(key_of(id));
+  if (it != entries_.end() && comes_after(EntryPtr(it->second), order)) return;
   if (it == entries_.end() && order.operation && removes(order.operation->kind) &&
       is_known(order.operation->base_path) && !foreign_works_.contains(key_of(id))) {
     // It may have begun all the same: not every disk has room for a note of it, or a book.
@@ -148,8 +172,10 @@ void Agent::begin_session() {
   session_began_ = clock_.now();
   leftovers_news_ = !leftovers_.empty();
   for (const auto& [key, entry] : entries_) {
+    entry->next.reset();  // who still wants it orders it again
     entry->version = ++version_;
-    entry->told = 0;
+    // What is to be forgotten is nobody's news.
+    entry->told = entry->forgotten ? entry->version : 0;
   }
 }
 
@@ -194,7 +220,7 @@ std::optional<Tell> Agent::next_tell() {
   std::size_t bytes = 0;
   for (const auto& [key, entry] : entries_) {
     if (entry->version == entry->told) continue;
-    Work work{.operation = entry->operation, .progress = entry->progress};
+    Work work{.operation = entry->operation, .progress = entry->progress, .serial = entry->serial};
     bytes += encode(work).size();
     if (next.tell.works.size() == kMaxWorks || bytes > kMostBytes) {
       next.tell.last = false;

@@ -93,6 +93,8 @@ class Agent {
     bool active = false;               // queued, or a worker has it
     bool cancelling = false;           // is to act no more, and to be dropped
     bool forgotten = false;            // is to be dropped
+    std::string serial{};              // of the order; "" = it had none
+    std::optional<Order> next{};       // under the same id, for when it is dropped
     bool asking = false;               // a removal that waits for leave to begin
     bool from_book = false;            // was begun before this process
     std::string disk{};                // of that book
@@ -128,7 +130,9 @@ class Agent {
   bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
   bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
 
-  void start_work(const operation::Operation& operation) LPP_REQUIRES(mutex_);
+  bool comes_after(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  void obey(const Order& order) LPP_REQUIRES(mutex_);
+  void start_work(const Order& order) LPP_REQUIRES(mutex_);
   void cancel(const Order& order) LPP_REQUIRES(mutex_);
   bool keep_ended(Entry& entry) LPP_REQUIRES(mutex_);
   void forget(const operation::Id& id) LPP_REQUIRES(mutex_);
@@ -142,6 +146,8 @@ class Agent {
   /// nullopt: stopped, or it may not begin any more.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);
   std::optional<operation::Progress> work_counted(const EntryPtr& entry);
+  /// As it stands in the work book.
+  Work on_record(const Entry& entry, const operation::Progress& progress);
   Result<void> drop(const EntryPtr& entry);
   /// What a removal has left goes back into its place.
   Result<node::PutBack> put_back(const operation::Operation& operation,

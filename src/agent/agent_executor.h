@@ -161,6 +161,7 @@ class AgentExecutor final : public operation::Executor {
   struct Entry {
     std::shared_ptr<const Operation> operation{};
     operation::Progress progress{};  // as told
+    std::string serial{};            // of the order; "" = of an agent that keeps none
     TimePoint since{};
     TimePoint over_since{};  // when its outcome was told; zero: before the agent saw its disks
     /// When the owner wanted it; nullopt: its agent has been away since.
@@ -292,6 +293,7 @@ class AgentExecutor final : public operation::Executor {
   bool all_expected_ LPP_GUARDED_BY(mutex_) = false;
   std::uint64_t last_session_ LPP_GUARDED_BY(mutex_) = 0;
   Ticket last_ticket_ LPP_GUARDED_BY(mutex_) = 0;
+  std::uint64_t last_serial_ LPP_GUARDED_BY(mutex_) = 0;
   std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
   std::map<std::string, Absence> absences_ LPP_GUARDED_BY(mutex_);  // by node

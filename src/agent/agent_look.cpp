@@ -106,6 +106,32 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
   return base;
 }
 
+namespace {
+
+/// A make that the controller let be forgotten, right before this process' predecessor was killed,
+/// is still in the book. What it made may be gone since: nobody may publish it on that word.
+Result<void> doubt_makes(const node::Volumes& volumes, std::vector<Work>& works) {
+  const auto is_made = [](const Work& work) {
+    return work.operation.kind == operation::Kind::kMake &&
+           work.progress.state == State::kSucceeded;
+  };
+  if (std::none_of(works.begin(), works.end(), is_made)) return {};
+  LPP_ASSIGN_OR_RETURN(const auto there, volumes.list(), "list");
+  if (!there.problems.empty()) return {};
+  for (Work& work : works) {
+    const auto place = place_of(work.operation);
+    if (!is_made(work) || !place.ok()) continue;
+    const bool has_volume =
+        std::any_of(there.volumes.begin(), there.volumes.end(), [&](const node::Volume& volume) {
+          return volume.id == place->volume_id && volume.state == node::State::kPresent;
+        });
+    if (!has_volume) work.progress = {.state = State::kRunning};
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> Agent::read_book(const std::string& path, const node::Volumes& volumes,
                               const std::string& identity, const WorkBook::Whose& whose) {
   std::vector<std::string> problems;
@@ -117,6 +143,7 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
     if (read == read_books_.end() || read->second != identity) {
       LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
       LPP_ASSIGN_OR_RETURN(loaded, book.load(whose), "read");
+      LPP_RETURN_IF_ERROR(doubt_makes(volumes, loaded.works), "makes");
       read_books_[path] = identity;
     }
     problems = std::move(loaded.problems);
@@ -134,6 +161,7 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
       entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
                                             .progress = std::move(work.progress),
                                             .begun = true,
+                                            .serial = work.serial.value_or(""),
                                             .from_book = true,
                                             .disk = identity,
                                             .cluster = std::move(work.cluster)});

@@ -61,6 +61,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
   if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
   const auto entry = add(agent, std::make_shared<const Operation>(operation));
   entry->ordered = clock_.now();
+  entry->serial = fmt::format("{}-{}", settings_.instance, ++last_serial_);
   order_start(agent, entry, effects);
   return Start::kRecorded;
 }

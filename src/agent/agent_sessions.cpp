@@ -249,6 +249,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     entry = it->second;
   } else {
     entry = add(agent, std::make_shared<const Operation>(std::move(work.operation)));
+    entry->serial = work.serial.value_or("");
     // What nobody here has ordered waits for word, whoever has ordered it. What takes something
     // away is called off: it begins anew when whoever decides wants it now.
     if (!work.progress.over()) {
@@ -261,6 +262,9 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     if (entry->cancelled && !everything) order_cancel(agent, entry, effects);
   }
   entry->sent = true;
+  // The outcome of a former one under this number, that the agent was to forget.
+  const bool is_former = !entry->serial.empty() && work.serial && *work.serial != entry->serial;
+  if (is_former && work.progress.over()) return;
   if (entry->cancelled && work.progress.reason == kCannotCallOff) {
     log::warn("node {}: {} of {}: {}", entry->operation->node, to_string(entry->operation->kind),
               entry->operation->path, work.progress.message);
@@ -390,12 +394,15 @@ void AgentExecutor::order_cancel(Agent& agent, const EntryPtr& entry, Effects& e
                  .operation = removes(entry->operation->kind) ? std::optional(*entry->operation)
                                                               : std::nullopt,
                  .id = entry->operation->id(),
+                 .serial = entry->serial,
                  .keep = entry->operation->kind == operation::Kind::kMake}},
       effects);
 }
 
 void AgentExecutor::order_start(Agent& agent, const EntryPtr& entry, Effects& effects) {
-  Pending pending{.order = {.what = Order::What::kStart, .operation = *entry->operation},
+  Pending pending{.order = {.what = Order::What::kStart,
+                            .operation = *entry->operation,
+                            .serial = entry->serial},
                   .entry = entry};
   (void)order(agent, std::move(pending), effects);
 }

@@ -146,7 +146,6 @@ void Agent::serve(const EntryPtr& entry) {
                        .acts_no_more = true};
     changed(*entry);
   }
-  entry->forgotten = false;
 }
 
 std::optional<Progress> Agent::work_counted(const EntryPtr& entry) {
@@ -160,6 +159,15 @@ std::optional<Progress> Agent::work_counted(const EntryPtr& entry) {
   stats_.durations.at({kind, result}).observe(clock_.now() - began);
   --running;
   return progress;
+}
+
+Work Agent::on_record(const Entry& entry, const Progress& progress) {
+  MutexLock lock(mutex_);
+  // Who began it stays on record, also where this agent does not know whose it is.
+  return {.operation = entry.operation,
+          .progress = progress,
+          .cluster = entry.cluster.empty() ? cluster_ : entry.cluster,
+          .serial = entry.serial};
 }
 
 std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
@@ -179,10 +187,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   }
   const auto book = WorkBook::open(kernel_, *volumes);
   if (!book.ok()) return failed(operation, book.error());
-  const std::string ours = cluster();
-  // Who began it stays on record, also where this agent does not know whose it is.
-  const std::string& orderer = entry->cluster.empty() ? ours : entry->cluster;
-  const auto noted = book->put({operation, {.state = State::kRunning}, orderer});
+  const auto noted = book->put(on_record(*entry, {.state = State::kRunning}));
   // A removal is what makes room on a full disk, and its volume's record tells of it.
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
@@ -196,10 +201,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
   // The first volume makes the records; what cannot be written now is at the next look.
   if (operation.kind == operation::Kind::kMake) {
-    (void)volumes->identities(ours);
+    (void)volumes->identities(cluster());
     tell_new_disk(operation.base_path);
   }
-  if (const auto kept = book->put({operation, *done, orderer}); !kept.ok()) {
+  if (const auto kept = book->put(on_record(*entry, *done)); !kept.ok()) {
     // After a restart it counts as begun, and is done again, which changes nothing.
     log::warn("the outcome of {} {} is not on the disk: {}", to_string(operation.kind),
               operation.path, kept.error().message);
@@ -261,6 +266,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     ended_.push_back(operation.id());
     to_tell_.notify_all();
   }
+  if (const auto next = std::exchange(entry->next, std::nullopt)) obey(*next);
   return {};
 }
 
@@ -357,7 +363,7 @@ void Agent::watch_bases(const std::stop_token& stop) {
       if (!wait_to_look(next, stop)) return;
       look_now_ = false;
       for (const auto& [key, entry] : entries_) {
-        if (entry->cancelling && !entry->active) enqueue(entry);
+        if ((entry->cancelling || entry->forgotten) && !entry->active) enqueue(entry);
       }
     }
     look_at_bases();

@@ -80,8 +80,10 @@ json to_json(const Order& order) {
   switch (order.what) {
     case Order::What::kStart:
       if (order.operation) object["operation"] = to_json(*order.operation);
+      if (!order.serial.empty()) object["serial"] = order.serial;
       break;
     case Order::What::kCancel:
+      if (!order.serial.empty()) object["serial"] = order.serial;
       if (order.operation) object["operation"] = to_json(*order.operation);
       if (order.keep) object["keep"] = true;
       [[fallthrough]];
@@ -105,12 +107,14 @@ Result<Order> read_order(const json& object) {
   members.number<std::int64_t>("number", order.number, 1);
   if (order.number == 0) members.complain("number", "is missing");
   members.flag("keep", order.keep);
+  members.text("serial", order.serial);
   read_texts(members, "basePaths", kMaxBases, order.base_paths);
   LPP_RETURN_IF_ERROR(whole(members, "order"), "message");
   const bool may_have_one = order.what == Order::What::kCancel && object.contains("operation");
   if (order.what == Order::What::kStart || may_have_one) {
     LPP_ASSIGN_OR_RETURN(order.operation, read_operation(object), "order");
   }
+  cut(order.serial, kMaxSerial);
   if (order.what == Order::What::kCancel || order.what == Order::What::kForget) {
     LPP_ASSIGN_OR_RETURN(order.id, read_id(object.value("id", json())), "order");
   }

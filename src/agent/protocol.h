@@ -88,6 +88,9 @@ struct Work {
   operation::Operation operation{};
   operation::Progress progress{};  // kWaiting: not begun; without changes_at
   std::string cluster{};           // whose controller has ordered it; on the disk only
+  /// Of the order that it came with: ids repeat once all is forgotten, these do not. nullopt: the
+  /// agent is of a version that keeps none.
+  std::optional<std::string> serial{};
 };
 
 struct Tell {
@@ -130,6 +133,7 @@ struct Order {
   What what = What::kStart;
   std::optional<operation::Operation> operation{};  // kStart; kCancel of a removal
   operation::Id id{};                               // kCancel, kForget
+  std::string serial{};                             // kStart, kCancel; "" = any
   std::vector<std::string> base_paths{};            // kBases
   /// kCancel of a make: what had begun stays on record with its outcome until it is to be
   /// forgotten, so that nobody has to remember what it may have left.

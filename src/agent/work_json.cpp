@@ -161,6 +161,7 @@ Result<operation::Operation> read_bare_operation(const json& object) {
 json to_json(const Work& work) {
   json object{{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
   if (!work.cluster.empty()) object["cluster"] = work.cluster;
+  if (work.serial) object["serial"] = *work.serial;
   return object;
 }
 
@@ -174,7 +175,9 @@ Result<Work> read_work(const json& object) {
   LPP_ASSIGN_OR_RETURN(work.progress, read_progress(*progress), "work");
   JsonMembers members(object);
   members.text("cluster", work.cluster);
+  if (object.contains("serial")) members.text("serial", work.serial.emplace());
   LPP_RETURN_IF_ERROR(whole(members, "work"), "message");
+  if (work.serial) cut(*work.serial, kMaxSerial);
   return work;
 }
 

@@ -20,6 +20,8 @@ namespace lpp::agent {
 
 /// Of a disk's or a cluster's identity.
 inline constexpr std::size_t kMaxDisk = 64;
+/// Of an order's serial.
+inline constexpr std::size_t kMaxSerial = 512;
 
 template <typename Table, typename Value>
 std::string_view word_of(const Table& table, Value value) {

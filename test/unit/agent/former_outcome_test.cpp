@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ids repeat once all is forgotten: what was under the same one before says nothing of what is now.
+
+#include <atomic>
+
+#include "agent_bed.h"
+#include "agent_scene.h"
+
+namespace lpp::agent {
+namespace {
+
+using operation::Directory;
+using testing::BaseFolder;
+using testing::eventually;
+using testing::RunningAgent;
+using testing::work_files;
+
+Work word_of(const Operation& operation, State state, const std::string& serial) {
+  Work work = work_of(operation, state);
+  work.serial = serial;
+  return work;
+}
+
+Order with_serial(Order order, const std::string& serial) {
+  order.serial = serial;
+  return order;
+}
+
+/// The order that a real agent of today is given.
+Order order_of(SceneAgent& agent, What what) {
+  for (Order& order : agent.take()) {
+    if (order.what == what) return order;
+  }
+  FAIL("there is no such order");
+  return {};
+}
+
+/// Nothing goes from it.
+struct BadDisk : node::Kernel {
+  int before(const char* call) override {
+    if (!is_bad || std::string_view(call) != "unlinkat") return 0;
+    ++refused;
+    return EIO;
+  }
+  std::atomic<bool> is_bad = false;
+  std::atomic<int> refused = 0;
+};
+
+/// An agent was killed when it had outcomes on record.
+struct Book {
+  void note(const Operation& operation, State state, const std::string& serial) {
+    const auto volumes = base.volumes(kernel);
+    const auto book = WorkBook::open(kernel, volumes);
+    REQUIRE(book->put(word_of(operation, state, serial)).ok());
+  }
+  void take_away() {
+    const auto removed = base.volumes(kernel).remove({.id = node::id_of_path("web/pvc-1")});
+    REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+    REQUIRE_FALSE(base.has("web/pvc-1"));
+  }
+  const BaseFolder base;
+  node::Kernel kernel;
+  const Operation make = testing::operation_of(base, Kind::kMake);
+};
+
+}  // namespace
+
+TEST_CASE("an agent that was killed before it forgot answers no new order with what was") {
+  for (const Operation& operation : {make_of(), removal_of(), resize_of()}) {
+    for (const bool was_ordered : {true, false}) {
+      CAPTURE(to_string(operation.kind));
+      CAPTURE(was_ordered);
+      AgentScene scene;
+      SceneAgent agent(scene);
+      agent.connect();
+      (void)scene.executor.start(operation);
+      const std::string former = order_of(agent, What::kStart).serial;
+      CHECK_FALSE(former.empty());
+      const auto told_former = word_of(operation, State::kSucceeded, former);
+      CHECK(agent.tell(Tell{.works = {told_former}}).ok());
+      CHECK(scene.state(operation) == State::kSucceeded);
+      CHECK(scene.executor.forget(operation.id(), When::kNow).value());
+      CHECK(agent.orders() == "forget pvc-1");
+      CHECK(scene.executor.start(operation).value() == Start::kRecorded);
+      if (was_ordered) CHECK(order_of(agent, What::kStart).serial != former);
+      agent.connect({told_former});
+      CHECK_FALSE(scene.progress(operation)->over());
+      const std::string serial = order_of(agent, What::kStart).serial;
+      CHECK(serial != former);
+      CHECK(agent.tell(Tell{.works = {told_former}}).ok());
+      CHECK_FALSE(scene.progress(operation)->over());
+      CHECK(agent.tell(Tell{.works = {word_of(operation, State::kFailed, serial)}}).ok());
+      CHECK(scene.state(operation) == State::kFailed);
+    }
+  }
+}
+
+TEST_CASE("an outcome on record from before serials is none of an order that has one") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(make_of());
+  (void)agent.orders();
+  agent.connect({word_of(make_of(), State::kSucceeded, "")});
+  CHECK(scene.state(make_of()) == State::kWaiting);
+  CHECK(agent.orders() == "start pvc-1");
+  // An agent of that version keeps none.
+  agent.connect({work_of(make_of(), State::kSucceeded)});
+  CHECK(scene.state(make_of()) == State::kSucceeded);
+}
+
+TEST_CASE("what is called off is not what was done under its number before") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(make_of());
+  const std::string serial = order_of(agent, What::kStart).serial;
+  CHECK(scene.executor.cancel(make_of().id()).ok());
+  CHECK(order_of(agent, What::kCancel).serial == serial);
+  agent.connect({word_of(make_of(), State::kSucceeded, "former")});
+  CHECK(scene.state(make_of()) == State::kEnding);
+  CHECK(order_of(agent, What::kCancel).serial == serial);
+  CHECK(agent.tell(Tell{.ended = {make_of().id()}}).ok());
+  CHECK_FALSE(scene.state(make_of()));
+}
+
+TEST_CASE("an agent does anew what it has on record of a former order") {
+  Book book;
+  {
+    RunningAgent first(book.base, book.kernel);
+    first.agent.take(with_serial(testing::start(book.make), "former"));
+    REQUIRE(first.listener.outcome(book.make)->state == State::kSucceeded);
+    book.take_away();
+    Order order = with_serial(testing::start(book.make), "now");
+    SUBCASE("right after it was to forget that") { first.agent.take(testing::forget(book.make)); }
+    SUBCASE("by a controller of before, right after it was to forget that") {
+      first.agent.take(testing::forget(book.make));
+      order.serial.clear();
+    }
+    SUBCASE("which it was to forget, and did not hear of") {}
+    first.agent.take(order);
+    CHECK(eventually([&] { return book.base.has("web/pvc-1"); }));
+    CHECK(first.listener.outcome(book.make)->directory == Directory::kMade);
+  }
+  RunningAgent again(book.base, book.kernel);
+  const auto told = again.listener.progress(book.make);
+  REQUIRE(told);
+  CHECK(told->state == State::kSucceeded);
+  CHECK(work_files(book.base).size() == 1);
+}
+
+TEST_CASE("a new order may be about another place than the former one under its number") {
+  Book book;
+  RunningAgent running(book.base, book.kernel);
+  running.agent.take(with_serial(testing::start(book.make), "former"));
+  REQUIRE(running.listener.outcome(book.make)->state == State::kSucceeded);
+  Operation moved = book.make;
+  moved.path = book.base.at("other/pvc-1");
+  running.agent.take(with_serial(testing::start(moved), "now"));
+  CHECK(eventually([&] { return book.base.has("other/pvc-1"); }));
+  CHECK(running.listener.outcome(moved)->directory == Directory::kMade);
+  CHECK(work_files(book.base).size() == 1);
+}
+
+TEST_CASE("what is called off under a number that was another's has not been done") {
+  Book book;
+  book.base.make_directory("web/pvc-1");
+  const Operation removal = testing::operation_of(book.base, Kind::kRemove);
+  RunningAgent make_records(book.base, book.kernel);
+  REQUIRE(make_records.run(book.make).state == State::kSucceeded);
+  make_records.agent.take(testing::forget(book.make));
+  REQUIRE(eventually([&] { return work_files(book.base).empty(); }));
+  for (const Operation& operation : {book.make, removal}) {
+    CAPTURE(to_string(operation.kind));
+    book.note(operation, State::kSucceeded, "former");
+    RunningAgent running(book.base, book.kernel);
+    REQUIRE(running.listener.progress(operation)->state == State::kSucceeded);
+    Order order = with_serial(testing::cancel_and_keep(operation), "now");
+    if (operation.kind == Kind::kRemove) {
+      order.keep = false;
+      order.operation = operation;
+    }
+    running.agent.take(order);
+    CHECK(running.listener.has_ended(operation));
+    CHECK(work_files(book.base).empty());
+    CHECK(running.listener.nothing_left.empty());
+    CHECK(book.base.has("web/pvc-1"));
+  }
+}
+
+TEST_CASE("nobody hears of what is to be forgotten, and it goes as soon as it can") {
+  Book book;
+  BadDisk disk;
+  RunningAgent running(book.base, disk);
+  REQUIRE(running.run(book.make).state == State::kSucceeded);
+  disk.is_bad = true;
+  running.agent.take(testing::forget(book.make));
+  REQUIRE(eventually([&] { return disk.refused > 0; }));
+  running.listener.begin_session();
+  CHECK(running.listener.works() == 0);
+  CHECK(work_files(book.base).size() == 1);
+  disk.is_bad = false;
+  CHECK(eventually([&] {
+    running.clock.advance(seconds(61));
+    return work_files(book.base).empty();
+  }));
+}
+
+TEST_CASE("a make on record is believed after a restart only while its volume is there") {
+  Book book;
+  {
+    RunningAgent first(book.base, book.kernel);
+    REQUIRE(first.run(book.make).state == State::kSucceeded);
+  }
+  bool is_there = true;
+  SUBCASE("it is") {}
+  SUBCASE("it was taken back") {
+    book.take_away();
+    is_there = false;
+  }
+  RunningAgent again(book.base, book.kernel);
+  const auto told = again.listener.progress(book.make);
+  REQUIRE(told);
+  CHECK(told->state == (is_there ? State::kSucceeded : State::kRunning));
+  CHECK(again.run(book.make).state == State::kSucceeded);
+  CHECK(book.base.has("web/pvc-1"));
+}
+
+}  // namespace lpp::agent
