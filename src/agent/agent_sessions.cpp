@@ -250,10 +250,11 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   } else {
     entry = add(agent, std::make_shared<const Operation>(std::move(work.operation)));
     entry->serial = work.serial.value_or("");
-    // What nobody here has ordered waits for word, whoever has ordered it. What takes something
-    // away is called off: it begins anew when whoever decides wants it now.
+    // What nobody here has ordered waits for word, whoever has ordered it. What removes is called
+    // off: it begins anew when whoever decides wants it now. Of what takes back nobody may know but
+    // by this record: its owner calls it off, and takes note of it first.
     if (!work.progress.over()) {
-      if (removes(entry->operation->kind)) {
+      if (entry->operation->kind == operation::Kind::kRemove) {
         entry->cancelled = clock_.now();
       } else {
         entry->suspended = true;

@@ -45,9 +45,15 @@ void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory
   }
   for (const auto& [operation, progress] : recorded) {
     if (operation->kind != Kind::kTakeBack) continue;
+    bool is_known = false;
     for (Begun& begun : memory.begun) {
-      if (same_place(*begun.operation, *operation)) begun.given_up = true;
+      if (!same_place(*begun.operation, *operation)) continue;
+      begun.given_up = true;
+      is_known = true;
     }
+    // Somebody stops it, and with its record goes all that is known of the directory.
+    const bool is_stopped = progress.state == State::kEnding && !progress.acts_no_more;
+    if (is_stopped && !is_known) memory.begun.push_back({.operation = operation, .given_up = true});
   }
   std::erase_if(memory.begun, [&](const Begun& begun) {
     return begun.done && std::none_of(recorded.begin(), recorded.end(), [&](const auto& one) {

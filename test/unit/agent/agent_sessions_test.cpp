@@ -278,6 +278,31 @@ TEST_CASE("a removal that was begun before is called off, and begins anew only i
   }
 }
 
+TEST_CASE("a taking back that was begun before is called off by its owner, who notes it first") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  Operation undo = make_of();
+  undo.kind = Kind::kTakeBack;
+  agent.connect({work_of(undo, State::kRunning)});
+  CHECK(scene.was_woken("pvc-1"));
+  CHECK(agent.orders().empty());
+  CHECK(agent.tell(Tell{.asks = {undo.id()}})->begin.empty());
+  REQUIRE(scene.progress(undo));
+  CHECK(scene.progress(undo)->outdated);
+  CHECK(scene.state(undo) == State::kRunning);
+  SUBCASE("it is called off") {
+    CHECK(scene.executor.cancel(undo.id()).ok());
+    CHECK(scene.state(undo) == State::kEnding);
+    CHECK(agent.orders() == "cancel pvc-1");
+    CHECK(agent.tell(Tell{.ended = {undo.id()}}).ok());
+    CHECK_FALSE(scene.state(undo));
+  }
+  SUBCASE("it comes to its end first") {
+    agent.tell(undo, State::kSucceeded);
+    CHECK(scene.state(undo) == State::kSucceeded);
+  }
+}
+
 TEST_CASE("an agent that says hello over and over, and never all it has, is as good as none") {
   AgentScene scene;
   scene.pass(seconds(100));

@@ -81,4 +81,34 @@ TEST_CASE("what is taken back is given up, and what is done goes with its record
   CHECK(memory.begun.empty());
 }
 
+TEST_CASE("a taking back that somebody stops is noted where nothing else tells of its directory") {
+  for (const State state : testing::kAllStates) {
+    CAPTURE(static_cast<int>(state));
+    Memory memory;
+    Recorded stopped = recorded(Kind::kTakeBack, state);
+    note_begun({stopped}, memory);
+    REQUIRE(memory.begun.size() == (state == State::kEnding ? 1 : 0));
+    if (state != State::kEnding) continue;
+    CHECK(memory.begun[0].operation == stopped.operation);
+    CHECK(memory.begun[0].given_up);
+    CHECK_FALSE(memory.begun[0].made);  // it goes only if it is empty
+    CHECK_FALSE(memory.begun[0].never_published);
+    note_begun({stopped}, memory);
+    note_begun({}, memory);
+    CHECK(memory.begun.size() == 1);
+  }
+}
+
+TEST_CASE("a taking back whose record is removed after its end is done") {
+  Memory memory;
+  Recorded over = recorded(Kind::kTakeBack, State::kEnding);
+  over.progress.acts_no_more = true;
+  note_begun({over}, memory);
+  CHECK(memory.begun.empty());
+  // The make tells of the directory.
+  note_begun({recorded(Kind::kMake, State::kFailed), recorded(Kind::kTakeBack, State::kEnding)},
+             memory);
+  CHECK(memory.begun.size() == 1);
+}
+
 }  // namespace lpp::provisioner::memory_rows
