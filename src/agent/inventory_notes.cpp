@@ -2,17 +2,13 @@
 #include "agent/inventory_notes.h"
 
 #include <algorithm>
-#include <limits>
 #include <set>
+
+#include "agent/texts.h"
 
 namespace lpp::agent {
 
 namespace {
-
-std::int64_t bounded(std::uint64_t count) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min(count, kMost));
-}
 
 /// A file system tells any number.
 std::int64_t time_of(std::int64_t seconds) {
@@ -62,9 +58,9 @@ void InventoryNotes::add(const Place& place, const node::BaseUsage& usage,
                   .id = volume.id,
                   .claim = volume.claim,
                   .uid = volume.uid,
-                  .size = bounded(std::max(volume.size, volume.limits.bytes)),
+                  .size = told_number(std::max(volume.size, volume.limits.bytes)),
                   .state = state_of(volume.state)};
-    if (use) listed.used = bounded(use->bytes);
+    if (use) listed.used = told_number(use->bytes);
     if (const auto at = inventory.since.find(volume.id); at != inventory.since.end()) {
       listed.since = at->second;
     }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/texts.h"
 
+#include <algorithm>
 #include <charconv>
+#include <limits>
 
 #include "k8s/quantity.h"
 
@@ -23,6 +25,11 @@ std::optional<node::Room::Reserve> read_reserve(std::string_view text) {
   const auto bytes = k8s::Quantity::parse(text);
   if (!bytes.ok() || bytes->saturated() || bytes->value() < 0) return std::nullopt;
   return node::Room::Reserve{.bytes = static_cast<std::uint64_t>(bytes->value())};
+}
+
+std::int64_t told_number(std::uint64_t count) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
+  return static_cast<std::int64_t>(std::min(count, kMost));
 }
 
 }  // namespace lpp::agent

@@ -18,4 +18,7 @@ std::optional<std::uint32_t> read_number(std::string_view text, int base, std::u
 /// "10Gi", or a share of the file system such as "10%", below all of it.
 std::optional<node::Room::Reserve> read_reserve(std::string_view text);
 
+/// What disks and their records count may be anything; in messages the type's most stands for more.
+std::int64_t told_number(std::uint64_t count);
+
 }  // namespace lpp::agent

@@ -3,7 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
+
+#include "agent/texts.h"
 
 namespace lpp::agent {
 
@@ -13,12 +14,6 @@ namespace {
 
 constexpr std::int64_t kSmallBytes = 1 << 20;
 constexpr std::int64_t kSmallInodes = 100;
-
-/// What a file system has counted may be anything.
-std::int64_t number_of(std::uint64_t count) {
-  constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-  return static_cast<std::int64_t>(std::min(count, kMost));
-}
 
 bool differs(std::int64_t now, std::int64_t before, std::int64_t limit, std::int64_t small) {
   if (limit > 0) small = std::min(small, std::max<std::int64_t>(1, limit / 100));
@@ -52,10 +47,10 @@ void UsageNotes::add(const std::string& base_path, const std::vector<node::Volum
     const std::string path = folder + volume.path;
     if (path.size() > kMaxPath || to.size() >= kMaxUses) continue;
     Usage& usage = to[path];
-    usage = {.bytes = number_of(use->bytes),
-             .limit_bytes = number_of(use->limits.bytes),
-             .limit_inodes = number_of(use->limits.inodes)};
-    if (use->inodes) usage.inodes = number_of(*use->inodes);
+    usage = {.bytes = told_number(use->bytes),
+             .limit_bytes = told_number(use->limits.bytes),
+             .limit_inodes = told_number(use->limits.inodes)};
+    if (use->inodes) usage.inodes = told_number(*use->inodes);
   }
 }
 

@@ -82,8 +82,8 @@ void note_kept(Progress& progress, const node::Limits& limits, const node::Room&
   auto& kept = progress.kept;
   kept.size = limits.bytes != 0;
   if (*kept.size) {
-    kept.bytes = static_cast<std::int64_t>(limits.bytes);
-    kept.inodes = static_cast<std::int64_t>(limits.inodes);
+    kept.bytes = told_number(limits.bytes);
+    kept.inodes = told_number(limits.inodes);
   }
   kept.reserve = room.reserve.has_value();
   kept.overcommit = !room.overcommit;
@@ -176,10 +176,10 @@ Result<Place> place_of(const Operation& operation) {
 }
 
 operation::Space space_of(const node::Space& space) {
-  return {.size = static_cast<std::int64_t>(space.size_bytes),
-          .free = static_cast<std::int64_t>(space.available_bytes),
-          .inodes = static_cast<std::int64_t>(space.inodes),
-          .free_inodes = static_cast<std::int64_t>(space.free_inodes)};
+  return {.size = told_number(space.size_bytes),
+          .free = told_number(space.available_bytes),
+          .inodes = told_number(space.inodes),
+          .free_inodes = told_number(space.free_inodes)};
 }
 
 bool removes(Kind kind) { return kind == Kind::kTakeBack || kind == Kind::kRemove; }

@@ -193,3 +193,24 @@ TEST_CASE("a removal that is stopped says so, and has lost nothing") {
   CHECK(*base.volumes(kernel).put_back(node::id_of_path("web/pvc-1")) == node::PutBack::kInPlace);
   CHECK(base.has("web/pvc-1/file"));
 }
+
+TEST_CASE("what a file system counts beyond all bounds is told as the most there is") {
+  constexpr auto kMost = std::numeric_limits<std::int64_t>::max();
+  const std::uint64_t many = ~std::uint64_t{0};
+  const node::Space space{.size_bytes = many,
+                          .free_bytes = many,
+                          .available_bytes = many,
+                          .inodes = many,
+                          .free_inodes = (std::uint64_t{1} << 63U)};
+  const auto told = space_of(space);
+  CHECK(told.size == kMost);
+  CHECK(told.free == kMost);
+  CHECK(told.inodes == kMost);
+  CHECK(told.free_inodes == kMost);
+  // A number below zero would have the whole work refused, and the node silenced.
+  Work work{.operation = operation_of(BaseFolder(), Kind::kMake)};
+  work.progress = {.state = State::kSucceeded, .space = told};
+  const auto read = decode_work(encode(work));
+  REQUIRE_MESSAGE(read.ok(), read.error().message);
+  CHECK(read->progress == work.progress);
+}
