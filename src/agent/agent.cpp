@@ -6,6 +6,7 @@
 #include "agent/work.h"
 #include "agent/work_book.h"
 #include "base/log.h"
+#include "operation/reasons.h"
 
 // Orders, and what is to be told. agent_work.cpp has what the threads do.
 
@@ -115,7 +116,7 @@ bool Agent::keep_ended(Entry& entry) {
   if (!entry.progress.over()) {
     entry.progress = {.state = State::kFailed,
                       .message = "called off after it had been interrupted",
-                      .reason = "CalledOff"};
+                      .reason = std::string(operation::kCalledOff)};
   }
   changed(entry);
   return true;

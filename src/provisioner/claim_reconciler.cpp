@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "operation/reasons.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_rules.h"
@@ -258,9 +259,22 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
     return std::nullopt;
   }
   remember(pass);
+  if (decision.reason == operation::kCalledOff) {
+    tell_of_anew(pass, *decision.operation);
+    return std::nullopt;
+  }
   memories_.unsay(pass.scene.volume_name, kProvisioningFailed);
   reporter_.failed(subject(pass), decision.reason, decision.message);
   return std::nullopt;
+}
+
+/// The claim was not to have its directory there for a while, and is again: nothing has failed.
+void ClaimReconciler::tell_of_anew(const Pass& pass, const Operation& make) {
+  const std::string text = "making directory " + make.path + " on node " + make.node +
+                           " was called off while the claim seemed not to need it there; it is "
+                           "made after all";
+  world_.events.event(subject(pass).about, k8s::EventType::kNormal, kProvisioning, text);
+  log::info("{}", text);
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Cancel& decision) {

@@ -53,6 +53,7 @@ class ClaimReconciler {
   Next perform(Pass& pass, const for_claim::Follow& decision);
   Next perform(Pass& pass, const for_claim::Publish& decision);
   Next perform(Pass& pass, const for_claim::Failed& decision);
+  void tell_of_anew(const Pass& pass, const operation::Operation& make);
   Next perform(Pass& pass, const for_claim::Cancel& decision);
   Next perform(Pass& pass, const for_claim::Withdraw& decision);
   Next perform(Pass& pass, const for_claim::Forget& decision);

@@ -429,3 +429,26 @@ TEST_CASE("a teardown of an earlier version that is stopped is told, and only rm
   REQUIRE(scene.undo_was_begun());
   CHECK(scene.undone().only_if_empty);
 }
+
+TEST_CASE(
+    "a make that was called off while its claim was elsewhere is made again, and no failure") {
+  UndoScene scene;
+  scene.executor.fail(Kind::kMake, kVolume, "called off after it had been interrupted");
+  scene.executor.last(Kind::kMake, kVolume).progress.reason = "CalledOff";
+  (void)scene.step();
+  std::string lines;
+  for (const auto& line : scene.events.lines) lines += line + "\n";
+  CAPTURE(lines);
+  CHECK(lines.find("Warning") == std::string::npos);
+  CHECK(lines.find("Normal Provisioning: making directory /data/pvc-uid-a_default_a on node n1 was "
+                   "called off while the claim seemed not to need it there") != std::string::npos);
+  CHECK(scene.operations.totals().failures.entries().empty());
+  // Whoever says so over and over is not believed ever faster.
+  const auto started = scene.executor.started.size();
+  (void)scene.step();
+  CHECK(scene.executor.started.size() == started);
+  scene.clock.advance(std::chrono::seconds(2));
+  (void)scene.step();
+  CHECK(scene.executor.started.back().attempt == 2);
+  CHECK_FALSE(scene.undo_was_begun());
+}
