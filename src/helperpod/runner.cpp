@@ -104,7 +104,8 @@ void HelperPodRunner::observe(const k8s::Change<k8s::Pod>& change) {
                    .operation = operation,
                    .first_seen = clock_.now(),
                    .removing = change.after->meta.deleting(),
-                   .removing_since = clock_.now()});
+                   .removing_since = clock_.now(),
+                   .ended = over(*change.after)});
     if (over(*change.after)) wake(load_.ended(*operation, change.after->meta.uid));
   }
   if (!known || !known->settled) wake(*operation);
@@ -148,6 +149,7 @@ void HelperPodRunner::note_removing(Known& known) const {
 }
 
 bool HelperPodRunner::has_ended(const Known& known) const {
+  if (known.ended) return true;
   const auto pod = pods_.get(known.key);
   return pod != nullptr && pod->meta.uid == known.uid && over(*pod);
 }
@@ -236,27 +238,46 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
   return same ? Start::kRecorded : Start::kOtherFound;
 }
 
-/// One that has started though the cache does not show it takes no harm: with its pod the record of
-/// what it may leave would go. It is let end, and taken back by what it says then.
+/// With the pod of one that has started the record of what it may leave would go, and a process
+/// that is killed then knows of nothing to take back. Such a pod stays: its deadline ends it. That
+/// it has not started is the API server's word at the moment that the pod goes.
 Result<void> HelperPodRunner::cancel_make(const Known& known) {
   const auto seen = pods_.get(known.key);
-  const bool shown = seen != nullptr && seen->meta.uid == known.uid;
-  if (!shown || has_started(*seen)) return remove(known, kCancelGrace);
-  auto removed = remove(known, kCancelGrace, seen->meta.resource_version);
-  if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
+  if (seen != nullptr && seen->meta.uid == known.uid) {
+    if (has_started(*seen)) {
+      let_end(known);
+      return {};
+    }
+    const auto removed = remove(known, kCancelGrace, seen->meta.resource_version);
+    if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
+  }
   const auto found = client_.get(k8s::kPods, known.key);
   if (!found.ok() && found.error().is(ErrorCode::kNotFound)) return remove(known, kCancelGrace);
   if (!found.ok()) return found.error();
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
   if (pod.meta.uid != known.uid) return remove(known, kCancelGrace);
-  if (!has_started(pod)) removed = remove(known, kCancelGrace, pod.meta.resource_version);
+  if (has_started(pod)) {
+    let_end(known);
+    return {};
+  }
+  const auto removed = remove(known, kCancelGrace, pod.meta.resource_version);
   if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
-  return Error{ErrorCode::kUnavailable, "it has started, or changed, meanwhile"};
+  return Error{ErrorCode::kUnavailable, "it has changed meanwhile"};
+}
+
+void HelperPodRunner::let_end(const Known& known) {
+  {
+    MutexLock lock(mutex_);
+    const auto it = by_uid_.find(known.uid);
+    if (it == by_uid_.end() || it->second.unwanted_since) return;
+    it->second.unwanted_since = clock_.now();
+  }
+  wake(*known.operation);
 }
 
 Result<void> HelperPodRunner::cancel(const Id& id) {
   for (const Known& pod : known(id)) {
-    if (pod.removing) continue;
+    if (pod.removing || pod.unwanted_since) continue;
     const bool makes = id.kind == operation::Kind::kMake;
     LPP_RETURN_IF_ERROR(makes ? cancel_make(pod) : remove(pod, kCancelGrace), "cancel helper pod");
   }

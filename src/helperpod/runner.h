@@ -88,6 +88,9 @@ class HelperPodRunner final : public operation::Executor {
     bool settled = false;         // left for a quiet moment
     bool removal_failed = false;  // was so, and could not be removed: not again
     bool told = false;            // its output is in the log
+    bool ended = false;           // was seen so
+    /// Since when a make that has started is not wanted: it is let end.
+    std::optional<TimePoint> unwanted_since{};
 
     /// As long as no cache shows it.
     TimePoint unseen_since() const { return removing ? removing_since : first_seen; }
@@ -107,6 +110,7 @@ class HelperPodRunner final : public operation::Executor {
   std::optional<operation::Progress> progress_of(const Known& known);
   bool is_gone_unseen(const Known& known);
   operation::Progress progress_ending(const Known& known) const;
+  operation::Progress progress_let_end(const Known& known) const;
   void note_lateness(const Known& known, const k8s::Pod& pod, operation::Progress& progress) const;
   /// False while what the pod has said is still to be read.
   bool complete_failure(const Known& known, const k8s::Pod& pod, operation::Progress& progress);
@@ -114,6 +118,7 @@ class HelperPodRunner final : public operation::Executor {
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds,
                       const std::string& version = {});
   Result<void> cancel_make(const Known& known);
+  void let_end(const Known& known);
   void mark_removing(const Known& known);
   void note_removing(Known& known) const;
   bool has_ended(const Known& known) const;

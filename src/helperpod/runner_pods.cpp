@@ -42,9 +42,10 @@ void HelperPodRunner::remember(Known known) {
     by_volume_[known.operation->volume_name].push_back(known.uid);
     ledger_.add(known.operation);
     load_.began(*known.operation, known.uid);
-  } else if (known.removing) {
-    note_removing(it->second);
+    return;
   }
+  if (known.removing) note_removing(it->second);
+  it->second.ended = it->second.ended || known.ended;
 }
 
 void HelperPodRunner::forget_pod(std::string_view uid) {

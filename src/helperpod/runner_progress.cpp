@@ -98,6 +98,7 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
   const bool shown = pod != nullptr && pod->meta.uid == known.uid;
   if (!shown && is_gone_unseen(known)) return std::nullopt;
   if (known.removing && shown) return progress_ending(known);
+  if (known.unwanted_since && !has_ended(known)) return progress_let_end(known);
   if (!shown) {
     const TimePoint limit = known.unseen_since() + kUnseenLimit;
     Progress progress{.state = State::kRunning, .begins_unasked = true};
@@ -146,6 +147,21 @@ Progress HelperPodRunner::progress_ending(const Known& known) const {
   progress.message = "helper pod " + known.key.to_string() +
                      " was deleted but does not go: is node " + known.operation->node +
                      " up, and has the pod finalizers?";
+  return progress;
+}
+
+/// Its kubelet ends it at its deadline, as soon as that is there.
+Progress HelperPodRunner::progress_let_end(const Known& known) const {
+  Progress progress{.state = State::kEnding};
+  const TimePoint limit = *known.unwanted_since + current_().cmd_timeout + kDeadlineMargin;
+  if (clock_.now() < limit) {
+    progress.changes_at = limit;
+    return progress;
+  }
+  progress.reason = "StuckEnding";
+  progress.message = "helper pod " + known.key.to_string() +
+                     " is not needed any more and does not end at its deadline: is node " +
+                     known.operation->node + " up?";
   return progress;
 }
 

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is called off, and the record of what it may have left.
+
+#include <doctest/doctest.h>
+
+#include "fakes/helper_pod_scene.h"
+
+using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
+using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using nlohmann::json;
+using operation::Kind;
+using operation::Operation;
+using operation::Progress;
+using State = Progress::State;
+using When = operation::Executor::When;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr const char* kVolume = "pvc-1";
+constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
+
+struct CancelScene : HelperPodScene {
+  explicit CancelScene(Kind kind = Kind::kMake) {
+    accept_posts();
+    operation.kind = kind;
+    operation.volume_name = kVolume;
+    operation.owner_uid = "1";
+    operation.node = "n1";
+    operation.path = "/data/pvc-1";
+    start(operation);
+    pod = posted();
+  }
+  Progress progress() { return only(kVolume).progress; }
+  bool cancel() { return runner.cancel(operation.id()).ok(); }
+  std::size_t removals() const { return transport.count("DELETE", ""); }
+
+  Operation operation;
+  json pod;
+};
+
+}  // namespace
+
+TEST_CASE("a make that has started is let end when it is called off, and its record stays") {
+  CancelScene scene;
+  const json running = CancelScene::running(scene.pod);
+  auto& reads = scene.transport.on("GET", "/pods");
+  auto& removes = scene.transport.on("DELETE", "/pods");
+  std::size_t refused = 0;
+  SUBCASE("it is late") {
+    scene.show(running);
+    scene.clock.advance(seconds(151));
+    CHECK(scene.progress().state == State::kLate);
+  }
+  SUBCASE("it has started since that was decided") { scene.show(running); }
+  SUBCASE("it has started, and the cache does not show that") {
+    scene.show(scene.pod);
+    removes.reply(409, kConflict);
+    reads.reply(200, running.dump());
+    refused = 1;
+  }
+  SUBCASE("it has started, and the cache does not show it at all") {
+    reads.reply(200, running.dump());
+  }
+  CHECK(scene.cancel());
+  CHECK(scene.removals() == refused);
+  CHECK(scene.progress().state == State::kEnding);
+  CHECK_FALSE(scene.progress().acts_no_more);
+  CHECK(scene.progress().message.empty());
+  CHECK(scene.cancel());
+  scene.show(running);
+  CHECK(scene.progress().state == State::kEnding);
+  scene.clock.advance(seconds(150));
+  CHECK(scene.progress().message ==
+        "helper pod lps/helper-pod-create-pvc-1 is not needed any more and does not end at its "
+        "deadline: is node n1 up?");
+  CHECK(scene.progress().reason == "StuckEnding");
+  CHECK(scene.removals() == refused);
+
+  // What it has left is taken back by what it says.
+  scene.show(CancelScene::ended(scene.pod, 0, "directory: made\n"));
+  CHECK(scene.progress().state == State::kSucceeded);
+  CHECK(scene.progress().directory == operation::Directory::kMade);
+  removes.reply(200);
+  CHECK_FALSE(scene.runner.forget(scene.operation.id(), When::kNow).value());
+  CHECK(scene.removals() == refused + 1);
+}
+
+TEST_CASE("a make that has ended is not removed by calling it off") {
+  for (const bool is_shown : {true, false}) {
+    CancelScene scene;
+    const json ended = CancelScene::ended(scene.pod, 0, "directory: made\n");
+    if (is_shown) scene.show(ended);
+    if (!is_shown) scene.transport.on("GET", "/pods").reply(200, ended.dump());
+    CHECK(scene.cancel());
+    CHECK(scene.removals() == 0);
+    scene.show(ended);
+    CHECK(scene.progress().state == State::kSucceeded);
+  }
+}
+
+TEST_CASE("whether a make has started is asked, and without an answer its pod stays") {
+  CancelScene scene;
+  scene.transport.on("GET", "/pods").fail(ErrorCode::kTimeout);
+  SUBCASE("the cache does not show it") {}
+  SUBCASE("the cache shows an earlier state") {
+    scene.show(scene.pod);
+    scene.transport.on("DELETE", "/pods").reply(409, kConflict);
+  }
+  const auto removals = scene.removals();
+  CHECK_FALSE(scene.cancel());
+  CHECK(scene.removals() <= removals + 1);
+  CHECK(scene.progress().state != State::kEnding);
+}
+
+TEST_CASE("what takes away is stopped though it has started") {
+  for (const Kind kind : {Kind::kRemove, Kind::kTakeBack}) {
+    CancelScene scene(kind);
+    scene.show(CancelScene::running(scene.pod));
+    scene.transport.on("DELETE", "/pods").reply(200);
+    CHECK(scene.cancel());
+    CHECK(scene.removals() == 1);
+    CHECK(scene.progress().state == State::kEnding);
+    CHECK_FALSE(scene.progress().acts_no_more);
+  }
+}
+
+TEST_CASE("a pod that is removed after its end acts no more, also when the cache has lost it") {
+  CancelScene scene(Kind::kTakeBack);
+  const json ended = CancelScene::ended(scene.pod, 0);
+  scene.show(ended);
+  scene.transport.on("DELETE", "/pods").reply(200);
+  CHECK_FALSE(scene.runner.forget(scene.operation.id(), When::kNow).value());
+  CHECK(scene.progress().state == State::kEnding);
+  CHECK(scene.progress().acts_no_more);
+  scene.show(CancelScene::leaving(CancelScene::running(scene.pod)));  // an older state
+  CHECK(scene.progress().acts_no_more);
+}
