@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <limits>
 
 #include "agent/agent.h"
+#include "agent/texts.h"
 #include "agent/work.h"
 #include "agent/work_book.h"
 #include "base/log.h"
+#include "node/held_limits.h"
 
 // What the agent sees in its base paths, and what of that it sweeps away.
 
@@ -89,9 +90,9 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
     base.space = space_of(usage.space);
     // Sizes are what tenants wrote: a negative number would make the whole base unreadable.
-    constexpr std::uint64_t kMost = std::numeric_limits<std::int64_t>::max();
-    base.promised_bytes = static_cast<std::int64_t>(std::min(usage.promised_bytes, kMost));
-    base.volumes = static_cast<std::int64_t>(usage.volumes.size());
+    base.promised_bytes = told_number(usage.promised_bytes);
+    base.volumes = told_number(usage.volumes.size());
+    base.limits_not_held = told_number(node::limits_not_held(usage).size());
     UsageNotes::add(path, usage.volumes, sights.uses);
     LPP_ASSIGN_OR_RETURN(const auto inventory, volumes->inventory(usage, InventoryNotes::kMostBare),
                          "inventory");

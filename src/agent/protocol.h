@@ -77,9 +77,10 @@ struct Base {
   /// Of its record folder: tells a disk from another one under the same path; "" = it has none yet.
   std::string identity{};
   std::optional<operation::Space> space{};
-  std::int64_t promised_bytes = 0;  // sum of the sizes on record
-  std::int64_t volumes = 0;         // on record
-  std::string cluster{};            // whose records those are; "" = this one's, or nobody knows
+  std::int64_t promised_bytes = 0;   // sum of the sizes on record
+  std::int64_t volumes = 0;          // on record
+  std::int64_t limits_not_held = 0;  // of these, with a limit on record that does not hold now
+  std::string cluster{};             // whose records those are; "" = this one's, or nobody knows
   bool operator==(const Base&) const = default;
 };
 

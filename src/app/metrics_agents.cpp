@@ -40,6 +40,18 @@ std::string collect(const AgentsSubject& seen) {
                        "Open connections at the agents' port.")
              .add({}, static_cast<double>(counts.connections))
              .text();
+  auto not_held = Family::gauge("local_path_provisioner_base_path_limits_not_held",
+                                "Volumes in a base path of a node with an agent whose limit on "
+                                "record does not hold now.");
+  for (const auto& one : seen.agents) {
+    if (one.presence != agent::Presence::kConnected) continue;
+    for (const auto& base : one.bases) {
+      if (base.limits_not_held == 0) continue;
+      not_held.add({{"node", one.node}, {"path", base.path}},
+                   static_cast<double>(base.limits_not_held));
+    }
+  }
+  out += not_held.text();
   out += requests.text();
   out += refused.text();
   if (seen.certificate_ends) {

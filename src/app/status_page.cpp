@@ -211,6 +211,10 @@ void add_agents(HtmlPage& page, const Subjects& subjects,
     for (const auto& base : one.bases) {
       bases += (bases.empty() ? "" : ", ") + base.path;
       if (!base.problem.empty()) bases += " (" + base.problem + ")";
+      if (base.limits_not_held > 0) {
+        bases += fmt::format(" ({} of {} volumes have a limit that does not hold)",
+                             base.limits_not_held, base.volumes);
+      }
       if (!base.cluster.empty()) bases += " (with records of cluster " + base.cluster + ")";
     }
     rows.push_back({one.node,

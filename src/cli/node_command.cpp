@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/text.h"
 #include "helperpod/manifest.h"
+#include "node/held_limits.h"
 
 namespace lpp::cli {
 
@@ -186,18 +187,6 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   return kExitOk;
 }
 
-/// Volumes with limits on record that nothing holds them to, as on a disk that has come back
-/// mounted without its quota.
-std::vector<std::string> not_held(const node::BaseUsage& usage) {
-  std::vector<std::string> ids;
-  for (const auto& [volume, use] : usage.volumes) {
-    if (!volume.limits.any() || volume.state != node::State::kPresent) continue;
-    const bool holds = use && (use->limits.bytes != 0 || volume.limits.bytes == 0);
-    if (!holds) ids.push_back(volume.id);
-  }
-  return ids;
-}
-
 /// With the way to turn limits on, if that is what is missing.
 void tell_not_held(const node::Volumes& volumes, std::size_t count, std::size_t of,
                    Context& context) {
@@ -214,7 +203,7 @@ void tell_not_held(const node::Volumes& volumes, std::size_t count, std::size_t 
 int usage(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto usage = volumes.usage();
   if (!usage.ok()) return fail_node(context, usage.error());
-  const auto free_of_limits = not_held(*usage);
+  const auto free_of_limits = node::limits_not_held(*usage);
   if (!free_of_limits.empty()) {
     tell_not_held(volumes, free_of_limits.size(), usage->volumes.size(), context);
   }

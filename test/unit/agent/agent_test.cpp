@@ -103,6 +103,22 @@ TEST_CASE("sizes that no disk has do not take a base path away from its agent") 
   CHECK(running.listener.bases()[0].promised_bytes == kMost);
 }
 
+TEST_CASE("an agent tells of limits on record that do not hold, as on a disk without its quota") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  const auto made = base.volumes(kernel).make({.id = "data", .path = "data", .size = 1 << 20});
+  REQUIRE(made.ok());
+  node::Volume limited = *made;
+  limited.project = 0x40000001;
+  limited.limits.bytes = 1 << 20;
+  base.write(BaseFolder::record("volume.data.json"), node::encode_record(limited));
+  RunningAgent running(base, kernel);
+  running.listener.hear();
+  CHECK(running.listener.bases().at(0).volumes == 1);
+  CHECK(running.listener.bases().at(0).limits_not_held == 1);
+  CHECK(running.listener.bases().at(0).problem.empty());
+}
+
 TEST_CASE("an order for a path outside of the base paths is refused in words") {
   const BaseFolder base;
   node::Kernel kernel;

@@ -67,7 +67,8 @@ TEST_CASE("every message comes back as it was sent") {
                   .identity = "x",
                   .space = operation::Space{.size = 1},
                   .promised_bytes = 9,
-                  .volumes = 2};
+                  .volumes = 2,
+                  .limits_not_held = 1};
   const operation::Id id{
       .kind = Kind::kTakeBack, .volume_name = "v", .owner_uid = "u", .attempt = 2};
   const std::vector<Use> uses{
@@ -116,6 +117,25 @@ TEST_CASE("every message comes back as it was sent") {
   CHECK(orders[2].id == id);
 
   check_same(decode_work(encode(whole_work())).value(), whole_work());
+}
+
+TEST_CASE("serials come back as they were sent, bounded, and that there is none is told apart") {
+  Work work = whole_work();
+  CHECK_FALSE(decode_work(encode(work))->serial);
+  for (const std::string serial : {"", "me-1"}) {
+    work.serial = serial;
+    CHECK(decode_work(encode(work))->serial == serial);
+    for (const auto what : {Order::What::kStart, Order::What::kCancel}) {
+      const Order order{.number = 1,
+                        .what = what,
+                        .operation = make_operation(),
+                        .id = make_operation().id(),
+                        .serial = serial};
+      CHECK(decode_orders(encode(Orders{{order}}))->orders.at(0).serial == serial);
+    }
+  }
+  work.serial = std::string(100'000, 'a');
+  CHECK(decode_work(encode(work))->serial->size() < 1000);
 }
 
 TEST_CASE("an inventory, what may be swept and the cluster come back as they were sent") {

@@ -33,6 +33,9 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK(has(metrics, "local_path_provisioner_agents_connected 1\n"));
   CHECK(has(metrics, "local_path_provisioner_agent_operations 3\n"));
   CHECK(has(metrics, "local_path_provisioner_agent_connections 2\n"));
+  CHECK(has(metrics,
+            "local_path_provisioner_base_path_limits_not_held{node=\"n1\",path=\"/data\"} 3\n"));
+  CHECK_FALSE(has(metrics, "path=\"/bad\""));
   CHECK(has(metrics, "local_path_provisioner_agent_requests_total{request=\"poll\"} 7\n"));
   CHECK(has(metrics, "local_path_provisioner_agent_refused_total{reason=\"token\"} 5\n"));
   CHECK(has(metrics,
@@ -41,6 +44,7 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK(has(page, "Agents"));
   CHECK(has(page, "connected"));
   CHECK(has(page, "/bad (not mounted)"));
+  CHECK(has(page, "/data (3 of 5 volumes have a limit that does not hold)"));
   CHECK(has(page, "make pvc-7 (running for 4 s) and 2 more"));
   fixture.agents = nullptr;
   metrics = fixture.text();

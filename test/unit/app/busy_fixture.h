@@ -61,6 +61,8 @@ struct BusyFixture : SubjectsFixture {
       agent::AgentState there{.node = "n1", .pod = "agent-1", .program = "1.0", .works = 3};
       there.presence = agent::Presence::kConnected;
       there.bases = {{.path = "/data"}, {.path = "/bad", .problem = "not mounted"}};
+      there.bases[0].volumes = 5;
+      there.bases[0].limits_not_held = 3;
       agent::AgentState away{.node = "n2"};
       return app::AgentsSubject{
           .leads = true,

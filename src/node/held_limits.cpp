@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "node/held_limits.h"
+
+namespace lpp::node {
+
+std::vector<std::string> limits_not_held(const BaseUsage& usage) {
+  std::vector<std::string> ids;
+  for (const auto& [volume, use] : usage.volumes) {
+    if (!volume.limits.any() || volume.state != State::kPresent) continue;
+    const bool holds = use && (use->limits.bytes != 0 || volume.limits.bytes == 0);
+    if (!holds) ids.push_back(volume.id);
+  }
+  return ids;
+}
+
+}  // namespace lpp::node
