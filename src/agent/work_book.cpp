@@ -73,7 +73,11 @@ Result<void> WorkBook::put(const Work& work) const {
   LPP_ASSIGN_OR_RETURN(const std::string name, file_of(work.operation), "work book");
   const std::string temporary = std::string(kTemporaryPrefix) + key_of(work.operation.id());
   const auto write = [&](const RecordFolder& records) {
-    return records.put_file(name, temporary, encode(work), false);
+    const std::string text = encode(work);
+    auto written = records.put_file(name, temporary, text, false);
+    // Who reads the book just now has taken it for what is left of an interrupted writing.
+    const bool is_taken = !written.ok() && written.error().is(ErrorCode::kNotFound);
+    return is_taken ? records.put_file(name, temporary, text, false) : written;
   };
   if (work.operation.kind == operation::Kind::kMake) {
     LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),

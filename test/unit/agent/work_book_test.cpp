@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "agent/work.h"
 #include "agent_bed.h"
 #include "harness/file_text.h"
@@ -206,4 +209,23 @@ TEST_CASE(
       break;
     }
   }
+}
+
+TEST_CASE("a session that begins while the first work is noted takes nothing of that away") {
+  const BaseFolder base;
+  HoldingKernel kernel("write", 1);
+  RunningAgent running(base, kernel);
+  const auto make = operation_of(base, Kind::kMake);
+  running.agent.take(start(make));
+  REQUIRE(kernel.holds());
+  std::atomic<bool> is_open = false;
+  std::jthread session([&] {
+    running.agent.open_bases({base.path()});
+    is_open = true;
+  });
+  (void)eventually([&] { return is_open.load(); }, std::chrono::milliseconds(300));
+  kernel.let_go();
+  const auto outcome = running.listener.outcome(make);
+  REQUIRE(outcome);
+  CHECK_MESSAGE(outcome->state == State::kSucceeded, outcome->message);
 }
