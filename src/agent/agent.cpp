@@ -221,7 +221,10 @@ std::optional<Tell> Agent::next_tell() {
   std::size_t bytes = 0;
   for (const auto& [key, entry] : entries_) {
     if (entry->version == entry->told) continue;
-    Work work{.operation = entry->operation, .progress = entry->progress, .serial = entry->serial};
+    Work work{.operation = entry->operation,
+              .progress = entry->progress,
+              .serial = entry->serial,
+              .gone = entry->gone};
     bytes += encode(work).size();
     if (next.tell.works.size() == kMaxWorks || bytes > kMostBytes) {
       next.tell.last = false;

@@ -89,11 +89,13 @@ class Agent {
   struct Entry {
     operation::Operation operation{};
     operation::Progress progress{};
-    bool begun = false;                // something may have been done, and be in the work book
-    bool active = false;               // queued, or a worker has it
-    bool cancelling = false;           // is to act no more, and to be dropped
-    bool forgotten = false;            // is to be dropped
-    std::string serial{};              // of the order; "" = it had none
+    bool begun = false;       // something may have been done, and be in the work book
+    bool active = false;      // queued, or a worker has it
+    bool cancelling = false;  // is to act no more, and to be dropped
+    bool forgotten = false;   // is to be dropped
+    std::string serial{};     // of the order; "" = it had none
+    std::int64_t gone = 0;    // files and directories, of a removal
+    TimePoint gone_told{};
     std::optional<Order> next{};       // under the same id, for when it is dropped
     bool asking = false;               // a removal that waits for leave to begin
     bool from_book = false;            // was begun before this process
@@ -145,6 +147,7 @@ class Agent {
   void serve(const EntryPtr& entry);
   /// nullopt: stopped, or it may not begin any more.
   std::optional<operation::Progress> work_at(const EntryPtr& entry);
+  void note_gone(const EntryPtr& entry, std::uint64_t gone);
   std::optional<operation::Progress> work_counted(const EntryPtr& entry);
   /// As it stands in the work book.
   Work on_record(const Entry& entry, const operation::Progress& progress);

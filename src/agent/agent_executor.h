@@ -37,7 +37,8 @@ enum class Presence {
 struct AgentWork {
   std::shared_ptr<const operation::Operation> operation{};
   operation::Progress::State state = operation::Progress::State::kWaiting;
-  Duration age{};  // since we know of it
+  Duration age{};         // since we know of it
+  std::int64_t gone = 0;  // of a removal: files and directories so far
 };
 
 /// What is to be said of a node's agent.
@@ -170,6 +171,7 @@ class AgentExecutor final : public operation::Executor {
     bool sent = false;      // the agent may have it on record
     bool begun = false;     // told so
     std::optional<TimePoint> cancelled{};
+    std::int64_t gone = 0;   // of a removal, as told last
     bool suspended = false;  // the agent waits for the owner's word that it is to go on
   };
   using EntryPtr = std::shared_ptr<Entry>;

@@ -66,7 +66,8 @@ std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) cons
   std::vector<AgentWork> oldest;
   oldest.reserve(entries.size());
   for (const auto& entry : entries) {
-    oldest.push_back({entry->operation, progress_of(*entry).state, now - entry->since});
+    oldest.push_back(
+        {entry->operation, progress_of(*entry).state, now - entry->since, entry->gone});
   }
   return oldest;
 }

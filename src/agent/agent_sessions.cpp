@@ -281,6 +281,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     return;
   }
   if (work.progress.reason == kCannotCallOff) work.progress.state = Progress::State::kFailed;
+  entry->gone = work.gone;
   const bool was_begun =
       std::exchange(entry->begun, entry->begun || work.progress.state != Progress::State::kWaiting);
   if (was_begun && work.progress.state == Progress::State::kWaiting && !everything) return;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "agent/agent.h"
+#include "agent/texts.h"
 #include "agent/work.h"
 #include "agent/work_book.h"
 #include "base/log.h"
@@ -19,6 +20,8 @@ namespace {
 constexpr int kQuickThreads = 2;
 /// By then what a look has found is told.
 constexpr std::chrono::seconds kRestAfter{5};
+/// How often it is told how far a removal is.
+constexpr std::chrono::seconds kTellGone{15};
 
 void log_outcome(const operation::Operation& operation, const Progress& progress) {
   if (progress.state == State::kSucceeded) {
@@ -100,6 +103,8 @@ void Agent::work_off(Queue Agent::*queue) {
       if (!entry->cancelling && !entry->forgotten) {
         entry->begun = true;
         entry->progress = {.state = State::kRunning};
+        entry->gone = 0;
+        entry->gone_told = clock_.now();
         changed(*entry);
       }
     }
@@ -161,6 +166,20 @@ std::optional<Progress> Agent::work_counted(const EntryPtr& entry) {
   return progress;
 }
 
+/// A large tree takes its time: that it gets on is told now and then.
+void Agent::note_gone(const EntryPtr& entry, std::uint64_t gone) {
+  {
+    MutexLock lock(mutex_);
+    const TimePoint now = clock_.now();
+    if (now - entry->gone_told < kTellGone) return;
+    entry->gone_told = now;
+    entry->gone = told_number(gone);
+    changed(*entry);
+  }
+  log::info("{} {}: {} files and directories are gone so far", to_string(entry->operation.kind),
+            entry->operation.path, gone);
+}
+
 Work Agent::on_record(const Entry& entry, const Progress& progress) {
   MutexLock lock(mutex_);
   // Who began it stays on record, also where this agent does not know whose it is.
@@ -192,10 +211,12 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
   }
-  auto done = do_work(*volumes, operation, stop, [&] {
+  const auto may_remove = [&] {
     MutexLock lock(mutex_);
     return !needs_leave(*entry);
-  });
+  };
+  auto done = do_work(*volumes, operation, stop, may_remove,
+                      [&](std::uint64_t gone) { note_gone(entry, gone); });
   if (!done.ok()) return std::nullopt;
   done->kept.mount = operation.require_mount;
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);

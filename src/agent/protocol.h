@@ -92,6 +92,7 @@ struct Work {
   /// Of the order that it came with: ids repeat once all is forgotten, these do not. nullopt: the
   /// agent is of a version that keeps none.
   std::optional<std::string> serial{};
+  std::int64_t gone = 0;  // of a removal: files and directories, about
 };
 
 struct Tell {

@@ -128,10 +128,11 @@ Result<void> resize(const node::Volumes& volumes, const Operation& operation, co
 
 Result<void> remove(const node::Volumes& volumes, const Operation& operation, const Place& place,
                     const std::stop_token& stop, const std::function<bool()>& may_begin,
-                    Progress& progress) {
+                    const node::ProgressSink& gone, Progress& progress) {
   node::RemoveRequest request{.id = place.volume_id,
                               .path = place.path,
                               .uid = operation.claim_uid,
+                              .progress = gone,
                               .stop = stop,
                               .may_begin = may_begin};
   if (operation.kind == Kind::kTakeBack) request.removal = node::Removal::kTakeBack;
@@ -145,7 +146,7 @@ Result<void> remove(const node::Volumes& volumes, const Operation& operation, co
 
 Result<void> work(const node::Volumes& volumes, const Operation& operation,
                   const std::stop_token& stop, const std::function<bool()>& may_remove,
-                  Progress& progress) {
+                  const node::ProgressSink& gone, Progress& progress) {
   LPP_ASSIGN_OR_RETURN(const Place place, place_of(operation), "agent");
   switch (operation.kind) {
     case Kind::kMake:
@@ -156,7 +157,7 @@ Result<void> work(const node::Volumes& volumes, const Operation& operation,
     case Kind::kRemove:
       break;
   }
-  return remove(volumes, operation, place, stop, may_remove, progress);
+  return remove(volumes, operation, place, stop, may_remove, gone, progress);
 }
 
 }  // namespace
@@ -196,9 +197,10 @@ Progress failed(const Operation& operation, const Error& error) {
 }
 
 Result<Progress> do_work(const node::Volumes& volumes, const Operation& operation,
-                         const std::stop_token& stop, const std::function<bool()>& may_remove) {
+                         const std::stop_token& stop, const std::function<bool()>& may_remove,
+                         const node::ProgressSink& gone) {
   Progress progress{.state = Progress::State::kSucceeded};
-  if (auto done = work(volumes, operation, stop, may_remove, progress); !done.ok()) {
+  if (auto done = work(volumes, operation, stop, may_remove, gone, progress); !done.ok()) {
     if (done.error().is(ErrorCode::kCancelled)) return std::move(done).error();
     return failed(operation, done.error());
   }

@@ -31,11 +31,13 @@ bool removes(operation::Kind kind);
 /// Does an operation in its base folder, on this thread; once, however often it is called. What
 /// became of it, as a helper pod would tell; the message of a failure is for an Event. kCancelled:
 /// a removal was stopped, and goes on the next time or is called off (node::Volumes::put_back).
-/// `may_remove` is asked when a removal is about to begin, may be empty.
+/// `may_remove` is asked when a removal is about to begin, and `gone` told how much of it is gone,
+/// now and then; both may be empty.
 Result<operation::Progress> do_work(const node::Volumes& volumes,
                                     const operation::Operation& operation,
                                     const std::stop_token& stop,
-                                    const std::function<bool()>& may_remove = {});
+                                    const std::function<bool()>& may_remove = {},
+                                    const node::ProgressSink& gone = {});
 
 /// Error::reason, and Progress::reason: what is at the base path is not the disk that it should be.
 inline constexpr std::string_view kOtherDisk = "OtherDisk";

@@ -162,6 +162,7 @@ json to_json(const Work& work) {
   json object{{"operation", to_json(work.operation)}, {"progress", to_json(work.progress)}};
   if (!work.cluster.empty()) object["cluster"] = work.cluster;
   if (work.serial) object["serial"] = *work.serial;
+  if (work.gone > 0) object["gone"] = work.gone;
   return object;
 }
 
@@ -175,6 +176,7 @@ Result<Work> read_work(const json& object) {
   LPP_ASSIGN_OR_RETURN(work.progress, read_progress(*progress), "work");
   JsonMembers members(object);
   members.text("cluster", work.cluster);
+  members.number<std::int64_t>("gone", work.gone, 0);
   if (object.contains("serial")) members.text("serial", work.serial.emplace());
   LPP_RETURN_IF_ERROR(whole(members, "work"), "message");
   if (work.serial) cut(*work.serial, kMaxSerial);

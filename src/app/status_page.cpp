@@ -193,6 +193,9 @@ std::string works_of(const agent::AgentState& one, const std::vector<agent::Agen
     text += fmt::format("{}{} {} ({} for {})", text.empty() ? "" : ", ",
                         to_string(work.operation->kind), work.operation->volume_name,
                         word_of(work.state), human(work.age));
+    if (work.gone > 0) {
+      text.insert(text.size() - 1, fmt::format(", {} files and directories gone", work.gone));
+    }
   }
   if (one.works > oldest.size()) {
     text += fmt::format(" and {} more", one.works - oldest.size());

@@ -63,6 +63,7 @@ class Listener {
       if (tell->bases) bases_ = *tell->bases;
       for (const auto& work : tell->works) {
         works_[agent::key_of(work.operation.id())] = work.progress;
+        gone = std::max(gone, work.gone);
       }
       for (const auto& id : tell->ended) {
         works_.erase(agent::key_of(id));
@@ -112,6 +113,7 @@ class Listener {
     return asked_[agent::key_of(operation.id())];
   }
 
+  std::int64_t gone = 0;  // the most that was told of a removal
   std::vector<std::string> nothing_left;
   std::vector<agent::Listed> inventory;
   std::vector<std::string> asked_to_sweep;

@@ -241,6 +241,22 @@ TEST_CASE("a removal takes as long as its agent works on it, and is late without
   CHECK(scene.state(removal_of()) == State::kLate);
 }
 
+TEST_CASE("how far a removal is stands with what an agent has on record") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(removal_of());
+  (void)agent.orders();
+  agent.tell(removal_of(), State::kRunning);
+  (void)scene.take_woken();
+  Work work = work_of(removal_of(), State::kRunning);
+  work.gone = 512;
+  CHECK(agent.tell(Tell{.works = {decode_work(encode(work)).value()}}).ok());
+  CHECK(scene.executor.oldest_works("node-1").at(0).gone == 512);
+  CHECK(scene.take_woken().empty());  // nobody decides by it
+  CHECK(scene.state(removal_of()) == State::kRunning);
+}
+
 TEST_CASE("of a node that is gone nothing is on record any more") {
   AgentScene scene;
   SceneAgent agent(scene);

@@ -195,6 +195,22 @@ TEST_CASE("a removal that is cancelled stops, and what is left is in its place a
         Directory::kRemoved);
 }
 
+TEST_CASE("how far the removal of a large tree is gets told now and then, until it is over") {
+  const BaseFolder base;
+  HoldingKernel kernel("unlinkat", 3000);
+  for (int i = 0; i < 5000; ++i) base.write("web/pvc-1/file" + std::to_string(i));
+  RunningAgent running(base, kernel);
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.begin(remove);
+  REQUIRE(kernel.holds());
+  running.listener.hear();
+  CHECK(running.listener.gone == 0);  // it has only begun
+  running.clock.advance(std::chrono::seconds(16));
+  kernel.let_go();
+  CHECK(running.listener.outcome(remove)->directory == Directory::kRemoved);
+  CHECK(running.listener.gone == 4096);
+}
+
 TEST_CASE("a removal whose place is taken by now stays on record, and ends when it is free") {
   const BaseFolder base;
   HoldingKernel kernel("unlinkat", 6);

@@ -45,7 +45,7 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK(has(page, "connected"));
   CHECK(has(page, "/bad (not mounted)"));
   CHECK(has(page, "/data (3 of 5 volumes have a limit that does not hold)"));
-  CHECK(has(page, "make pvc-7 (running for 4 s) and 2 more"));
+  CHECK(has(page, "make pvc-7 (running for 4 s, 512 files and directories gone) and 2 more"));
   fixture.agents = nullptr;
   metrics = fixture.text();
   CHECK_FALSE(has(metrics, "local_path_provisioner_agent"));

@@ -55,7 +55,7 @@ struct BusyFixture : SubjectsFixture {
       operation::Operation make;
       make.volume_name = "pvc-7";
       return {{std::make_shared<const operation::Operation>(make),
-               operation::Progress::State::kRunning, std::chrono::seconds(4)}};
+               operation::Progress::State::kRunning, std::chrono::seconds(4), 512}};
     };
     agents = [] {
       agent::AgentState there{.node = "n1", .pod = "agent-1", .program = "1.0", .works = 3};
