@@ -168,6 +168,24 @@ int Kernel::quota(int fd, const char* device, unsigned command, std::uint32_t pr
   });
 }
 
+int Kernel::settle(int fd, std::uint32_t project) {
+  // XFS_IOC_FREE_EOFBLOCKS: what it is named for is done to that project's files only.
+  struct {
+    std::uint32_t version = 1;
+    std::uint32_t flags = 1U << 3U;  // of one project
+    std::uint32_t user = 0;
+    std::uint32_t group = 0;
+    std::uint32_t project = 0;
+    std::uint32_t unused = 0;
+    std::uint64_t least_size = 0;
+    std::array<std::uint64_t, 12> reserved{};
+  } arguments;
+  static_assert(sizeof arguments == 128);
+  arguments.project = project;
+  constexpr unsigned long kCall = _IOC(_IOC_READ, 'X', 58, sizeof arguments);
+  return run("FREE_EOFBLOCKS", [&] { return ::ioctl(fd, kCall, &arguments); });
+}
+
 Verdict verdict_of(const Error& error) {
   if (error.is(ErrorCode::kInvalid) || error.is(ErrorCode::kAlreadyExists)) return Verdict::kNever;
   return error.is(ErrorCode::kUnfit) ? Verdict::kElsewhere : Verdict::kAgain;

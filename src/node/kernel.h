@@ -56,8 +56,9 @@ class Kernel {
   int filesystem(int fd, struct statfs& to);
   /// FS_IOC_GETVERSION: what tells an inode from the former ones of its number.
   int generation(int fd, std::uint32_t& to);
-  int attributes(int fd, fsxattr& to);
-  int set_attributes(int fd, const fsxattr& from);
+  /// A test may give other answers.
+  virtual int attributes(int fd, fsxattr& to);
+  virtual int set_attributes(int fd, const fsxattr& from);
   /// That of SELinux, as the kernel keeps it. A test may give other answers.
   virtual int label(int fd, std::string& to);
   virtual int set_label(int fd, const std::string& label);
@@ -67,6 +68,8 @@ class Kernel {
   /// A test may give other answers.
   virtual int quota(int fd, const char* device, unsigned command, std::uint32_t project,
                     void* argument);
+  /// XFS counts what was removed a moment later: waits until it has. Others have no such call.
+  int settle(int fd, std::uint32_t project);
 
   // Of btrfs; of other file systems they fail with ENOTTY.
   int make_subvolume(int folder, const char* name);
@@ -126,6 +129,7 @@ Result<Identity> identity_of(Kernel& kernel, int fd);
 /// A line of /proc/self/mountinfo.
 struct Mount {
   std::uint64_t id = 0;
+  std::string device{};  // "8:17": of the file system, of btrfs too the same for all subvolumes
   std::string root{};    // the folder of the file system that is mounted; "/" = all of it
   std::string point{};   // where
   std::string type{};    // "xfs"

@@ -39,6 +39,7 @@ Mount parse_mount(std::string_view line) {
   const auto parts = split(line, ' ');
   if (parts.size() < 5) return mount;
   std::from_chars(parts[0].data(), parts[0].data() + parts[0].size(), mount.id);
+  mount.device = parts[2];
   mount.root = unescaped(parts[3]);
   mount.point = unescaped(parts[4]);
   for (std::size_t i = 5; i + 2 < parts.size(); ++i) {

@@ -17,6 +17,7 @@ namespace {
 constexpr std::uint32_t kFirstProject = 0x40000000;
 constexpr std::uint32_t kProjects = 0x40000000;
 constexpr int kMaxProbes = 4096;
+constexpr int kMaxMeetings = 8;
 
 constexpr std::uint64_t kBlock = 512;  // of the calls, whatever the file system's are
 
@@ -237,6 +238,17 @@ Result<void> ProjectQuota::release(std::uint32_t project) const {
   return limit(project, Limits{});
 }
 
+Result<void> ProjectQuota::release_unused(std::uint32_t project, std::uint64_t known) const {
+  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).release_gone(project);
+  LPP_ASSIGN_OR_RETURN(auto found, use(project), "release");
+  if (!found || !found->limits.any()) return {};
+  if (found->inodes.value_or(0) > known) {
+    (void)kernel_->settle(folder_, project);
+    LPP_ASSIGN_OR_RETURN(found, use(project), "release");
+  }
+  return found && found->inodes.value_or(0) <= known ? release(project) : Result<void>();
+}
+
 Result<std::uint32_t> ProjectQuota::number_of(int folder) const {
   return by_subvolumes_ ? subvolume_at(*kernel_, folder) : project_of(*kernel_, folder);
 }
@@ -252,6 +264,37 @@ Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {
     if (!found || found->idle()) return project;
   }
   return Error{ErrorCode::kUnavailable, "no free project was found"};
+}
+
+Result<std::optional<std::uint32_t>> ProjectQuota::try_project(int folder,
+                                                               const std::string& seed) const {
+  LPP_ASSIGN_OR_RETURN(const std::uint32_t project, free_project(seed), "project");
+  // Not handed down yet: what somebody makes in it just now would count as others' files.
+  LPP_RETURN_IF_ERROR(set_project_of(*kernel_, folder, project, false), "project");
+  LPP_ASSIGN_OR_RETURN(const auto found, use(project), "project");
+  if (!found || found->inodes != 1U || found->limits.any()) return std::optional<std::uint32_t>();
+  LPP_RETURN_IF_ERROR(set_project(*kernel_, folder, project), "project");
+  return std::optional(project);
+}
+
+Result<std::uint32_t> ProjectQuota::give_project(int folder, std::string_view seed) const {
+  LPP_ASSIGN_OR_RETURN(const std::uint32_t before, project_of(*kernel_, folder), "project");
+  LPP_ASSIGN_OR_RETURN(const Identity own, identity_of(*kernel_, folder), "project");
+  // Whoever meets others goes on where these do not: no two directories have the same inode.
+  std::string next(seed);
+  Error failure{ErrorCode::kUnavailable, "others took every project that was free; try again"};
+  for (int attempt = 0; attempt < kMaxMeetings; ++attempt) {
+    const auto given = try_project(folder, next);
+    if (given.ok() && *given) return **given;
+    if (!given.ok()) {
+      failure = given.error();
+      break;
+    }
+    next = std::string(seed) + "/" + std::to_string(own.inode) + "/" + std::to_string(attempt);
+  }
+  // It is not to count as somebody else's.
+  (void)set_project(*kernel_, folder, before);
+  return failure;
 }
 
 bool ProjectQuota::is_own(std::uint32_t project) { return project - kFirstProject < kProjects; }

@@ -63,11 +63,20 @@ class ProjectQuota {
   Result<void> limit(std::uint32_t project, const Limits& limits) const;
   /// Takes the limits off. A project that is gone with its directory leaves nothing behind.
   Result<void> release(std::uint32_t project) const;
+  /// The same of a number that is only on record, and may have been given anew since: left alone if
+  /// more files have it than the `known` ones, or the subvolume is there.
+  Result<void> release_unused(std::uint32_t project, std::uint64_t known) const;
   /// That of a directory; 0 = it has none.
   Result<std::uint32_t> number_of(int folder) const;
   /// A number without files and limits, of XFS and ext4; the same seed tries the same ones first.
-  /// It is taken by tagging a directory with it, until then under RecordFolder::lock_base().
+  /// Others may be about to take it, too: see give_project().
   Result<std::uint32_t> free_project(std::string_view seed) const;
+  /// Gives the directory a number that no other file has, and that what is made in it gets from
+  /// then on. Safe against whoever does the same anywhere on the file system, also through other
+  /// base folders, which share no lock: it is believed only when the directory is counted as the
+  /// one that has it. kUnavailable: others came in between all the time; then, as after any error,
+  /// the directory has its former number.
+  Result<std::uint32_t> give_project(int folder, std::string_view seed) const;
 
   /// One that free_project() may give.
   static bool is_own(std::uint32_t project);
@@ -89,6 +98,8 @@ class ProjectQuota {
                                                         const Mount& mount);
   static Result<void> set_project_of(Kernel& kernel, int fd, std::uint32_t project,
                                      bool handed_down);
+  /// nullopt: others have it, too.
+  Result<std::optional<std::uint32_t>> try_project(int folder, const std::string& seed) const;
   int call(unsigned command, std::uint32_t project, void* argument) const;
 
   Kernel* kernel_;

@@ -165,6 +165,11 @@ Result<void> SubvolumeQuota::release(std::uint32_t subvolume) const {
   return there ? Result<void>() : remove_counters_of_gone();
 }
 
+Result<void> SubvolumeQuota::release_gone(std::uint32_t subvolume) const {
+  LPP_ASSIGN_OR_RETURN(const bool there, is_there(subvolume), "release");
+  return there ? Result<void>() : release(subvolume);
+}
+
 /// One that is there takes up a block at least. The number of one that is gone is never given
 /// again, so that nothing is lost with its counter, whoever made it.
 Result<void> SubvolumeQuota::remove_counters_of_gone() const {

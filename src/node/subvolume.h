@@ -44,6 +44,8 @@ class SubvolumeQuota {
   /// Takes its limit off. Of one that is gone, and of all that went before, what was counted goes
   /// too, as soon as the kernel has taken them apart.
   Result<void> release(std::uint32_t subvolume) const;
+  /// The same, but of one that is there nothing.
+  Result<void> release_gone(std::uint32_t subvolume) const;
 
  private:
   Result<std::vector<ProjectUse>> uses_between(std::uint64_t first, std::uint64_t last) const;

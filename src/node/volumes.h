@@ -114,6 +114,7 @@ struct VolumeUsage {
 /// The file system of a base folder.
 struct Space {
   std::string filesystem{};  // "xfs"
+  std::string device{};      // tells it from the others of this machine; "" = not known
   std::uint64_t size_bytes = 0;
   std::uint64_t free_bytes = 0;
   std::uint64_t available_bytes = 0;  // to others than root
@@ -122,10 +123,16 @@ struct Space {
 };
 
 struct BaseUsage {
+  /// Volumes with a limit in other base folders of this file system, as its quota tells.
+  struct Elsewhere {
+    std::uint64_t limits = 0;
+    std::uint64_t used = 0;
+  };
   Space space{};
   std::uint64_t promised_bytes = 0;  // sum of the sizes; at most what the type holds
   std::vector<VolumeUsage> volumes{};
   std::vector<std::string> problems{};  // records that cannot be read: they are missing above
+  Elsewhere elsewhere{};                // not of usage(): only a look for room asks for it
 };
 
 /// Sizes are what people wrote: their sum stops at the most there is and never wraps around.
@@ -290,13 +297,21 @@ class Volumes {
   /// Under RecordFolder::lock_base().
   Result<void> limit_new(int folder, Volume& volume) const;
   Result<void> check_base_project() const;
-  /// For a directory that is there: the one that it was given, if that is on record, else a free
-  /// one. Its owner can give it any, also one of somebody else's, whose limit must not change.
-  /// Under RecordFolder::lock_base() until the directory has it.
-  Result<std::uint32_t> choose_project(const RecordFolder& records, const ProjectQuota& quota,
-                                       const Volume& volume, int folder) const;
-  /// Under RecordFolder::lock_base() until the size is on record.
-  Result<void> check_has_room(const std::string& id, std::uint64_t size, const Room& room) const;
+  /// Of a directory that is there: the one that it was given, if that is on record, else 0. Its
+  /// owner can give it any, also one of somebody else's, whose limit must not change.
+  Result<std::uint32_t> find_project(const RecordFolder& records, const ProjectQuota& quota,
+                                     const Volume& volume, int folder) const;
+  Result<void> enter_project(const RecordFolder& records, const ProjectQuota& quota, Volume& volume,
+                             int folder) const;
+  /// Whether it is the directory on record, and has the number on record.
+  Result<bool> is_in_project(const Volume& volume, const ProjectQuota& quota, int folder) const;
+  /// Under RecordFolder::lock_base() until the size is on record. What it has looked at.
+  Result<BaseUsage> check_has_room(const std::string& id, std::uint64_t size,
+                                   const Room& room) const;
+  /// Once more, for other base folders share no lock: when its limit is there for them to see, and
+  /// may be theirs for this one.
+  Result<void> check_still_has_room(BaseUsage seen, const Volume& volume, const Room& room) const;
+  Result<BaseUsage::Elsewhere> elsewhere(const BaseUsage& usage, std::uint32_t project) const;
   Result<void> check_is_limited(const Volume& volume, const ProjectQuota& quota) const;
 
   Result<Volume> adopt_locked(const RecordFolder& records, const AdoptRequest& request,
@@ -320,9 +335,16 @@ class Volumes {
   Result<bool> call_off_in_place(const RecordFolder& records, const std::string& id) const;
   Result<void> put_pieces_back(const RecordFolder& records, int gone, int directory) const;
   Result<void> put_whole_back(const RecordFolder& records, const Volume& volume, int gone) const;
-  Result<void> ease_removal(const Volume& volume) const;
+  /// Whether what is about to go holds the project on record, limited: nobody else gets that number
+  /// until the limit is lifted, even when nothing is left of what was in it.
+  Result<bool> holds_project(const Volume& volume, int folder) const;
+  /// The same of what has left its place.
+  Result<bool> ease_removal(const RecordFolder& records, const Volume& volume) const;
   Result<void> lift_limits(std::uint32_t project) const;
-  Result<void> forget(const RecordFolder& records, const Volume& volume) const;
+  /// Of a number that may be another volume's by now, see ProjectQuota::release_unused().
+  Result<void> lift_unused(std::uint32_t project, std::uint64_t known) const;
+  /// `held`: see holds_project().
+  Result<void> forget(const RecordFolder& records, const Volume& volume, bool held) const;
   Result<void> recover_made(const RecordFolder& records, const std::string& id) const;
   /// False: the directory is in its place, and stays.
   Result<bool> recover_removed(const RecordFolder& records, const std::string& id,

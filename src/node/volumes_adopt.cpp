@@ -59,8 +59,10 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_RETURN_IF_ERROR(quota.check_has_counted(), "quota");
   {
     LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
-    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, quota, volume, folder), shown);
-    if (!quota.by_subvolumes()) {
+    LPP_ASSIGN_OR_RETURN(volume.project, find_project(records, quota, volume, folder), shown);
+    if (volume.project == 0) {
+      LPP_ASSIGN_OR_RETURN(volume.project, quota.give_project(folder, volume.id), shown);
+    } else if (!quota.by_subvolumes()) {
       LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), shown);
     }
   }

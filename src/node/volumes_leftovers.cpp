@@ -112,7 +112,7 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
     LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), id);
     if (directory) return false;
     // Who removed it left the directories around it, which may be somebody's by now.
-    if (volume->project != 0) LPP_RETURN_IF_ERROR(lift_limits(volume->project), "limits");
+    if (volume->project != 0) LPP_RETURN_IF_ERROR(lift_unused(volume->project, 0), "limits");
     LPP_RETURN_IF_ERROR(records->erase(id), id);
     return true;
   }
@@ -122,7 +122,7 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
     LPP_ASSIGN_OR_RETURN(is_its_record, is_staged(*records, *volume), id);
   }
   LPP_RETURN_IF_ERROR(discard_staged(*records, id), id);
-  if (is_its_record) LPP_RETURN_IF_ERROR(forget(*records, *volume), id);
+  if (is_its_record) LPP_RETURN_IF_ERROR(forget(*records, *volume, false), id);
   return true;
 }
 

@@ -79,6 +79,9 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
     }
   }
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), request.id);
+  if (recorded && recorded->project != 0) {
+    LPP_RETURN_IF_ERROR(lift_unused(recorded->project, 0), request.id);
+  }
   return make_new(records, request);
 }
 
@@ -169,8 +172,11 @@ Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& re
     if (volume.limits.any() || request.room.any()) {
       LPP_ASSIGN_OR_RETURN(lock, records.lock_base(), "lock");
     }
-    LPP_RETURN_IF_ERROR(check_has_room(volume.id, volume.size, request.room), "room");
-    if (volume.limits.any()) LPP_RETURN_IF_ERROR(limit_new(folder.get(), volume), "limits");
+    LPP_ASSIGN_OR_RETURN(auto seen, check_has_room(volume.id, volume.size, request.room), "room");
+    if (volume.limits.any()) {
+      LPP_RETURN_IF_ERROR(limit_new(folder.get(), volume), "limits");
+      LPP_RETURN_IF_ERROR(check_still_has_room(std::move(seen), volume, request.room), "room");
+    }
     // Room is taken by the record, a project by the directory.
     if (!request.room.any()) lock.reset();
     LPP_RETURN_IF_ERROR(set_access(folder.get(), request.access), "access");
@@ -220,9 +226,7 @@ Result<void> Volumes::limit_new(int folder, Volume& volume) const {
     LPP_ASSIGN_OR_RETURN(volume.project, quota.number_of(folder), "quota");
     return quota.limit(volume.project, volume.limits);
   }
-  LPP_ASSIGN_OR_RETURN(volume.project, quota.free_project(volume.id), "quota");
-  // The directory counts as one inode: with this the project is taken.
-  LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), "quota");
+  LPP_ASSIGN_OR_RETURN(volume.project, quota.give_project(folder, volume.id), "quota");
   return quota.limit(volume.project, volume.limits);
 }
 
@@ -270,7 +274,8 @@ Result<void> Volumes::discard_staged(const RecordFolder& records, const std::str
   if (!folder.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const auto project, ProjectQuota::project_of(*kernel_, folder.get()), name);
   LPP_ASSIGN_OR_RETURN(const auto subvolume, subvolume_at(*kernel_, folder.get()), name);
-  if (ProjectQuota::is_own(project)) LPP_RETURN_IF_ERROR(lift_limits(project), name);
+  // It may have been about to learn that the project is another volume's.
+  if (ProjectQuota::is_own(project)) LPP_RETURN_IF_ERROR(lift_unused(project, 1), name);
   if (subvolume != 0) LPP_RETURN_IF_ERROR(lift_limits(subvolume), name);
   // Nobody has ever seen it: it is empty.
   if (kernel_->remove_folder(records.fd(), name.c_str()) != 0 && errno != ENOENT) {
@@ -279,9 +284,8 @@ Result<void> Volumes::discard_staged(const RecordFolder& records, const std::str
   return subvolume == 0 ? Result<void>() : lift_limits(subvolume);
 }
 
-Result<std::uint32_t> Volumes::choose_project(const RecordFolder& records,
-                                              const ProjectQuota& quota, const Volume& volume,
-                                              int folder) const {
+Result<std::uint32_t> Volumes::find_project(const RecordFolder& records, const ProjectQuota& quota,
+                                            const Volume& volume, int folder) const {
   if (quota.by_subvolumes()) {
     LPP_ASSIGN_OR_RETURN(const std::uint32_t own, quota.number_of(folder), "subvolume");
     if (own != 0) {
@@ -292,14 +296,30 @@ Result<std::uint32_t> Volumes::choose_project(const RecordFolder& records,
                    " was there before and is a plain directory: on btrfs only a subvolume can "
                    "have a limit; make the volume under another name and move the files there");
   }
-  const std::string& id = volume.id;
   LPP_ASSIGN_OR_RETURN(const std::uint32_t before, ProjectQuota::project_of(*kernel_, folder),
                        "project");
-  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(id), "record");
+  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(volume.id), "record");
   LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder), "look");
   const bool is_given =
       before != 0 && recorded && recorded->directory == identity && recorded->project == before;
-  return is_given ? Result<std::uint32_t>(before) : quota.free_project(id);
+  return is_given ? before : 0;
+}
+
+/// On record it is only when it is its own.
+Result<void> Volumes::enter_project(const RecordFolder& records, const ProjectQuota& quota,
+                                    Volume& volume, int folder) const {
+  LPP_ASSIGN_OR_RETURN(volume.project, find_project(records, quota, volume, folder), "project");
+  if (volume.project == 0) {
+    LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), "look");
+    if (!entries.empty()) {
+      return invalid(shown_ + "/" + volume.path +
+                     " was there before and holds files that no limit counts; move them away, "
+                     "count them with `node adopt`, or make the volume without a limit");
+    }
+    LPP_ASSIGN_OR_RETURN(volume.project, quota.give_project(folder, volume.id), "project");
+  }
+  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), "project");
+  return check_holds(volume.id, volume.limits, use.value_or(ProjectUse{}));
 }
 
 Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeRequest& request,
@@ -311,30 +331,17 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
   if (volume.limits.any() || request.room.any()) {
     LPP_ASSIGN_OR_RETURN(lock, records.lock_base(), "lock");
   }
-  LPP_RETURN_IF_ERROR(check_has_room(volume.id, volume.size, request.room), "room");
-  std::uint32_t project_before = 0;
+  const auto checked = check_has_room(volume.id, volume.size, request.room);
+  if (!checked.ok()) return Error(checked.error()).wrap("room");
   if (volume.limits.any()) {
     LPP_RETURN_IF_ERROR(check_base_project(), "quota");
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
     LPP_RETURN_IF_ERROR(quota->check_can_hold(volume.limits), "quota");
-    LPP_ASSIGN_OR_RETURN(project_before, quota->number_of(folder), request.path);
-    LPP_ASSIGN_OR_RETURN(volume.project, choose_project(records, *quota, volume, folder),
-                         request.path);
-    LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), request.path);
-    if (volume.project != project_before && !entries.empty()) {
-      return invalid(shown_ + "/" + request.path +
-                     " was there before and holds files that no limit counts; move them away, "
-                     "count them with `node adopt`, or make the volume without a limit");
-    }
-    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), request.path);
-    LPP_RETURN_IF_ERROR(check_holds(volume.id, volume.limits, use.value_or(ProjectUse{})), "make");
+    LPP_RETURN_IF_ERROR(enter_project(records, *quota, volume, folder), request.path);
   }
   // Twice, for this one is not hidden while it is worked at.
   volume.state = State::kMaking;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
-  if (volume.project != project_before) {
-    LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), "quota");
-  }
   if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume.project, volume.limits), "quota");
   lock.reset();
   LPP_RETURN_IF_ERROR(set_access(folder, request.access), request.path);

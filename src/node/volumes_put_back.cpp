@@ -73,7 +73,12 @@ Result<PutBack> Volumes::put_back_locked(const RecordFolder& records, const std:
 Result<void> Volumes::limit_again(const Volume& volume) const {
   if (volume.project == 0) return {};
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
-  return quota ? quota->limit(volume.project, volume.limits) : Result<void>();
+  if (!quota) return {};
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "quota");
+  if (!directory) return {};
+  LPP_ASSIGN_OR_RETURN(const bool own, is_in_project(volume, *quota, directory->get()), "quota");
+  // Else it may be another volume's by now.
+  return own ? quota->limit(volume.project, volume.limits) : Result<void>();
 }
 
 Result<void> Volumes::note_in_place(const RecordFolder& records, Volume& volume) const {

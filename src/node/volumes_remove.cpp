@@ -81,7 +81,8 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     if (!directory || (same && volume.origin == Origin::kMade)) {
       return remove_if_empty(records, volume);
     }
-    LPP_RETURN_IF_ERROR(forget(records, volume), "take back");
+    LPP_ASSIGN_OR_RETURN(const bool held, holds_project(volume, directory->get()), "take back");
+    LPP_RETURN_IF_ERROR(forget(records, volume, held), "take back");
     return Removed::kKept;
   }
   // What stands there once it has left its place is not this volume's.
@@ -103,9 +104,11 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
       }
     }
   }
+  bool held = false;
   if (begun || directory) {
     auto done = [&]() -> Result<void> {
       if (is_to_leave) {
+        LPP_ASSIGN_OR_RETURN(held, holds_project(volume, directory->get()), "limits");
         LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request), "take away");
       }
       if (request.may_begin && !request.may_begin()) {
@@ -117,7 +120,8 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
           return not_now();
         }
       }
-      LPP_RETURN_IF_ERROR(ease_removal(volume), "limits");
+      LPP_ASSIGN_OR_RETURN(const bool holds, ease_removal(records, volume), "limits");
+      held = held || holds;
       return empty_gone(records, request);
     }();
     if (!done.ok()) {
@@ -125,7 +129,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
           .wrap("remove " + shown_ + "/" + volume.path);
     }
   }
-  LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
+  LPP_RETURN_IF_ERROR(forget(records, volume, held), "remove");
   return begun || directory ? Removed::kRemoved : Removed::kAbsent;
 }
 
@@ -173,7 +177,9 @@ Result<Removed> Volumes::remove_if_empty(const RecordFolder& records, const Volu
   const auto directory = find_directory(volume.path);
   if (!directory.ok() && directory.error().is(ErrorCode::kInvalid)) return Removed::kKept;
   if (!directory.ok()) return directory.error();
+  bool held = false;
   if (*directory) {
+    LPP_ASSIGN_OR_RETURN(held, holds_project(volume, (*directory)->get()), "limits");
     LPP_ASSIGN_OR_RETURN(const auto identity, identity_of(*kernel_, (*directory)->get()),
                          volume.path);
     if (!check_is_free(volume, identity).ok()) return Removed::kKept;
@@ -184,7 +190,7 @@ Result<Removed> Volumes::remove_if_empty(const RecordFolder& records, const Volu
       return system_error(errno, "rmdir " + shown_ + "/" + volume.path);
     }
   }
-  LPP_RETURN_IF_ERROR(forget(records, volume), "remove");
+  LPP_RETURN_IF_ERROR(forget(records, volume, held), "remove");
   return *directory ? Removed::kRemoved : Removed::kAbsent;
 }
 
@@ -242,11 +248,27 @@ Result<void> Volumes::empty_gone(const RecordFolder& records, const RemoveReques
   return records.drop_gone(request.id);
 }
 
+Result<bool> Volumes::holds_project(const Volume& volume, int folder) const {
+  if (volume.project == 0) return false;
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
+  if (!quota) return false;
+  LPP_ASSIGN_OR_RETURN(const bool own, is_in_project(volume, *quota, folder), "quota");
+  if (!own) return false;
+  LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "quota");
+  return use && use->limits.any();
+}
+
 /// btrfs writes what it changes somewhere else: in a full subvolume it may refuse to remove.
-Result<void> Volumes::ease_removal(const Volume& volume) const {
-  if (volume.project == 0) return {};
+Result<bool> Volumes::ease_removal(const RecordFolder& records, const Volume& volume) const {
+  if (volume.project == 0) return false;
+  const std::string place = RecordFolder::gone_name(volume.id) + "/volume";
+  const UniqueFd folder(kernel_->open_beneath(records.fd(), place.c_str(), O_RDONLY | O_DIRECTORY));
+  if (!folder.valid() && errno == ENOENT) return false;
+  if (!folder.valid()) return system_error(errno, "open " + place);
+  LPP_ASSIGN_OR_RETURN(const bool held, holds_project(volume, folder.get()), "limits");
   LPP_ASSIGN_OR_RETURN(const bool btrfs, is_btrfs(*kernel_, base_.get()), "look");
-  return btrfs ? lift_limits(volume.project) : Result<void>();
+  if (held && btrfs) LPP_RETURN_IF_ERROR(lift_limits(volume.project), "limits");
+  return held;
 }
 
 Result<void> Volumes::lift_limits(std::uint32_t project) const {
@@ -256,8 +278,16 @@ Result<void> Volumes::lift_limits(std::uint32_t project) const {
   return quota->release(project);
 }
 
-Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume) const {
-  if (volume.project != 0) LPP_RETURN_IF_ERROR(lift_limits(volume.project), "limits");
+Result<void> Volumes::lift_unused(std::uint32_t project, std::uint64_t known) const {
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "lift");
+  return quota ? quota->release_unused(project, known) : Result<void>();
+}
+
+Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume, bool held) const {
+  if (volume.project != 0) {
+    LPP_RETURN_IF_ERROR(held ? lift_limits(volume.project) : lift_unused(volume.project, 0),
+                        "limits");
+  }
   LPP_RETURN_IF_ERROR(remove_parents(volume.path), "directories around it");
   return records.erase(volume.id);
 }
@@ -267,9 +297,12 @@ Result<bool> Volumes::recover_removed(const RecordFolder& records, const std::st
   LPP_ASSIGN_OR_RETURN(const bool stays, call_off_in_place(records, id), "recover");
   if (stays) return false;
   LPP_ASSIGN_OR_RETURN(const auto volume, records.read(id), shown_);
-  if (volume) LPP_RETURN_IF_ERROR(ease_removal(*volume), "recover");
+  bool held = false;
+  if (volume) {
+    LPP_ASSIGN_OR_RETURN(held, ease_removal(records, *volume), "recover");
+  }
   LPP_RETURN_IF_ERROR(empty_gone(records, {.id = id, .stop = stop}), "recover");
-  LPP_RETURN_IF_ERROR(volume ? forget(records, *volume) : records.erase(id), "recover");
+  LPP_RETURN_IF_ERROR(volume ? forget(records, *volume, held) : records.erase(id), "recover");
   return true;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <limits>
+#include <set>
 
 #include "base/strings.h"
 #include "node/volumes.h"
@@ -19,8 +20,8 @@ bool is_held(const VolumeUsage& entry) {
 /// The sizes of volumes with limits, and of all the rest what is more: what it uses, or what
 /// volumes without limits were promised.
 std::uint64_t spoken_for(const BaseUsage& usage) {
-  std::uint64_t held = 0;
-  std::uint64_t held_use = 0;
+  std::uint64_t held = usage.elsewhere.limits;
+  std::uint64_t held_use = usage.elsewhere.used;
   std::uint64_t promised = 0;
   for (const VolumeUsage& entry : usage.volumes) {
     if (is_held(entry)) {
@@ -81,11 +82,50 @@ Result<void> check_room(const BaseUsage& usage, const std::string& id, std::uint
   return refuse(less(size, promised), left, bytes_text(taken) + " are promised or used");
 }
 
-Result<void> Volumes::check_has_room(const std::string& id, std::uint64_t size,
-                                     const Room& room) const {
-  if (!room.any()) return {};
-  LPP_ASSIGN_OR_RETURN(const auto all, usage(), shown_);
-  return check_room(all, id, size, room);
+/// Numbers that are no volume's, as of the kubelet, say nothing: it limits only to count. Nor does
+/// a limit that nobody is held by.
+Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
+                                                std::uint32_t project) const {
+  BaseUsage::Elsewhere sum;
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
+  if (!quota) return sum;
+  std::set<std::uint32_t> own{project};
+  for (const VolumeUsage& entry : usage.volumes) own.insert(entry.volume.project);
+  const auto uses = quota->uses();
+  if (!uses.ok()) {
+    // Not every kernel goes from one to the next.
+    const bool never = uses.error().is(ErrorCode::kInvalid) || uses.error().is(ErrorCode::kUnfit);
+    return never ? Result<BaseUsage::Elsewhere>(sum) : uses.error();
+  }
+  for (const ProjectUse& use : *uses) {
+    if (use.limits.bytes == 0 || use.inodes == 0U || own.contains(use.project)) continue;
+    const bool counts = quota->by_subvolumes() ? use.limits.bytes < usage.space.size_bytes
+                                               : ProjectQuota::is_own(use.project);
+    if (!counts) continue;
+    sum.limits = sum_of_sizes(sum.limits, use.limits.bytes);
+    sum.used = sum_of_sizes(sum.used, use.bytes);
+  }
+  return sum;
+}
+
+Result<BaseUsage> Volumes::check_has_room(const std::string& id, std::uint64_t size,
+                                          const Room& room) const {
+  if (!room.any()) return BaseUsage{};
+  LPP_ASSIGN_OR_RETURN(auto all, usage(), shown_);
+  if (!room.overcommit) {
+    LPP_ASSIGN_OR_RETURN(all.elsewhere, elsewhere(all, 0), shown_);
+  }
+  if (auto checked = check_room(all, id, size, room); !checked.ok()) {
+    return std::move(checked).error();
+  }
+  return all;
+}
+
+Result<void> Volumes::check_still_has_room(BaseUsage seen, const Volume& volume,
+                                           const Room& room) const {
+  if (room.overcommit) return {};
+  LPP_ASSIGN_OR_RETURN(seen.elsewhere, elsewhere(seen, volume.project), shown_);
+  return check_room(seen, volume.id, volume.size, room);
 }
 
 }  // namespace lpp::node

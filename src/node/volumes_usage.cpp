@@ -54,7 +54,8 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   RecordFolder::Lock room_lock;
   if (request.room.any()) {
     LPP_ASSIGN_OR_RETURN(room_lock, records.lock_base(), "lock");
-    LPP_RETURN_IF_ERROR(check_has_room(request.id, request.size, request.room), "room");
+    const auto checked = check_has_room(request.id, request.size, request.room);
+    if (!checked.ok()) return Error(checked.error()).wrap("room");
   }
   std::optional<ProjectQuota> quota;
   const Volume before = volume;
@@ -86,13 +87,20 @@ Result<void> Volumes::check_is_limited(const Volume& volume, const ProjectQuota&
   const std::string shown = shown_ + "/" + volume.path;
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), shown);
   if (!directory) return Error{ErrorCode::kConflict, shown + " is not there"};
-  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, directory->get()), shown);
-  LPP_ASSIGN_OR_RETURN(const auto project, quota.number_of(directory->get()), shown);
-  if (identity == volume.directory && project == volume.project) return {};
+  LPP_ASSIGN_OR_RETURN(const bool held, is_in_project(volume, quota, directory->get()), shown);
+  if (held) return {};
   return invalid(
       shown +
       " is not the directory that was given a limit, or somebody has taken the limit off "
       "it: 'node adopt' sets it again");
+}
+
+Result<bool> Volumes::is_in_project(const Volume& volume, const ProjectQuota& quota,
+                                    int folder) const {
+  LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder), "look");
+  if (identity != volume.directory) return false;
+  LPP_ASSIGN_OR_RETURN(const auto project, quota.number_of(folder), "look");
+  return project == volume.project;
 }
 
 Result<Listing> Volumes::list() const {
@@ -135,6 +143,7 @@ Result<Space> Volumes::space() const {
               .free_inodes = std::min<std::uint64_t>(filesystem.f_ffree, kMostSize)};
   if (auto mount = mount_of(*kernel_, base_.get()); mount.ok()) {
     space.filesystem = std::move(mount->type);
+    space.device = std::move(mount->device);
   }
   return space;
 }
