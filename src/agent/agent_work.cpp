@@ -305,12 +305,25 @@ Result<node::PutBack> Agent::put_back(const operation::Operation& operation,
 void Agent::saw_disk(const std::string& path, const std::string& disk) {
   bool is_other = false;
   std::string first;
+  std::string twin;  // another base path with the same records
   {
     MutexLock lock(mutex_);
     Disk& known = disks_[path];
     if (known.first.empty()) known.first = disk;
     first = known.first;
-    is_other = std::exchange(known.last, disk) != disk && disk != first;
+    const bool is_new = std::exchange(known.last, disk) != disk;
+    is_other = is_new && disk != first;
+    for (const std::string& other : paths_) {
+      const auto it = disks_.find(other);
+      if (!is_new || disk.empty() || other == path || it == disks_.end()) continue;
+      if (it->second.last == disk) twin = other;
+    }
+  }
+  if (!twin.empty()) {
+    log::warn(
+        "{} and {} have the same records: they are one directory under two names, or a disk and "
+        "its copy; give this node only one of them",
+        path, twin);
   }
   if (is_other) {
     log::error(

@@ -5,6 +5,7 @@
 
 #include "agent/work.h"
 #include "agent_bed.h"
+#include "fakes/captured_log.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
@@ -246,4 +247,29 @@ TEST_CASE("a removal that has failed is put back when it is called off, or tells
   }
   CHECK(base.has("web/pvc-1/data"));
   CHECK_FALSE(base.has(gone));
+}
+
+TEST_CASE("an agent says once that two base paths are the same directory") {
+  const BaseFolder base;
+  const std::string other = base.path() + ".other-name";
+  std::filesystem::create_directory_symlink(base.path(), other);
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  CapturedLog log;
+  const auto look = [&] {
+    running.agent.take({.what = Order::What::kBases, .base_paths = {base.path(), other}});
+  };
+  look();
+  REQUIRE(eventually([&] {
+    running.listener.hear();
+    return running.listener.bases().size() == 2;
+  }));
+  look();
+  int said = 0;
+  for (const std::string& line : log.take()) {
+    if (line.find("one directory under two names") != std::string::npos) ++said;
+  }
+  CHECK(said == 1);
+  std::filesystem::remove(other);
 }
