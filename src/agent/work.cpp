@@ -180,7 +180,8 @@ operation::Space space_of(const node::Space& space) {
   return {.size = told_number(space.size_bytes),
           .free = told_number(space.available_bytes),
           .inodes = told_number(space.inodes),
-          .free_inodes = told_number(space.free_inodes)};
+          .free_inodes = told_number(space.free_inodes),
+          .filesystem = space.device};
 }
 
 bool removes(Kind kind) { return kind == Kind::kTakeBack || kind == Kind::kRemove; }

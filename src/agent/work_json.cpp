@@ -54,10 +54,12 @@ Result<void> whole(const JsonMembers& members, std::string_view of) {
 }
 
 json to_json(const operation::Space& space) {
-  return {{"size", space.size},
-          {"free", space.free},
-          {"inodes", space.inodes},
-          {"freeInodes", space.free_inodes}};
+  json object{{"size", space.size},
+              {"free", space.free},
+              {"inodes", space.inodes},
+              {"freeInodes", space.free_inodes}};
+  if (!space.filesystem.empty()) object["filesystem"] = space.filesystem;
+  return object;
 }
 
 Result<std::optional<operation::Space>> read_space(const json& object) {
@@ -70,7 +72,10 @@ Result<std::optional<operation::Space>> read_space(const json& object) {
   members.number<std::int64_t>("free", space.free, 0);
   members.number<std::int64_t>("inodes", space.inodes, 0);
   members.number<std::int64_t>("freeInodes", space.free_inodes, 0);
+  members.text("filesystem", space.filesystem);
   LPP_RETURN_IF_ERROR(whole(members, "space"), "message");
+  // Half a name could be another one's.
+  if (space.filesystem.size() > kMaxDisk) space.filesystem.clear();
   return std::optional(space);
 }
 

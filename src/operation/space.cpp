@@ -7,7 +7,9 @@ void SpaceBoard::note(const std::string& node, const std::string& base_path, con
   MutexLock lock(mutex_);
   const auto it = spaces_.find({node, base_path});
   if (it != spaces_.end()) {
-    it->second = {space, ++last_};
+    Space now = space;
+    if (now.filesystem.empty()) now.filesystem = std::move(it->second.space.filesystem);
+    it->second = {std::move(now), ++last_};
   } else if (spaces_.size() < kMost) {
     spaces_.emplace(Key{node, base_path}, Told{space, ++last_});
   }
@@ -25,6 +27,20 @@ std::optional<Space> SpaceBoard::find(const std::string& node, const std::string
   MutexLock lock(mutex_);
   const auto it = spaces_.find({node, base_path});
   return it == spaces_.end() ? std::nullopt : std::optional(it->second.space);
+}
+
+std::vector<std::string> SpaceBoard::beside(const std::string& node,
+                                            const std::string& base_path) const {
+  std::vector<std::string> paths{base_path};
+  MutexLock lock(mutex_);
+  const auto own = spaces_.find({node, base_path});
+  if (own == spaces_.end() || own->second.space.filesystem.empty()) return paths;
+  for (auto it = spaces_.lower_bound({node, {}}); it != spaces_.end() && it->first.first == node;
+       ++it) {
+    const bool same = it->second.space.filesystem == own->second.space.filesystem;
+    if (same && it != own) paths.push_back(it->first.second);
+  }
+  return paths;
 }
 
 std::vector<SpaceBoard::Entry> SpaceBoard::all() const {

@@ -18,6 +18,8 @@ struct Space {
   std::int64_t free = 0;
   std::int64_t inodes = 0;
   std::int64_t free_inodes = 0;
+  /// Tells the file systems of one node apart; "" = nobody knows, as without an agent.
+  std::string filesystem{};
   bool operator==(const Space&) const = default;
 };
 
@@ -35,10 +37,13 @@ class SpaceBoard {
     std::uint64_t told = 0;  // another number each time that somebody tells it, changed or not
   };
 
+  /// Where it does not tell the file system, what was known of that stays.
   void note(const std::string& node, const std::string& base_path, const Space& space);
   /// Whoever tells of the node says that nothing has changed there.
   void confirm(const std::string& node);
   std::optional<Space> find(const std::string& node, const std::string& base_path) const;
+  /// That base path, and the others of the node that are known to be on the same file system.
+  std::vector<std::string> beside(const std::string& node, const std::string& base_path) const;
   /// By node and base path.
   std::vector<Entry> all() const;
   /// Another process is at work from now on, and knows more.

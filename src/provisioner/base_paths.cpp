@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "base/paths.h"
@@ -76,21 +77,36 @@ std::int64_t counted(double sum) {
   return static_cast<std::int64_t>(std::min(sum, static_cast<double>(kMostBytes)));
 }
 
+bool below_any(std::string_view path, const std::vector<std::string>& base_paths) {
+  return std::any_of(base_paths.begin(), base_paths.end(),
+                     [&](const std::string& base) { return strictly_below(path, base); });
+}
+
+double being_made(const k8s::Store<k8s::PersistentVolume>& volumes,
+                  const operation::PathLedger& ledger, const std::string& node,
+                  const std::vector<std::string>& base_paths) {
+  double sum = 0;
+  std::set<std::string> met;  // one base path may lie below another one
+  for (const std::string& base : base_paths) {
+    for (const auto& make : ledger.makes_below(node, base)) {
+      if (volumes.get({"", make->volume_name}) == nullptr && met.insert(make->path).second) {
+        sum += static_cast<double>(make->size_bytes);
+      }
+    }
+  }
+  return sum;
+}
+
 std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
                             const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
-                            const std::string& node, const std::string& base_path) {
+                            const std::string& node, const std::vector<std::string>& base_paths) {
   double sum = 0;
   for (const auto& volume : volumes.list()) {
-    if (!strictly_below(volume->path, base_path) || !may_be_on(*volume, node, nodes)) continue;
+    if (!below_any(volume->path, base_paths) || !may_be_on(*volume, node, nodes)) continue;
     const auto size = k8s::Quantity::parse(volume->capacity);
     if (size.ok()) sum += static_cast<double>(size->value());
   }
-  for (const auto& make : ledger.makes_below(node, base_path)) {
-    if (volumes.get({"", make->volume_name}) == nullptr) {
-      sum += static_cast<double>(make->size_bytes);
-    }
-  }
-  return counted(sum);
+  return counted(sum + being_made(volumes, ledger, node, base_paths));
 }
 
 std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,

@@ -21,11 +21,18 @@ namespace lpp::provisioner {
 /// A sum of sizes, which people wrote, as much of it as can be added up further.
 std::int64_t counted(double sum);
 
+bool below_any(std::string_view path, const std::vector<std::string>& base_paths);
+
+/// The sizes of the volumes that are being made there and are no objects yet.
+double being_made(const k8s::Store<k8s::PersistentVolume>& volumes,
+                  const operation::PathLedger& ledger, const std::string& node,
+                  const std::vector<std::string>& base_paths);
+
 /// The sum of the sizes that volumes of this provisioner, there or being made, were promised below
-/// the base path of the node.
+/// the base paths of the node: of those on one file system, see SpaceBoard::beside().
 std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
                             const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
-                            const std::string& node, const std::string& base_path);
+                            const std::string& node, const std::vector<std::string>& base_paths);
 
 /// The base path for a volume, of those that the configuration has for the node (nullptr: it has
 /// none). One that is named by the class's nodePath; else of those that can serve the claim one

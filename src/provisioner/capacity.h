@@ -50,7 +50,7 @@ struct Capacity {
 /// What is known of a base path of a node.
 struct PathRoom {
   operation::Space space{};
-  std::int64_t promised = 0;  // the sizes of the volumes there
+  std::int64_t promised = 0;  // the sizes of the volumes on its file system
 };
 
 struct CapacityScene {

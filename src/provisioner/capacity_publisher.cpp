@@ -205,12 +205,19 @@ CapacityScene CapacityPublisher::scene() {
 
 /// As promised_bytes() counts, for all paths at once.
 void CapacityPublisher::add_promised(CapacityScene& scene) const {
-  std::map<CapacityScene::Place, double> sums;
+  struct Sum {
+    std::vector<std::string> base_paths{};  // of its file system
+    double bytes = 0;
+  };
+  std::map<CapacityScene::Place, Sum> sums;
+  for (const auto& [place, room] : scene.rooms) {
+    sums[place].base_paths = world_.space.beside(place.first, place.second);
+  }
   const auto add = [&](const std::string& node, const std::string& path, double size) {
-    const auto first = node.empty() ? scene.rooms.begin() : scene.rooms.lower_bound({node, {}});
-    for (auto it = first; it != scene.rooms.end(); ++it) {
+    const auto first = node.empty() ? sums.begin() : sums.lower_bound({node, {}});
+    for (auto it = first; it != sums.end(); ++it) {
       if (!node.empty() && it->first.first != node) break;
-      if (strictly_below(path, it->first.second)) sums[it->first] += size;
+      if (below_any(path, it->second.base_paths)) it->second.bytes += size;
     }
   };
   for (const auto& volume : world_.volumes.list()) {
@@ -219,12 +226,9 @@ void CapacityPublisher::add_promised(CapacityScene& scene) const {
     add(node_for_sum(*volume, world_.nodes), volume->path, static_cast<double>(size->value()));
   }
   for (auto& [place, room] : scene.rooms) {
-    for (const auto& make : world_.ledger.makes_below(place.first, place.second)) {
-      if (world_.volumes.get({"", make->volume_name}) == nullptr) {
-        sums[place] += static_cast<double>(make->size_bytes);
-      }
-    }
-    room.promised = counted(sums[place]);
+    const Sum& sum = sums[place];
+    room.promised =
+        counted(sum.bytes + being_made(world_.volumes, world_.ledger, place.first, sum.base_paths));
   }
 }
 

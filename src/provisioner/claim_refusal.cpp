@@ -77,8 +77,9 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
   const auto* const on_node = paths == nullptr ? nullptr : paths->paths_for(scene.node_name);
   if (on_node == nullptr) return known;
   for (const std::string& path : *on_node) {
+    const auto beside = world_.space.beside(scene.node_name, path);
     known.room[path] = {.promised = promised_bytes(world_.volumes, world_.nodes, world_.ledger,
-                                                   scene.node_name, path),
+                                                   scene.node_name, beside),
                         .space = world_.space.find(scene.node_name, path),
                         .tried = !world_.ledger.makes_below(scene.node_name, path).empty()};
   }

@@ -58,7 +58,8 @@ TEST_CASE("an agent tells of its base paths, and why it cannot work at one") {
   REQUIRE(running.listener.bases().size() == 1);
   CHECK(running.listener.bases()[0].problem.empty());
   CHECK(running.listener.bases()[0].identity.empty());
-  CHECK(running.listener.bases()[0].space.has_value());
+  REQUIRE(running.listener.bases()[0].space.has_value());
+  CHECK(running.listener.bases()[0].space->filesystem.find(':') != std::string::npos);
 
   REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
   running.agent.take({.what = Order::What::kBases, .base_paths = {base.path(), "/no/such"}});

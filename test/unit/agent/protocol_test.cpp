@@ -65,7 +65,7 @@ TEST_CASE("every message comes back as it was sent") {
   const Base base{.path = "/a",
                   .problem = "it is not mounted",
                   .identity = "x",
-                  .space = operation::Space{.size = 1},
+                  .space = operation::Space{.size = 1, .filesystem = "8:17"},
                   .promised_bytes = 9,
                   .volumes = 2,
                   .limits_not_held = 1};
@@ -298,6 +298,10 @@ TEST_CASE("what is too much is refused or cut") {
   Work work = whole_work();
   work.progress.message = std::string(kMaxWords * 2, 'x');
   CHECK(decode_work(encode(work)).value().progress.message.size() == kMaxWords);
+  work.progress.space = operation::Space{.size = 1, .filesystem = std::string(64, 'x')};
+  CHECK(decode_work(encode(work)).value().progress.space == work.progress.space);
+  work.progress.space->filesystem += 'x';
+  CHECK(decode_work(encode(work)).value().progress.space == operation::Space{.size = 1});
 }
 
 TEST_CASE("words that are not UTF-8 do not keep a message back") {

@@ -27,6 +27,29 @@ TEST_CASE("the newest word about a base path counts, until its node is gone") {
   CHECK(board.all().empty());
 }
 
+TEST_CASE("base paths of a node are known to share a file system when both are told to be on it") {
+  SpaceBoard board;
+  const auto beside = [&](const std::string& path) { return board.beside("n1", path); };
+  using Paths = std::vector<std::string>;
+  CHECK(beside("/a") == Paths{"/a"});
+  board.note("n1", "/a", {.size = 100, .filesystem = "8:17"});
+  board.note("n1", "/b", {.size = 100, .filesystem = "8:17"});
+  board.note("n1", "/c", {.size = 100, .filesystem = "8:33"});
+  board.note("n1", "/d", {.size = 100});
+  board.note("n1", "/e", {.size = 100});
+  board.note("n10", "/a", {.size = 100, .filesystem = "8:17"});
+  CHECK(beside("/a") == Paths{"/a", "/b"});
+  CHECK(beside("/b") == Paths{"/b", "/a"});
+  CHECK(beside("/c") == Paths{"/c"});
+  CHECK(beside("/d") == Paths{"/d"});
+  // A helper pod tells of its space without it.
+  board.note("n1", "/a", {.size = 99});
+  CHECK(board.find("n1", "/a")->size == 99);
+  CHECK(beside("/a") == Paths{"/a", "/b"});
+  board.note("n1", "/a", {.size = 99, .filesystem = "8:33"});
+  CHECK(beside("/a") == Paths{"/a", "/c"});
+}
+
 TEST_CASE("each word about a path is told from the one before, changed or not") {
   SpaceBoard board;
   const auto told = [&](const std::string& node) {

@@ -183,7 +183,17 @@ TEST_CASE("what is promised is counted from volumes and from what is being made"
   make.path = "/data/pvc-3";
   make.size_bytes = 150;
   bed.ledger.take(make);
-  CHECK(bed.look() == "create n1=350, create n2=300, driver");
+  SUBCASE("by base path") { CHECK(bed.look() == "create n1=350, create n2=300, driver"); }
+  SUBCASE("of all base paths of a file system") {
+    for (const char* path : {"/data", "/other", "/data/sub"}) {
+      bed.space.note("n1", path, {.size = 2000, .free = 1600, .filesystem = "8:17"});
+    }
+    make.volume_name = "pvc-4";
+    make.path = "/data/sub/pvc-4";  // below two of them, and promised once
+    make.size_bytes = 50;
+    bed.ledger.take(make);
+    CHECK(bed.look() == "create n1=800, create n2=300, driver");
+  }
 }
 
 TEST_CASE("a node that is gone, a class that is gone: so are their objects") {

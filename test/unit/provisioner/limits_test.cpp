@@ -260,6 +260,12 @@ TEST_CASE("mostFree goes where most is left, with what was promised meanwhile") 
   SUBCASE("a volume of another node does not count") {
     bed.put(testing::volume("v").host_path("/fast/v").node("n1").capacity("70Gi"));
   }
+  SUBCASE("a volume below another base path of the file system counts") {
+    bed.space.note("n2", "/other", {.size = 100 * kGi, .free = 80 * kGi, .filesystem = "8:17"});
+    bed.space.note("n2", "/fast", {.size = 100 * kGi, .free = 80 * kGi, .filesystem = "8:17"});
+    bed.put(testing::volume("v").host_path("/other/v").node("n2").capacity("70Gi"));
+    expected = "/data";
+  }
   SUBCASE("one that is being made counts") {
     operation::Operation other;
     other.volume_name = "pvc-other";
