@@ -41,6 +41,7 @@ class SubvolumeQuota {
   /// Of all subvolumes, by their numbers.
   Result<std::vector<ProjectUse>> uses() const;
   Result<void> limit(std::uint32_t subvolume, const Limits& limits) const;
+  Result<bool> is_there(std::uint32_t subvolume) const;
   /// Takes its limit off. Of one that is gone, and of all that went before, what was counted goes
   /// too, as soon as the kernel has taken them apart.
   Result<void> release(std::uint32_t subvolume) const;
@@ -49,7 +50,6 @@ class SubvolumeQuota {
 
  private:
   Result<std::vector<ProjectUse>> uses_between(std::uint64_t first, std::uint64_t last) const;
-  Result<bool> is_there(std::uint32_t subvolume) const;
   Result<void> remove_counters_of_gone() const;
 
   Kernel& kernel_;

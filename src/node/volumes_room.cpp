@@ -98,10 +98,12 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
     return never ? Result<BaseUsage::Elsewhere>(sum) : uses.error();
   }
   for (const ProjectUse& use : *uses) {
-    if (use.limits.bytes == 0 || use.inodes == 0U || own.contains(use.project)) continue;
+    if (use.limits.bytes == 0 || own.contains(use.project)) continue;
     const bool counts = quota->by_subvolumes() ? use.limits.bytes < usage.space.size_bytes
                                                : ProjectQuota::is_own(use.project);
     if (!counts) continue;
+    LPP_ASSIGN_OR_RETURN(const bool holds, quota->holds_any(use), "quota");
+    if (!holds) continue;
     sum.limits = sum_of_sizes(sum.limits, use.limits.bytes);
     sum.used = sum_of_sizes(sum.used, use.bytes);
   }

@@ -52,10 +52,10 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   if (request.limited && !held) return invalid(request.id + " was made without a limit");
 
   RecordFolder::Lock room_lock;
+  BaseUsage seen;
   if (request.room.any()) {
     LPP_ASSIGN_OR_RETURN(room_lock, records.lock_base(), "lock");
-    const auto checked = check_has_room(request.id, request.size, request.room);
-    if (!checked.ok()) return Error(checked.error()).wrap("room");
+    LPP_ASSIGN_OR_RETURN(seen, check_has_room(request.id, request.size, request.room), "room");
   }
   std::optional<ProjectQuota> quota;
   const Volume before = volume;
@@ -73,7 +73,12 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
   if (!held) return volume;
-  if (const auto limited = quota->limit(volume.project, volume.limits); !limited.ok()) {
+  auto limited = quota->limit(volume.project, volume.limits);
+  if (limited.ok()) {
+    limited = check_still_has_room(std::move(seen), volume, request.room);
+    if (!limited.ok()) (void)quota->limit(volume.project, before.limits);
+  }
+  if (!limited.ok()) {
     // The record is not to promise more than there is.
     if (records.write(before).ok()) (void)kernel_->sync(records.fd());
     return Error(limited.error()).wrap("resize");

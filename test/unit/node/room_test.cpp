@@ -84,6 +84,19 @@ TEST_CASE("without overcommitting the sizes of all volumes and what others use f
   CHECK_FALSE(fits(usage, 251, kAll));
 }
 
+TEST_CASE("what volumes with a limit may use in other base paths counts like that of own ones") {
+  BaseUsage usage = disk_with_use(300);
+  usage.elsewhere = {.limits = 400, .used = 100};
+  CHECK(fits(usage, 400, kAll));
+  CHECK_FALSE(fits(usage, 401, kAll));
+  add_limited(usage, "a", 200, 50);
+  CHECK(fits(usage, 250, kAll));
+  CHECK_FALSE(fits(usage, 251, kAll));
+  CHECK(fits(usage, 450, kAll, "a"));
+  usage.elsewhere.limits = kMost;
+  CHECK_FALSE(fits(usage, 1, kAll));
+}
+
 TEST_CASE("a volume that grows needs room only for what it does not have") {
   BaseUsage usage = disk_with_use(300);
   add_limited(usage, "a", 400, 100);

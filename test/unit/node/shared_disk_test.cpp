@@ -36,21 +36,24 @@ std::string text_of(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-/// Does something else right after a number was found to be free.
+/// Does something else right after a number was found to be free, or before a limit is set.
 class MeetingKernel final : public Kernel {
  public:
-  explicit MeetingKernel(std::function<void()> meanwhile) : meanwhile_(std::move(meanwhile)) {}
+  explicit MeetingKernel(std::function<void()> meanwhile, unsigned at = Q_XGETQUOTA)
+      : meanwhile_(std::move(meanwhile)), at_(at) {}
   int quota(int fd, const char* device, unsigned command, std::uint32_t project,
             void* argument) override {
+    if (at_ == Q_XSETQLIM && command == at_ && meanwhile_) std::exchange(meanwhile_, nullptr)();
     const int result = Kernel::quota(fd, device, command, project, argument);
     const int error = errno;
-    if (command == Q_XGETQUOTA && meanwhile_) std::exchange(meanwhile_, nullptr)();
+    if (command == at_ && meanwhile_) std::exchange(meanwhile_, nullptr)();
     errno = error;
     return result;
   }
 
  private:
   std::function<void()> meanwhile_;
+  const unsigned at_;
 };
 
 /// A disk on which projects are counted, with directories that others tag at once.
@@ -324,4 +327,29 @@ TEST_CASE("base paths that promise at once what is left do not both promise it" 
   REQUIRE_FALSE(made.ok());
   CHECK(made.error().is(ErrorCode::kUnfit));
   CHECK(a.volumes(kernel).list()->volumes.empty());
+}
+
+TEST_CASE("volumes of two base paths that grow at once do not both get what is left" *
+          NeedsProjects()) {
+  const BaseFolder a;
+  const BaseFolder b;
+  Kernel kernel;
+  const std::uint64_t part = a.volumes(kernel).space()->available_bytes / 7;
+  for (const BaseFolder* base : {&a, &b}) {
+    REQUIRE(base->volumes(kernel).make(limited("pvc-1", part)).ok());
+  }
+  const ResizeRequest request{.id = "pvc-1",
+                              .limits = {.bytes = 4 * part},
+                              .size = 4 * part,
+                              .room = {.overcommit = false}};
+  bool met = false;
+  MeetingKernel meeting([&] { met = b.volumes(kernel).resize(request).ok(); }, Q_XSETQLIM);
+  const auto grown = a.volumes(meeting).resize(request);
+  REQUIRE(met);
+  REQUIRE_FALSE(grown.ok());
+  CHECK(grown.error().is(ErrorCode::kUnfit));
+  const auto listing = a.volumes(kernel).list();
+  CHECK(listing->volumes.at(0).limits.bytes == part);
+  CHECK(listing->volumes.at(0).size == part);
+  CHECK(limit_of(listing->volumes.at(0).project) < part + 4096);
 }
