@@ -144,8 +144,8 @@ Result<Space> Volumes::space() const {
   Space space{.size_bytes = bytes(filesystem.f_blocks),
               .free_bytes = bytes(filesystem.f_bfree),
               .available_bytes = bytes(filesystem.f_bavail),
-              .inodes = std::min<std::uint64_t>(filesystem.f_files, kMostSize),
-              .free_inodes = std::min<std::uint64_t>(filesystem.f_ffree, kMostSize)};
+              .inodes = filesystem.f_files,
+              .free_inodes = filesystem.f_ffree};
   if (auto mount = mount_of(*kernel_, base_.get()); mount.ok()) {
     space.filesystem = std::move(mount->type);
     space.device = std::move(mount->device);
