@@ -64,10 +64,14 @@ bool Agent::is_known(const std::string& base_path) const {
 }
 
 /// Ids repeat once all is forgotten. The outcome of a former one, that is to be forgotten or that
-/// this process does not know to be, is none of what is ordered now: its record goes first.
+/// this process does not know to be, is none of what is ordered now: its record goes first. So does
+/// that of what was ordered, over or not, when the node had another name: nobody hears of it.
 bool Agent::comes_after(const EntryPtr& former, const Order& order) {
+  const bool is_of_other_node = order.operation && order.operation->node != former->operation.node;
   const bool is_other = !order.serial.empty() && order.serial != former->serial;
-  if (!former->progress.over() || (!former->forgotten && !is_other)) return false;
+  if (!is_of_other_node) {
+    if (!former->progress.over() || (!former->forgotten && !is_other)) return false;
+  }
   if (!former->active && !former->begun) {
     entries_.erase(key_of(former->operation.id()));
     obey(order);

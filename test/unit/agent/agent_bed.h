@@ -63,6 +63,7 @@ class Listener {
       if (tell->bases) bases_ = *tell->bases;
       for (const auto& work : tell->works) {
         works_[agent::key_of(work.operation.id())] = work.progress;
+        operations_[agent::key_of(work.operation.id())] = work.operation;
         gone = std::max(gone, work.gone);
       }
       for (const auto& id : tell->ended) {
@@ -89,6 +90,10 @@ class Listener {
     hear();
     const auto it = works_.find(agent::key_of(operation.id()));
     return it == works_.end() ? std::nullopt : std::optional(it->second);
+  }
+  /// As it was told last.
+  operation::Operation operation(const operation::Operation& like) {
+    return operations_[agent::key_of(like.id())];
   }
   /// Waits for the outcome.
   std::optional<operation::Progress> outcome(const operation::Operation& operation) {
@@ -128,6 +133,7 @@ class Listener {
   std::map<std::string, int> asked_;
   std::vector<agent::Base> bases_;
   std::map<std::string, operation::Progress> works_;
+  std::map<std::string, operation::Operation> operations_;
   std::vector<operation::Id> ended_;
 };
 

@@ -162,6 +162,36 @@ TEST_CASE("a new order may be about another place than the former one under its 
   CHECK(work_files(book.base).size() == 1);
 }
 
+TEST_CASE("what was begun when the node had another name is done for the one that orders it now") {
+  for (const auto kind : {Kind::kMake, Kind::kTakeBack, Kind::kRemove}) {
+    for (const auto state : {State::kRunning, State::kSucceeded, State::kFailed}) {
+      CAPTURE(to_string(kind));
+      CAPTURE(static_cast<int>(state));
+      Book book;
+      {
+        RunningAgent makes_records(book.base, book.kernel);
+        REQUIRE(makes_records.run(book.make).state == State::kSucceeded);
+        makes_records.agent.take(testing::forget(book.make));
+        REQUIRE(eventually([&] { return work_files(book.base).empty(); }));
+      }
+      const Operation now = testing::operation_of(book.base, kind);
+      Operation former = now;
+      former.node = "of-another-name";
+      book.note(former, state, "");
+      RunningAgent again(book.base, book.kernel);
+      again.agent.take(testing::start(now));
+      // What is told of the former one is left out by whoever hears it.
+      Operation told;
+      CHECK(eventually([&] {
+        const auto outcome = again.listener.outcome(now);
+        told = again.listener.operation(now);
+        return outcome && outcome->state == State::kSucceeded && told.node == now.node;
+      }));
+      CHECK(book.base.has("web/pvc-1") == (kind == Kind::kMake));
+    }
+  }
+}
+
 TEST_CASE("what is called off under a number that was another's has not been done") {
   Book book;
   book.base.make_directory("web/pvc-1");
