@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include "agent/protocol.h"
 #include "harness/command_run.h"
 #include "harness/http_get.h"
+#include "integration/support/raw_client.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -20,6 +22,14 @@ std::string helper_pod(const std::string& more) {
          "}}\nspec:\n  containers:\n  - name: helper-pod\n    image: busybox\n    env: [{name: "
          "PASSWORD, value: " +
          kSecret + "}]\n" + more;
+}
+
+void check_without(const std::string& told, const std::vector<std::string>& secrets) {
+  for (const std::string& secret : secrets) {
+    const auto at = told.find(secret);
+    const auto begin = at == std::string::npos || at < 300 ? 0 : at - 300;
+    CHECK_MESSAGE(at == std::string::npos, told.substr(begin, 600));
+  }
 }
 
 TEST_CASE("no log line, event, page or command tells a token, an annotation or a pod's variable") {
@@ -97,11 +107,41 @@ TEST_CASE("no log line, event, page or command tells a token, an annotation or a
   for (const auto& event : LPP_MUST(story.admin().list(k8s::kEvents))) told += event.dump();
 
   CHECK(told.find("no bees here") != std::string::npos);  // it was looked at
-  for (const std::string& secret : {std::string(kSecret), story.bed->daemon_token()}) {
-    const auto at = told.find(secret);
-    const auto begin = at == std::string::npos || at < 300 ? 0 : at - 300;
-    CHECK_MESSAGE(at == std::string::npos, told.substr(begin, 600));
+  check_without(told, {kSecret, story.bed->daemon_token()});
+}
+
+TEST_CASE("no log line and page of an agent and of who serves it tells a token or a key") {
+  StoryBed story({"--log-level=debug"}, {.manifest = repository("deploy/local-path-storage.yaml")},
+                 By::kAgents);
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.start();
+  const std::string token = text_of(story.agents->token_file("node-1"));
+  REQUIRE(token.size() > 20);
+  const k8s::ObjectKey data{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object(
+      {.key = data, .selected_node = "node-1", .annotations = {{"example.com/p", kSecret}}})));
+  const auto volume = LPP_MUST(story.audit.wait_bound(data));
+  std::string told;
+  for (const std::string& wrong : {token + kSecret, std::string(kSecret)}) {
+    RawClient client(story.agents->port());
+    REQUIRE(client.connected());
+    const auto refused =
+        client.ask(std::string(agent::kHelloTarget), wrong, encode(agent::Hello{}));
+    CHECK(refused.status == 401);
+    told += refused.body;
   }
+  // A key that is lost makes work for whoever keeps it.
+  LPP_MUST(story.admin().remove(kSecrets, {kDaemonNamespace, "local-path-provisioner-agents-tls"}));
+  for (const char* path : {"/metrics", "/statusz", "/readyz?verbose"}) {
+    told += LPP_MUST(http_get(story.installation->daemon().health_port(), path)).body;
+  }
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, data));
+  LPP_MUST(story.audit.wait_deleted(data, volume));
+  LPP_MUST(story.installation->stop_daemon());
+  told += story.installation->log_text();
+  for (const char* node : {"node-1", "node-2"}) told += text_of(story.agents->log_file(node));
+  for (const auto& event : LPP_MUST(story.admin().list(k8s::kEvents))) told += event.dump();
+  check_without(told, {kSecret, token, "PRIVATE KEY"});
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ class NodeAgents {
   int port() const { return port_; }
   std::string ca_file() const { return folder_.path("ca.crt"); }
   std::string log_file(const std::string& node) const { return folder_.path(node + ".log"); }
+  std::string token_file(const std::string& node) const { return folder_.path(node + ".token"); }
   std::string token(const std::string& node) {
     return LPP_MUST(agent_token(bed_.admin(), kDaemonNamespace, node));
   }
@@ -68,12 +69,12 @@ class NodeAgents {
     for (const auto& base : bed_.base_paths()) {
       std::filesystem::create_directories(bed_.on_disk(node, base));
     }
-    std::ofstream(folder_.path(node + ".token")) << token(node);
+    std::ofstream(token_file(node)) << token(node);
     agents_[node] =
         LPP_MUST(AgentProcess::start({.program = program_,
                                       .controller = "https://127.0.0.1:" + std::to_string(port_),
                                       .ca_file = ca_file(),
-                                      .token_file = folder_.path(node + ".token"),
+                                      .token_file = token_file(node),
                                       .root = bed_.cluster().disk_root(node),
                                       .args = std::move(args),
                                       .log_file = log_file(node)}));
