@@ -221,7 +221,7 @@ std::string Promises::look_into(const std::string& node, const std::string& path
   for (const auto& entry : entries) {
     const std::string disk = entry.path().string();
     if (entry.path().filename() == node::kRecordFolder) {
-      std::string left = unfinished(node, disk);
+      std::string left = unfinished(node, disk, volumes);
       if (!left.empty()) return left;
       continue;
     }
@@ -250,7 +250,8 @@ std::string Promises::look_into(const std::string& node, const std::string& path
 /// What an agent has on record of an operation, or of what it makes or removes, goes when that is
 /// over; what it knows of volumes stays. A machine that is called otherwise now is not asked for
 /// what it began before.
-std::string Promises::unfinished(const std::string& node, const std::string& records) const {
+std::string Promises::unfinished(const std::string& node, const std::string& records,
+                                 const std::vector<ChaosVolume>& volumes) {
   if (std::find(agents_.begin(), agents_.end(), node) == agents_.end()) return "";
   if (model_.nodes_that_were_gone.contains(node) || model_.ever_renamed.contains(node)) return "";
   std::error_code error;
@@ -258,7 +259,14 @@ std::string Promises::unfinished(const std::string& node, const std::string& rec
     const std::string name = entry.path().filename();
     const bool is_over = !name.starts_with("work.") && !name.starts_with("new.") &&
                          !name.starts_with("gone.") && !name.starts_with("write.");
-    if (!is_over) return "the agent on " + node + " is not done with " + entry.path().string();
+    // What is refused is tried again.
+    const std::string text = is_over ? "" : text_of(entry.path());
+    const bool refused =
+        std::any_of(volumes.begin(), volumes.end(), [&](const ChaosVolume& volume) {
+          return text.find('"' + volume.pv + '"') != std::string::npos && is_refused(volume);
+        });
+    if (!is_over && !refused)
+      return "the agent on " + node + " is not done with " + entry.path().string();
   }
   return "";
 }

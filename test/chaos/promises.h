@@ -74,7 +74,8 @@ class Promises {
   bool is_excused(const std::string& node, const std::string& disk) const;
   bool was_taken_back(const std::string& disk) const;
   bool is_left_parent(const std::string& disk) const;
-  std::string unfinished(const std::string& node, const std::string& records) const;
+  std::string unfinished(const std::string& node, const std::string& records,
+                         const std::vector<ChaosVolume>& volumes);
   std::string look_into(const std::string& node, const std::string& path,
                         const std::vector<ChaosVolume>& volumes);
 
