@@ -77,10 +77,51 @@ bool Agent::comes_after(const EntryPtr& former, const Order& order) {
     obey(order);
     return true;
   }
+  if (is_of_other_node && takes_over(former, order)) return true;
   former->next = order;
   former->forgotten = true;
   if (!former->active) enqueue(former);
   return true;
+}
+
+/// What is done again in the same place needs no gap in which nothing is on record.
+bool Agent::takes_over(const EntryPtr& former, const Order& order) {
+  const Operation& now = *order.operation;
+  const Operation& before = former->operation;
+  if (order.what != Order::What::kStart || former->active || now.path != before.path ||
+      now.base_path != before.base_path || !is_known(now.base_path)) {
+    return false;
+  }
+  auto& entry = entries_[key_of(now.id())];
+  entry = std::make_shared<Entry>(Entry{.operation = now,
+                                        .progress = {.state = State::kRunning},
+                                        .begun = true,
+                                        .serial = order.serial,
+                                        .from_book = former->from_book,
+                                        .disk = former->disk,
+                                        .cluster = former->cluster});
+  enqueue(entry);
+  return true;
+}
+
+/// A record that cannot go, as on a disk that is read-only, must let nobody wait for what was
+/// ordered under its id.
+void Agent::not_dropped(const EntryPtr& former, const Error& error) {
+  const auto next = std::exchange(former->next, std::nullopt);
+  if (!next) return;
+  if (next->what != Order::What::kStart) {
+    ended_.push_back(next->id);
+    to_tell_.notify_all();
+    return;
+  }
+  auto& entry = entries_[key_of(former->operation.id())];
+  entry = std::make_shared<Entry>(Entry{.operation = *next->operation,
+                                        .progress = failed(*next->operation, error),
+                                        .begun = true,
+                                        .serial = next->serial,
+                                        .disk = former->disk,
+                                        .cluster = former->cluster});
+  changed(*entry);
 }
 
 void Agent::start_work(const Order& order) {

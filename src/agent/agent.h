@@ -97,6 +97,7 @@ class Agent {
     std::int64_t gone = 0;    // files and directories, of a removal
     TimePoint gone_told{};
     std::optional<Order> next{};       // under the same id, for when it is dropped
+    bool stays = false;                // could not be dropped, as was told
     bool asking = false;               // a removal that waits for leave to begin
     bool from_book = false;            // was begun before this process
     std::string disk{};                // of that book
@@ -133,6 +134,8 @@ class Agent {
   bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
 
   bool comes_after(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  bool takes_over(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  void not_dropped(const EntryPtr& former, const Error& error) LPP_REQUIRES(mutex_);
   void obey(const Order& order) LPP_REQUIRES(mutex_);
   void start_work(const Order& order) LPP_REQUIRES(mutex_);
   void cancel(const Order& order) LPP_REQUIRES(mutex_);

@@ -183,6 +183,7 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
 std::size_t Agent::leave_foreign(const std::string& path, const std::string& disk,
                                  const WorkBook::Whose& whose) {
   std::size_t left = 0;
+  std::vector<Order> next;
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = *it->second;
     const bool same_disk = entry.disk.empty() || entry.disk == disk;  // a full one has no name yet
@@ -196,9 +197,11 @@ std::size_t Agent::leave_foreign(const std::string& path, const std::string& dis
     std::erase(quick_, it->second);
     std::erase(slow_, it->second);
     foreign_works_.insert(it->first);
+    if (entry.next) next.push_back(*std::move(entry.next));
     it = entries_.erase(it);
     ++left;
   }
+  for (const Order& order : next) obey(order);
   return left;
 }
 

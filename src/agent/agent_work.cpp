@@ -138,10 +138,13 @@ void Agent::serve(const EntryPtr& entry) {
   if (!to_go) return;
   const auto dropped = drop(entry);
   if (dropped.ok()) return;
-  log::warn("{} {}: {}", to_string(entry->operation.kind), entry->operation.path,
-            dropped.error().message);
   MutexLock lock(mutex_);
   entry->active = false;
+  if (!std::exchange(entry->stays, true)) {
+    log::warn("{} {}: {}", to_string(entry->operation.kind), entry->operation.path,
+              dropped.error().message);
+  }
+  not_dropped(entry, dropped.error());
   if (entry->cancelling) {
     // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
     entry->progress = {.state = State::kEnding,
@@ -213,7 +216,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   }
   const auto may_remove = [&] {
     MutexLock lock(mutex_);
-    return !needs_leave(*entry);
+    return !entry->forgotten && !needs_leave(*entry);
   };
   auto done = do_work(*volumes, operation, stop, may_remove,
                       [&](std::uint64_t gone) { note_gone(entry, gone); });

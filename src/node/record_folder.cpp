@@ -157,7 +157,11 @@ Result<void> RecordFolder::try_put_file(const std::string& name, const std::stri
 
 Result<void> RecordFolder::remove_file(const std::string& name) const {
   if (kernel_->remove_file(fd_.get(), name.c_str()) == 0 || errno == ENOENT) return {};
-  return system_error(errno, "unlink " + name);
+  Error refused = system_error(errno, "unlink " + name);
+  // A disk that is read-only refuses before it looks.
+  const UniqueFd there(kernel_->open_beneath(fd_.get(), name.c_str(), O_PATH));
+  if (!there.valid() && errno == ENOENT) return {};
+  return refused;
 }
 
 Result<void> RecordFolder::make_gone(const std::string& id) const {

@@ -236,6 +236,30 @@ TEST_CASE("nobody hears of what is to be forgotten, and it goes as soon as it ca
   }));
 }
 
+TEST_CASE("who orders what a record stands in the way of that cannot go is told so") {
+  Book book;
+  BadDisk disk;
+  RunningAgent running(book.base, disk);
+  running.agent.take(with_serial(testing::start(book.make), "former"));
+  REQUIRE(running.listener.outcome(book.make)->state == State::kSucceeded);
+  disk.is_bad = true;
+  SUBCASE("a start") {
+    running.agent.take(with_serial(testing::start(book.make), "now"));
+    CHECK(eventually([&] {
+      const auto told = running.listener.progress(book.make);
+      return told && told->state == State::kFailed && !told->message.empty();
+    }));
+    disk.is_bad = false;
+    running.agent.take(testing::forget(book.make));
+    CHECK(eventually([&] { return work_files(book.base).empty(); }));
+    CHECK(running.run(book.make).state == State::kSucceeded);
+  }
+  SUBCASE("a call off") {
+    running.agent.take(with_serial(testing::cancel_and_keep(book.make), "now"));
+    CHECK(running.listener.has_ended(book.make));
+  }
+}
+
 TEST_CASE("a make on record is believed after a restart only while its volume is there") {
   Book book;
   {

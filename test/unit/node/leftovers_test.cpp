@@ -210,6 +210,22 @@ TEST_CASE("a removal of which nothing is left is swept, and what it has left nev
   }
 }
 
+TEST_CASE("a file that is not there is gone on a disk that takes no changes, too") {
+  class ReadOnly final : public Kernel {
+    int before(const char* call) override {
+      return std::string_view(call) == "unlinkat" ? EROFS : 0;
+    }
+  };
+  const BaseFolder base;
+  ReadOnly kernel;
+  REQUIRE(base.volumes(kernel).make(make_request("a", "web/a")).ok());
+  const UniqueFd folder(::open(base.path().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const auto records = RecordFolder::find(kernel, folder.get());
+  CHECK((*records)->remove_file("work.b.k.json").ok());
+  CHECK_FALSE((*records)->remove_file(RecordFolder::record_name("a")).ok());
+  CHECK(base.has(BaseFolder::record("volume.a.json")));
+}
+
 TEST_CASE("a record whose directory is gone goes, and no other one") {
   const BaseFolder base;
   Kernel kernel;
