@@ -127,7 +127,11 @@ Result<void> Volumes::check_still_has_room(BaseUsage seen, const Volume& volume,
                                            const Room& room) const {
   if (room.overcommit) return {};
   LPP_ASSIGN_OR_RETURN(seen.elsewhere, elsewhere(seen, volume.project), shown_);
-  return check_room(seen, volume.id, volume.size, room);
+  auto checked = check_room(seen, volume.id, volume.size, room);
+  if (checked.ok() || !checked.error().is(ErrorCode::kUnfit)) return checked;
+  // Who took the room may see the same, and give it back.
+  return Error{ErrorCode::kUnavailable, "others on its file system took room at the same moment: " +
+                                            checked.error().message};
 }
 
 }  // namespace lpp::node
