@@ -235,7 +235,8 @@ class AgentExecutor final : public operation::Executor {
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
   std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell)
       LPP_REQUIRES(mutex_);
-  Result<Work> believed(const std::string& node, Work work) const;
+  /// What is not to be believed becomes a failure.
+  Result<void> believe(const std::string& node, std::vector<Work>& works) const;
   void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   static void outdate(Entry& entry, Effects& effects);

@@ -120,9 +120,6 @@ Result<AgentExecutor::Agent*> AgentExecutor::session_of(const AgentIdentity& ide
 Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   const std::string& node = identity.node;
   bool everything = tell.everything;
-  for (Work& work : tell.works) {
-    LPP_ASSIGN_OR_RETURN(work, believed(node, std::move(work)), "tell");
-  }
   {
     // Before it costs anything.
     MutexLock lock(mutex_);
@@ -130,6 +127,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     if (tell.inventory) keep_below_bases(*agent, tell.inventory->directories);
     keep_below_bases(*agent, tell.sweeps);
   }
+  LPP_RETURN_IF_ERROR(believe(node, tell.works), "tell");
   if (tell.inventory) {
     auto& directories = tell.inventory->directories;
     directories = surroundings_.nobodys(node, std::move(directories), false);

@@ -52,24 +52,33 @@ std::size_t weight_of(const Operation& operation, const Progress& progress) {
 }  // namespace
 
 /// A volume of what it says it has made must not be tied to other nodes.
-Result<Work> AgentExecutor::believed(const std::string& node, Work work) const {
-  work.progress = plain(std::move(work.progress));
-  const auto& shape = work.operation.shape;
-  if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
-    return work;
+Result<void> AgentExecutor::believe(const std::string& node, std::vector<Work>& works) const {
+  constexpr std::size_t kMostLabels = 32;  // classes have few keys, and a node one value for each
+  std::map<std::pair<std::string, std::string>, bool> known;
+  for (Work& work : works) {
+    work.progress = plain(std::move(work.progress));
+    const auto& shape = work.operation.shape;
+    if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
+      continue;
+    }
+    if (shape->has_affinity) {
+      const auto [label, is_new] =
+          known.try_emplace({shape->affinity_key, shape->affinity_value}, false);
+      if (is_new && known.size() <= kMostLabels) {
+        const auto has = surroundings_.has_label(node, label->first.first, label->first.second);
+        // It tells the same again after a while.
+        if (!has.ok()) return Error{ErrorCode::kTooManyRequests, has.error().message};
+        label->second = *has;
+      }
+      if (label->second) continue;
+    }
+    work.progress = {.state = State::kFailed,
+                     .message = fmt::format("the record on node {} is of a volume that is not tied "
+                                            "to this node, or its labels have changed",
+                                            node),
+                     .reason = "RecordRefused"};
   }
-  if (shape->has_affinity) {
-    LPP_ASSIGN_OR_RETURN(const bool is_so,
-                         surroundings_.has_label(node, shape->affinity_key, shape->affinity_value),
-                         "node " + node);
-    if (is_so) return work;
-  }
-  work.progress = {.state = State::kFailed,
-                   .message = fmt::format("the record on node {} is of a volume that is not tied "
-                                          "to this node, or its labels have changed",
-                                          node),
-                   .reason = "RecordRefused"};
-  return work;
+  return {};
 }
 
 std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent& agent,

@@ -25,6 +25,8 @@ int status_of(const Error& error) {
       return 403;
     case ErrorCode::kExpired:
       return 410;
+    case ErrorCode::kTooManyRequests:
+      return 429;
     default:
       return 503;
   }

@@ -64,33 +64,37 @@ inline Work work_of(Operation operation, State state) {
 /// The executor, and everything around it as one thread sees it.
 struct AgentScene {
   explicit AgentScene(std::size_t most = 0)
-      : executor(
-            clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
-            {.cmd_timeout = [] { return seconds(120); },
-             .base_paths = [this](const std::string& node) { return base_paths[node]; },
-             .has_label = [](const std::string& node, const std::string& key,
-                             const std::string& value) { return key == "host" && value == node; },
-             .is_node_gone = [this](const std::string& node) -> Result<bool> {
-               ++asked_for_nodes;
-               return gone.contains(node);
-             },
-             .has_agent_pod = [this](const std::string& node) -> Result<bool> {
-               ++asked_for_pods;
-               if (pods_are_secret) return Error{ErrorCode::kForbidden, "not yours to list"};
-               return pods.contains(node);
-             },
-             .bases_told = [this](const std::string& node,
-                                  const std::vector<Base>& bases) { told[node] = bases; },
-             .nothing_left =
-                 [this](const Operation& removal) { nothing_left.push_back(removal.path); },
-             .cluster = [this] { return cluster_uid; },
-             .nobodys =
-                 [this](const std::string&, std::vector<Listed> directories, bool idle) {
-                   std::erase_if(directories, [&](const Listed& one) {
-                     return owned.contains(one.path) || (idle && being_made.contains(one.path));
-                   });
-                   return directories;
-                 }}) {
+      : executor(clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
+                 {.cmd_timeout = [] { return seconds(120); },
+                  .base_paths = [this](const std::string& node) { return base_paths[node]; },
+                  .has_label = [this](const std::string& node, const std::string& key,
+                                      const std::string& value) -> Result<bool> {
+                    ++asked_for_labels;
+                    if (no_labels) return *no_labels;
+                    return key == "host" && value == node;
+                  },
+                  .is_node_gone = [this](const std::string& node) -> Result<bool> {
+                    ++asked_for_nodes;
+                    return gone.contains(node);
+                  },
+                  .has_agent_pod = [this](const std::string& node) -> Result<bool> {
+                    ++asked_for_pods;
+                    if (pods_are_secret) return Error{ErrorCode::kForbidden, "not yours to list"};
+                    return pods.contains(node);
+                  },
+                  .bases_told = [this](const std::string& node,
+                                       const std::vector<Base>& bases) { told[node] = bases; },
+                  .nothing_left =
+                      [this](const Operation& removal) { nothing_left.push_back(removal.path); },
+                  .cluster = [this] { return cluster_uid; },
+                  .nobodys =
+                      [this](const std::string&, std::vector<Listed> directories, bool idle) {
+                        std::erase_if(directories, [&](const Listed& one) {
+                          return owned.contains(one.path) ||
+                                 (idle && being_made.contains(one.path));
+                        });
+                        return directories;
+                      }}) {
     executor.on_presence([this](const std::string& node) { present.push_back(node); });
     base_paths["node-1"] = {"/opt/local"};
     begin();
@@ -138,6 +142,8 @@ struct AgentScene {
   std::map<std::string, std::vector<std::string>> base_paths;
   std::set<std::string> gone;
   int asked_for_nodes = 0;
+  int asked_for_labels = 0;
+  std::optional<Error> no_labels{};                // why they cannot be read
   std::set<std::string> pods{"node-1", "node-2"};  // nodes with one of an agent
   bool pods_are_secret = false;
   int asked_for_pods = 0;
