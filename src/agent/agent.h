@@ -195,6 +195,7 @@ class Agent {
   const Options options_;
   WorkStats stats_;
 
+  Mutex looks_mutex_;  // held by a look at the base paths; before the others
   /// Between a look into a work book and what follows of it; before mutex_.
   Mutex books_mutex_;
   std::map<std::string, std::string> read_books_ LPP_GUARDED_BY(books_mutex_);  // disk by base path

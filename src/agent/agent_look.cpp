@@ -40,6 +40,8 @@ void Agent::open_bases(const std::vector<std::string>& paths, const std::string&
 }
 
 void Agent::look_at_bases() {
+  // What was seen last is what is told.
+  MutexLock looks(looks_mutex_);
   std::vector<std::string> paths;
   {
     MutexLock lock(mutex_);

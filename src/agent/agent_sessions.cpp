@@ -258,7 +258,8 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
         entry->suspended = true;
       }
     }
-    if (entry->cancelled && !everything) order_cancel(agent, entry, effects);
+    const bool ends_here = work.progress.reason == kCannotCallOff;  // it acts no more
+    if (entry->cancelled && !everything && !ends_here) order_cancel(agent, entry, effects);
   }
   entry->sent = true;
   // The outcome of a former one under this number, that the agent was to forget.

@@ -67,7 +67,11 @@ Result<void> AgentExecutor::believe(const std::string& node, std::vector<Work>& 
       if (is_new && known.size() <= kMostLabels) {
         const auto has = surroundings_.has_label(node, label->first.first, label->first.second);
         // It tells the same again after a while.
-        if (!has.ok()) return Error{ErrorCode::kTooManyRequests, has.error().message};
+        if (!has.ok()) {
+          return Error{.code = ErrorCode::kTooManyRequests,
+                       .message = has.error().message,
+                       .reason = "labels"};
+        }
         label->second = *has;
       }
       if (label->second) continue;

@@ -138,22 +138,27 @@ void Agent::serve(const EntryPtr& entry) {
   if (!to_go) return;
   const auto dropped = drop(entry);
   if (dropped.ok()) return;
-  MutexLock lock(mutex_);
-  entry->active = false;
-  if (!std::exchange(entry->stays, true)) {
-    log::warn("{} {}: {}", to_string(entry->operation.kind), entry->operation.path,
-              dropped.error().message);
-  }
-  not_dropped(entry, dropped.error());
-  if (entry->cancelling) {
+  bool is_known = false;
+  {
+    MutexLock lock(mutex_);
+    entry->active = false;
+    is_known = std::exchange(entry->stays, true);
+    const bool is_waited_for = entry->next.has_value();
+    not_dropped(entry, dropped.error());
     // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
-    entry->progress = {.state = State::kEnding,
-                       .message = "called off, but what is left of it cannot be put back yet: " +
-                                  dropped.error().message,
-                       .reason = std::string(kCannotCallOff),
-                       .acts_no_more = true};
-    changed(*entry);
+    Progress ending{.state = State::kEnding,
+                    .message = "called off, but what is left of it cannot be put back yet: " +
+                               dropped.error().message,
+                    .reason = std::string(kCannotCallOff),
+                    .acts_no_more = true};
+    if (entry->cancelling && (is_waited_for || entry->progress != ending)) {
+      entry->progress = std::move(ending);
+      changed(*entry);
+    }
   }
+  if (is_known) return;
+  log::warn("{} {}: {}", to_string(entry->operation.kind), entry->operation.path,
+            dropped.error().message);
 }
 
 std::optional<Progress> Agent::work_counted(const EntryPtr& entry) {

@@ -28,7 +28,7 @@
 /// changes. It removes nothing without having asked, in a tell, right before. Orders are numbered
 /// within a session and repeated until a poll says that they were taken. An answer of 410 ends the
 /// session (begin anew with hello), 503 comes from a replica that does not lead (ask another one),
-/// 401 and 403 refuse the token, 400 names what is wrong.
+/// 401 and 403 refuse the token, 400 names what is wrong, after 429 the same may be tried again.
 ///
 /// Unknown members are ignored and absent ones have defaults, so that controller and agent may be
 /// of different versions; `protocol` rises only when that is not enough. All functions are pure and

@@ -268,8 +268,11 @@ TEST_CASE("a removal that was begun before is called off, and begins anew only i
   SUBCASE("it cannot be put back: it acts no more, and holds no directory") {
     Work work = work_of(removal_of(), State::kEnding);
     work.progress.reason = kCannotCallOff;
-    CHECK(agent.tell(Tell{.works = {work}}).ok());
-    CHECK_FALSE(scene.state(removal_of()));
+    for (int told = 0; told < 3; ++told) {
+      CHECK(agent.tell(Tell{.works = {work}}).ok());
+      CHECK_FALSE(scene.state(removal_of()));
+      CHECK(agent.orders().empty());
+    }
   }
   SUBCASE("quiet and time do not let it go on") {
     scene.quiet = true;
