@@ -15,7 +15,9 @@ image=$disk.image
 try() {
   truncate -s 0 "$image"
   truncate -s 600M "$image"
-  "$1" -q "$image" >>"$LOG/limits.log" 2>&1 && mount -o "loop,$2" "$image" "$disk" >>"$LOG/limits.log" 2>&1
+  "$1" -q "$image" >>"$LOG/limits.log" 2>&1 && mount -o "loop,$2" "$image" "$disk" >>"$LOG/limits.log" 2>&1 &&
+    # Agents' pods are to see what is mounted below it, as on every machine whose init is systemd.
+    mount --make-shared "$disk" >>"$LOG/limits.log" 2>&1
 }
 
 up() {
