@@ -248,7 +248,7 @@ Result<void> HelperPodRunner::cancel_make(const Known& known) {
       let_end(known);
       return {};
     }
-    const auto removed = remove(known, kCancelGrace, seen->meta.resource_version);
+    auto removed = remove(known, kCancelGrace, seen->meta.resource_version);
     if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
   }
   const auto found = client_.get(k8s::kPods, known.key);
@@ -260,7 +260,7 @@ Result<void> HelperPodRunner::cancel_make(const Known& known) {
     let_end(known);
     return {};
   }
-  const auto removed = remove(known, kCancelGrace, pod.meta.resource_version);
+  auto removed = remove(known, kCancelGrace, pod.meta.resource_version);
   if (removed.ok() || !removed.error().is(ErrorCode::kConflict)) return removed;
   return Error{ErrorCode::kUnavailable, "it has changed meanwhile"};
 }

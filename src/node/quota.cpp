@@ -220,11 +220,6 @@ Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
   }
 }
 
-Result<bool> ProjectQuota::holds_any(const ProjectUse& use) const {
-  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).is_there(use.project);
-  return use.inodes != 0U;
-}
-
 Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) const {
   if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).limit(project, limits);
   fs_disk_quota quota{};

@@ -60,8 +60,6 @@ class ProjectQuota {
   Result<std::optional<ProjectUse>> use(std::uint32_t project) const;
   /// Of every project of the file system, whoever's it is, by its number.
   Result<std::vector<ProjectUse>> uses() const;
-  /// Whether anything is held by its limit. A subvolume may be gone, or too new to be counted.
-  Result<bool> holds_any(const ProjectUse& use) const;
   Result<void> limit(std::uint32_t project, const Limits& limits) const;
   /// Takes the limits off. A project that is gone with its directory leaves nothing behind.
   Result<void> release(std::uint32_t project) const;

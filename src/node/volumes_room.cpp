@@ -88,7 +88,8 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
                                                 std::uint32_t project) const {
   BaseUsage::Elsewhere sum;
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
-  if (!quota) return sum;
+  // On btrfs counters of subvolumes that are gone stay for a while, and each would be asked for.
+  if (!quota || quota->by_subvolumes()) return sum;
   std::set<std::uint32_t> own{project};
   for (const VolumeUsage& entry : usage.volumes) own.insert(entry.volume.project);
   const auto uses = quota->uses();
@@ -98,12 +99,8 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
     return never ? Result<BaseUsage::Elsewhere>(sum) : uses.error();
   }
   for (const ProjectUse& use : *uses) {
-    if (use.limits.bytes == 0 || own.contains(use.project)) continue;
-    const bool counts = quota->by_subvolumes() ? use.limits.bytes < usage.space.size_bytes
-                                               : ProjectQuota::is_own(use.project);
-    if (!counts) continue;
-    LPP_ASSIGN_OR_RETURN(const bool holds, quota->holds_any(use), "quota");
-    if (!holds) continue;
+    if (use.limits.bytes == 0 || use.inodes == 0U || own.contains(use.project)) continue;
+    if (!ProjectQuota::is_own(use.project)) continue;
     sum.limits = sum_of_sizes(sum.limits, use.limits.bytes);
     sum.used = sum_of_sizes(sum.used, use.bytes);
   }
