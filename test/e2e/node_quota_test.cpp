@@ -131,8 +131,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
     const json& only = told["volumes"][0];
     return only["bytes"] == 128 * kMi && only["usedBytes"] > 124 * kMi ? "" : shown->text;
   });
-  // An agent tells it of any file system.
-  if (QuotaNode::is_xfs() || by == By::kAgents) {
+  if (QuotaNode::is_xfs()) {
     on.wait("volumes shows how full it is", [&]() -> std::string {
       const auto shown = run_command({.program = required_setting("LPP_E2E_DAEMON"),
                                       .args = {"volumes", "-n", key.ns, "--kubeconfig",
