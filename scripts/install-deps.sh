@@ -17,7 +17,7 @@ DEMO=(bubblewrap proot busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)
 IMAGE=(buildah debootstrap)
 FUZZ=(clang libclang-rt-14-dev)
-QUOTA=(user-mode-linux xfsprogs e2fsprogs btrfs-progs kmod util-linux)
+QUOTA=(user-mode-linux xfsprogs e2fsprogs btrfs-progs kmod procps util-linux)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 usage() {
