@@ -45,8 +45,8 @@ esac
 "build/$beds/test/devcluster/lpp-devcluster" --sandbox || true
 
 result=0
-# The stories wait most of the time: one more test than there are processors.
-"${run[@]}" ctest --preset "$preset" -j "$(($(nproc) + 1))" --no-tests=error "$@" || result=$?
+# The stories wait most of the time, and so do the tests of quotas: two more than there are processors.
+"${run[@]}" ctest --preset "$preset" -j "$(($(nproc) + 2))" --no-tests=error "$@" || result=$?
 
 # doctest's own totals, one line per program, but for the skipped ones: it also counts what a run was
 # not asked for, and a program may run in parts.
