@@ -89,6 +89,9 @@ class AgentExecutor final : public operation::Executor {
     /// started. May ask the API server; kForbidden: nobody can tell.
     std::function<Result<bool>(const std::string& node)> has_agent_pod;
     std::function<void(const std::string& node, const std::vector<Base>& bases)> bases_told;
+    /// The disks that volumes of the node below that base path name, that of the newest one first.
+    std::function<std::vector<std::string>(const std::string& node, const std::string& base_path)>
+        disks_named;
     /// A removal was called off, too late: nothing was left that could be put back.
     std::function<void(const Operation& removal)> nothing_left;
     /// Tells the cluster from others; "" = nobody knows.
@@ -273,7 +276,8 @@ class AgentExecutor final : public operation::Executor {
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);
 
-  Result<Start> record(const Operation& operation, Effects& effects) LPP_REQUIRES(mutex_);
+  Result<Start> record(const Operation& operation, const std::vector<std::string>& disks,
+                       Effects& effects) LPP_REQUIRES(mutex_);
   void go_on(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);

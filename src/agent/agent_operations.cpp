@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
 #include "agent/work.h"
@@ -12,6 +14,22 @@ using operation::Admission;
 using operation::Id;
 using operation::Operation;
 using operation::Progress;
+
+namespace {
+
+/// Volumes that are there tell a disk that is missing from a new one, which an agent that was
+/// started without it cannot. "" = there are none, and the agent has to know.
+std::string right_disk(const std::vector<Base>& told, const std::string& base_path,
+                       const std::vector<std::string>& named) {
+  const auto base = std::find_if(told.begin(), told.end(),
+                                 [&](const Base& one) { return one.path == base_path; });
+  const bool is_one =
+      base != told.end() && std::find(named.begin(), named.end(), base->identity) != named.end();
+  if (is_one) return base->identity;
+  return named.empty() ? std::string() : named.front();
+}
+
+}  // namespace
 
 Admission AgentExecutor::admit(const Operation& operation) {
   if (!load_.admit(operation)) return {};
@@ -27,16 +45,21 @@ Result<operation::Executor::Start> AgentExecutor::start(const Operation& operati
         return {};
       }(),
       "start");
+  std::vector<std::string> disks;
+  if (operation.kind == operation::Kind::kMake) {
+    disks = surroundings_.disks_named(operation.node, operation.base_path);
+  }
   Effects effects;
   auto started = [&] {
     MutexLock lock(mutex_);
-    return record(operation, effects);
+    return record(operation, disks, effects);
   }();
   perform(effects);
   return started;
 }
 
 Result<operation::Executor::Start> AgentExecutor::record(const Operation& operation,
+                                                         const std::vector<std::string>& disks,
                                                          Effects& effects) {
   if (!active_) return not_active();
   if (const auto it = by_volume_.find(operation.volume_name); it != by_volume_.end()) {
@@ -59,7 +82,12 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
   Agent& agent = it->second;
   // It is on its way out at the agent: what is told of it now is about the former one.
   if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
-  const auto entry = add(agent, std::make_shared<const Operation>(operation));
+  auto ordered = std::make_shared<Operation>(operation);
+  // What an earlier attempt was to go to does not count.
+  if (operation.kind == operation::Kind::kMake) {
+    ordered->disk = right_disk(agent.bases, operation.base_path, disks);
+  }
+  const auto entry = add(agent, std::move(ordered));
   entry->ordered = clock_.now();
   entry->serial = fmt::format("{}-{}", settings_.instance, ++last_serial_);
   order_start(agent, entry, effects);

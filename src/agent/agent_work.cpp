@@ -366,11 +366,14 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
   look_now_ = true;
   to_look_.notify_all();
   const std::string found = there.empty() ? "there is none" : "there is disk " + there;
+  const bool is_make = operation.kind == operation::Kind::kMake;
   const std::string advice =
       operation.disk.empty() || operation.kind == operation::Kind::kTakeBack  // there is no volume
           ? "; mount it again, or restart this node's agent if it has been replaced"
-          : "; mount it, or take the annotation local.path.provisioner/disk off the volume if it "
-            "is not there any more";
+          : fmt::format(
+                "; mount it, or take the annotation local.path.provisioner/disk off {} if "
+                "it is not there any more",
+                is_make ? "all volumes that name it" : "the volume");
   return Error{
       .code = ErrorCode::kUnavailable,
       .message = fmt::format("{} on node {} is not on its disk: {} belongs there, and {}{}",

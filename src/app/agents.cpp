@@ -7,6 +7,7 @@
 #include "app/version.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "provisioner/base_paths.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
 
@@ -88,6 +89,11 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             for (const auto& base : bases) {
               if (base.space) parts_.space.note(node, base.path, *base.space);
             }
+          },
+      .disks_named =
+          [this](const std::string& node, const std::string& base_path) {
+            return provisioner::disks_named(parts_.volumes, parts_.nodes, node, base_path,
+                                            base_paths_of(*parts_.config.current(), node));
           },
       .nothing_left = [this](const operation::Operation& removal) { tell_nothing_left(removal); },
       .cluster = [this] { return cluster(); },

@@ -109,6 +109,29 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
   return counted(sum + being_made(volumes, ledger, node, base_paths));
 }
 
+std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& volumes,
+                                     const k8s::Store<k8s::Node>& nodes, const std::string& node,
+                                     const std::string& base_path,
+                                     const std::vector<std::string>& base_paths) {
+  std::vector<std::string> inner;
+  std::copy_if(base_paths.begin(), base_paths.end(), std::back_inserter(inner),
+               [&](const std::string& other) { return strictly_below(other, base_path); });
+  std::map<std::string, std::string> newest;  // time of creation by disk
+  for (const auto& volume : volumes.list()) {
+    const std::string* disk = k8s::find(volume->meta.annotations, kVolumeDisk);
+    if (disk == nullptr || !strictly_below(volume->path, base_path)) continue;
+    if (below_any(volume->path, inner) || !may_be_on(*volume, node, nodes)) continue;
+    std::string& time = newest[*disk];
+    time = std::max(time, volume->meta.creation_timestamp);
+  }
+  std::vector<std::string> disks;
+  disks.reserve(newest.size());
+  for (const auto& [disk, time] : newest) disks.push_back(disk);
+  std::stable_sort(disks.begin(), disks.end(),
+                   [&](const auto& a, const auto& b) { return newest.at(a) > newest.at(b); });
+  return disks;
+}
+
 std::variant<std::string, Refusal> choose_base_path(const std::vector<std::string>* paths,
                                                     const k8s::StorageClass& storage_class,
                                                     const std::string& node,

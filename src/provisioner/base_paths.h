@@ -34,6 +34,14 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
                             const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
                             const std::string& node, const std::vector<std::string>& base_paths);
 
+/// The disks (annotation local.path.provisioner/disk) that volumes below a base path of the node
+/// name, that of the newest volume first; of `base_paths`, all that the node has, some may lie
+/// below that one, and have disks of their own.
+std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& volumes,
+                                     const k8s::Store<k8s::Node>& nodes, const std::string& node,
+                                     const std::string& base_path,
+                                     const std::vector<std::string>& base_paths);
+
 /// The base path for a volume, of those that the configuration has for the node (nullptr: it has
 /// none). One that is named by the class's nodePath; else of those that can serve the claim one
 /// chosen by the volume's name, which is random: the same again for the same volume, spread evenly

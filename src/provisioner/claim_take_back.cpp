@@ -74,7 +74,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   Operation undo = made;
   undo.kind = operation::Kind::kTakeBack;
   undo.attempt = decision.attempt;
-  if (decision.make.progress && undo.disk.empty()) undo.disk = decision.make.progress->disk;
+  undo.disk = decision.make.progress ? decision.make.progress->disk : std::string();
   undo.shape.reset();
   undo.user.clear();
   undo.group.clear();

@@ -98,6 +98,7 @@ struct ServerBed {
        .is_node_gone = [](const auto&) -> Result<bool> { return false; },
        .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
        .bases_told = [](const auto&, const auto&) {},
+       .disks_named = [](const auto&, const auto&) { return std::vector<std::string>(); },
        .nothing_left = [](const auto&) {},
        .cluster = [] { return std::string(); },
        .nobodys = [](const auto&, const auto&, bool) { return std::vector<agent::Listed>(); }}};

@@ -101,6 +101,7 @@ struct TodaysController {
        .is_node_gone = [](const auto&) -> Result<bool> { return false; },
        .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
        .bases_told = [](const auto&, const auto&) {},
+       .disks_named = [](const auto&, const auto&) { return std::vector<std::string>(); },
        .nothing_left = [](const auto&) {},
        .cluster = [] { return std::string("cluster-1"); },
        .nobodys =

@@ -425,38 +425,6 @@ TEST_CASE("what an agent says its volumes take up is in the metrics and on the p
   story.remove_all({claim});
 }
 
-TEST_CASE("a volume whose disk is missing is not taken for removed, and goes when that is back") {
-  AgentStory story;
-  story.start_with({"node-1"});
-  const auto claim = story.want("data");
-  const auto volume = story.wait_bound_and_write(claim);
-  const std::string mounted = fs::path(volume.disk).parent_path();
-  const std::string away = mounted + ".away";
-  // The node is started without its disk: what is left is the mount point.
-  story.agents->of("node-1").kill();
-  fs::rename(mounted, away);
-  story.agents->start("node-1");
-  story.agents->wait_connected("node-1");
-  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
-  wait_for(story, "the volume says that its disk is not there", [&]() -> std::string {
-    std::string all;
-    for (const auto& event : story.admin().events_about("PersistentVolume", {"", volume.pv})) {
-      if (event.find("is not on its disk") != std::string::npos) return "";
-      all += "\n  " + event;
-    }
-    return "its events:" + all;
-  });
-  CHECK(fs::is_empty(mounted));
-  CHECK(LPP_MUST(story.admin().list(k8s::kPersistentVolumes)).size() == 1);
-  fs::remove(mounted);
-  fs::rename(away, mounted);
-  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
-  LPP_MUST(story.audit.wait_deleted(claim, volume));
-  LPP_MUST(story.audit.wait_clean());
-  CHECK_FALSE(fs::exists(volume.disk));
-  CHECK(story.helper_pods_made() == 0);
-}
-
 TEST_CASE("with agents a claim grows in numbers, without a helper pod") {
   AgentStory story;
   story.start_with_all();

@@ -127,6 +127,9 @@ TEST_CASE("a volume is removed from its own disk only, whatever another one hold
   RunningAgent restarted(base, kernel);
   CHECK(refused(restarted.run(on_disk(operation_of(base, Kind::kRemove), first)), first));
   CHECK(refused(restarted.run(on_disk(operation_of(base, Kind::kTakeBack), first)), first));
+  CHECK(refused(restarted.run(on_disk(operation_of(base, Kind::kMake, "pvc-3"), first)),
+                "all volumes that name it"));
+  CHECK_FALSE(base.has("web/pvc-3"));
   CHECK(base.has("web/pvc-1/of another cluster"));
 }
 

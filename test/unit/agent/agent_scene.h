@@ -64,37 +64,38 @@ inline Work work_of(Operation operation, State state) {
 /// The executor, and everything around it as one thread sees it.
 struct AgentScene {
   explicit AgentScene(std::size_t most = 0)
-      : executor(clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
-                 {.cmd_timeout = [] { return seconds(120); },
-                  .base_paths = [this](const std::string& node) { return base_paths[node]; },
-                  .has_label = [this](const std::string& node, const std::string& key,
-                                      const std::string& value) -> Result<bool> {
-                    ++asked_for_labels;
-                    if (no_labels) return *no_labels;
-                    return key == "host" && value == node;
-                  },
-                  .is_node_gone = [this](const std::string& node) -> Result<bool> {
-                    ++asked_for_nodes;
-                    return gone.contains(node);
-                  },
-                  .has_agent_pod = [this](const std::string& node) -> Result<bool> {
-                    ++asked_for_pods;
-                    if (pods_are_secret) return Error{ErrorCode::kForbidden, "not yours to list"};
-                    return pods.contains(node);
-                  },
-                  .bases_told = [this](const std::string& node,
-                                       const std::vector<Base>& bases) { told[node] = bases; },
-                  .nothing_left =
-                      [this](const Operation& removal) { nothing_left.push_back(removal.path); },
-                  .cluster = [this] { return cluster_uid; },
-                  .nobodys =
-                      [this](const std::string&, std::vector<Listed> directories, bool idle) {
-                        std::erase_if(directories, [&](const Listed& one) {
-                          return owned.contains(one.path) ||
-                                 (idle && being_made.contains(one.path));
-                        });
-                        return directories;
-                      }}) {
+      : executor(
+            clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
+            {.cmd_timeout = [] { return seconds(120); },
+             .base_paths = [this](const std::string& node) { return base_paths[node]; },
+             .has_label = [this](const std::string& node, const std::string& key,
+                                 const std::string& value) -> Result<bool> {
+               ++asked_for_labels;
+               if (no_labels) return *no_labels;
+               return key == "host" && value == node;
+             },
+             .is_node_gone = [this](const std::string& node) -> Result<bool> {
+               ++asked_for_nodes;
+               return gone.contains(node);
+             },
+             .has_agent_pod = [this](const std::string& node) -> Result<bool> {
+               ++asked_for_pods;
+               if (pods_are_secret) return Error{ErrorCode::kForbidden, "not yours to list"};
+               return pods.contains(node);
+             },
+             .bases_told = [this](const std::string& node,
+                                  const std::vector<Base>& bases) { told[node] = bases; },
+             .disks_named = [this](const std::string&, const std::string&) { return disks_named; },
+             .nothing_left =
+                 [this](const Operation& removal) { nothing_left.push_back(removal.path); },
+             .cluster = [this] { return cluster_uid; },
+             .nobodys =
+                 [this](const std::string&, std::vector<Listed> directories, bool idle) {
+                   std::erase_if(directories, [&](const Listed& one) {
+                     return owned.contains(one.path) || (idle && being_made.contains(one.path));
+                   });
+                   return directories;
+                 }}) {
     executor.on_presence([this](const std::string& node) { present.push_back(node); });
     base_paths["node-1"] = {"/opt/local"};
     begin();
@@ -152,6 +153,7 @@ struct AgentScene {
   std::string cluster_uid = "cluster-1";
   std::set<std::string> owned;  // directories that are a volume's or a claim's
   std::set<std::string> being_made;
+  std::vector<std::string> disks_named{};  // by volumes in the base path
   std::vector<std::string> present;
   std::vector<std::string> woken;
   bool quiet = false;
