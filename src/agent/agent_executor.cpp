@@ -76,6 +76,9 @@ void AgentExecutor::perform(const Effects& effects) const {
   for (const auto& node : effects.nodes) {
     if (presence_changed_) presence_changed_(node);
   }
+  for (const auto& [removal, why] : effects.not_put_back) {
+    surroundings_.not_put_back(*removal, why);
+  }
   wake(effects.woken);
 }
 

@@ -92,8 +92,8 @@ class AgentExecutor final : public operation::Executor {
     /// The disks that volumes of the node below that base path name, that of the newest one first.
     std::function<std::vector<std::string>(const std::string& node, const std::string& base_path)>
         disks_named;
-    /// A removal was called off, too late: nothing was left that could be put back.
-    std::function<void(const Operation& removal)> nothing_left;
+    /// A removal was called off, and the directory is not in its place again; `why`: for people.
+    std::function<void(const Operation& removal, const std::string& why)> not_put_back;
     /// Tells the cluster from others; "" = nobody knows.
     std::function<std::string()> cluster;
     /// Of directories on the node those that no volume and no claim tells of; `idle`: and where
@@ -127,6 +127,9 @@ class AgentExecutor final : public operation::Executor {
   Result<void> check_absent(const std::string& node);
   /// Whether the node's agent can work below that base path.
   bool sees(const std::string& node, const std::string& base_path) const;
+  /// Whether somebody who compares no disks may do it, where sees() is false. kUnavailable: the
+  /// agent cannot tell whether the disk that it needs is there, and says why.
+  Result<void> may_be_done_unseen(const Operation& operation) const;
   /// By node.
   std::vector<AgentState> agents() const;
   /// Some of what the node's agent has on record. It looks at all of that.
@@ -228,6 +231,8 @@ class AgentExecutor final : public operation::Executor {
     std::vector<std::shared_ptr<const Operation>> woken{};
     std::vector<std::pair<Answer, Result<Orders>>> answers{};
     std::vector<std::string> nodes{};  // with another presence
+    /// Removals that were called off, and why their directories are not in place.
+    std::vector<std::pair<std::shared_ptr<const Operation>, std::string>> not_put_back{};
   };
 
   void perform(const Effects& effects) const;

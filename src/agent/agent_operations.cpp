@@ -18,15 +18,14 @@ using operation::Progress;
 namespace {
 
 /// Volumes that are there tell a disk that is missing from a new one, which an agent that was
-/// started without it cannot. "" = there are none, and the agent has to know.
+/// started without it cannot. "" = there are none, and the disk has no name yet.
 std::string right_disk(const std::vector<Base>& told, const std::string& base_path,
                        const std::vector<std::string>& named) {
   const auto base = std::find_if(told.begin(), told.end(),
                                  [&](const Base& one) { return one.path == base_path; });
-  const bool is_one =
-      base != told.end() && std::find(named.begin(), named.end(), base->identity) != named.end();
-  if (is_one) return base->identity;
-  return named.empty() ? std::string() : named.front();
+  const std::string now = base == told.end() ? std::string() : base->identity;
+  if (named.empty() || std::find(named.begin(), named.end(), now) != named.end()) return now;
+  return named.front();
 }
 
 }  // namespace
@@ -92,6 +91,28 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
   entry->serial = fmt::format("{}-{}", settings_.instance, ++last_serial_);
   order_start(agent, entry, effects);
   return Start::kRecorded;
+}
+
+Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const {
+  std::string disk = operation.disk;
+  if (operation.kind == operation::Kind::kMake) {
+    const auto disks = surroundings_.disks_named(operation.node, operation.base_path);
+    disk = disks.empty() ? std::string() : disks.front();
+  }
+  if (disk.empty()) return {};
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(operation.node);
+  if (it == agents_.end()) return {};
+  for (const Base& base : it->second.bases) {
+    if (base.path != operation.base_path || base.problem.empty()) continue;
+    return Error{.code = ErrorCode::kUnavailable,
+                 .message = fmt::format(
+                     "disk {} belongs to {} on node {}, and whether it is there its agent cannot "
+                     "tell: {}",
+                     disk, base.path, operation.node, base.problem),
+                 .reason = std::string(kOtherDisk)};
+  }
+  return {};
 }
 
 /// Not while its agent is away: until that is back the owner's word grows old.

@@ -199,7 +199,8 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   for (const Operation& removal : tell.nothing_left) {
     log::warn("node {}: {} of {} was called off, and nothing of it was left to be put back", node,
               to_string(removal.kind), removal.path);
-    surroundings_.nothing_left(removal);
+    surroundings_.not_put_back(removal,
+                               "it was called off too late, nothing of it was left to be put back");
   }
   if (bases) surroundings_.bases_told(node, *bases);
   perform(effects);
@@ -269,6 +270,9 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     log::warn("node {}: {} of {}: {}", entry->operation->node, to_string(entry->operation->kind),
               entry->operation->path, work.progress.message);
     // It acts no more. What is left of it stays on the node's disk, beside the records.
+    if (entry->operation->kind == operation::Kind::kRemove) {
+      effects.not_put_back.emplace_back(entry->operation, work.progress.message);
+    }
     return drop(agent, entry, effects);
   }
   // It has ended: what it has left is for the owner to take back.

@@ -146,11 +146,12 @@ void Agent::serve(const EntryPtr& entry) {
     const bool is_waited_for = entry->next.has_value();
     not_dropped(entry, dropped.error());
     // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
-    Progress ending{.state = State::kEnding,
-                    .message = "called off, but what is left of it cannot be put back yet: " +
-                               dropped.error().message,
-                    .reason = std::string(kCannotCallOff),
-                    .acts_no_more = true};
+    Progress ending{
+        .state = State::kEnding,
+        .message = "called off, but what is left of it, in " + entry->operation.base_path +
+                   "/.local-path-provisioner, cannot be put back yet: " + dropped.error().message,
+        .reason = std::string(kCannotCallOff),
+        .acts_no_more = true};
     if (entry->cancelling && (is_waited_for || entry->progress != ending)) {
       entry->progress = std::move(ending);
       changed(*entry);
@@ -269,7 +270,12 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     // disk it had not even begun.
     const bool must = half_done || (called_off && mounted.ok());
     if (!back.ok() && must) return Error(back.error()).wrap("call off");
-    nothing_left = called_off && back.ok() && *back == node::PutBack::kNothing;
+    if (!back.ok()) {
+      log::warn("{} {} has failed, and what is left of it cannot be put back: {}",
+                to_string(operation.kind), operation.path, back.error().message);
+    }
+    nothing_left = called_off && operation.kind == operation::Kind::kRemove && back.ok() &&
+                   *back == node::PutBack::kNothing;
   }
   if (nothing_left) {
     log::warn("node {}: {} of {} was called off, and nothing of it is left to be put back",

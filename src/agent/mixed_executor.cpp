@@ -68,7 +68,8 @@ Result<operation::Executor*> MixedExecutor::choose(const Operation& operation) c
   operation::Executor* other = &others_;
   if (operation.shared || operation.node.empty()) return other;
   if (agents_.presence(operation.node) == Presence::kConnected) {
-    if (agents_.sees(operation.node, operation.base_path)) other = &agents_;
+    if (agents_.sees(operation.node, operation.base_path)) return &agents_;
+    if (auto may = agents_.may_be_done_unseen(operation); !may.ok()) return std::move(may).error();
     return other;
   }
   if (auto absent = agents_.check_absent(operation.node); !absent.ok()) {

@@ -15,10 +15,10 @@
 namespace lpp::agent {
 
 /// Lets the agents work where they are, and another executor everywhere else: on nodes without an
-/// agent, below base paths that an agent does not see, and for shared file systems. What is on
-/// record stays with the executor that has it, to its end. Nothing new begins on a node whose agent
-/// is expected, because it may have something on record, or whose agent is not heard but has a pod.
-/// Thread-safe; both must outlive it.
+/// agent, below base paths that an agent does not see (unless a certain disk has to be there), and
+/// for shared file systems. What is on record stays with the executor that has it, to its end.
+/// Nothing new begins on a node whose agent is expected, because it may have something on record,
+/// or whose agent is not heard but has a pod. Thread-safe; both must outlive it.
 class MixedExecutor final : public operation::Executor {
  public:
   using Operation = operation::Operation;

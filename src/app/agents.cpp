@@ -10,6 +10,7 @@
 #include "provisioner/base_paths.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
+#include "provisioner/volume_node.h"
 
 namespace lpp::app {
 
@@ -95,7 +96,8 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             return provisioner::disks_named(parts_.volumes, parts_.nodes, node, base_path,
                                             base_paths_of(*parts_.config.current(), node));
           },
-      .nothing_left = [this](const operation::Operation& removal) { tell_nothing_left(removal); },
+      .not_put_back = [this](const operation::Operation& removal,
+                             const std::string& why) { tell_not_put_back(removal, why); },
       .cluster = [this] { return cluster(); },
       .nobodys =
           [this](const std::string& node, std::vector<agent::Listed> directories, bool idle) {
@@ -136,10 +138,15 @@ provisioner::CapacityPublisher::IsServed Agents::is_served() {
   };
 }
 
-void Agents::tell_nothing_left(const operation::Operation& removal) const {
+void Agents::tell_not_put_back(const operation::Operation& removal, const std::string& why) const {
+  const auto volume = parts_.volumes.get({"", removal.volume_name});
+  // It may have another directory by now, as on another node.
+  const bool is_of_it = volume != nullptr && volume->path == removal.path &&
+                        provisioner::may_be_on(*volume, removal.node, parts_.nodes);
+  if (!is_of_it) return;
   const std::string message = "The removal of its directory " + removal.path + " on node " +
                               removal.node +
-                              " was called off too late: nothing of it was left to be put back";
+                              " was stopped, and the directory is not in its place: " + why;
   const auto tell = [&](std::string_view kind, const k8s::ObjectMeta& meta) {
     parts_.events.event({.kind = std::string(kind),
                          .api_version = "v1",
@@ -149,9 +156,7 @@ void Agents::tell_nothing_left(const operation::Operation& removal) const {
                          .resource_version = meta.resource_version},
                         k8s::EventType::kWarning, provisioner::kDirectoryMissing, message);
   };
-  if (const auto volume = parts_.volumes.get({"", removal.volume_name})) {
-    tell("PersistentVolume", volume->meta);
-  }
+  tell("PersistentVolume", volume->meta);
   const auto claim = parts_.claims.get(removal.claim);
   if (claim != nullptr && claim->volume_name == removal.volume_name) {
     tell("PersistentVolumeClaim", claim->meta);

@@ -75,7 +75,7 @@ class Agents {
   agent::AgentExecutor::Surroundings surroundings();
   Result<bool> is_node_gone(const std::string& node);
   Result<bool> has_agent_pod(const std::string& node);
-  void tell_nothing_left(const operation::Operation& removal) const;
+  void tell_not_put_back(const operation::Operation& removal, const std::string& why) const;
   OrphanScene scene(bool idle = true) const {
     return {parts_.volumes, parts_.claims, parts_.nodes, idle ? &parts_.ledger : nullptr};
   }

@@ -137,6 +137,7 @@ ClaimDecision make_again(const ClaimScene& scene, const Make& make) {
   if (held(scene.memory.retry, scene.now, scene.settings())) return wait(scene);
   Operation next = make.operation();
   next.attempt = next_attempt(scene);
+  next.disk.clear();  // whoever makes it finds out anew
   // The node's labels may have changed since.
   if (next.shape && next.shape->has_affinity && scene.node && scene.node_name == next.node) {
     if (auto refusal = tie_to(*scene.node, *next.shape)) {

@@ -99,7 +99,7 @@ struct ServerBed {
        .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
        .bases_told = [](const auto&, const auto&) {},
        .disks_named = [](const auto&, const auto&) { return std::vector<std::string>(); },
-       .nothing_left = [](const auto&) {},
+       .not_put_back = [](const auto&, const auto&) {},
        .cluster = [] { return std::string(); },
        .nobodys = [](const auto&, const auto&, bool) { return std::vector<agent::Listed>(); }}};
   TestCa ca;

@@ -102,7 +102,7 @@ struct TodaysController {
        .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
        .bases_told = [](const auto&, const auto&) {},
        .disks_named = [](const auto&, const auto&) { return std::vector<std::string>(); },
-       .nothing_left = [](const auto&) {},
+       .not_put_back = [](const auto&, const auto&) {},
        .cluster = [] { return std::string("cluster-1"); },
        .nobodys =
            [this](const auto&, auto directories, bool) {

@@ -101,7 +101,7 @@ class AgentInstance final : public ExecutorInstance {
              .has_agent_pod = [](const auto&) { return true; },
              .bases_told = [](const auto&, const auto&) {},
              .disks_named = [](const auto&, const auto&) { return std::vector<std::string>(); },
-             .nothing_left = [](const auto&) {},
+             .not_put_back = [](const auto&, const auto&) {},
              .cluster = [] { return std::string(); },
              .nobodys = [](const auto&, const auto&,
                            bool) { return std::vector<agent::Listed>(); }}),

@@ -151,6 +151,11 @@ TEST_CASE(
     REQUIRE(running.listener.has_ended(removal));
   }
   CHECK(running.listener.nothing_left == std::vector<std::string>{gone.path});
+  // What is taken back has no volume that could miss its directory.
+  Order never_begun = cancel(operation_of(base, Kind::kTakeBack, "pvc-4"));
+  never_begun.operation = operation_of(base, Kind::kTakeBack, "pvc-4");
+  running.agent.take(never_begun);
+  REQUIRE(running.listener.has_ended(*never_begun.operation));
   running.listener.begin_session();
   CHECK(running.listener.nothing_left.size() == 1);
   CHECK(base.has("web/pvc-1"));

@@ -86,8 +86,8 @@ struct AgentScene {
              .bases_told = [this](const std::string& node,
                                   const std::vector<Base>& bases) { told[node] = bases; },
              .disks_named = [this](const std::string&, const std::string&) { return disks_named; },
-             .nothing_left =
-                 [this](const Operation& removal) { nothing_left.push_back(removal.path); },
+             .not_put_back = [this](const Operation& removal,
+                                    const std::string& why) { not_put_back[removal.path] = why; },
              .cluster = [this] { return cluster_uid; },
              .nobodys =
                  [this](const std::string&, std::vector<Listed> directories, bool idle) {
@@ -149,7 +149,7 @@ struct AgentScene {
   bool pods_are_secret = false;
   int asked_for_pods = 0;
   std::map<std::string, std::vector<Base>> told;
-  std::vector<std::string> nothing_left;
+  std::map<std::string, std::string> not_put_back{};  // why, by path
   std::string cluster_uid = "cluster-1";
   std::set<std::string> owned;  // directories that are a volume's or a claim's
   std::set<std::string> being_made;

@@ -273,6 +273,7 @@ TEST_CASE("a removal that was begun before is called off, and begins anew only i
       CHECK_FALSE(scene.state(removal_of()));
       CHECK(agent.orders().empty());
     }
+    CHECK(scene.not_put_back.contains(removal_of().path));
   }
   SUBCASE("quiet and time do not let it go on") {
     scene.quiet = true;
@@ -440,7 +441,8 @@ TEST_CASE("that nothing of a removal that was called off was left is passed on, 
   REQUIRE(read.ok());
   Tell arrived = *read;
   REQUIRE(agent.tell(arrived).ok());
-  CHECK(scene.nothing_left == std::vector<std::string>{"/opt/local/pvc-1"});
+  REQUIRE(scene.not_put_back.size() == 1);
+  CHECK(scene.not_put_back["/opt/local/pvc-1"].find("too late") != std::string::npos);
   CHECK(scene.executor.left_out()["foreign"] == 1);
 }
 

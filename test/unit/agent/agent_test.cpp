@@ -196,6 +196,34 @@ TEST_CASE("a removal that is cancelled stops, and what is left is in its place a
         Directory::kRemoved);
 }
 
+TEST_CASE("a start that comes while its removal is called off begins when that is done") {
+  const BaseFolder base;
+  HoldingKernel kernel("unlinkat", 6);
+  RunningAgent running(base, kernel);
+  const auto make = operation_of(base, Kind::kMake);
+  REQUIRE(running.run(make).state == State::kSucceeded);
+  running.agent.take(forget(make));
+  REQUIRE(ends_up([&] { return work_files(base).empty(); }));
+  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+  const auto remove = operation_of(base, Kind::kRemove);
+  running.begin(remove);
+  REQUIRE(kernel.holds());
+  running.agent.take(cancel(remove));
+  running.agent.take(start(remove));
+  SUBCASE("it is wanted") {
+    kernel.let_go();
+    CHECK(running.listener.outcome(remove).value_or(Progress{}).directory == Directory::kRemoved);
+  }
+  SUBCASE("and is called off with it") {
+    running.agent.take(cancel(remove));
+    kernel.let_go();
+    REQUIRE(running.listener.has_ended(remove));
+    CHECK(ends_up([&] { return work_files(base).empty(); }));
+    CHECK(running.agent.view().on_record == 0);
+    CHECK(base.has("web/pvc-1"));
+  }
+}
+
 TEST_CASE("how far the removal of a large tree is gets told now and then, until it is over") {
   const BaseFolder base;
   HoldingKernel kernel("unlinkat", 3000);

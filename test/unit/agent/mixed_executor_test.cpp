@@ -86,6 +86,40 @@ TEST_CASE("an agent works where it is, and the other executor everywhere else") 
   CHECK(scene.mixed.lost(make).reason == (by == "agent" ? "RecordRemoved" : "Other"));
 }
 
+TEST_CASE(
+    "what needs a certain disk is left to nobody who compares none, where the agent is in doubt") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  agent.hello();
+  REQUIRE(agent
+              .tell(Tell{.everything = true,
+                         .bases = std::vector{Base{.path = "/opt/local", .problem = "EIO"}}})
+              .ok());
+  agent.poll();
+  Operation removal = removal_of();
+  CHECK(scene.begin(make_of("pvc-2")) == "other");  // no volume names a disk
+  SUBCASE("a volume on a disk is removed") {
+    removal.disk = "disk-1";
+    CHECK(scene.begin(removal).find("EIO") != std::string::npos);
+  }
+  SUBCASE("a volume of helper pods is removed") { CHECK(scene.begin(removal) == "other"); }
+  SUBCASE("a volume is made beside others on a disk") {
+    scene.disks_named = {"disk-1"};
+    CHECK(scene.begin(make_of()).find("disk-1") != std::string::npos);
+    agent.hang_up();
+    scene.pods.clear();
+    scene.pass(seconds(10));
+    CHECK(scene.begin(make_of()).find("just gone") != std::string::npos);
+    scene.pass(seconds(10));
+    CHECK(scene.begin(make_of()) == "other");  // agents are not used any more
+  }
+  SUBCASE("its base path is not one of the agent's any more") {
+    removal.disk = "disk-1";
+    removal.base_path = "/former";
+    CHECK(scene.begin(removal) == "other");
+  }
+}
+
 TEST_CASE("nothing begins on a node whose agent is expected, and who waits is woken") {
   MixedScene scene;
   SceneAgent agent(scene);
