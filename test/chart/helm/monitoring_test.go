@@ -196,6 +196,48 @@ func TestEverySelectorFindsPodsOfItsNamespace(t *testing.T) {
 	}
 }
 
+// What the kubelet tells has no class: alerts and dashboard ask for the names of the classes, which are those
+// of the chart, whatever they are called, and no others.
+func TestAlertsAndDashboardAskForTheClassesOfTheChart(t *testing.T) {
+	all := valueFiles(t)
+	all["other names"] = parse(t, `
+storageClass: {name: disk.fast}
+quota: {enabled: true, storageClass: {name: disk.held}}
+capacity: {enabled: true, storageClass: {name: roomy}}
+monitoring: {storageClasses: [by-hand]}`)
+	all["made elsewhere"] = parse(t, "storageClass: {create: false, name: theirs}")
+	more := map[string][]string{"other names": {"by-hand"}, "made elsewhere": {"theirs"}, "classes": {"elsewhere"}}
+	matcher := regexp.MustCompile(`storageclass=~\\?"([^"\\]*)\\?"`)
+	for name, values := range all {
+		values = set(t, values, "monitoring.prometheusRule.enabled", true)
+		values = set(t, values, "monitoring.dashboard.enabled", true)
+		files := render(t, values)
+		classes := more[name]
+		for _, o := range documents(t, files) {
+			if o["kind"] == "StorageClass" {
+				classes = append(classes, at(o, "metadata", "name").(string))
+			}
+		}
+		found := matcher.FindAllStringSubmatch(files["monitoring.yaml"], -1)
+		if len(found) != 3 {
+			t.Errorf("%s: %d patterns of classes, not 2 of alerts and 1 of the dashboard", name, len(found))
+		}
+		for _, match := range found {
+			pattern := regexp.MustCompile("^(?:" + match[1] + ")$") // as Prometheus has it
+			for _, class := range classes {
+				if !pattern.MatchString(class) {
+					t.Errorf("%s: %s leaves class %s out", name, match[0], class)
+				}
+			}
+			for _, class := range []string{"", "ebs", "local-path-of-others", "diskxfast"} {
+				if pattern.MatchString(class) {
+					t.Errorf("%s: %s takes class %q", name, match[0], class)
+				}
+			}
+		}
+	}
+}
+
 func TestRunbookLinksAreLinksOrNotCalledSo(t *testing.T) {
 	for _, url := range []string{"", "https://wiki.example.com/runbook"} {
 		values := object{"monitoring": object{"prometheusRule": object{"enabled": true, "runbookUrl": url}}}

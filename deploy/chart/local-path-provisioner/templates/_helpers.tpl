@@ -126,6 +126,15 @@ beside it where it is not the provisioner's first name. */}}
 {{- toJson $classes -}}
 {{- end -}}
 
+{{/* The names of the classes, made here or elsewhere, as a pattern of Prometheus; in brackets a dot needs
+no backslash, of which PromQL, YAML and JSON would each want another number. */}}
+{{- define "local-path-provisioner.classPattern" -}}
+{{- $names := concat (include "local-path-provisioner.classes" . | fromJson | keys) (.Values.monitoring.storageClasses | default list) -}}
+{{- if .Values.storageClassConfigs }}{{ $names = concat $names (keys .Values.storageClassConfigs) -}}
+{{- else }}{{ $names = append $names .Values.storageClass.name }}{{ end -}}
+{{- $names | uniq | sortAlpha | join "|" | replace "." "[.]" -}}
+{{- end -}}
+
 {{/* nodePathMap or sharedFileSystemPath of a dict that may have one, as a JSON object. */}}
 {{- define "local-path-provisioner.paths" -}}
 {{- $paths := dict -}}
