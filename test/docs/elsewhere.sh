@@ -60,12 +60,54 @@ other docs/install.md 'needs the emulator of another architecture' <<'C'
 make image PLATFORM=linux/amd64,linux/arm64 IMAGE=registry.example.com/storage/local-path-provisioner:v0.1.0
 C
 
-# ---- docs/sizes.md
+# ---- docs/sizes.md: test/quota takes them from the page, so that they are these
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+mkfs.xfs /dev/sdb
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+mkdir -p /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+mount -o prjquota /dev/sdb /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+findmnt /mnt/disk
+C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
 local-path-provisioner node make --base /mnt/disk --path data --size 64Mi --quota hard
 C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
-local-path-provisioner node adopt --base /mnt/disk --path old --size 64Mi
+dd if=/dev/zero of=/mnt/disk/data/full bs=1M count=200
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+df -h /mnt/disk/data
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+mkfs.ext4 -O project,quota -E quotatype=prjquota /dev/sdb
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+umount /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+tune2fs -O project,quota -Q prjquota /dev/sdb
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+setpriv --bounding-set -sys_resource dd if=/dev/zero of=/mnt/disk/data/full bs=1M count=200
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+mkfs.btrfs /dev/sdb
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+mount /dev/sdb /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+btrfs quota enable /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+btrfs quota rescan -w /mnt/disk
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+btrfs qgroup show -r /mnt/disk
 C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
 local-path-provisioner node usage --base /mnt/disk
@@ -78,6 +120,9 @@ local-path-provisioner node list --base /mnt/disk --json
 C
 other docs/sizes.md 'test/quota/run.sh' <<'C'
 local-path-provisioner node remove --base /mnt/disk --path data
+C
+other docs/sizes.md 'test/quota/run.sh' <<'C'
+local-path-provisioner node adopt --base /mnt/disk --path old --size 64Mi
 C
 
 # ---- docs/runbook.md

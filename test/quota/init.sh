@@ -97,61 +97,97 @@ node() { # NAME EXIT_CODE COMMAND ARGUMENT...
 tagged xfs-tagged ubdh "mount -o prjquota /dev/ubdh /mnt/xfs-tagged"
 tagged ext4-tagged ubdi "quotaon -P /mnt/ext4-tagged"
 
-# The commands of the page, after those of its table have turned limits on.
-page() { # TYPE DEVICE OPTIONS
-  echo "quota: the commands of the page on $1"
-  mkdir -p /mnt/disk
-  mount -o "$3" "/dev/$2" /mnt/disk || end "$1 cannot be mounted"
-  if [ "$1" = btrfs ]; then
-    btrfs quota enable /mnt/disk >/mnt/out || end "btrfs quota enable fails"
-    btrfs quota rescan -w /mnt/disk >/mnt/out || end "btrfs quota rescan fails"
-    btrfs subvolume create /mnt/disk/old >/mnt/out || end "no subvolume"
-  fi
-  mkdir -p /mnt/disk/old/folder
-  dd if=/dev/zero of=/mnt/disk/old/folder/full bs=1M count=60 2>/mnt/out
-  sync
-  while read -r _ command; do
-    echo "# local-path-provisioner $command"
-    # shellcheck disable=SC2086 # words, none of them quoted
-    "$PROGRAM" $command >/mnt/out 2>&1 || {
-      cat /mnt/out
-      end "failed: $command"
-    }
-    cat /mnt/out
-    case $command in
-      *" make "*)
-        fill /mnt/disk/data/full && end "the limit does not hold"
-        size=$(stat -c %s /mnt/disk/data/full)
-        # What the file system needs for itself counts, too.
-        if [ "$size" -gt 67108864 ] || [ "$size" -lt 65000000 ]; then end "it does not hold 64Mi"; fi
-        ;;
-      *" adopt "*)
-        fill /mnt/disk/old/more && end "the limit does not hold"
-        [ "$(stat -c %s /mnt/disk/old/more)" -le 4194304 ] || end "what was there does not count"
-        ;;
-      *" resize "*)
-        if [ "$1" = btrfs ]; then
-          dd if=/dev/zero of=/mnt/disk/data/more bs=1M count=32 2>/mnt/out || end "it has not grown"
-        elif [ "$(df -B1 --output=size /mnt/disk/data | tail -n 1)" != 134217728 ]; then
-          end "it has not grown"
-        fi
-        ;;
-    esac
-  done </mnt/commands
-  if [ ! -s /mnt/commands ] || [ -e /mnt/disk/data ]; then end "it was not removed"; fi
+# The commands of the page, as they stand there: those for the file system from a disk that holds nothing,
+# and those that are the same for all. Only the disk has another name here.
+page() { # TYPE DEVICE
+  type=$1
+  disk=/dev/$2
+  echo "quota: the commands of the page on $type"
+  wipefs -aq "$disk" || end "$disk cannot be made as new"
+  commands=0 tuned=
+  { section "$type"; section "the commands"; } >/mnt/commands
+  while read -r command <&3; do
+    prepare "$command"
+    run_command "$command"
+    look_at "$command"
+    commands=$((commands + 1))
+  done 3</mnt/commands
+  # make, dd and how full it is; usage, resize, list, remove, adopt
+  if [ $commands -lt 12 ] || [ -e /mnt/disk/data ]; then end "only $commands commands, or the directory is left"; fi
   umount /mnt/disk
+}
+section() { # HEADING, in lower case: the commands of its sh blocks, without comments
+  awk -v heading="### $1" '
+    /^##/ { on = tolower($0) == heading }
+    /^```/ { block = $0 == "```sh"; next }
+    on && block { sub(/(^| +)# .*$/, ""); if ($0 != "") print }' "$DOCS"
+}
+prepare() { # COMMAND    what it finds
+  case $1 in
+    tune2fs*) # a file system without quota, and with a file
+      mkfs.ext4 -qF "$disk"
+      mount "$disk" /mnt/disk || end "no plain ext4"
+      echo kept >/mnt/disk/kept
+      umount /mnt/disk
+      ;;
+    *" adopt "*)
+      if [ "$type" = btrfs ]; then btrfs subvolume create /mnt/disk/old >/mnt/out || end "no subvolume"; fi
+      mkdir -p /mnt/disk/old/folder
+      dd if=/dev/zero of=/mnt/disk/old/folder/full bs=1M count=60 2>/mnt/out
+      sync
+      ;;
+  esac
+}
+run_command() { # COMMAND
+  echo "# $1"
+  wanted=0 code=0
+  # What is to fill the directory is to be stopped.
+  case $1 in *count=200) wanted=1 ;; esac
+  # English, whatever the machine speaks: the page says what they say.
+  (
+    export LC_ALL=C
+    eval "$(echo "$1" | sed "s|/dev/sdb|$disk|; s|^local-path-provisioner |\"$PROGRAM\" |")"
+  ) >/mnt/out 2>&1 || code=$?
+  cat /mnt/out
+  [ $code = $wanted ] || end "it ended with $code, not $wanted: $1"
+}
+says() { grep -q -- "$1" /mnt/out || end "it does not say '$1'"; }
+look_at() { # COMMAND    whether it has done what the page says
+  case $1 in
+    findmnt*) says prjquota ;;
+    tune2fs*) tuned=1 ;;
+    mount*)
+      if [ -n "$tuned" ]; then rm /mnt/disk/kept || end "the file is lost"; fi
+      tuned=
+      ;;
+    *" of=/mnt/disk/data/full "* | *" of=/mnt/disk/data/full")
+      if [ "$type" = xfs ]; then says 'No space left on device'; else says 'Disk quota exceeded'; fi
+      size=$(stat -c %s /mnt/disk/data/full)
+      # What the file system needs for itself counts, too.
+      if [ "$size" -gt 67108864 ] || [ "$size" -lt 65000000 ]; then end "it does not hold 64Mi"; fi
+      ;;
+    "df "*) says ' 64M .* 100% ' ;;
+    *"qgroup show"*) says ' 64.00MiB' ;;
+    *" adopt "*)
+      fill /mnt/disk/old/more && end "the limit does not hold"
+      [ "$(stat -c %s /mnt/disk/old/more)" -le 4194304 ] || end "what was there does not count"
+      ;;
+    *" usage "*) says 'data.*64' ;;
+    *" resize "*)
+      if [ "$type" = btrfs ]; then
+        dd if=/dev/zero of=/mnt/disk/data/more bs=1M count=32 2>/mnt/out || end "it has not grown"
+      elif [ "$(df -B1 --output=size /mnt/disk/data | tail -n 1)" != 134217728 ]; then
+        end "it has not grown"
+      fi
+      ;;
+  esac
 }
 fill() { # FILE
   setpriv --bounding-set -sys_resource --inh-caps -sys_resource \
     dd if=/dev/zero of="$1" bs=1M count=100 2>/mnt/out
 }
-grep '^local-path-provisioner node ' "$DOCS" >/mnt/commands
 umount /mnt/xfs-off /mnt/ext4-off /mnt/btrfs-off
-page xfs ubdc prjquota
-tune2fs -O project,quota -Q prjquota /dev/ubdd >/mnt/out 2>&1 || {
-  cat /mnt/out
-  end "tune2fs fails"
-}
-page ext4 ubdd prjquota
-page btrfs ubdg rw
+page xfs ubdc
+page ext4 ubdd
+page btrfs ubdg
 end "all passed"
