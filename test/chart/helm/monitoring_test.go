@@ -238,6 +238,49 @@ monitoring: {storageClasses: [by-hand]}`)
 	}
 }
 
+// The values that docs/metrics.md gives to who does not want the series of each volume.
+func TestTheSeriesOfVolumesAreDroppedAsTheDocsSay(t *testing.T) {
+	page := readFile(t, "../../../docs/metrics.md")
+	block := regexp.MustCompile("(?s)```yaml\n(monitoring:\n.*?)```").FindStringSubmatch(page)
+	if block == nil {
+		t.Fatal("docs/metrics.md has no values")
+	}
+	values := parse(t, block[1])
+	dropped := at(values, "monitoring", "podMonitor", "metricRelabelings")
+	values = set(t, values, "monitoring.serviceMonitor.enabled", true)
+	values = set(t, values, "monitoring.serviceMonitor.metricRelabelings", dropped)
+	values = set(t, values, "agents", object{"enabled": true, "healthPort": 9000})
+	monitors := monitorsOf(t, documents(t, render(t, values)))
+	if len(monitors) != 3 {
+		t.Errorf("%d monitors, not three", len(monitors))
+	}
+	for _, monitor := range monitors {
+		endpoint := at(monitor, "spec", "podMetricsEndpoints", 0)
+		if endpoint == nil {
+			endpoint = at(monitor, "spec", "endpoints", 0)
+		}
+		rule := at(endpoint, "metricRelabelings", 0)
+		if at(rule, "action") != "drop" || at(rule, "sourceLabels", 0) != "__name__" {
+			t.Errorf("%v has %v", at(monitor, "metadata", "name"), rule)
+			continue
+		}
+		drops, seen := regexp.MustCompile("^(?:"+at(rule, "regex").(string)+")$"), 0
+		for _, match := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\| ([a-z, ]*)").FindAllStringSubmatch(page, -1) {
+			ofVolumes := strings.HasPrefix(match[1], "local_path_provisioner_volume_stats_")
+			ofClaims := strings.Contains(match[2], "persistentvolumeclaim") || match[2] == "the same "
+			if drops.MatchString(match[1]) != ofVolumes || (ofVolumes && !ofClaims) {
+				t.Errorf("%s is one of volumes, or is dropped", match[1])
+			}
+			if ofVolumes {
+				seen++
+			}
+		}
+		if seen != 5 {
+			t.Errorf("%d series of volumes on the page, not 5", seen)
+		}
+	}
+}
+
 func TestRunbookLinksAreLinksOrNotCalledSo(t *testing.T) {
 	for _, url := range []string{"", "https://wiki.example.com/runbook"} {
 		values := object{"monitoring": object{"prometheusRule": object{"enabled": true, "runbookUrl": url}}}

@@ -61,6 +61,10 @@ interval: {{ .interval }}
 honorLabels: true
 relabelings:
   - {targetLabel: job, replacement: {{ .job | default "local-path-provisioner" }}}
+{{- with .metricRelabelings }}
+metricRelabelings:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end -}}
 
 {{- define "local-path-provisioner.serviceAccountName" -}}
