@@ -42,6 +42,9 @@ case $preset in
     ;;
 esac
 
+# It judges the metrics.
+if promtool=$(scripts/promtool.sh 2>/dev/null); then PATH=$PATH:$(dirname "$promtool"); fi
+
 "build/$beds/test/devcluster/lpp-devcluster" --sandbox || true
 
 result=0

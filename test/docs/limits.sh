@@ -41,14 +41,14 @@ expected=1
 doc docs/sizes.md <<'C'
 kubectl exec limited -- dd if=/dev/zero of=/data/full bs=1M count=200
 C
-  holds() { # FILE LEAST MOST    as many MiB as dd could write
+  holds() { # POD FILE LEAST MOST    as many MiB as dd could write
     local size
-    size=$(($(kubectl exec limited -- stat -c %s "/data/$1") >> 20))
-    [ "$size" -ge "$2" ] && [ "$size" -le "$3" ] && return
+    size=$(($(kubectl exec "$1" -- stat -c %s "/data/$2") >> 20))
+    [ "$size" -ge "$3" ] && [ "$size" -le "$4" ] && return
     failed=$((failed + 1))
-    echo "FAILED: dd has written $size MiB, not $2 to $3" >&2
+    echo "FAILED: dd has written $size MiB, not $3 to $4" >&2
   }
-  holds full 61 64
+  holds limited full 61 64
 doc docs/sizes.md <<'C'
 kubectl exec limited -- df -h /data
 C
@@ -62,7 +62,7 @@ C
 doc docs/sizes.md <<'C'
 kubectl exec limited -- dd if=/dev/zero of=/data/more bs=1M count=32
 C
-  holds more 32 32
+  holds limited more 32 32
   if [ "$limits" = xfs ]; then
     kubectl exec limited -- df -h /data | grep '128.0M' >/dev/null || {
       failed=$((failed + 1))
@@ -88,13 +88,41 @@ C
 doc docs/sizes.md <<'C'
 kubectl delete -f examples/pod-with-limit.yaml
 C
+  # A volume of the class without a limit gets one, while its pod runs.
+  kubectl apply -f examples/pod-with-volume.yaml >/dev/null
+  kubectl wait --for=condition=Ready pod/volume-test --timeout=60s >/dev/null
+  volume=$(kubectl get pvc local-path-claim -o jsonpath='{.spec.volumeName}')
+  directory=$(basename "$(kubectl get pv "$volume" -o jsonpath='{.spec.hostPath.path}')")
+  if [ "$limits" = xfs ]; then
+doc docs/sizes.md <<'C'
+local-path-provisioner node adopt --base /opt/local-path-provisioner --path DIRECTORY --size 128Mi
+C
+    says 'adopted'
+  else # a plain directory of btrfs cannot have one
+    skipped=$((skipped + 1))
+  fi
+doc docs/sizes.md <<'C'
+kubectl annotate pv VOLUME local.path.provisioner/quota=hard
+C
+  says 'annotated'
+  kubectl patch storageclass local-path -p '{"allowVolumeExpansion":true}' >/dev/null
+  kubectl patch pvc local-path-claim -p '{"spec":{"resources":{"requests":{"storage":"192Mi"}}}}' >/dev/null
+  if [ "$limits" = xfs ]; then
+    kubectl wait pvc/local-path-claim --for=jsonpath='{.status.capacity.storage}'=192Mi --timeout=60s >/dev/null
+    kubectl exec volume-test -- dd if=/dev/zero of=/data/full bs=1M count=250 >/dev/null 2>&1 || true
+    holds volume-test full 189 192
+  else
+    refused() { kubectl get events --field-selector reason=VolumeResizeFailed -o name | grep . >/dev/null; }
+    wait_until 60 'the growth that would not hold to fail' kubelet refused
+  fi
+  kubectl delete -f examples/pod-with-volume.yaml --grace-period=1 >/dev/null
   kubectl wait --for=delete pv --all --timeout=60s >/dev/null
   if compgen -G "$LPP_E2E_STATE/limits/pvc-*" >/dev/null; then
     failed=$((failed + 1))
     echo "FAILED: the directory is left" >&2
   fi
 else
-  skipped=$((skipped + 10))
+  skipped=$((skipped + 12))
 fi
 gone -k examples/hard-quota
 kubectl apply -f deploy/admission-policy.yaml >/dev/null

@@ -165,6 +165,8 @@ fi
 "$here/cluster/serviceaccount-kubeconfig.sh" local-path-storage \
   local-path-provisioner-service-account "$state/daemon.kubeconfig" || exit 1
 
+# It judges the metrics.
+if promtool=$("$root/scripts/promtool.sh" 2>/dev/null); then PATH=$PATH:$(dirname "$promtool"); fi
 export LPP_E2E_KUBECONFIG=$state/admin.kubeconfig
 export LPP_E2E_DAEMON_KUBECONFIG=$state/daemon.kubeconfig
 export LPP_E2E_DAEMON=$daemon

@@ -114,7 +114,20 @@ page() { # TYPE DEVICE
   done 3</mnt/commands
   # make, dd and how full it is; usage, resize, list, remove, adopt
   if [ $commands -lt 12 ] || [ -e /mnt/disk/data ]; then end "only $commands commands, or the directory is left"; fi
+  if [ "$type" != btrfs ]; then held; fi
   umount /mnt/disk
+}
+held() { # a volume of the provisioner that had no limit, with the page's command
+  mkdir /mnt/disk/base
+  "$PROGRAM" node make --base /mnt/disk/base --path volume --size 128Mi >/mnt/out 2>&1 || end "it is not made"
+  section "volumes that are there already" | grep '^local-path-provisioner node adopt ' |
+    sed 's|/opt/local-path-provisioner|/mnt/disk/base|; s|DIRECTORY|volume|' >/mnt/commands
+  [ -s /mnt/commands ] || end "the page does not say how"
+  read -r command </mnt/commands
+  run_command "$command"
+  "$PROGRAM" node resize --base /mnt/disk/base --path volume --size 192Mi --quota hard >/mnt/out 2>&1 ||
+    end "it does not grow: $(cat /mnt/out)"
+  [ "$(df -B1 --output=size /mnt/disk/base/volume | tail -n 1)" = 201326592 ] || end "its limit is another"
 }
 section() { # HEADING, in lower case: the commands of its sh blocks, without comments
   awk -v heading="### $1" '
