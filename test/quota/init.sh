@@ -116,6 +116,20 @@ page() { # TYPE DEVICE
   if [ $commands -lt 12 ] || [ -e /mnt/disk/data ]; then end "only $commands commands, or the directory is left"; fi
   if [ "$type" != btrfs ]; then held; fi
   umount /mnt/disk
+  by_fstab
+}
+by_fstab() { # at the next start of the node the limits hold
+  awk -v heading="### $type" '/^##/ { on = tolower($0) == heading } on && /^\/dev\/sdb / { print }' "$DOCS" |
+    sed "s|/dev/sdb|$disk|" >/mnt/fstab
+  mount -T /mnt/fstab /mnt/disk || end "the page's line for /etc/fstab does not mount it"
+  if [ "$type" != btrfs ]; then
+    findmnt /mnt/disk >/mnt/out
+    says prjquota
+  fi
+  "$PROGRAM" node usage --base /mnt/disk >/mnt/out || end "usage fails"
+  says '^old *64Mi'
+  if grep -q 'does not hold now' /mnt/out; then end "its limits do not hold: $(cat /mnt/out)"; fi
+  umount /mnt/disk
 }
 held() { # a volume of the provisioner that had no limit, with the page's command
   mkdir /mnt/disk/base
