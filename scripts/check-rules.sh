@@ -45,6 +45,15 @@ for file in "${cpp[@]}"; do
     finding "$file: $lines lines; a file is one thing and has at most $MAX_LINES"
   fi
 done
+# What a header declares and its source file defines is one thing, too.
+for header in "${cpp[@]}"; do
+  source=${header%.h}.cpp
+  if [ "$header" = "$source" ] || [ ! -e "$source" ]; then continue; fi
+  lines=$(cat "$header" "$source" | wc -l)
+  if [ "$lines" -gt $MAX_LINES ]; then
+    finding "$header and $source: $lines lines; together they have at most $MAX_LINES"
+  fi
+done
 while read -r file; do
   if [ "$(stat -c %s "$file")" -gt $MAX_BYTES ]; then
     finding "$file: more than $MAX_BYTES bytes; what is made or downloaded stays out of the repository"

@@ -313,18 +313,6 @@ bool App::Impl::wait_for_sync() {
   return true;
 }
 
-namespace {
-
-template <typename T>
-CacheSubject subject_of(const char* resource, const k8s::Informer<T>& informer) {
-  return {.resource = resource,
-          .stats = &informer.stats(),
-          .has_synced = [&informer] { return informer.has_synced(); },
-          .size = [&informer] { return informer.store().size(); }};
-}
-
-}  // namespace
-
 Subjects App::Impl::make_subjects(std::string api_host) const {
   Subjects subjects{
       .clock = clock_,

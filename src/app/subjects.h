@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "helperpod/runner.h"
 #include "k8s/event_recorder.h"
+#include "k8s/informer.h"
 #include "k8s/leader_elector.h"
 #include "k8s/metered_transport.h"
 #include "k8s/reflector.h"
@@ -46,6 +47,14 @@ struct CacheSubject {
   std::function<bool()> has_synced{};
   std::function<std::size_t()> size{};
 };
+
+template <typename T>
+CacheSubject subject_of(const char* resource, const k8s::Informer<T>& informer) {
+  return {.resource = resource,
+          .stats = &informer.stats(),
+          .has_synced = [&informer] { return informer.has_synced(); },
+          .size = [&informer] { return informer.store().size(); }};
+}
 
 /// The parts of the daemon that metrics, probes and the status page speak about. References only;
 /// everything in it is thread-safe.
