@@ -127,6 +127,8 @@ class AgentServer::Impl {
   bool write_more(Connection& one);
   void on_head(Connection& one);
   void on_identity(std::uint64_t id, std::uint64_t request, Result<AgentIdentity> who);
+  /// In the log, once in a while.
+  void say_refused(const Connection& one, const Error& why);
   bool is_admitted(Connection& one);
   void on_body(Connection& one);
   void handle(std::uint64_t id, std::uint64_t request, const std::string& target,
@@ -160,6 +162,8 @@ class AgentServer::Impl {
   std::map<std::uint64_t, std::unique_ptr<Connection>> connections_;
   std::size_t unproved_ = 0;
   std::unordered_map<std::string, Node> nodes_;
+  std::optional<TimePoint> refusal_said_;
+  std::uint64_t refusals_unsaid_ = 0;  // since then
   std::jthread loop_;
 };
 

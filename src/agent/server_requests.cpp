@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <netdb.h>
+#include <sys/socket.h>
+
 #include <algorithm>
+#include <array>
 
 #include "agent/agent_server_impl.h"
+#include "base/log.h"
 
 // What is asked on connections: who asks, whether that is too much, and the answer.
 
@@ -14,6 +20,19 @@ constexpr std::size_t kMaxHello = 65536;
 constexpr std::chrono::seconds kProvedFor{10};
 /// Beyond the time that the executor holds a poll.
 constexpr std::chrono::minutes kHeldAtMost{10};
+/// Whoever shows bad tokens does not fill the log.
+constexpr std::chrono::minutes kSaidAgain{1};
+
+std::string peer_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  std::array<char, NI_MAXHOST> host{};
+  auto* const any = reinterpret_cast<sockaddr*>(&address);  // NOLINT: the C way
+  const bool known =
+      ::getpeername(socket, any, &size) == 0 &&
+      ::getnameinfo(any, size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) == 0;
+  return known ? host.data() : "somebody";
+}
 
 int status_of(const Error& error) {
   switch (error.code) {
@@ -72,6 +91,7 @@ void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
     const int status = status_of(who.error());
     count_refused(status == 401 ? "token" : status == 403 ? "forbidden" : "unproved");
     one->proved_until = {};
+    say_refused(*one, who.error());
     answer(*one, status == 401 || status == 403 ? status : 503, who.error().message, true);
     advance(*one);
     return;
@@ -97,6 +117,20 @@ void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
   one->stage = Stage::kBody;
   (void)is_admitted(*one);
   advance(*one);
+}
+
+void AgentServer::Impl::say_refused(const Connection& one, const Error& why) {
+  const TimePoint now = clock_.now();
+  if (refusal_said_ && now - *refusal_said_ < kSaidAgain) {
+    ++refusals_unsaid_;
+    return;
+  }
+  const std::string before =
+      refusals_unsaid_ == 0 ? ""
+                            : fmt::format(" (and {} more since the last line)", refusals_unsaid_);
+  log::warn("agents: {} is refused: {}{}", peer_of(one.socket.fd()), why.message, before);
+  refusal_said_ = now;
+  refusals_unsaid_ = 0;
 }
 
 bool AgentServer::Impl::is_admitted(Connection& one) {

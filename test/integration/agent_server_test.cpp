@@ -5,10 +5,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <filesystem>
 
+#include "fakes/captured_log.h"
 #include "fakes/empty_cluster.h"
 #include "fakes/eventually.h"
 #include "harness/test_ca.h"
@@ -123,6 +125,7 @@ TEST_CASE("an agent begins a session, and its poll is answered as soon as there 
 }
 
 TEST_CASE("who does not show a good token is refused, and why is said and counted") {
+  CapturedLog log;
   ServerBed bed;
   const auto ask = [&](const std::string& token) {
     auto client = bed.client();
@@ -137,6 +140,11 @@ TEST_CASE("who does not show a good token is refused, and why is said and counte
   CHECK(bed.refused("token") == 2);
   CHECK(bed.refused("forbidden") == 1);
   CHECK(bed.refused("unproved") == 1);
+  const auto lines = log.take();
+  CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+          return line.starts_with("warning ") &&
+                 line.find("127.0.0.1 is refused: ") != std::string::npos;
+        }) == 1);
   CHECK(bed.executor.agents().empty());
   // A token of another node does not take over a connection.
   auto client = bed.client();
