@@ -42,15 +42,35 @@ LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-counts=quotaon -P /mnt/ext4-counts"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/btrfs-off=btrfs quota enable /mnt/btrfs-off"
 export LPP_QUOTA_OFF
 
+# When nothing gets on any more: at which case, and where in the kernel everybody waits.
+watch_over() {
+  last='' silent=0
+  while sleep 10; do
+    now=$(stat -c %s.%Y /mnt/out)
+    if [ "$now" = "$last" ]; then silent=$((silent + 10)); else silent=0; fi
+    last=$now
+    [ $silent = 80 ] || continue
+    echo "quota: silent since: $(grep -a ' s: ' /mnt/out | tail -n 1)"
+    for task in /proc/[0-9]*/task/*; do
+      program=$(tr '\0' ' ' <"$task/cmdline" | cut -c 1-80)
+      [ -n "$program" ] || continue
+      echo "quota: $program: $(grep State "$task/status")" \
+        "$(cat "$task/wchan") $(cat "$task/syscall" 2>/dev/null)"
+      cat "$task/stack" 2>/dev/null
+    done
+  done
+}
+watch_over &
+
 for type in $(echo "$TYPES" | tr , ' '); do
   echo "quota: on $type"
   # Nobody is held to limits on ext4 who has that right. The output goes by a file: the terminal of
   # this kernel is not made for programs that look at it.
   if LPP_NODE_TEST_DIR=/mnt/$type setpriv --bounding-set -sys_resource --inh-caps -sys_resource \
-    "$TESTS" --test-case="$CASES" >/mnt/out 2>&1; then
-    cat /mnt/out
+    stdbuf -oL "$TESTS" --duration=true --test-case="$CASES" >/mnt/out 2>&1; then
+    grep -av '^[0-9.]* s: ' /mnt/out
   else
-    cat /mnt/out
+    grep -av '^[0-9.]* s: ' /mnt/out
     end "failed on $type"
   fi
   for left in "/mnt/$type"/* "/mnt/$type"/.[!.]*; do
