@@ -115,10 +115,9 @@ struct TodaysController {
   Operation last;
 };
 
-TEST_CASE("an agent of before inventories makes and removes for this controller") {
-  TodaysController controller;
-  RawClient client(controller.server->port());
-  const auto exchanges = recorded_session("before-inventory.jsonl");
+/// An agent of another version makes and removes for this controller.
+void make_and_remove(TodaysController& controller, RawClient& client, const char* recording) {
+  const auto exchanges = recorded_session(recording);
   REQUIRE(exchanges.size() > 8);
   const std::string theirs = exchanges[0].answered().at("session");
   controller.hello(client, exchanges[0].request);
@@ -145,19 +144,32 @@ TEST_CASE("an agent of before inventories makes and removes for this controller"
   CHECK(controller.executor.sees("node-1", "/opt/local-path-provisioner"));
   CHECK(controller.executor.agents().at(0).program == "0.1.0");
   CHECK_FALSE(controller.progress(controller.last));
+  CHECK(controller.executor.left_out().empty());
+}
+
+TEST_CASE("an agent of before inventories makes and removes for this controller") {
+  TodaysController controller;
+  RawClient client(controller.server->port());
+  make_and_remove(controller, client, "before-inventory.jsonl");
   // It lists nothing, and is taken at its word: nothing is known to be nobody's.
   CHECK(controller.executor.orphans().empty());
   CHECK(controller.asked_whose == 0);
-  CHECK(controller.executor.left_out().empty());
 
   RecordedExchange uses{.target = std::string(agent::kTellTarget),
                         .request = repository_text("test/data/agents/before-inventory-uses.json")};
-  (void)controller.ask(client, uses, theirs);
+  (void)controller.ask(client, uses, uses.asked().at("session"));
   const auto usage = controller.executor.usage();
   REQUIRE(usage.size() == 1);
   CHECK(usage[0].path == "/opt/local-path-provisioner/pvc-1");
   CHECK(usage[0].usage ==
         operation::Usage{.bytes = 4096, .limit_bytes = 1 << 20, .inodes = 3, .limit_inodes = 64});
+}
+
+TEST_CASE("an agent of before serials makes and removes for this controller") {
+  TodaysController controller;
+  RawClient client(controller.server->port());
+  make_and_remove(controller, client, "before-serials.jsonl");
+  CHECK(controller.asked_whose > 0);  // it lists directories
 }
 
 TEST_CASE("what an agent to come says is heard as far as it is known, and lets nothing begin") {
