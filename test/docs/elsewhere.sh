@@ -209,67 +209,9 @@ other docs/backup.md 'needs Velero and an object store' <<'C'
 velero restore create --from-backup web
 C
 
-# ---- docs/node-lost.md
-other docs/node-lost.md 'story_node_lost_test.cpp: the only node of this cluster stays' <<'C'
-local-path-provisioner release --node worker-2 --dry-run
-C
-other docs/node-lost.md 'story_node_lost_test.cpp: the only node of this cluster stays' <<'C'
-local-path-provisioner release --node worker-2 --yes
-C
-other docs/node-lost.md 'test/rights/run.sh applies it' <<'C'
-kubectl apply -f deploy/node-lost.yaml
-C
-
-# ---- docs/adopt.md
-other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
-local-path-provisioner adopt --node worker-7 --all --from-records --dry-run
-C
-other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
-local-path-provisioner adopt --node worker-7 --all --from-records
-C
-other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
-local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/old --claim web/data --size 10Gi
-C
-other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
-local-path-provisioner sweep --node worker-7 --all --dry-run
-C
-other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
-local-path-provisioner sweep --node worker-7 --path /opt/local-path-provisioner/old
-C
-other docs/adopt.md 'story_adopt_test.cpp plays it' <<'C'
-local-path-provisioner sweep --node worker-7 --all --yes
-C
-
 # ---- docs/agents.md
-other docs/agents.md 'test/chart renders it, story_agents_test.cpp plays it' <<'C'
-kubectl apply -k examples/node-agents
-C
-other docs/agents.md 'docs/operate.md has it, too' <<'C'
-local-path-provisioner check
-C
-other docs/agents.md 'needs agents' <<'C'
-kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent
-C
-other docs/agents.md 'needs agents; story_adopt_test.cpp and orphans_test.cpp have it' <<'C'
-local-path-provisioner volumes --orphans
-C
 other docs/agents.md 'docs/runbook.md has it, too' <<'C'
 kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
-C
-other docs/agents.md 'story_agents_test.cpp plays it, with processes' <<'C'
-kubectl -n local-path-storage delete daemonset local-path-provisioner-agent --wait
-C
-other docs/agents.md 'story_agents_test.cpp plays it, with processes' <<'C'
-kubectl -n local-path-storage wait --for=delete pod -l app.kubernetes.io/name=local-path-provisioner-agent
-C
-other docs/agents.md 'docs/install.md has it, too' <<'C'
-kubectl apply -f deploy/local-path-storage.yaml
-C
-other docs/agents.md 'removes what deploy/agents has brought' <<'C'
-kubectl -n local-path-storage delete serviceaccount,service,secret,configmap,role,rolebinding --ignore-not-found local-path-provisioner-agent local-path-provisioner-agents local-path-provisioner-agents-tls local-path-provisioner-agents-ca
-C
-other docs/agents.md 'removes what deploy/agents has brought' <<'C'
-kubectl delete clusterrole,clusterrolebinding local-path-provisioner-agents --ignore-not-found
 C
 
 # ---- test/e2e/cluster/README.md

@@ -8,7 +8,7 @@
 # docs/, so that none is forgotten and none is kept that the docs do not have any more.
 #
 # Part of `make e2e`. Needs what ../e2e/cluster needs, buildah and socat, which are installed, and helm: one that is not on PATH is built from the
-# modules of ../chart/helm, and without Go its commands are left out. Takes two minutes, or four. LPP_BUILD_DIR is
+# modules of ../chart/helm, and without Go its commands are left out. Takes three minutes, or five. LPP_BUILD_DIR is
 # CMake's build directory (build/dev).
 #
 # Exit: 0 every command did what it should, 1 one did not, 3 this machine cannot run it (says why, and how
@@ -25,7 +25,7 @@ program=$build/src/local-path-provisioner
 passed=0 failed=0 skipped=0 result=1
 left_out() { # REASON
   echo "skipped: docs: $1"
-  echo "docs: 0 passed, 0 failed, $(cat "$here/walk.sh" "$here/limits.sh" | grep -c '^doc ') skipped"
+  echo "docs: 0 passed, 0 failed, $(cat "$here/walk.sh" "$here/limits.sh" "$here/agents.sh" | grep -c '^doc ') skipped"
   result=3
   exit 3
 }
@@ -64,10 +64,12 @@ filled_in() {
   text=${text//RELEASE/local-path-provisioner}
   text=${text//-n NAMESPACE CLAIM/-n web data}
   text=${text//local-path-provisioner:NEW/local-path-provisioner:$version}
-  text=${text//worker-2/$LPP_E2E_NODE}
+  text=${text//worker-2/${worker_2:-$LPP_E2E_NODE}}
+  text=${text//worker-7/$LPP_E2E_NODE}
   text=${text//\/mnt\/disks/$LPP_E2E_STATE/volumes}
   text=${text//\/usr\/local\/bin/$work/bin}
   text=${text//\/dev\/sdb/${sdb:-}}
+  text=${text//\/opt\/local-path-provisioner\/old/${old:-}}
   text=${text//\/opt\/local-path-provisioner/$LPP_E2E_STATE/limits}
   text=${text//pv VOLUME /pv ${volume:-} }
   text=${text//--path DIRECTORY/--path ${directory:-}}
@@ -478,6 +480,7 @@ kubectl -n local-path-storage rollout status deployment local-path-provisioner -
 local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 gone -k examples/free-space
 kubectl delete csidriver local-path-capacity --ignore-not-found >/dev/null
+. "$root/test/docs/agents.sh"
 doc docs/install.md <<'C'
 kubectl create namespace local-path-storage
 C

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every command in the docs is run by test/docs/walk.sh (limits.sh), or stands in elsewhere.sh with
-// the reason why not.
+// Every command in the docs is run by test/docs/walk.sh (limits.sh, agents.sh), or stands in
+// elsewhere.sh with the reason why not.
 
 #include <doctest/doctest.h>
 
@@ -96,6 +96,7 @@ Commands in_walk() {
   Commands out;
   add_from_walk("test/docs/walk.sh", out);
   add_from_walk("test/docs/limits.sh", out);
+  add_from_walk("test/docs/agents.sh", out);
   add_from_walk("test/docs/elsewhere.sh", out);
   return out;
 }

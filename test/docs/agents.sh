@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+# shellcheck disable=SC2034 # walk.sh reads them
+# Sourced by walk.sh: docs/agents.md, docs/adopt.md and docs/node-lost.md, with an agent on the node. Its
+# pod finds the provisioner's by an alias: there is no Service address here. And it looks at its disk more
+# often than once a minute, so that this takes no longer.
+base=$LPP_E2E_STATE/volumes
+sed -i "s|/opt/local-path-provisioner|$base|" deploy/agents/daemonset.yaml
+if [ "$(findmnt -no PROPAGATION -T "$base")" != shared ]; then
+  sed -i '/mountPropagation/d' deploy/agents/daemonset.yaml # as the page says
+fi
+doc docs/agents.md <<'C'
+kubectl apply -k examples/node-agents
+C
+reach_api
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+provisioner=
+one_is_left() { # of the pods: the former one ends
+  provisioner=$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner \
+    -o jsonpath='{.items[*].metadata.name}')
+  [[ $provisioner != *' '* ]]
+}
+wait_until 40 'the former provisioner to end' kubelet one_is_left
+address=$(kubectl -n local-path-storage get pod "$provisioner" -o jsonpath='{.status.podIP}')
+kubectl -n local-path-storage patch daemonset local-path-provisioner-agent -p \
+  '{"spec": {"template": {"spec": {"hostAliases": [{"ip": "'"$address"'",
+    "hostnames": ["local-path-provisioner-agents.local-path-storage.svc"]}],
+    "containers": [{"name": "agent", "args": ["--usage-interval=2s"]}]}}}}' >/dev/null
+tells() { # TEXT    on its page of metrics
+  kubectl get --raw "/api/v1/namespaces/local-path-storage/pods/$provisioner:8080/proxy/metrics" | grep "$1" >/dev/null
+}
+wait_until 60 'the agent to be connected' kubelet tells '^local_path_provisioner_agents_connected 1'
+doc docs/agents.md <<'C'
+local-path-provisioner check
+C
+says 'Result:    ok'
+doc docs/agents.md <<'C'
+kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent
+C
+says 'Running'
+
+# Two volumes of which nothing but the directories is left.
+claims() { # apply|delete
+  for claim in data logs; do
+    echo '---'
+    sed "s/local-path-claim/$claim/; s/volume-test/$claim/" examples/pod-with-volume.yaml
+  done | kubectl -n web "$1" -f - "${@:2}" >/dev/null
+}
+forget() {
+  local volume volumes
+  volumes=$(kubectl -n web get pvc -o jsonpath='{range .items[*]}{.spec.volumeName}{" "}{end}')
+  for volume in $volumes; do
+    kubectl patch pv "$volume" -p '{"spec":{"persistentVolumeReclaimPolicy":"Retain"}}' >/dev/null
+  done
+  claims delete --grace-period=1 --ignore-not-found
+  # shellcheck disable=SC2086 # names
+  kubectl delete pv $volumes >/dev/null
+  # Something has to change on the disk for the agent to tell all that is there before ten minutes are over.
+  if [ -d "$base/by-hand" ]; then rmdir "$base/by-hand"; else mkdir "$base/by-hand"; fi
+}
+claims apply
+kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=60s >/dev/null
+volume=$(kubectl -n web get pvc data -o jsonpath='{.spec.volumeName}')
+old=$(kubectl get pv "$volume" -o jsonpath='{.spec.hostPath.path}')
+forget
+orphans() { [ "$(local-path-provisioner volumes --orphans | grep -c NoVolume)" = "$1" ]; }
+wait_until 30 'the directories to be told' kubelet orphans 2
+doc docs/agents.md <<'C'
+local-path-provisioner volumes --orphans
+C
+says 'NoVolume'
+doc docs/adopt.md <<'C'
+local-path-provisioner adopt --node worker-7 --all --from-records --dry-run
+C
+doc docs/adopt.md <<'C'
+local-path-provisioner adopt --node worker-7 --all --from-records
+C
+says 'adopted'
+claims apply
+kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=60s >/dev/null
+if [ "$(kubectl -n web get pvc data -o jsonpath='{.spec.volumeName}')" != "$volume" ] ||
+  [ "$(kubectl -n web exec data -- wc -l /data/started)" != '2 /data/started' ]; then
+  failed=$((failed + 1))
+  echo 'FAILED: the claim has not got its directory back' >&2
+fi
+forget
+doc docs/adopt.md <<'C'
+local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/old --claim web/data --size 10Gi
+C
+says 'adopted'
+kubectl delete pv "$volume" >/dev/null
+wait_until 30 'the directories to be told' kubelet orphans 2
+doc docs/adopt.md <<'C'
+local-path-provisioner sweep --node worker-7 --all --dry-run
+C
+[ -d "$old" ] || { failed=$((failed + 1)); echo 'FAILED: it was not dry' >&2; }
+doc docs/adopt.md <<'C'
+local-path-provisioner sweep --node worker-7 --path /opt/local-path-provisioner/old
+C
+says 'removed'
+doc docs/adopt.md <<'C'
+local-path-provisioner sweep --node worker-7 --all --yes
+C
+says 'removed'
+if compgen -G "$base/pvc-*_web_*" >/dev/null; then
+  failed=$((failed + 1))
+  echo 'FAILED: a directory is left' >&2
+fi
+
+# A volume of a node that is gone: the node of this cluster stays.
+kubectl apply -f - >/dev/null <<'YAML'
+apiVersion: v1
+kind: PersistentVolume
+metadata:
+  name: lost
+  annotations: {pv.kubernetes.io/provisioned-by: rancher.io/local-path}
+spec:
+  capacity: {storage: 128Mi}
+  accessModes: [ReadWriteOnce]
+  persistentVolumeReclaimPolicy: Delete
+  storageClassName: local-path
+  claimRef: {apiVersion: v1, kind: PersistentVolumeClaim, namespace: web, name: lost}
+  hostPath: {path: /opt/local-path-provisioner/lost}
+  nodeAffinity:
+    required:
+      nodeSelectorTerms:
+        - matchExpressions: [{key: kubernetes.io/hostname, operator: In, values: [worker-2]}]
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: lost, namespace: web}
+spec:
+  storageClassName: local-path
+  volumeName: lost
+  accessModes: [ReadWriteOnce]
+  resources: {requests: {storage: 128Mi}}
+YAML
+wait_bound web lost
+doc docs/node-lost.md <<'C'
+kubectl apply -f deploy/node-lost.yaml
+C
+worker_2=worker-2
+doc docs/node-lost.md <<'C'
+local-path-provisioner release --node worker-2 --dry-run
+C
+says 'lost'
+doc docs/node-lost.md <<'C'
+local-path-provisioner release --node worker-2 --yes
+C
+worker_2=
+kubectl -n web wait --for=delete pvc/lost --timeout=30s >/dev/null
+gone pv lost
+gone -f deploy/node-lost.yaml
+
+doc docs/agents.md <<'C'
+kubectl -n local-path-storage delete daemonset local-path-provisioner-agent --wait
+C
+doc docs/agents.md <<'C'
+kubectl -n local-path-storage wait --for=delete pod -l app.kubernetes.io/name=local-path-provisioner-agent
+C
+doc docs/agents.md <<'C'
+kubectl apply -f deploy/local-path-storage.yaml
+C
+doc docs/agents.md <<'C'
+kubectl -n local-path-storage delete serviceaccount,service,secret,configmap,role,rolebinding --ignore-not-found local-path-provisioner-agent local-path-provisioner-agents local-path-provisioner-agents-tls local-path-provisioner-agents-ca
+C
+doc docs/agents.md <<'C'
+kubectl delete clusterrole,clusterrolebinding local-path-provisioner-agents --ignore-not-found
+C
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+if kubectl get all,cm,secret,clusterrole,clusterrolebinding -A -o name | grep -v node-agents | grep 'provisioner-agent'; then
+  failed=$((failed + 1))
+  echo 'FAILED: this is left of agents' >&2
+fi
+gone -f deploy/local-path-storage.yaml
