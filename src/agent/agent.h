@@ -182,6 +182,8 @@ class Agent {
                             const WorkBook::Whose& whose) LPP_REQUIRES(mutex_);
   std::string cluster();
   void saw_cluster(const std::string& path, const std::string& foreign);
+  /// `ids`: sorted.
+  void saw_taken_off(const std::string& path, std::vector<std::string> ids);
   void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);
   /// What there is work on, by base path and id of the volume.
   std::set<std::pair<std::string, std::string>> at_work() const LPP_REQUIRES(mutex_);
@@ -227,8 +229,10 @@ class Agent {
   InventoryNotes inventory_ LPP_GUARDED_BY(mutex_);
   std::string cluster_ LPP_GUARDED_BY(mutex_);                         // "" = not known
   std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);  // cluster by base path
-  std::set<std::string> foreign_works_ LPP_GUARDED_BY(mutex_);         // by key_of()
-  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);             // to ask about next
+  /// Volumes out of their limits, by base path.
+  std::map<std::string, std::vector<std::string>> taken_off_ LPP_GUARDED_BY(mutex_);
+  std::set<std::string> foreign_works_ LPP_GUARDED_BY(mutex_);  // by key_of()
+  std::vector<Leftover> leftovers_ LPP_GUARDED_BY(mutex_);      // to ask about next
   bool leftovers_news_ LPP_GUARDED_BY(mutex_) = false;
   using Times = std::map<std::pair<std::string, std::string>, TimePoint>;  // by disk and path
   Times lost_since_ LPP_GUARDED_BY(mutex_);   // records without a directory were noticed

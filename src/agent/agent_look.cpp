@@ -95,6 +95,9 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     base.promised_bytes = told_number(usage.promised_bytes);
     base.volumes = told_number(usage.volumes.size());
     base.limits_not_held = told_number(node::limits_not_held(usage).size());
+    auto taken_off = node::limits_taken_off(usage);
+    base.limits_taken_off = told_number(taken_off.size());
+    saw_taken_off(path, std::move(taken_off));
     UsageNotes::add(path, usage.volumes, sights.uses);
     LPP_ASSIGN_OR_RETURN(const auto inventory, volumes->inventory(usage, InventoryNotes::kMostBare),
                          "inventory");
@@ -218,6 +221,25 @@ void Agent::saw_cluster(const std::string& path, const std::string& foreign) {
       "{}: its records are those of cluster {}, and this is cluster {}: what that one has begun "
       "there is left as it is",
       path, foreign, ours);
+}
+
+void Agent::saw_taken_off(const std::string& path, std::vector<std::string> ids) {
+  std::vector<std::string> news;
+  {
+    MutexLock lock(mutex_);
+    auto& known = taken_off_[path];
+    std::set_difference(ids.begin(), ids.end(), known.begin(), known.end(),
+                        std::back_inserter(news));
+    known = std::move(ids);
+  }
+  if (news.empty()) return;
+  constexpr std::size_t kMostNamed = 10;
+  const std::size_t more = news.size() - std::min(news.size(), kMostNamed);
+  news.resize(news.size() - more);
+  log::warn(
+      "{}: the limits of {}{} hold no more: its owner has taken the directory out of its project, "
+      "or another one is in its place",
+      path, fmt::join(news, ", "), more == 0 ? "" : fmt::format(" and {} more", more));
 }
 
 std::set<std::pair<std::string, std::string>> Agent::at_work() const {

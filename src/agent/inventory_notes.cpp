@@ -53,7 +53,7 @@ void InventoryNotes::add(const Place& place, const node::BaseUsage& usage,
     if (one.lost) lost.insert(one.id);
   }
   std::map<std::string, Listed> recorded;
-  for (const auto& [volume, use] : usage.volumes) {
+  for (const auto& [volume, use, taken_out] : usage.volumes) {
     Listed listed{.path = folder + volume.path,
                   .id = volume.id,
                   .claim = volume.claim,

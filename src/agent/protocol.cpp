@@ -55,6 +55,7 @@ json to_json(const Base& base) {
   if (base.space) object["space"] = to_json(*base.space);
   if (!base.cluster.empty()) object["cluster"] = base.cluster;
   if (base.limits_not_held > 0) object["limitsNotHeld"] = base.limits_not_held;
+  if (base.limits_taken_off > 0) object["limitsTakenOff"] = base.limits_taken_off;
   return object;
 }
 
@@ -69,6 +70,7 @@ Result<Base> read_base(const json& object) {
   members.number<std::int64_t>("promised", base.promised_bytes, 0);
   members.number<std::int64_t>("volumes", base.volumes, 0);
   members.number<std::int64_t>("limitsNotHeld", base.limits_not_held, 0);
+  members.number<std::int64_t>("limitsTakenOff", base.limits_taken_off, 0);
   LPP_RETURN_IF_ERROR(whole(members, "base"), "message");
   LPP_ASSIGN_OR_RETURN(base.space, read_space(object), "base");
   cut(base.problem, kMaxWords);

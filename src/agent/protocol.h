@@ -80,7 +80,9 @@ struct Base {
   std::int64_t promised_bytes = 0;   // sum of the sizes on record
   std::int64_t volumes = 0;          // on record
   std::int64_t limits_not_held = 0;  // of these, with a limit on record that does not hold now
-  std::string cluster{};             // whose records those are; "" = this one's, or nobody knows
+  /// Of those, whose directory was taken out of its limit: its owner can.
+  std::int64_t limits_taken_off = 0;
+  std::string cluster{};  // whose records those are; "" = this one's, or nobody knows
   bool operator==(const Base&) const = default;
 };
 

@@ -42,7 +42,7 @@ std::size_t bytes_of(const Use& use) {
 void UsageNotes::add(const std::string& base_path, const std::vector<node::VolumeUsage>& volumes,
                      Seen& to) {
   const std::string folder = base_path.ends_with('/') ? base_path : base_path + '/';
-  for (const auto& [volume, use] : volumes) {
+  for (const auto& [volume, use, taken_out] : volumes) {
     if (!use || volume.state != node::State::kPresent) continue;
     const std::string path = folder + volume.path;
     if (path.size() > kMaxPath || to.size() >= kMaxUses) continue;

@@ -215,8 +215,15 @@ void add_agents(HtmlPage& page, const Subjects& subjects,
       bases += (bases.empty() ? "" : ", ") + base.path;
       if (!base.problem.empty()) bases += " (" + base.problem + ")";
       if (base.limits_not_held > 0) {
-        bases += fmt::format(" ({} of {} volumes have a limit that does not hold)",
+        bases += fmt::format(" ({} of {} volumes have a limit that does not hold",
                              base.limits_not_held, base.volumes);
+        if (base.limits_taken_off > 0) {
+          bases += fmt::format(
+              ": the owners of {} took the directory out of it, or put another "
+              "in its place",
+              base.limits_taken_off);
+        }
+        bases += ")";
       }
       if (!base.cluster.empty()) bases += " (with records of cluster " + base.cluster + ")";
     }

@@ -200,13 +200,24 @@ void tell_not_held(const node::Volumes& volumes, std::size_t count, std::size_t 
                           count, of, one_line(why)));
 }
 
+void tell_taken_off(const std::vector<std::string>& ids, std::size_t of, Context& context) {
+  context.err(
+      fmt::format("{} of {} volumes are out of their limit: the owner has taken the directory out "
+                  "of its project, or another one is in its place; 'node adopt' sets the limit "
+                  "again: {}\n",
+                  ids.size(), of, fmt::join(ids, " ")));
+}
+
 int usage(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto usage = volumes.usage();
   if (!usage.ok()) return fail_node(context, usage.error());
   const auto free_of_limits = node::limits_not_held(*usage);
-  if (!free_of_limits.empty()) {
-    tell_not_held(volumes, free_of_limits.size(), usage->volumes.size(), context);
+  const auto taken_off = node::limits_taken_off(*usage);
+  if (free_of_limits.size() > taken_off.size()) {
+    tell_not_held(volumes, free_of_limits.size() - taken_off.size(), usage->volumes.size(),
+                  context);
   }
+  if (!taken_off.empty()) tell_taken_off(taken_off, usage->volumes.size(), context);
   if (request.json) {
     json items = json::array();
     for (const auto& entry : usage->volumes) {
@@ -227,6 +238,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                               {"promisedBytes", usage->promised_bytes},
                               {"volumes", std::move(items)},
                               {"limitsNotHeld", free_of_limits},
+                              {"limitsTakenOff", taken_off},
                               {"problems", usage->problems}}));
     return usage->problems.empty() ? kExitOk : kExitProblem;
   }
@@ -235,7 +247,7 @@ int usage(const node::Volumes& volumes, const NodeRequest& request, Context& con
                           bytes_text(usage->space.size_bytes), bytes_text(usage->promised_bytes),
                           usage->space.filesystem));
   std::vector<std::vector<Cell>> rows;
-  for (const auto& [volume, use] : usage->volumes) {
+  for (const auto& [volume, use, taken_out] : usage->volumes) {
     const std::uint64_t limit = volume.limits.bytes;
     rows.push_back({{volume.id},
                     {limit_text(limit)},

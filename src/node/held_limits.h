@@ -12,4 +12,7 @@ namespace lpp::node {
 /// back mounted without its quota. Pure.
 std::vector<std::string> limits_not_held(const BaseUsage& usage);
 
+/// Those of them that do not hold because of what was done to the directory. Pure.
+std::vector<std::string> limits_taken_off(const BaseUsage& usage);
+
 }  // namespace lpp::node

@@ -253,6 +253,10 @@ Result<std::uint32_t> ProjectQuota::number_of(int folder) const {
   return by_subvolumes_ ? subvolume_at(*kernel_, folder) : project_of(*kernel_, folder);
 }
 
+Result<bool> ProjectQuota::counts_what_is_made_in(int folder) const {
+  return by_subvolumes_ ? Result<bool>(true) : is_handed_down(*kernel_, folder);
+}
+
 Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {
   std::uint32_t hash = 0;
   const std::string hex = short_hash(seed).substr(0, 8);
@@ -304,6 +308,14 @@ Result<std::uint32_t> ProjectQuota::project_of(Kernel& kernel, int folder) {
   if (kernel.attributes(folder, attributes) == 0) return attributes.fsx_projid;
   if (errno == ENOTTY || errno == EOPNOTSUPP) return std::uint32_t{0};
   return system_error(errno, "project of a directory");
+}
+
+Result<bool> ProjectQuota::is_handed_down(Kernel& kernel, int folder) {
+  fsxattr attributes{};
+  if (kernel.attributes(folder, attributes) != 0) {
+    return system_error(errno, "project of a directory");
+  }
+  return (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
 }
 
 Result<void> ProjectQuota::set_project(Kernel& kernel, int folder, std::uint32_t project) {

@@ -68,6 +68,8 @@ class ProjectQuota {
   Result<void> release_unused(std::uint32_t project, std::uint64_t known) const;
   /// That of a directory; 0 = it has none.
   Result<std::uint32_t> number_of(int folder) const;
+  /// Whether what is made in the directory gets its number: its owner can turn that off.
+  Result<bool> counts_what_is_made_in(int folder) const;
   /// A number without files and limits, of XFS and ext4; the same seed tries the same ones first.
   /// Others may be about to take it, too: see give_project().
   Result<std::uint32_t> free_project(std::string_view seed) const;
@@ -83,6 +85,7 @@ class ProjectQuota {
 
   /// That of a directory; what is made in it later has it too.
   static Result<std::uint32_t> project_of(Kernel& kernel, int folder);
+  static Result<bool> is_handed_down(Kernel& kernel, int folder);
   static Result<void> set_project(Kernel& kernel, int folder, std::uint32_t project);
   /// That of a regular file.
   static Result<void> set_project_of_file(Kernel& kernel, int file, std::uint32_t project);

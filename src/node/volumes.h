@@ -109,6 +109,9 @@ enum class PutBack {
 struct VolumeUsage {
   Volume volume{};
   std::optional<ProjectUse> use{};
+  /// Of one with limits: its directory has left its project, or is not the one that was given it.
+  /// Only the directory itself is looked at.
+  bool taken_out = false;
 };
 
 /// The file system of a base folder.
@@ -303,6 +306,11 @@ class Volumes {
                                      const Volume& volume, int folder) const;
   Result<void> enter_project(const RecordFolder& records, const ProjectQuota& quota, Volume& volume,
                              int folder) const;
+  /// usage() without a look at the directories.
+  Result<BaseUsage> counted() const;
+  bool is_taken_out(const Volume& volume, const ProjectQuota& quota) const;
+  /// Whether limits count what is made in it, too.
+  Result<bool> is_limited(const Volume& volume, const ProjectQuota& quota, int folder) const;
   /// Whether it is the directory on record, and has the number on record.
   Result<bool> is_in_project(const Volume& volume, const ProjectQuota& quota, int folder) const;
   /// Under RecordFolder::lock_base() until the size is on record. What it has looked at.

@@ -110,7 +110,7 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
 Result<BaseUsage> Volumes::check_has_room(const std::string& id, std::uint64_t size,
                                           const Room& room) const {
   if (!room.any()) return BaseUsage{};
-  LPP_ASSIGN_OR_RETURN(auto all, usage(), shown_);
+  LPP_ASSIGN_OR_RETURN(auto all, counted(), shown_);
   if (!room.overcommit) {
     LPP_ASSIGN_OR_RETURN(all.elsewhere, elsewhere(all, 0), shown_);
   }

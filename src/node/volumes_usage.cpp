@@ -92,12 +92,18 @@ Result<void> Volumes::check_is_limited(const Volume& volume, const ProjectQuota&
   const std::string shown = shown_ + "/" + volume.path;
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), shown);
   if (!directory) return Error{ErrorCode::kConflict, shown + " is not there"};
-  LPP_ASSIGN_OR_RETURN(const bool held, is_in_project(volume, quota, directory->get()), shown);
+  LPP_ASSIGN_OR_RETURN(const bool held, is_limited(volume, quota, directory->get()), shown);
   if (held) return {};
   return invalid(
       shown +
       " is not the directory that was given a limit, or somebody has taken the limit off "
       "it: 'node adopt' sets it again");
+}
+
+Result<bool> Volumes::is_limited(const Volume& volume, const ProjectQuota& quota,
+                                 int folder) const {
+  LPP_ASSIGN_OR_RETURN(const bool held, is_in_project(volume, quota, folder), "look");
+  return held ? quota.counts_what_is_made_in(folder) : Result<bool>(false);
 }
 
 Result<bool> Volumes::is_in_project(const Volume& volume, const ProjectQuota& quota,
@@ -153,7 +159,29 @@ Result<Space> Volumes::space() const {
   return space;
 }
 
+/// Of one that cannot be looked at nothing is claimed.
+bool Volumes::is_taken_out(const Volume& volume, const ProjectQuota& quota) const {
+  const auto directory = find_directory(volume.path);
+  if (!directory.ok() || !*directory) return false;
+  const auto limited = is_limited(volume, quota, (*directory)->get());
+  return limited.ok() && !*limited;
+}
+
 Result<BaseUsage> Volumes::usage() const {
+  LPP_ASSIGN_OR_RETURN(BaseUsage usage, counted(), "usage");
+  const auto is_held = [](const VolumeUsage& entry) {
+    return entry.use && entry.volume.limits.any() && entry.volume.state == State::kPresent;
+  };
+  if (std::none_of(usage.volumes.begin(), usage.volumes.end(), is_held)) return usage;
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "usage");
+  if (!quota) return usage;
+  for (VolumeUsage& entry : usage.volumes) {
+    if (is_held(entry)) entry.taken_out = is_taken_out(entry.volume, *quota);
+  }
+  return usage;
+}
+
+Result<BaseUsage> Volumes::counted() const {
   BaseUsage usage;
   LPP_ASSIGN_OR_RETURN(usage.space, space(), "usage");
   LPP_ASSIGN_OR_RETURN(auto listing, list(), "usage");

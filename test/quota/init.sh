@@ -87,6 +87,14 @@ tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON
   on "$1" "$2" prjquota
   node "$1" 0 make --path data --size 64Mi --quota hard
   echo kept >"/mnt/$1/data/file"
+  chown 1000 "/mnt/$1/data"
+  (cd "/mnt/$1/data" && setpriv --reuid 1000 --clear-groups --bounding-set=-all chattr -p 0 .) ||
+    end "the owner cannot take the directory out of its project"
+  node "$1" 0 usage
+  grep -qF "1 of 1 volumes are out of their limit" /mnt/out || end "usage says nothing of it: $(cat /mnt/out)"
+  node "$1" 0 adopt --path data --size 64Mi
+  node "$1" 0 usage
+  if grep -qF limit /mnt/out; then end "adopt has not set the limit again: $(cat /mnt/out)"; fi
   umount "/mnt/$1"
   mount -o rw "/dev/$2" "/mnt/$1" || end "$1 cannot be mounted"
   for command in "4 make --path data --size 64Mi --quota hard" "4 make --path more --size 64Mi --quota hard" \

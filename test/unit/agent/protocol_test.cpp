@@ -68,7 +68,8 @@ TEST_CASE("every message comes back as it was sent") {
                   .space = operation::Space{.size = 1, .filesystem = "8:17"},
                   .promised_bytes = 9,
                   .volumes = 2,
-                  .limits_not_held = 1};
+                  .limits_not_held = 2,
+                  .limits_taken_off = 1};
   const operation::Id id{
       .kind = Kind::kTakeBack, .volume_name = "v", .owner_uid = "u", .attempt = 2};
   const std::vector<Use> uses{

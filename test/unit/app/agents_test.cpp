@@ -44,7 +44,9 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
   CHECK(has(page, "Agents"));
   CHECK(has(page, "connected"));
   CHECK(has(page, "/bad (not mounted)"));
-  CHECK(has(page, "/data (3 of 5 volumes have a limit that does not hold)"));
+  CHECK(has(page,
+            "/data (3 of 5 volumes have a limit that does not hold: the owners of 1 took "
+            "the directory out of it, or put another in its place)"));
   CHECK(has(page, "make pvc-7 (running for 4 s, 512 files and directories gone) and 2 more"));
   fixture.agents = nullptr;
   metrics = fixture.text();

@@ -63,6 +63,7 @@ struct BusyFixture : SubjectsFixture {
       there.bases = {{.path = "/data"}, {.path = "/bad", .problem = "not mounted"}};
       there.bases[0].volumes = 5;
       there.bases[0].limits_not_held = 3;
+      there.bases[0].limits_taken_off = 1;
       agent::AgentState away{.node = "n2"};
       return app::AgentsSubject{
           .leads = true,
