@@ -66,7 +66,7 @@ Colour colour_of(const VolumeUsage& usage) {
   return is_full ? Colour::kRed : Colour::kNone;
 }
 
-void add_usage_cells(const VolumeRow& row, bool wide, std::vector<Cell>& line) {
+void add_usage_cells(const VolumeRow& row, std::vector<Cell>& line) {
   const auto& usage = row.usage;
   line.push_back({usage ? bytes_text(usage->used_bytes) : "-"});
   if (usage) {
@@ -74,7 +74,6 @@ void add_usage_cells(const VolumeRow& row, bool wide, std::vector<Cell>& line) {
   } else {
     line.push_back({"-"});
   }
-  if (!wide) return;
   std::string inodes = "-";
   if (usage && usage->inodes > 0) {
     inodes = fmt::format("{}/{}", usage->used_inodes, usage->inodes);
@@ -93,8 +92,7 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
   std::vector<std::string> headings;
   if (all_namespaces) headings.emplace_back("NAMESPACE");
   for (const char* name : {"CLAIM", "NODE", "PATH", "SIZE"}) headings.emplace_back(name);
-  if (any_limited) headings.insert(headings.end(), {"USED", "USE%"});
-  if (any_limited && wide) headings.emplace_back("INODES");
+  if (any_limited) headings.insert(headings.end(), {"USED", "USE%", "INODES"});
   for (const char* name : {"PHASE", "AGE"}) headings.emplace_back(name);
   if (wide) {
     for (const char* name : {"VOLUME", "CLASS", "RECLAIM"}) headings.emplace_back(name);
@@ -110,7 +108,7 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
     line.push_back({row.shared ? "(any)" : or_dash(row.node)});
     line.push_back({or_dash(row.path)});
     line.push_back({or_dash(row.size)});
-    if (any_limited) add_usage_cells(row, wide, line);
+    if (any_limited) add_usage_cells(row, line);
     line.push_back({or_dash(row.phase), colour_of(row)});
     line.push_back({age_of(row.created, context.clock.wall_now())});
     if (wide) {

@@ -73,6 +73,11 @@ TEST_CASE("volumes with a limit show how full they are, as their own nodes tell"
   CHECK(table.out.find("1Gi    972Mi   95%    12/1000   Bound") != std::string::npos);
   CHECK(table.out.find("1Gi    -       -      -         Bound") != std::string::npos);
 
+  const auto narrow = cluster.run({"volumes"}).out;
+  CHECK(narrow.find("SIZE   USED    USE%   INODES    PHASE") != std::string::npos);
+  CHECK(narrow.find("1Gi    972Mi   95%    12/1000   Bound") != std::string::npos);
+  CHECK(narrow.find("VOLUME") == std::string::npos);
+
   const auto listed = json::parse(cluster.run({"volumes", "-o", "json"}).out);
   REQUIRE(listed["items"].size() == 3);
   CHECK(listed["items"][0]["usage"] == json{{"usedBytes", used},
