@@ -107,7 +107,8 @@ class App::Impl {
                nodes_.store(),
                operations_,
                binding_,
-               space_},
+               space_,
+               uses_},
         controller_(world_, {claims_, volumes_, classes_, nodes_},
                     {.worker_threads = options.worker_threads,
                      .provisioning_retry_count = options.provisioning_retry_count,
@@ -174,6 +175,7 @@ class App::Impl {
   provisioner::Operations operations_;
   provisioner::Binding binding_;
   operation::SpaceBoard space_;
+  operation::ToldUses uses_{clock_};
   std::unique_ptr<Agents> agents_;
   provisioner::World world_;
   provisioner::Controller controller_;
@@ -267,6 +269,7 @@ void App::Impl::end_term() {
   term_.request_stop();
   if (term_.joinable()) term_.join();
   stop_working();
+  uses_.forget_all();
 }
 
 /// A watch may be behind by any time: what the last leader did to the end may be missing in the
@@ -327,6 +330,7 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
       .volumes = volumes_.store(),
       .nodes = nodes_.store(),
       .space = space_,
+      .uses = uses_,
       .capacities = capacities_.stats(),
       .runner = runner_,
       .config = config_,

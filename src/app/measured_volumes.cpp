@@ -24,9 +24,17 @@ double share_of(const MeasuredVolume& one) {
 
 std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, const AgentsSubject& agents,
                                              std::size_t most) {
-  std::map<std::pair<std::string, std::string>, operation::Usage> usages;  // by node and path
+  struct Known {
+    operation::Usage usage{};
+    std::optional<std::chrono::system_clock::time_point> told_at{};
+  };
+  std::map<std::pair<std::string, std::string>, Known> usages;  // by node and path
   for (const auto& entry : agents.usage) {
-    usages.emplace(std::pair(entry.node, entry.path), entry.usage);
+    usages.emplace(std::pair(entry.node, entry.path), Known{.usage = entry.usage});
+  }
+  for (const auto& entry : subjects.uses.all()) {
+    usages.emplace(std::pair(entry.node, entry.path),
+                   Known{.usage = entry.usage, .told_at = entry.at});
   }
   std::vector<MeasuredVolume> all;
   if (usages.empty()) return all;
@@ -43,7 +51,8 @@ std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, const Age
                    .volume = volume->meta.name,
                    .node = std::move(node),
                    .storage_class = volume->storage_class_name,
-                   .usage = found->second});
+                   .usage = found->second.usage,
+                   .told_at = found->second.told_at});
   }
   if (all.size() > most) {
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(most);
@@ -64,6 +73,7 @@ std::string usage_page(const Subjects& subjects) {
     if (one.usage.limit_bytes > 0) volume["capacityBytes"] = one.usage.limit_bytes;
     if (one.usage.inodes) volume["inodesUsed"] = *one.usage.inodes;
     if (one.usage.limit_inodes > 0) volume["inodes"] = one.usage.limit_inodes;
+    if (one.told_at) volume["toldAt"] = format_rfc3339(*one.told_at);
   }
   nlohmann::json agents = nlohmann::json::array();
   for (const auto& one : seen.agents) {

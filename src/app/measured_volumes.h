@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,13 +12,15 @@
 
 namespace lpp::app {
 
-/// A bound volume of ours, and what its node's agent says it takes up.
+/// A bound volume of ours, and what its node's agent says it takes up, or its last helper pod.
 struct MeasuredVolume {
   k8s::ObjectKey claim{};
   std::string volume{};  // name of the PersistentVolume
   std::string node{};
   std::string storage_class{};
   operation::Usage usage{};
+  /// When the helper pod said it; nullopt: it is of now.
+  std::optional<std::chrono::system_clock::time_point> told_at{};
 };
 
 /// At most that many; beyond it the fullest ones. From memory.

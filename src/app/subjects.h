@@ -72,6 +72,7 @@ struct Subjects {
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::Node>& nodes;
   const operation::SpaceBoard& space;
+  const operation::ToldUses& uses;
   const provisioner::CapacityPublisher::Stats& capacities;
   const helperpod::HelperPodRunner& runner;
   const ConfigLoader& config;

@@ -52,7 +52,7 @@ json to_json(const node::Volume& volume) {
 /// Nowhere else is there such a file.
 class Told {
  public:
-  explicit Told(const node::Volumes& volumes) {
+  explicit Told(const node::Volumes& volumes) : volumes_(volumes) {
     // Worth no failure: the next helper pod tells it, too.
     if (const auto space = volumes.space(); space.ok()) {
       lines_ = fmt::format("space: size={} free={} inodes={} freeInodes={}\n", space->size_bytes,
@@ -64,6 +64,14 @@ class Told {
     lines_ += limits.bytes == 0
                   ? "limits: none\n"
                   : fmt::format("limits: bytes={} inodes={}\n", limits.bytes, limits.inodes);
+  }
+  /// After limits(). Worth no failure either.
+  void used(const node::Volume& volume) {
+    const auto use = volumes_.use_of(volume);
+    if (!use.ok() || !*use) return;
+    lines_ += fmt::format("used: bytes={}", (*use)->bytes);
+    if ((*use)->inodes) lines_ += fmt::format(" inodes={}", *(*use)->inodes);
+    lines_ += '\n';
   }
   void checked(const NodeRequest& request) {
     const node::Room& room = request.room;
@@ -84,6 +92,7 @@ class Told {
   }
 
  private:
+  const node::Volumes& volumes_;
   std::string lines_{};
 };
 
@@ -113,6 +122,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
     return fail_node(context, made.error(), helperpod::kUnfitExitCode);
   }
   told.limits(made->limits);
+  told.used(*made);
   told.checked(request);
   told.directory(to_string(made->origin));
   told.send(context);
@@ -174,6 +184,7 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (!resized.ok()) return fail_node(context, resized.error(), helperpod::kInfeasibleExitCode);
   Told told(volumes);
   told.limits(resized->limits);
+  told.used(*resized);
   told.checked(request);
   told.send(context);
   if (request.json) {

@@ -383,6 +383,7 @@ nlohmann::json to_json(const VolumeRow& row) {
                     {"capacityBytes", row.usage->capacity_bytes},
                     {"usedInodes", row.usage->used_inodes},
                     {"inodes", row.usage->inodes}};
+    if (!row.usage->told_at.empty()) out["usage"]["toldAt"] = row.usage->told_at;
   }
   if (!row.helper_pod.empty()) {
     out["helperPod"] = {

@@ -17,6 +17,7 @@ struct VolumeUsage {
   std::uint64_t capacity_bytes = 0;
   std::uint64_t used_inodes = 0;
   std::uint64_t inodes = 0;  // 0 = not known
+  std::string told_at{};     // by a helper pod, a while ago; "" = it is of now
   bool operator==(const VolumeUsage&) const = default;
 };
 

@@ -34,7 +34,8 @@ std::optional<VolumeUsage> usage_of(const nlohmann::json& volume) {
   return VolumeUsage{.used_bytes = *used,
                      .capacity_bytes = *capacity,
                      .used_inodes = count_of(volume, "inodesUsed").value_or(0),
-                     .inodes = inodes.value_or(0)};
+                     .inodes = inodes.value_or(0),
+                     .told_at = text(volume, "toldAt")};
 }
 
 /// A volume that was given a limit by hand does not show it.
@@ -42,7 +43,10 @@ bool may_be_measured(const VolumeRow& row) {
   return !row.node.empty() && !row.volume.empty() && row.phase == "Bound";
 }
 
-bool wants_usage(const VolumeRow& row) { return row.limited && may_be_measured(row) && !row.usage; }
+/// What a kubelet knows is newer than what a helper pod has told.
+bool wants_usage(const VolumeRow& row) {
+  return row.limited && may_be_measured(row) && (!row.usage || !row.usage->told_at.empty());
+}
 
 /// Who may not ask, or gets no answer, hears nothing of that.
 void ask_daemon(Cluster& cluster, const std::string& ns, std::vector<VolumeRow>& rows) {

@@ -127,7 +127,8 @@ Outcome observe(const k8s::Pod& pod) {
     return Outcome{.progress = {.state = Progress::State::kSucceeded,
                                 .directory = said.directory,
                                 .kept = said.kept,
-                                .space = said.space}};
+                                .space = said.space,
+                                .usage = said.usage}};
   }
   if (pod.phase == "Failed") return failure(pod);
   Stuck stuck = stuck_because(pod);

@@ -65,6 +65,12 @@ bool read_line(std::string_view line, Said& said) {
     }
     return said.kept.size.has_value();
   }
+  if (about == "used") {
+    const auto bytes = number_of(words, "bytes");
+    if (!bytes) return false;
+    said.usage = operation::Usage{.bytes = *bytes, .inodes = number_of(words, "inodes")};
+    return true;
+  }
   if (about == "checked") {
     for (const std::string_view word : words) {
       if (word == "reserve") said.kept.reserve = true;
@@ -93,6 +99,11 @@ Said read_message(std::string_view message) {
     said.rest += line;
   }
   said.rest = std::string(trim(said.rest));
+  if (said.usage && said.kept.bytes == 0) said.usage.reset();  // of what has no limit
+  if (said.usage) {
+    said.usage->limit_bytes = said.kept.bytes;
+    said.usage->limit_inodes = said.kept.inodes;
+  }
   return said;
 }
 

@@ -14,6 +14,7 @@ namespace lpp::helperpod {
 ///
 ///     space: size=BYTES free=BYTES inodes=N freeInodes=N …
 ///     limits: bytes=BYTES inodes=N    or    limits: none
+///     used: bytes=BYTES inodes=N      of the directory; with "limits: bytes=…" only
 ///     checked: reserve overcommit mount
 ///     directory: made                 found, removed, kept or absent; the last line
 ///
@@ -22,6 +23,7 @@ struct Said {
   operation::Directory directory = operation::Directory::kUnknown;
   operation::Kept kept{};
   std::optional<operation::Space> space{};
+  std::optional<operation::Usage> usage{};
   std::string rest{};  // of the message, for people
 };
 

@@ -153,6 +153,8 @@ class Volumes {
   Result<Space> space() const;
   /// Needs no walk through the volumes.
   Result<BaseUsage> usage() const;
+  /// Of that volume only; nullopt: nothing is measured of it.
+  Result<std::optional<ProjectUse>> use_of(const Volume& volume) const;
   Result<Listing> list() const;
 
   /// Tells the records' disk from any other one under the same path: made at the first call that

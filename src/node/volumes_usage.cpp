@@ -114,6 +114,12 @@ Result<bool> Volumes::is_in_project(const Volume& volume, const ProjectQuota& qu
   return project == volume.project;
 }
 
+Result<std::optional<ProjectUse>> Volumes::use_of(const Volume& volume) const {
+  if (volume.project == 0) return std::optional<ProjectUse>();
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "usage");
+  return quota ? quota->use(volume.project) : std::optional<ProjectUse>();
+}
+
 Result<Listing> Volumes::list() const {
   Listing listing;
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);

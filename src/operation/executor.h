@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "operation/operation.h"
 #include "operation/space.h"
+#include "operation/usage.h"
 
 namespace lpp::operation {
 
@@ -53,7 +54,10 @@ struct Progress {
   /// kSucceeded.
   Kept kept{};
   std::optional<Space> space{};  // of the base path's file system, after the work
-  std::string disk{};            // of a make: tells the base path's disk from others; "" = not told
+  /// kSucceeded, of a make or resize with a limit: of the directory, after the work. Not from
+  /// whoever measures it all the time.
+  std::optional<Usage> usage{};
+  std::string disk{};  // of a make: tells the base path's disk from others; "" = not told
   /// kSucceeded, of a make: whether that is still on record. What was told before its node was lost
   /// may be gone with the node's disk: no volume may show it on that word.
   enum class Standing {

@@ -38,7 +38,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   Operation operation = decision.make.operation();
   operation.disk = decision.make.progress->disk;
   world_.operations.progressed(Work::kProvision, operation, step_of(*decision.make.progress));
-  note_space(world_, operation, *decision.make.progress);
+  note_told(world_, operation, *decision.make.progress);
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
   }

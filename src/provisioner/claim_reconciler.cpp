@@ -244,7 +244,7 @@ Action ClaimReconciler::path_taken(const Pass& pass, const std::string& path,
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Failed& decision) {
   for (const Make& make : pass.scene.makes) {
     if (make.progress && make.operation().id() == decision.operation->id()) {
-      note_space(world_, make.operation(), *make.progress);
+      note_told(world_, make.operation(), *make.progress);
     }
   }
   Memory& memory = pass.scene.memory;

@@ -244,7 +244,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::C
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Forget& decision) {
   for (const auto& resize : pass.scene.resizes) {
-    if (resize.progress.over()) note_space(world_, *resize.operation, resize.progress);
+    if (resize.progress.over()) note_told(world_, *resize.operation, resize.progress);
   }
   pass.scene.memory.in_flight = nullptr;
   remember(pass);

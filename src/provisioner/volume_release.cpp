@@ -55,7 +55,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 /// says that the work was done.
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Release& decision) {
   for (const auto& removal : pass.scene.removals) {
-    if (removal.progress.over()) note_space(world_, *removal.operation, removal.progress);
+    if (removal.progress.over()) note_told(world_, *removal.operation, removal.progress);
   }
   if (decision.was_absent) {
     const auto told =

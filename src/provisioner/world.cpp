@@ -27,10 +27,19 @@ Result<bool> node_is_gone(World& world, const std::string& node) {
   return found.error().wrap("read node " + node);
 }
 
-void note_space(World& world, const operation::Operation& operation,
-                const operation::Progress& progress) {
-  if (!progress.space || operation.node.empty() || operation.base_path.empty()) return;
-  world.space.note(operation.node, operation.base_path, *progress.space);
+void note_told(World& world, const operation::Operation& operation,
+               const operation::Progress& progress) {
+  if (operation.node.empty()) return;
+  if (progress.space && !operation.base_path.empty()) {
+    world.space.note(operation.node, operation.base_path, *progress.space);
+  }
+  const bool removes =
+      operation.kind == operation::Kind::kTakeBack || operation.kind == operation::Kind::kRemove;
+  if (removes) {
+    world.uses.forget(operation.node, operation.path);
+  } else if (progress.usage) {
+    world.uses.note(operation.node, operation.path, *progress.usage);
+  }
 }
 
 namespace {

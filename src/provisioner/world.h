@@ -16,6 +16,7 @@
 #include "operation/executor.h"
 #include "operation/path_ledger.h"
 #include "operation/space.h"
+#include "operation/told_uses.h"
 #include "provisioner/binding.h"
 #include "provisioner/operations.h"
 #include "provisioner/served_names.h"
@@ -38,6 +39,7 @@ struct World {
   Operations& operations;
   Binding& binding;
   operation::SpaceBoard& space;
+  operation::ToldUses& uses;
 };
 
 /// A step in progress outside is looked at again after this, even if no change is seen.
@@ -61,9 +63,9 @@ Result<std::shared_ptr<const k8s::Node>> node_with_label(const k8s::Store<k8s::N
                                                          const std::string& name,
                                                          const std::string& label);
 
-/// Puts on the board what the work that is over tells of its base path.
-void note_space(World& world, const operation::Operation& operation,
-                const operation::Progress& progress);
+/// Puts on the boards what the work that is over tells of its base path and of its directory.
+void note_told(World& world, const operation::Operation& operation,
+               const operation::Progress& progress);
 
 /// The claim and the volume as the API server has them now; nullopt when it says that there is
 /// none.

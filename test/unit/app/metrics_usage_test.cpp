@@ -131,3 +131,25 @@ TEST_CASE("of very many volumes the fullest are told") {
   REQUIRE(fullest.size() == 3);
   for (const auto& one : fullest) CHECK(one.usage.bytes >= 17);
 }
+
+TEST_CASE("what a helper pod has told counts for an hour, and less than what an agent measures") {
+  MeasuredFixture fixture;
+  fixture.put(MeasuredFixture::bound("pvc-1", "data"));
+  fixture.put(MeasuredFixture::bound("pvc-2", "logs"));
+  fixture.uses.note("n1", "/data/pvc-1", {.bytes = 7, .limit_bytes = 100});
+  fixture.uses.note("n1", "/data/pvc-2", {.bytes = 8, .limit_bytes = 100});
+  fixture.told = {{"n1", "/data/pvc-2", {.bytes = 9, .limit_bytes = 100}}};
+  auto values = fixture.values();
+  CHECK(values["used_bytes app data n1 local-path"] == 7);
+  CHECK(values["used_bytes app logs n1 local-path"] == 9);
+  CHECK(values.contains("told_timestamp_seconds app data n1 local-path"));
+  CHECK_FALSE(values.contains("told_timestamp_seconds app logs n1 local-path"));
+  const auto page = nlohmann::json::parse(usage_page(fixture.subjects()))["volumes"];
+  REQUIRE(page.size() == 2);
+  for (const auto& one : page) CHECK(one.contains("toldAt") == (one["volume"] == "pvc-1"));
+  fixture.agents = nullptr;  // a cluster without them
+  values = fixture.values();
+  CHECK(values["used_bytes app data n1 local-path"] == 7);
+  fixture.clock.advance(std::chrono::hours(1));
+  CHECK(fixture.values().empty());
+}

@@ -43,6 +43,11 @@ Names exported() {
   k8s::LeaderElector elector(fixture.client, fixture.clock,
                              {.ns = "ns", .lease_name = "lease", .identity = "me"},
                              {.started_leading = [] {}, .stopped_leading = [] {}});
+  // Of a node without an agent.
+  const auto told =
+      volume("pvc-told").host_path("/data/told").node("n3").claim("app", "told").shared();
+  fixture.made_volumes.put(told->meta.key(), told);
+  fixture.uses.note("n3", "/data/told", {.bytes = 1, .limit_bytes = 2});
   Subjects subjects = fixture.subjects();
   subjects.elector = &elector;
   return matches(metrics_text(subjects), "# TYPE ([a-z_]+) ");

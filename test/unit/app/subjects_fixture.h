@@ -58,6 +58,7 @@ struct SubjectsFixture {
   provisioner::Operations operations{clock};
   provisioner::Binding binding{clock, provisioner::Binding::By::kUs};
   operation::SpaceBoard space;
+  operation::ToldUses uses{clock};
   provisioner::World world{options.provisioner_name,
                            client,
                            clock,
@@ -71,7 +72,8 @@ struct SubjectsFixture {
                            nodes.store(),
                            operations,
                            binding,
-                           space};
+                           space,
+                           uses};
   provisioner::Controller controller{
       world, {claims, volumes, classes, nodes}, {.worker_threads = 1}};
   provisioner::CapacityPublisher::Stats capacities;
@@ -96,6 +98,7 @@ struct SubjectsFixture {
                       .volumes = made_volumes,
                       .nodes = known_nodes,
                       .space = space,
+                      .uses = uses,
                       .capacities = capacities,
                       .runner = runner,
                       .config = config,

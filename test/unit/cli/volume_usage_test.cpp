@@ -159,6 +159,24 @@ TEST_CASE("of volumes that no pod uses the daemon knows how full they are") {
   CHECK(by_hand.find("1Mi (0%)\n") != std::string::npos);
 }
 
+TEST_CASE("what a helper pod has told is shown where the kubelet knows nothing newer") {
+  DaemonCluster cluster;
+  json data = told("pvc-1", 7U << 20U);
+  data["toldAt"] = "2024-05-06T07:08:09Z";
+  json logs = told("pvc-2", 8U << 20U);
+  logs["node"] = "n2";
+  logs["toldAt"] = "2024-05-06T07:08:09Z";
+  cluster.daemon(200, json{{"volumes", json::array({data, logs})}}.dump());
+  cluster.answer("n1", 200, summary_of({stats("default", "data", 972U << 20U)}).dump());
+  cluster.serve_nothing_else();
+  const auto listed = json::parse(cluster.run({"volumes", "-o", "json"}).out)["items"];
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[0]["usage"]["usedBytes"] == 972U << 20U);
+  CHECK_FALSE(listed[0]["usage"].contains("toldAt"));
+  CHECK(listed[2]["usage"]["usedBytes"] == 8U << 20U);
+  CHECK(listed[2]["usage"]["toldAt"] == "2024-05-06T07:08:09Z");
+}
+
 TEST_CASE("which nodes have an agent the daemon knows, and nobody else") {
   DaemonCluster cluster;
   const auto told_of = [](json agents) { return json{{"agents", std::move(agents)}}.dump(); };

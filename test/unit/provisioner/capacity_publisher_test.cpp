@@ -43,7 +43,8 @@ struct PublisherBed : testing::Scene {
                 nodes,
                 operations,
                 binding,
-                space};
+                space,
+                uses};
   CapacityPublisher publisher{of_both, "storage"};
   std::map<std::string, json> objects;  // by name
   std::optional<json> driver;

@@ -104,6 +104,7 @@ TEST_CASE("a directory with its limit is shown, and its volume says so") {
       .state = State::kSucceeded,
       .kept = {.size = true},
       .space = operation::Space{.size = 100, .free = 7},
+      .usage = operation::Usage{.bytes = 5, .limit_bytes = 9},
       .disk = "disk-a"};
   (void)bed.step();
   REQUIRE(bed.is_published());
@@ -114,6 +115,10 @@ TEST_CASE("a directory with its limit is shown, and its volume says so") {
   }));
   const auto& operation = bed.executor.started[0];
   CHECK(bed.space.find("n2", operation.base_path)->free == 7);
+  REQUIRE(bed.uses.all().size() == 1);
+  CHECK(bed.uses.all()[0].node == "n2");
+  CHECK(bed.uses.all()[0].path == operation.path);
+  CHECK(bed.uses.all()[0].usage.bytes == 5);
 }
 
 TEST_CASE("a path that has no room says how much there is") {

@@ -177,8 +177,10 @@ struct Scene {
   operation::PathLedger ledger{places};
   provisioner::Binding binding;
   operation::SpaceBoard space;
-  provisioner::World world{kProvisionerName, client,  clock,   events, executor,   ledger,  config,
-                           claims,           volumes, classes, nodes,  operations, binding, space};
+  operation::ToldUses uses{clock};
+  provisioner::World world{kProvisionerName, client, clock,   events,  executor, ledger,
+                           config,           claims, volumes, classes, nodes,    operations,
+                           binding,          space,  uses};
   provisioner::Memories memories{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};
 
