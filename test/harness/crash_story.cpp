@@ -93,8 +93,14 @@ Result<void> CrashStory::remove_bystanders() {
   return {};
 }
 
+Result<void> CrashStory::start_daemon() {
+  LPP_RETURN_IF_ERROR(installation_.start_daemon(), "start");
+  on_start_();
+  return {};
+}
+
 Result<void> CrashStory::revive() {
-  LPP_RETURN_IF_ERROR(installation_.start_daemon(), "start again");
+  LPP_RETURN_IF_ERROR(start_daemon(), "again");
   return installation_.wait_ready();
 }
 
@@ -205,7 +211,7 @@ Result<void> CrashStory::start_case(const CallPoint& point, Moment moment, Crash
       [&]() -> Result<void> {
         LPP_RETURN_IF_ERROR(create_claim(waiting_.claim), "claim");
         LPP_RETURN_IF_ERROR(delete_claim(old.claim), "claim");
-        return installation_.start_daemon();
+        return start_daemon();
       },
       [&] {
         const auto found = bed_.admin().find(k8s::kPersistentVolumes, {"", old.volume.pv});

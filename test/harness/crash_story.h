@@ -26,6 +26,8 @@ struct CrashSummary {
 class CrashStory {
  public:
   CrashStory(Installation& installation, std::string ns, std::function<void(std::string)> say);
+  /// Called whenever the daemon has been started.
+  void on_start(std::function<void()> call) { on_start_ = std::move(call); }
 
   /// Kills during work. The first violation ends it as an Error that says where and what.
   Result<CrashSummary> during_work();
@@ -62,6 +64,7 @@ class CrashStory {
                        const std::function<bool()>& finished);
   Result<void> check_bound_and_write(const k8s::ObjectKey& key, VolumeFacts& volume);
   Result<void> check_deleted(const k8s::ObjectKey& key, const VolumeFacts& volume);
+  Result<void> start_daemon();
   Result<void> revive();
   void note(const KillSwitch& kill, const CallPoint& point, KillSwitch::Moment moment,
             CrashSummary& summary);
@@ -72,6 +75,7 @@ class CrashStory {
   VolumeAudit audit_;
   const std::string ns_;
   const std::function<void(std::string)> say_;
+  std::function<void()> on_start_ = [] {};
   std::vector<Bystander> bystanders_;
   /// What the next start finds: the volume of the start before, whose claim is deleted then.
   struct Waiting {

@@ -2,8 +2,10 @@
 #include "harness/fault_story.h"
 
 #include <algorithm>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "harness/file_text.h"
 #include "harness/kill_switch.h"
 #include "harness/objects.h"
 
@@ -16,6 +18,21 @@ namespace {
 bool says_gone(const Decision& decision) {
   return decision.kind == Decision::Kind::kReply &&
          (decision.status == 404 || decision.status == 409);
+}
+
+std::string data_of(const k8s::ObjectKey& claim) { return "what " + claim.name + " has written"; }
+
+Result<void> write_data(const k8s::ObjectKey& claim, const VolumeFacts& volume) {
+  std::ofstream file(volume.disk + "/data", std::ios::binary);
+  file << data_of(claim);
+  file.close();
+  if (!file) return Error{.message = volume.disk + "/data: cannot be written"};
+  return {};
+}
+
+Result<void> check_data(const k8s::ObjectKey& claim, const VolumeFacts& volume) {
+  if (text_of(volume.disk + "/data") == data_of(claim)) return {};
+  return Error{.message = "the data of " + claim.to_string() + " was touched: " + volume.disk};
 }
 
 }  // namespace
@@ -71,6 +88,36 @@ Result<void> FaultStory::learn() {
     }
   }
   return {};
+}
+
+Result<void> FaultStory::add_bystanders() {
+  for (const auto& node : bed_.nodes()) {
+    Bystander bystander{.claim = {ns_, "stays-on-" + node}};
+    const auto made =
+        bed_.admin().create(claim_object({.key = bystander.claim, .selected_node = node}));
+    if (!made.ok()) return made.error();
+    LPP_ASSIGN_OR_RETURN(bystander.volume, audit_.wait_bound(bystander.claim), "bystander");
+    LPP_RETURN_IF_ERROR(write_data(bystander.claim, bystander.volume), "bystander");
+    bystanders_.push_back(std::move(bystander));
+  }
+  return {};
+}
+
+Result<void> FaultStory::check_bystanders() const {
+  for (const auto& [claim, volume] : bystanders_) {
+    LPP_RETURN_IF_ERROR(check_data(claim, volume), "bystander");
+  }
+  return {};
+}
+
+/// Of all volumes, when no work is left that could still touch one.
+Result<void> FaultStory::check_contents() {
+  MutexLock lock(mutex_);
+  for (const auto& [name, one] : cases_) {
+    auto good = check_data(one.claim, one.volume);
+    if (!good.ok()) return explain(good.error(), one);
+  }
+  return check_bystanders();
 }
 
 FaultStory::Case* FaultStory::concerned(const ApiRequest& request) {
@@ -140,15 +187,14 @@ Result<void> FaultStory::make_all() {
   for (const std::string& name : names) {
     auto volume =
         failures.empty() ? audit_.wait_bound({ns_, name}) : audit_.bound_volume({ns_, name});
+    const auto written = volume.ok() ? write_data({ns_, name}, *volume) : volume.error();
     MutexLock lock(mutex_);
-    if (volume.ok()) {
-      cases_[name].volume = *std::move(volume);
-    } else {
-      failures += "\n" + explain(volume.error(), cases_[name]).message;
-    }
+    if (volume.ok()) cases_[name].volume = *std::move(volume);
+    if (!written.ok()) failures += "\n" + explain(written.error(), cases_[name]).message;
   }
   if (!failures.empty()) return Error{.message = failures};
-  return check_clean();
+  LPP_RETURN_IF_ERROR(check_clean(), "make");
+  return check_contents();
 }
 
 Result<void> FaultStory::check_clean() {
@@ -180,13 +226,15 @@ Result<void> FaultStory::remove_all() {
     if (!gone.ok()) failures += "\n" + explain(gone.error(), cases_[one.claim.name]).message;
   }
   if (!failures.empty()) return Error{.message = failures};
-  return check_clean();
+  LPP_RETURN_IF_ERROR(check_clean(), "remove");
+  return check_bystanders();
 }
 
 Result<FaultSummary> FaultStory::run() {
   FaultSummary summary;
   LPP_RETURN_IF_ERROR(bed_.admin().apply(namespace_object(ns_)), "fault story");
   LPP_RETURN_IF_ERROR(learn(), "fault story");
+  LPP_RETURN_IF_ERROR(add_bystanders(), "fault story");
   installation_.proxy().set_hooks(
       {.before = [this](const ApiRequest& request) { return before(request); }});
   auto done = make_all();

@@ -30,7 +30,8 @@ struct FaultSummary {
 /// Every API call of making a volume, and every one of removing it, goes wrong once in every way.
 /// Which calls there are is learned from one volume that meets none. Then each volume meets one
 /// fault at one call, all at the same time, so that waiting costs little. All must be finished,
-/// once, with nothing left over.
+/// once, with nothing left over, and every byte that a tenant wrote must be there until its claim
+/// goes: each volume is written to as soon as it is bound, and those that meet nothing stay.
 class FaultStory {
  public:
   /// The daemon runs and is ready.
@@ -49,10 +50,18 @@ class FaultStory {
     VolumeFacts volume{};
     std::map<std::string, std::size_t> seen{};  // calls that concern it, by kind
   };
+  /// Of a tenant who has nothing to do with any fault.
+  struct Bystander {
+    k8s::ObjectKey claim{};
+    VolumeFacts volume{};
+  };
 
   Decision before(const ApiRequest& request);
   Case* concerned(const ApiRequest& request) LPP_REQUIRES(mutex_);
   Result<void> learn();
+  Result<void> add_bystanders();
+  Result<void> check_bystanders() const;
+  Result<void> check_contents();
   void begin_removal();
   void collect(FaultSummary& summary, const std::string& phase);
   Error explain(const Error& error, const Case& one) const;
@@ -64,6 +73,7 @@ class FaultStory {
   TestBed& bed_;
   VolumeAudit audit_;
   const std::string ns_;
+  std::vector<Bystander> bystanders_;  // one on each node
   Mutex mutex_;
   bool removing_ LPP_GUARDED_BY(mutex_) = false;
   std::map<std::string, Case> cases_ LPP_GUARDED_BY(mutex_);  // by the claim's name

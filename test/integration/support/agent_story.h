@@ -86,11 +86,7 @@ struct AgentStory : StoryBed {
       return "";
     });
   }
-  std::ptrdiff_t helper_pods_made() const {
-    const auto records = installation->proxy().records();
-    return std::count_if(records.begin(), records.end(),
-                         [](const auto& record) { return record.request.is("create", "pods"); });
-  }
+  std::ptrdiff_t helper_pods_made() const { return pods_asked_for(*this); }
   bool metrics_have(const std::string& line) const {
     const auto page = http_get(installation->daemon().health_port(), "/metrics");
     return page.ok() && page->body.find("\n" + line + "\n") != std::string::npos;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "harness/file_text.h"
+#include "harness/http_get.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
 #include "harness/watch_tape.h"
@@ -33,6 +34,36 @@ inline std::ptrdiff_t pods_made(const WatchTape& pods) {
   const auto story = pods.story();
   return std::count_if(story.begin(), story.end(),
                        [](const std::string& frame) { return frame.starts_with("ADDED "); });
+}
+
+/// A number of the page of metrics at that port.
+inline Result<std::string> metric_of(int port, const std::string& name) {
+  LPP_ASSIGN_OR_RETURN(const auto page, http_get(port, "/metrics"), "metrics");
+  const std::string begin = "\n" + name + " ";
+  const auto at = page.body.find(begin);
+  if (at == std::string::npos) return Error{.message = "no " + name + " in " + page.body};
+  const auto value = at + begin.size();
+  return page.body.substr(value, page.body.find('\n', value) - value);
+}
+inline Result<std::string> metric(const StoryBed& story, const std::string& name) {
+  return metric_of(story.installation->daemon().health_port(), name);
+}
+
+/// By the daemon, as its proxy has seen it.
+inline std::ptrdiff_t pods_asked_for(Installation& installation) {
+  const auto records = installation.proxy().records();
+  return std::count_if(records.begin(), records.end(),
+                       [](const auto& record) { return record.request.is("create", "pods"); });
+}
+
+inline std::ptrdiff_t pods_asked_for(const StoryBed& story) {
+  return pods_asked_for(*story.installation);
+}
+/// How many directories the node's agent has made since it was started.
+inline int made_by_agent(StoryBed& story, const std::string& node) {
+  return std::stoi(LPP_MUST(metric_of(story.agents->of(node).health_port(),
+                                      "local_path_provisioner_agent_operation_duration_seconds_"
+                                      "count{operation=\"provision\",result=\"succeeded\"}")));
 }
 
 /// The first event about the claim with that reason and text, once it is there.
