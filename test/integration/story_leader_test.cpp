@@ -5,6 +5,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <fstream>
+#include <map>
 #include <vector>
 
 #include "harness/process_probe.h"
@@ -27,32 +29,70 @@ Arguments lease_args() {
           "--leader-elect-retry-period=1s"};
 }
 
-/// Two replicas; the first one leads, and its helper pods take a second.
+/// Two replicas; the first one leads, and its helper pods take a second. Agents know both.
 struct TwoReplicas : StoryBed {
-  explicit TwoReplicas(const Arguments& arguments = lease_args())
-      : StoryBed(arguments),
-        standby(LPP_MUST(Installation::create(*bed, {.daemon = daemon_program(),
-                                                     .folder = standby_folder.path(),
-                                                     .extra_args = arguments,
-                                                     .env = {}}))) {
+  explicit TwoReplicas(By executor, const Arguments& arguments = lease_args())
+      : StoryBed(arguments, {.manifest = repository("deploy/local-path-storage.yaml")}, executor),
+        standby(LPP_MUST(Installation::create(
+            *bed, {.daemon = daemon_program(),
+                   .folder = standby_folder.path(),
+                   .extra_args = agents ? agents->with_port(arguments) : arguments,
+                   .env = {}}))) {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
     wait_for_log(*this, "leading identity=");
     LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
     LPP_MUST(standby->wait_ready());
-    change_script(*this, "setup", "sleep 1");
+    for (const char* node : {"node-1", "node-2"}) {
+      ++wanted;
+      const k8s::ObjectKey key{"app", std::string("before-on-") + node};
+      LPP_MUST(admin().create(claim_object({.key = key, .selected_node = node})));
+      wait_bound_and_write(key);
+    }
+    LPP_MUST(audit.wait_clean());
+    installation->proxy().clear_records();
+    if (by == By::kHelperPods) change_script(*this, "setup", "sleep 1");
   }
   void make_claims(int first) {
+    wanted += kClaims;
     for (int i = first; i < first + kClaims; ++i) {
       LPP_MUST(admin().create(claim_object({.key = {"app", "c" + std::to_string(i)},
                                             .selected_node = i % 2 ? "node-1" : "node-2"})));
     }
   }
+  /// They are bound, and what has been written to any volume is there.
   void check_claims(int first) {
     for (int i = first; i < first + kClaims; ++i) {
-      LPP_MUST(audit.wait_bound({"app", "c" + std::to_string(i)}));
+      wait_bound_and_write({"app", "c" + std::to_string(i)});
     }
     LPP_MUST(audit.wait_clean());
+    for (const auto& [key, volume] : volumes) {
+      CAPTURE(key.name);
+      CHECK(LPP_MUST(audit.bound_volume(key)).disk == volume.disk);
+      CHECK(text_of(volume.disk + "/data") == key.name);
+    }
+    if (agents) check_made_by_agents();
+  }
+  /// When all are bound: each once.
+  void check_made_by_agents() {
+    CHECK(pods_asked_for(*installation) + pods_asked_for(*standby) == 0);
+    if (written < wanted) return;
+    CHECK(made_by_agent(*this, "node-1") + made_by_agent(*this, "node-2") == wanted);
+  }
+  /// Claims whose work is begun and not yet over: of helper pods that run, or of an agent that has
+  /// not heard of it yet.
+  void begin_claims(int first) {
+    if (agents) agents->freeze("node-1");
+    make_claims(first);
+    if (!agents) return wait_first_pod();
+    const std::string waiting = std::to_string(kClaims / 2);
+    wait_for(*this, "an agent has work to do", [&]() -> std::string {
+      const auto works = LPP_MUST(metric(*this, "local_path_provisioner_agent_operations"));
+      return works == waiting ? "" : works;
+    });
+  }
+  void go_on() {
+    if (agents) agents->thaw("node-1");
   }
   void wait_first_pod() {
     REQUIRE(installation->proxy().wait_for_record(
@@ -63,21 +103,33 @@ struct TwoReplicas : StoryBed {
     REQUIRE(standby->proxy().wait_for_record(
         [](const ProxyRecord& record) { return record.request.is("update", "leases"); }, limit));
   }
+  VolumeFacts wait_bound_and_write(const k8s::ObjectKey& key) {
+    const auto volume = LPP_MUST(audit.wait_bound(key));
+    if (volumes.emplace(key, volume).second) {
+      std::ofstream(volume.disk + "/data") << key.name;
+      ++written;
+    }
+    return volume;
+  }
 
   const TempDir standby_folder;
   const std::unique_ptr<Installation> standby;
+  std::map<k8s::ObjectKey, VolumeFacts> volumes;  // with data
+  int wanted = 0;                                 // claims, over all
+  int written = 0;
 };
 
 bool is_leaders_work(const ApiRequest& request) {
   return request.is_write() && request.resource != "leases" && request.resource != "events";
 }
 
-TEST_CASE("a leader that cannot renew stops writing before another one can lead") {
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a leader that cannot renew stops writing before another one can lead") {
   Mutex mutex;
   steady_clock::time_point last_write;
   steady_clock::time_point last_renewal;
   std::atomic<bool> cut_off = false;
-  TwoReplicas story;  // goes first: its proxy uses the others
+  TwoReplicas story(by);  // goes first: its proxy uses the others
   last_renewal = steady_clock::now();
   story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
     MutexLock lock(mutex);
@@ -89,11 +141,11 @@ TEST_CASE("a leader that cannot renew stops writing before another one can lead"
     if (is_leaders_work(request)) last_write = steady_clock::now();
     return Decision::forward();
   }});
-  story.make_claims(0);
-  story.wait_first_pod();
+  story.begin_claims(0);
   cut_off = true;
   story.wait_standby_leads(seconds(30));
   const auto led = steady_clock::now();
+  story.go_on();
   story.make_claims(kClaims);
   story.check_claims(0);
   story.check_claims(kClaims);
@@ -102,36 +154,38 @@ TEST_CASE("a leader that cannot renew stops writing before another one can lead"
   CHECK(last_write - last_renewal < kLeaseDuration);
 }
 
-TEST_CASE("a leader that slept while another one took over writes nothing when it wakes up") {
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a leader that slept while another one took over writes nothing when it wakes up") {
   std::atomic<bool> awake_again = false;
   std::atomic<int> writes = 0;
-  TwoReplicas story;  // goes first: its proxy uses the others
+  TwoReplicas story(by);  // goes first: its proxy uses the others
   story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
     if (awake_again && is_leaders_work(request)) ++writes;
     return Decision::forward();
   }});
-  story.make_claims(0);
-  story.wait_first_pod();
+  story.begin_claims(0);
   REQUIRE(freeze(story.installation->daemon().pid()));
   story.wait_standby_leads(seconds(30));
   story.make_claims(kClaims);
   awake_again = true;
   story.installation->daemon().signal(SIGCONT);
+  story.go_on();
   story.check_claims(0);
   story.check_claims(kClaims);
   CHECK(writes == 0);
   CHECK(story.installation->daemon().alive());
 }
 
-TEST_CASE("a leader that is stopped hands over at once, as in a rolling update") {
-  TwoReplicas story;
-  story.make_claims(0);
-  story.wait_first_pod();
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a leader that is stopped hands over at once, as in a rolling update") {
+  TwoReplicas story(by);
+  story.begin_claims(0);
   const auto began = steady_clock::now();
   LPP_MUST(story.installation->stop_daemon());
   story.wait_standby_leads(seconds(20));
   // The time to end and one retry, which is spread up to 2.2 s; not the lease's duration on top.
   CHECK(steady_clock::now() - began < milliseconds(is_sanitized() ? 8000 : 3900));
+  story.go_on();
   // The new version of the first one becomes the standby while claims come.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
   story.make_claims(kClaims);
@@ -141,18 +195,20 @@ TEST_CASE("a leader that is stopped hands over at once, as in a rolling update")
   story.check_claims(kClaims);
 }
 
-TEST_CASE("both replicas are killed, and what they had begun is finished once") {
-  TwoReplicas story;
-  story.make_claims(0);
-  story.wait_first_pod();
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "both replicas are killed, and what they had begun is finished once") {
+  TwoReplicas story(by);
+  story.begin_claims(0);
   story.standby->kill_daemon();
   story.installation->kill_daemon();
   LPP_MUST(story.standby->start_daemon(Installation::OldLease::kKeep));
+  story.go_on();
   story.check_claims(0);
 }
 
-TEST_CASE("a lease that is removed or edited by hand is had again, and nothing is done twice") {
-  TwoReplicas story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a lease that is removed or edited by hand is had again, and nothing is done twice") {
+  TwoReplicas story(by);
   const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
   SUBCASE("removed") { LPP_MUST(story.admin().remove(k8s::kLeases, lease)); }
   SUBCASE("given to somebody else") {
@@ -179,7 +235,8 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
     return record.request.is("create", "persistentvolumes");
   };
   // With a lease as long as that the one who is cut off from it still believes that he leads.
-  TwoReplicas story({"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s",
+  TwoReplicas story(By::kHelperPods,
+                    {"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=50s",
                      "--leader-elect-retry-period=1s"});
   FaultProxy& old_leader = story.installation->proxy();
   FaultProxy& new_leader = story.standby->proxy();
@@ -221,9 +278,9 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
   LPP_MUST(story.audit.wait_deleted(key, volume));
 }
 
-TEST_CASE("a new leader knows what its watches did not tell it before") {
+LPP_PODS_AND_AGENTS_TEST_CASE("a new leader knows what its watches did not tell it before") {
   std::atomic<bool> held_back = true;
-  TwoReplicas story;  // goes first: its proxy uses the other
+  TwoReplicas story(by);  // goes first: its proxy uses the other
   story.standby->proxy().set_hooks({
       .before =
           [&](const ApiRequest& request) {
@@ -241,6 +298,7 @@ TEST_CASE("a new leader knows what its watches did not tell it before") {
   story.check_claims(0);
   const k8s::ObjectKey gone{"app", "c0"};
   const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(gone));
+  story.volumes.erase(gone);
   story.installation->kill_daemon();
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, gone));
   story.make_claims(kClaims);

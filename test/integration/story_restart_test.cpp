@@ -16,53 +16,75 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A claim comes, and from the creation of its helper pod on the API server answers nothing more.
-// Everything before must be answered: the leader may still be reading what there is.
-void silent_from_the_first_helper_pod(StoryBed& story) {
+/// What the daemon writes first when it makes a volume.
+const char* first_written(By by) { return by == By::kHelperPods ? "pods" : "persistentvolumes"; }
+
+// A claim comes, and from the creation of its helper pod or volume on the API server answers
+// nothing more. Everything before must be answered: the leader may still be reading what there is.
+void silent_in_the_middle(StoryBed& story) {
+  const std::string first = first_written(story.by);
   auto silent = std::make_shared<std::atomic<bool>>(false);
-  story.installation->proxy().set_hooks({.before = [silent](const ApiRequest& request) {
-    if (request.is("create", "pods")) *silent = true;
+  story.installation->proxy().set_hooks({.before = [silent, first](const ApiRequest& request) {
+    if (request.is("create", first)) *silent = true;
     return *silent ? Decision::hang() : Decision::forward();
   }});
   LPP_MUST(story.admin().create(claim_object({.key = {"app", "c"}, .selected_node = "node-1"})));
   REQUIRE(story.installation->proxy().wait_for_record(
-      [](const ProxyRecord& record) { return record.request.is("create", "pods"); }, seconds(20)));
+      [&](const ProxyRecord& record) { return record.request.is("create", first); }, seconds(20)));
 }
 
-TEST_CASE("a daemon asked to stop while helper pods run ends soon and goes on where it stood") {
-  StoryBed story;
+/// Helper pods take their time, or the node's agent does not hear of its orders.
+void hold_work(StoryBed& story) {
+  if (!story.agents) return void(change_script(story, "setup", "sleep 2"));
+  story.agents->freeze("node-1");
+}
+void wait_begun(StoryBed& story, std::size_t count) {
+  wait_for(story, "the work is begun", [&]() -> std::string {
+    if (story.agents) {
+      const auto begun = LPP_MUST(metric(story, "local_path_provisioner_agent_operations"));
+      return begun == std::to_string(count) ? "" : begun;
+    }
+    const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
+    if (!pods.ok()) return pods.error().message;
+    return pods->size() == count ? "" : std::to_string(pods->size());
+  });
+}
+void go_on(StoryBed& story) {
+  if (story.agents) story.agents->thaw("node-1");
+}
+
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon asked to stop in the middle of work ends soon and goes on where it stood") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
-  const std::string quick = change_script(story, "setup", "sleep 2");
+  hold_work(story);
   constexpr int kClaims = 5;
   for (int i = 0; i < kClaims; ++i) {
     LPP_MUST(story.admin().create(
         claim_object({.key = {"app", "c" + std::to_string(i)}, .selected_node = "node-1"})));
   }
-  wait_for(story, "the helper pods run", [&]() -> std::string {
-    const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
-    if (!pods.ok()) return pods.error().message;
-    return pods->size() == kClaims ? "" : std::to_string(pods->size());
-  });
+  wait_begun(story, kClaims);
   const auto ended = LPP_MUST(story.installation->daemon().terminate(seconds(12)));
   CHECK(ended.exit == ChildExit{});
   CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 3000));
   // The lease was released: the next one starts without waiting for it to run out.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(story.installation->wait_ready());
+  go_on(story);
   for (int i = 0; i < kClaims; ++i) {
     LPP_MUST(story.audit.wait_bound({"app", "c" + std::to_string(i)}));
   }
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a second signal ends the daemon at once") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE("a second signal ends the daemon at once") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   wait_for_log(story, "leading identity=");
   // A call that gets no answer keeps the daemon from ending at the first signal.
-  silent_from_the_first_helper_pod(story);
+  silent_in_the_middle(story);
   story.installation->daemon().signal(SIGTERM);
   CHECK_FALSE(story.installation->daemon().wait(milliseconds(50)).has_value());
   story.installation->daemon().signal(SIGTERM);
@@ -71,17 +93,19 @@ TEST_CASE("a second signal ends the daemon at once") {
   CHECK(*exit == ChildExit{.code = 1});
 }
 
-TEST_CASE("a daemon asked to stop ends within 12 seconds while the API server is silent") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon asked to stop ends within 12 seconds while the API server is silent") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   wait_for_log(story, "leading identity=");
-  silent_from_the_first_helper_pod(story);
+  silent_in_the_middle(story);
   LPP_MUST(story.installation->stop_daemon());
 }
 
-TEST_CASE("a daemon asked to stop before the API server ever answered ends soon") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon asked to stop before the API server ever answered ends soon") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.installation->stop_daemon());
   auto& proxy = story.installation->proxy();
@@ -95,34 +119,42 @@ TEST_CASE("a daemon asked to stop before the API server ever answered ends soon"
   CHECK(ended.took < milliseconds(is_sanitized() ? 5000 : 3000));
 }
 
-TEST_CASE("a standby takes over when the leader is killed, and nothing is done twice") {
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a standby takes over when the leader is killed, and nothing is done twice") {
   const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=4s",
                                                 "--leader-elect-renew-deadline=3s",
                                                 "--leader-elect-retry-period=1s"};
-  StoryBed story(quick_lease);
-  story.start();
-  LPP_MUST(story.admin().apply(namespace_object("app")));
+  StoryBed story(quick_lease, {.manifest = repository("deploy/local-path-storage.yaml")}, by);
   const TempDir folder;
   const auto standby = LPP_MUST(Installation::create(
       *story.bed,
-      {.daemon = daemon_program(), .folder = folder.path(), .extra_args = quick_lease}));
+      {.daemon = daemon_program(),
+       .folder = folder.path(),
+       .extra_args = story.agents ? story.agents->with_port(quick_lease) : quick_lease}));
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
 
   const WatchTape pods(story.admin(), k8s::kPods, kDaemonNamespace, {});
-  change_script(story, "setup", "sleep 1");
+  if (by == By::kHelperPods) change_script(story, "setup", "sleep 1");
   constexpr int kClaims = 10;
   for (int i = 0; i < kClaims; ++i) {
     LPP_MUST(story.admin().create(
         claim_object({.key = {"app", "c" + std::to_string(i)}, .selected_node = "node-1"})));
   }
+  const std::string first = first_written(by);
   REQUIRE(story.installation->proxy().wait_for_record(
-      [](const ProxyRecord& record) { return record.request.is("create", "pods"); }, seconds(20)));
+      [&](const ProxyRecord& record) { return record.request.is("create", first); }, seconds(20)));
   story.installation->kill_daemon();
   for (int i = 0; i < kClaims; ++i) {
     LPP_MUST(story.audit.wait_bound({"app", "c" + std::to_string(i)}));
   }
   LPP_MUST(story.audit.wait_clean());
-  CHECK(pods_made(pods) == kClaims);
+  if (by == By::kHelperPods) CHECK(pods_made(pods) == kClaims);
+  if (by == By::kAgents) {
+    CHECK(pods_asked_for(story) + pods_asked_for(*standby) == 0);
+    CHECK(made_by_agent(story, "node-1") == kClaims);
+  }
   LPP_MUST(standby->wait_ready());
   // Before it led, the standby wrote nothing but the lease.
   bool led = false;
@@ -133,20 +165,39 @@ TEST_CASE("a standby takes over when the leader is killed, and nothing is done t
   LPP_MUST(standby->stop_daemon());
 }
 
-TEST_CASE("what was begun before a crash is finished where it was begun, whatever has changed") {
-  StoryBed story;
+/// Killed when the first thing is written for the claim's volume, or when it is about to be.
+void kill_in_the_middle(StoryBed& story, const k8s::ObjectKey& key) {
+  Installation& installation = *story.installation;
+  if (story.agents) {
+    installation.proxy().set_hooks({.before = [&installation](const ApiRequest& request) {
+      if (!request.is("create", "persistentvolumes")) return Decision::forward();
+      installation.kill_daemon();
+      return Decision::cut_before();
+    }});
+  }
+  LPP_MUST(story.admin().create(claim_object({.key = key, .selected_node = "node-1"})));
+  const std::string first = first_written(story.by);
+  REQUIRE(installation.proxy().wait_for_record(
+      [&](const ProxyRecord& record) {
+        return record.request.is("create", first) && (story.agents || record.status == 201);
+      },
+      seconds(20)));
+  installation.proxy().set_hooks({});
+  installation.kill_daemon();
+}
+
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "what was begun before a crash is finished where it was begun, whatever has changed") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   const WatchTape pods(story.admin(), k8s::kPods, kDaemonNamespace, {});
   const k8s::ObjectKey key{"app", "data"};
-  LPP_MUST(story.admin().create(claim_object({.key = key, .selected_node = "node-1"})));
-  REQUIRE(story.installation->proxy().wait_for_record(
-      [](const ProxyRecord& record) {
-        return record.request.is("create", "pods") && record.status == 201;
-      },
-      seconds(20)));
-  story.installation->kill_daemon();
-  REQUIRE(pods.wait_for(1));
+  kill_in_the_middle(story, key);
+  if (by == By::kHelperPods) REQUIRE(pods.wait_for(1));
+  // With agents those of the agents alone.
+  const std::ptrdiff_t others = by == By::kHelperPods ? 0 : 2;
+  const auto helper_pods_made = [&] { return pods_made(pods) - others; };
   SUBCASE("the base path") {
     nlohmann::json other = {{"node", "DEFAULT_PATH_FOR_NON_LISTED_NODES"}};
     other["paths"] = nlohmann::json::array({"/srv/other"});
@@ -155,13 +206,17 @@ TEST_CASE("what was begun before a crash is finished where it was begun, whateve
     const auto volume = LPP_MUST(story.audit.wait_bound(key));
     CHECK_FALSE(volume.path.starts_with("/srv/other"));
     LPP_MUST(story.audit.wait_clean());
-    CHECK(pods_made(pods) == 1);
+    CHECK(helper_pods_made() == (by == By::kHelperPods ? 1 : 0));
   }
   SUBCASE("the claim is gone") {
     LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key));
     LPP_MUST(story.installation->start_daemon());
+    wait_for(story, "no directory is left", [&]() -> std::string {
+      const auto left = story.audit.directories();
+      return left.empty() ? "" : left.front();
+    });
     LPP_MUST(story.audit.wait_clean());
-    CHECK(pods_made(pods) == 2);
+    CHECK(helper_pods_made() == (by == By::kHelperPods ? 2 : 0));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "harness/agent_account.h"
 #include "harness/agent_process.h"
@@ -36,6 +37,12 @@ class NodeAgents {
 
   /// At which the controller is to serve them.
   int port() const { return port_; }
+  /// Arguments of one more replica that is to serve them; for agents that are started after this.
+  std::vector<std::string> with_port(std::vector<std::string> args) {
+    const int port = more_ports_.emplace_back(free_port());
+    args.insert(args.end(), {"--agents", "--agents-port", std::to_string(port)});
+    return args;
+  }
   std::string ca_file() const { return folder_.path("ca.crt"); }
   std::string log_file(const std::string& node) const { return folder_.path(node + ".log"); }
   std::string token_file(const std::string& node) const { return folder_.path(node + ".token"); }
@@ -70,14 +77,13 @@ class NodeAgents {
       std::filesystem::create_directories(bed_.on_disk(node, base));
     }
     std::ofstream(token_file(node)) << token(node);
-    agents_[node] =
-        LPP_MUST(AgentProcess::start({.program = program_,
-                                      .controller = "https://127.0.0.1:" + std::to_string(port_),
-                                      .ca_file = ca_file(),
-                                      .token_file = token_file(node),
-                                      .root = bed_.cluster().disk_root(node),
-                                      .args = std::move(args),
-                                      .log_file = log_file(node)}));
+    agents_[node] = LPP_MUST(AgentProcess::start({.program = program_,
+                                                  .controller = controllers(),
+                                                  .ca_file = ca_file(),
+                                                  .token_file = token_file(node),
+                                                  .root = bed_.cluster().disk_root(node),
+                                                  .args = std::move(args),
+                                                  .log_file = log_file(node)}));
   }
   AgentProcess& of(const std::string& node) { return *agents_.at(node); }
   void wait_connected(const std::string& node) {
@@ -99,9 +105,16 @@ class NodeAgents {
   }
 
  private:
+  std::string controllers() const {
+    std::string urls = "https://127.0.0.1:" + std::to_string(port_);
+    for (const int port : more_ports_) urls += ",https://127.0.0.1:" + std::to_string(port);
+    return urls;
+  }
+
   EmbeddedBed& bed_;
   const std::string program_;
   const int port_;
+  std::vector<int> more_ports_;
   const TempDir folder_;
   std::map<std::string, std::unique_ptr<AgentProcess>> agents_;
 };
