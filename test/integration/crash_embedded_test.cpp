@@ -43,7 +43,7 @@ LPP_ALL_EXECUTORS_TEST_CASE("a daemon killed at any API call of its start finish
       for (const auto& node : story.bed->nodes()) story.agents->start(node);
     });
   }
-  const auto summary = LPP_MUST(crash.during_start());
+  const auto summary = LPP_MUST(crash.during_start(by == By::kAgents ? 3 : 1));
   CHECK(summary.kills >= 10);
 }
 

@@ -12,11 +12,13 @@ using std::chrono::milliseconds;
 
 constexpr int kClaims = 200;
 
-TEST_CASE("200 claims at once with helper pods of one second do not wait for one another") {
-  StoryBed story({"--helper-pods-per-node=0"});  // what the daemon can do, not what a node may bear
+LPP_PODS_AND_AGENTS_TEST_CASE("200 claims at once do not wait for one another") {
+  // What the daemon can do, not what a node may bear; helper pods take a second each.
+  StoryBed story({"--helper-pods-per-node=0"},
+                 {.manifest = repository("deploy/local-path-storage.yaml")}, by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("load")));
-  change_script(story, "setup", "sleep 1");
+  if (by == By::kHelperPods) change_script(story, "setup", "sleep 1");
   const auto nodes = story.bed->nodes();
   const auto began = std::chrono::steady_clock::now();
   for (std::size_t i = 0; i < kClaims; ++i) {
@@ -59,6 +61,7 @@ TEST_CASE("200 claims at once with helper pods of one second do not wait for one
       " ms");
   LPP_MUST(story.audit.wait_clean());
   CHECK(story.audit.directories().empty());
+  if (by == By::kAgents) CHECK(pods_asked_for(story) == 0);
 }
 
 }  // namespace

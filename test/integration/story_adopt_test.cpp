@@ -98,8 +98,9 @@ bool is_on_record(const VolumeFacts& volume) {
   return false;
 }
 
-TEST_CASE("the data of a volume that is gone comes back with adopt, and a pod reads it") {
-  DirectoryStory story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "the data of a volume that is gone comes back with adopt, and a pod reads it") {
+  DirectoryStory story(by);
   LPP_MUST(story.admin().create(class_object({.name = "keep", .reclaim_policy = "Retain"})));
   const k8s::ObjectKey claim{"app", "data"};
   const auto volume = story.made(claim, "node-1", "keep");
@@ -212,8 +213,9 @@ LPP_ALL_EXECUTORS_TEST_CASE("sweep removes the directory that is named, and noth
   CHECK(text_of(used_volume.disk + "/file") == "of used\n");
 }
 
-TEST_CASE("sweep leaves alone what a pod shows, what overlaps, and what is not on record") {
-  DirectoryStory story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "sweep leaves alone what a pod shows, what overlaps, and what is not on record") {
+  DirectoryStory story(by);
   const k8s::ObjectKey claim{"app", "data"};
   const auto volume = story.made(claim);
   story.forget(claim, volume);

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <iterator>
 
 #include "support/story_steps.h"
 
@@ -29,8 +30,9 @@ void make_class(StoryBed& story) {
        .parameters = {{"pathPattern", way}, {"permPattern", "0750"}, {"nodePath", kBase}}})));
 }
 
-TEST_CASE("folders of a path pattern are made with the volume and go when they are empty") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "folders of a path pattern are made with the volume and go when they are empty") {
+  StoryBed story(by);
   story.start();
   make_class(story);
   const auto claim = [&](const std::string& name) {
@@ -55,7 +57,10 @@ TEST_CASE("folders of a path pattern are made with the volume and go when they a
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, {"app", "two"}));
   LPP_MUST(story.audit.wait_deleted({"app", "two"}, two));
   CHECK(fs::is_directory(base));
-  CHECK(fs::is_empty(base));
+  // An agent keeps its records there.
+  const auto left = std::distance(fs::directory_iterator(base), {});
+  CHECK(left == (fs::exists(base / ".local-path-provisioner") ? 1 : 0));
+  CHECK(fs::exists(base / ".local-path-provisioner") == (by == By::kAgents));
 }
 
 LPP_ALL_EXECUTORS_TEST_CASE(
@@ -88,9 +93,9 @@ LPP_ALL_EXECUTORS_TEST_CASE(
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE(
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "a link that was left on the way to a volume does not lead it out of the base directory") {
-  StoryBed story;
+  StoryBed story(by);
   story.start();
   make_class(story);
   const fs::path base = story.bed->on_disk("node-1", kBase);
@@ -104,7 +109,8 @@ TEST_CASE(
                                               .storage_class = "named",
                                               .selected_node = "node-1",
                                               .annotations = {{"sub", "link/volume"}}})));
-  wait_for_event(story, key, "ProvisioningFailed", "a symbolic link stands at");
+  wait_for_event(story, key, "ProvisioningFailed",
+                 by == By::kAgents ? "a symbolic link is in the way" : "a symbolic link stands at");
   CHECK(mode_of(outside) == 0711);
   CHECK_FALSE(fs::exists(outside / "volume"));
   LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key));
