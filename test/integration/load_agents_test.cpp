@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Many agents at one controller.
+
+#include <doctest/doctest.h>
+
+#include <string>
+#include <vector>
+
+#include "agent/protocol.h"
+#include "support/agent_story.h"
+#include "support/raw_client.h"
+
+namespace lpp::testing {
+namespace {
+
+constexpr int kFew = 30;  // until the allocator and the caches have what they keep
+constexpr int kMany = 180;
+
+/// The controller, and agents that do nothing but hold a poll.
+struct ManyAgents : AgentStory {
+  ManyAgents() { start_with({}); }
+
+  void connect_until(int count) {
+    std::vector<agent::Base> bases;
+    for (const auto& base : bed->base_paths()) bases.push_back({.path = base});
+    for (int i = static_cast<int>(clients.size()); i < count; ++i) {
+      const std::string token = agents->token("many-" + std::to_string(i));
+      clients.emplace_back(agents->port());
+      RawClient& client = clients.back();
+      REQUIRE(client.connected());
+      const auto welcomed =
+          client.ask(std::string(agent::kHelloTarget), token, encode(agent::Hello{}));
+      REQUIRE(welcomed.status == 200);
+      const std::string session = LPP_MUST(agent::decode_welcome(welcomed.body)).session;
+      const agent::Tell all{.session = session, .everything = true, .bases = bases};
+      REQUIRE(client.ask(std::string(agent::kTellTarget), token, encode(all)).status == 200);
+      REQUIRE(client.post(std::string(agent::kPollTarget), token,
+                          encode(agent::Poll{.session = session})));
+    }
+    wait_for_metric("local_path_provisioner_agents_connected " + std::to_string(count));
+    wait_for_metric("local_path_provisioner_agent_requests_total{request=\"poll\"} " +
+                    std::to_string(count));
+  }
+  int status(const char* name) const { return status_kib(installation->daemon().pid(), name); }
+
+  std::vector<RawClient> clients;
+};
+
+TEST_CASE("hundreds of agents that wait for orders cost the controller no thread and little each") {
+  ManyAgents story;
+  story.connect_until(kFew);
+  const int threads = story.status("Threads");
+  const int memory = story.status("RssAnon");
+  REQUIRE(memory > 0);
+  story.connect_until(kMany);
+  const double each = static_cast<double>(story.status("RssAnon") - memory) / double{kMany - kFew};
+  MESSAGE(each, " KiB for each agent");
+  CHECK(story.status("Threads") < threads + 10);  // some come and go
+  // Twice of what is promised: what is measured is what the allocator holds. Sanitizers keep more.
+  if (!is_sanitized()) CHECK(each < 40);
+}
+
+}  // namespace
+}  // namespace lpp::testing
