@@ -263,8 +263,9 @@ TEST_CASE("a size that the node cannot have is marked as such, and a lower reque
   story.wait_no_pods();
 }
 
-TEST_CASE("with a role of an older version claims do not grow, and nothing else suffers") {
-  ExpandStory story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "with a role of an older version claims do not grow, and nothing else suffers") {
+  ExpandStory story(by);
   story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
     return request.is("patch", "persistentvolumeclaims/status") ? Decision::reply(403, "Forbidden")
                                                                 : Decision::forward();
