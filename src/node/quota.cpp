@@ -81,11 +81,35 @@ Error quota_error(int error, const std::string& what) {
       failure.message += " (it takes CAP_SYS_ADMIN in the first user namespace)";
       break;
     case EROFS:
-      failure.message += " (the mount that it goes through is read-only)";
+      failure.message +=
+          " (the mount that it goes through is read-only: mount it to be written to)";
       break;
     case ENOSPC:
     case EDQUOT:
-      failure.message += " (the disk is too full to write the limit down)";
+      failure.message +=
+          " (the disk is too full to write the limit down: remove something from it)";
+      break;
+    case ENOENT:
+    case ENOTBLK:
+    case ENODEV:
+    case ENXIO:
+      failure.code = ErrorCode::kUnfit;
+      failure.message +=
+          " (a kernel before Linux 5.14 is asked by the path of the device, which must be there: "
+          "mount the node's /dev, or take a newer kernel)";
+      break;
+    case EIO:
+    case EUCLEAN:
+      failure.code = ErrorCode::kUnavailable;
+      failure.message +=
+          " (the disk or its file system is damaged: see the node's kernel log, and repair it)";
+      break;
+    case EINVAL:
+    case EOPNOTSUPP:
+      failure.code = ErrorCode::kUnfit;
+      failure.message +=
+          " (this kernel does not take the call for this file system: take XFS or ext4, and Linux "
+          "5.8 or newer)";
       break;
     case ERANGE:
       failure.code = ErrorCode::kUnfit;
@@ -118,6 +142,16 @@ Result<void> check_holds(const std::string& id, const Limits& limits, const Proj
   return {};
 }
 
+ProjectQuota::ProjectQuota(Kernel& kernel, int folder, const Mount& mount)
+    : kernel_(&kernel),
+      folder_(folder),
+      device_(mount.source.starts_with('/') ? mount.source : ""),
+      where_(described(mount)) {}
+
+ProjectQuota ProjectQuota::assumed(Kernel& kernel, int folder, const Mount& mount) {
+  return {kernel, folder, mount};
+}
+
 int ProjectQuota::call(unsigned command, std::uint32_t project, void* argument) const {
   return kernel_->quota(folder_, device_.empty() ? nullptr : device_.c_str(), command, project,
                         argument);
@@ -137,7 +171,7 @@ Result<bool> ProjectQuota::find_state(const Mount& mount, bool& counts) const {
 
 Result<std::variant<ProjectQuota, Error>> ProjectQuota::look(Kernel& kernel, int folder) {
   LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
-  ProjectQuota quota(kernel, folder, mount.source.starts_with('/') ? mount.source : "");
+  ProjectQuota quota(kernel, folder, mount);
   if (mount.type == "btrfs") {
     LPP_ASSIGN_OR_RETURN(auto why, why_no_subvolumes(kernel, folder, mount), described(mount));
     if (why) return std::variant<ProjectQuota, Error>(*std::move(why));
@@ -200,7 +234,7 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
   fs_disk_quota quota{};
   if (call(Q_XGETQUOTA, project, &quota) == 0) return std::optional(to_use(quota));
   if (errno == ENOENT) return std::optional<ProjectUse>();
-  return quota_error(errno, "usage of " + numbered(project));
+  return quota_error(errno, "usage of " + numbered(project) + " on " + where_);
 }
 
 Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
@@ -211,7 +245,7 @@ Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
     fs_disk_quota quota{};
     if (call(Q_XGETNEXTQUOTA, next, &quota) != 0) {
       if (errno == ENOENT || errno == ESRCH) return all;
-      return quota_error(errno, "usage of projects");
+      return quota_error(errno, "usage of projects on " + where_);
     }
     if (quota.d_id < next) return all;  // it never counts backwards; an endless loop is worse
     all.push_back(to_use(quota));
@@ -230,7 +264,7 @@ Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) co
   quota.d_blk_hardlimit = limits.bytes / kBlock + (limits.bytes % kBlock == 0 ? 0 : 1);
   quota.d_ino_hardlimit = limits.inodes;
   if (call(Q_XSETQLIM, project, &quota) == 0) return {};
-  return quota_error(errno, "limit of " + numbered(project));
+  return quota_error(errno, "limit of " + numbered(project) + " on " + where_);
 }
 
 Result<void> ProjectQuota::release(std::uint32_t project) const {

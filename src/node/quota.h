@@ -24,7 +24,8 @@ struct ProjectUse {
   bool idle() const { return bytes == 0 && inodes.value_or(0) == 0 && !limits.any(); }
 };
 
-/// Of a call to the quota of a file system: system_error(), with what can be done.
+/// Of a call to the quota of a file system: system_error(), with what can be done. `what` names the
+/// mount, too.
 Error quota_error(int error, const std::string& what);
 
 /// kUnfit: why there are no limits on the mount, and the command that changes it. `counts`: what is
@@ -54,7 +55,7 @@ class ProjectQuota {
   Result<void> check_has_counted() const;
 
   /// For tests: takes for granted that there are limits.
-  static ProjectQuota assumed(Kernel& kernel, int folder) { return {kernel, folder, ""}; }
+  static ProjectQuota assumed(Kernel& kernel, int folder, const Mount& mount = {});
 
   /// nullopt: nothing was ever counted or limited.
   Result<std::optional<ProjectUse>> use(std::uint32_t project) const;
@@ -91,8 +92,7 @@ class ProjectQuota {
   static Result<void> set_project_of_file(Kernel& kernel, int file, std::uint32_t project);
 
  private:
-  ProjectQuota(Kernel& kernel, int folder, std::string device)
-      : kernel_(&kernel), folder_(folder), device_(std::move(device)) {}
+  ProjectQuota(Kernel& kernel, int folder, const Mount& mount);
   /// Or why it holds no limits.
   static Result<std::variant<ProjectQuota, Error>> look(Kernel& kernel, int folder);
   Result<bool> find_state(const Mount& mount, bool& counts) const;
@@ -108,6 +108,7 @@ class ProjectQuota {
   Kernel* kernel_;
   int folder_;
   std::string device_;
+  std::string where_;  // for messages
   bool by_subvolumes_ = false;
 };
 

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <array>
+#include <cstddef>
+
+#include "node_bed.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+
+namespace {
+
+/// From now on this process has a kernel before 5.14. False: no filter can be set here.
+bool hide_quotactl_fd() {
+  std::array<sock_filter, 4> filter{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_quotactl_fd, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{.len = filter.size(), .filter = filter.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 &&
+         ::syscall(SYS_quotactl_fd, -1, 0, 0, nullptr) < 0 && errno == ENOSYS;
+}
+
+constexpr int kNoFilter = 90;
+
+}  // namespace
+
+TEST_CASE("a kernel without quotactl_fd is asked by the device's path, and limits hold" *
+          NeedsProjects()) {
+  const BaseFolder base;
+  const int code = in_process([&] {
+    if (!hide_quotactl_fd()) return kNoFilter;
+    Kernel kernel;
+    const auto volumes = base.volumes(kernel);
+    if (!volumes.make({.id = "pvc-1", .path = "pvc-1", .limits = {.bytes = 4 * kMiB}}).ok()) {
+      return 1;
+    }
+    if (fill(base.at("pvc-1/data"), 16 * kMiB).error == 0) return 2;
+    const auto usage = volumes.usage();
+    if (!usage.ok() || usage->volumes.size() != 1 || !usage->volumes[0].use) return 3;
+    if (usage->volumes[0].use->bytes <= 3 * kMiB) return 4;
+    if (!volumes.resize({.id = "pvc-1", .limits = {.bytes = 8 * kMiB}, .limited = true}).ok()) {
+      return 5;
+    }
+    if (fill(base.at("pvc-1/more"), 3 * kMiB).error != 0) return 6;
+    return volumes.remove({.id = "pvc-1"}).ok() ? 0 : 7;
+  });
+  CHECK_MESSAGE(code != kNoFilter, "this kernel takes no seccomp filter");
+  CHECK(code == 0);
+}
+
+TEST_CASE("whatever the quota of a file system answers is told in words, with what can be done") {
+  class RefusingKernel final : public Kernel {
+   public:
+    explicit RefusingKernel(int error) : error_(error) {}
+    int quota(int /*fd*/, const char* /*device*/, unsigned /*command*/, std::uint32_t /*project*/,
+              void* /*argument*/) override {
+      errno = error_;
+      return -1;
+    }
+
+   private:
+    int error_;
+  };
+  struct Case {
+    int error;
+    ErrorCode code;
+    const char* words;
+  };
+  for (const Case& c :
+       {Case{EPERM, ErrorCode::kForbidden, "CAP_SYS_ADMIN"},
+        Case{EACCES, ErrorCode::kForbidden, "CAP_SYS_ADMIN"},
+        Case{EROFS, ErrorCode::kUnfit, "mount it to be written to"},
+        Case{ENOSPC, ErrorCode::kUnfit, "remove something"},
+        Case{EDQUOT, ErrorCode::kUnfit, "remove something"},
+        Case{ERANGE, ErrorCode::kUnfit, "ask for less"},
+        Case{ENOSYS, ErrorCode::kUnfit, "turn it on"},
+        Case{ENOTTY, ErrorCode::kUnfit, "turn it on"}, Case{ESRCH, ErrorCode::kUnfit, "turn it on"},
+        Case{ENOENT, ErrorCode::kUnfit, "mount the node's /dev"},
+        Case{ENOTBLK, ErrorCode::kUnfit, "mount the node's /dev"},
+        Case{ENODEV, ErrorCode::kUnfit, "mount the node's /dev"},
+        Case{ENXIO, ErrorCode::kUnfit, "mount the node's /dev"},
+        Case{EINVAL, ErrorCode::kUnfit, "take XFS or ext4"},
+        Case{EOPNOTSUPP, ErrorCode::kUnfit, "take XFS or ext4"},
+        Case{EUCLEAN, ErrorCode::kUnavailable, "repair it"},
+        Case{EIO, ErrorCode::kUnavailable, "repair it"}}) {
+    CAPTURE(c.error);
+    RefusingKernel kernel(c.error);
+    const auto quota = ProjectQuota::assumed(
+        kernel, -1, {.root = "/", .point = "/data", .type = "xfs", .source = "/dev/sdb1"});
+    const auto limited = quota.limit(7, {.bytes = 1});
+    REQUIRE_FALSE(limited.ok());
+    CHECK(limited.error().code == c.code);
+    CHECK_MESSAGE(limited.error().message.find(c.words) != std::string::npos,
+                  limited.error().message);
+    constexpr const char* kWhere = "project 7 on /dev/sdb1 (xfs, mounted at /data)";
+    CHECK(limited.error().message.find(kWhere) != std::string::npos);
+    if (c.error == ENOENT) continue;  // the end of what is counted
+    CHECK(quota.use(7).error().code == c.code);
+    CHECK(quota.use(7).error().message.find(kWhere) != std::string::npos);
+    if (c.error != ESRCH) CHECK(quota.uses().error().code == c.code);
+  }
+}
