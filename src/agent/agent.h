@@ -182,6 +182,8 @@ class Agent {
                             const WorkBook::Whose& whose) LPP_REQUIRES(mutex_);
   std::string cluster();
   void saw_cluster(const std::string& path, const std::string& foreign);
+  /// Once, until it is closed.
+  void warn_of_open_base(const std::string& path, const node::Volumes& volumes);
   /// `ids`: sorted.
   void saw_taken_off(const std::string& path, std::vector<std::string> ids);
   void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);
@@ -229,6 +231,7 @@ class Agent {
   InventoryNotes inventory_ LPP_GUARDED_BY(mutex_);
   std::string cluster_ LPP_GUARDED_BY(mutex_);                         // "" = not known
   std::map<std::string, std::string> foreign_ LPP_GUARDED_BY(mutex_);  // cluster by base path
+  std::set<std::string> open_bases_ LPP_GUARDED_BY(mutex_);            // that were warned of
   /// Volumes out of their limits, by base path.
   std::map<std::string, std::vector<std::string>> taken_off_ LPP_GUARDED_BY(mutex_);
   std::set<std::string> foreign_works_ LPP_GUARDED_BY(mutex_);  // by key_of()

@@ -7,6 +7,7 @@
 #include "agent/work_book.h"
 #include "base/log.h"
 #include "node/held_limits.h"
+#include "node/open_base.h"
 
 // What the agent sees in its base paths, and what of that it sweeps away.
 
@@ -98,6 +99,7 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     auto taken_off = node::limits_taken_off(usage);
     base.limits_taken_off = told_number(taken_off.size());
     saw_taken_off(path, std::move(taken_off));
+    if (!usage.volumes.empty()) warn_of_open_base(path, *volumes);
     UsageNotes::add(path, usage.volumes, sights.uses);
     LPP_ASSIGN_OR_RETURN(const auto inventory, volumes->inventory(usage, InventoryNotes::kMostBare),
                          "inventory");
@@ -221,6 +223,19 @@ void Agent::saw_cluster(const std::string& path, const std::string& foreign) {
       "{}: its records are those of cluster {}, and this is cluster {}: what that one has begun "
       "there is left as it is",
       path, foreign, ours);
+}
+
+void Agent::warn_of_open_base(const std::string& path, const node::Volumes& volumes) {
+  const auto base = volumes.base_folder();
+  if (!base.ok()) return;
+  const auto why = node::why_base_is_open(kernel_, base->get(), path);
+  if (!why.ok()) return;
+  {
+    MutexLock lock(mutex_);
+    if (why->empty()) open_bases_.erase(path);
+    if (why->empty() || !open_bases_.insert(path).second) return;
+  }
+  log::warn("{}", *why);
 }
 
 void Agent::saw_taken_off(const std::string& path, std::vector<std::string> ids) {

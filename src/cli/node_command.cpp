@@ -14,6 +14,7 @@
 #include "cli/text.h"
 #include "helperpod/manifest.h"
 #include "node/held_limits.h"
+#include "node/open_base.h"
 
 namespace lpp::cli {
 
@@ -103,7 +104,30 @@ node::ProgressSink teller(Context& context, std::string_view done) {
   };
 }
 
+/// Told by the make of the first volume only. "" = there is nothing to tell.
+class OpenBase {
+ public:
+  explicit OpenBase(const node::Volumes& volumes) {
+    auto base = volumes.base_folder();
+    if (!base.ok()) return;
+    base_ = *std::move(base);
+    const auto first = node::is_first_volume(kernel_, base_.get());
+    is_first_ = first.ok() && *first;
+  }
+  std::string warning(const std::string& shown) {
+    if (!is_first_) return {};
+    auto why = node::why_base_is_open(kernel_, base_.get(), shown);
+    return why.ok() ? *std::move(why) : std::string();
+  }
+
+ private:
+  node::Kernel kernel_{};
+  UniqueFd base_{};
+  bool is_first_ = false;
+};
+
 int make(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  OpenBase base(volumes);
   const auto made = volumes.make({.id = request.id,
                                   .path = request.path,
                                   .claim = request.claim,
@@ -126,8 +150,12 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   told.checked(request);
   told.directory(to_string(made->origin));
   told.send(context);
+  const std::string warning = base.warning(request.base);
+  if (!warning.empty()) context.err("warning: " + one_line(warning) + "\n");
   if (request.json) {
-    context.out(to_json_text(to_json(*made)));
+    json result = to_json(*made);
+    if (!warning.empty()) result["warnings"] = json::array({warning});
+    context.out(to_json_text(result));
   } else {
     context.out(fmt::format("{} {}/{}, limit {}\n", to_string(made->origin), request.base,
                             made->path,

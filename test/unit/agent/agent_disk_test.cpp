@@ -281,3 +281,25 @@ TEST_CASE("an agent says once that two base paths are the same directory") {
   CHECK(said == 1);
   std::filesystem::remove(other);
 }
+
+TEST_CASE("an agent says once that a base path with volumes stays open to other users") {
+  const BaseFolder base;
+  base.write("other");
+  node::Kernel kernel;
+  CapturedLog log;
+  RunningAgent running(base, kernel);
+  const auto said = [&] {
+    running.clock.advance(std::chrono::seconds(61));
+    running.agent.take({.what = Order::What::kBases, .base_paths = {base.path()}});
+    running.listener.hear();
+    int count = 0;
+    for (const std::string& line : log.take()) {
+      if (line.find("stays open to other users") != std::string::npos) ++count;
+    }
+    return count;
+  };
+  CHECK(said() == 0);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  CHECK(eventually([&] { return said() == 1; }));
+  CHECK(said() == 0);
+}

@@ -78,6 +78,25 @@ TEST_CASE("node does what the scripts of a helper pod do, with their options and
   CHECK(run("delete").out.starts_with("absent "));
 }
 
+TEST_CASE("node make says once that a base directory in use stays open to other users") {
+  const BaseFolder base;
+  CliBed bed;
+  base.write("other");
+  const auto make = [&](const char* path) {
+    return bed.run({"node", "make", "--base", base.path(), "--path", path, "--json"});
+  };
+  const auto first = make("a");
+  CHECK(first.err.find("stays open to other users of the node (mode 0755)") != std::string::npos);
+  CHECK(json_of(first)["warnings"].size() == 1);
+  const auto second = make("b");
+  CHECK(second.err.empty());
+  CHECK_FALSE(json_of(second).contains("warnings"));
+  const BaseFolder empty;
+  const auto closed = bed.run({"node", "make", "--base", empty.path(), "--path", "a", "--json"});
+  CHECK(closed.err.empty());
+  CHECK_FALSE(json_of(closed).contains("warnings"));
+}
+
 TEST_CASE("node usage says that limits on record do not hold where the quota is off by now") {
   const BaseFolder base;
   CliBed bed;

@@ -7,6 +7,7 @@
 #include <set>
 #include <tuple>
 
+#include "node/open_base.h"
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -313,8 +314,18 @@ TEST_CASE("a base folder that holds something stays open, and one of the records
   base.write("other");
   fs::permissions(base.path(), fs::perms(0755));
   const auto volumes = base.volumes(kernel);
+  const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+  CHECK(*is_first_volume(kernel, folder.get()));
   REQUIRE(volumes.make(make_request("pvc-1", "a")).ok());
   CHECK(mode_of(base.path()) == 0755);
+  CHECK_FALSE(*is_first_volume(kernel, folder.get()));
+  const auto why = why_base_is_open(kernel, folder.get(), "/data");
+  REQUIRE(why.ok());
+  CHECK(why->starts_with("/data stays open to other users of the node (mode 0755)"));
+  CHECK(why->ends_with("chmod 0700 /data"));
+  fs::permissions(base.path(), fs::perms(0700));
+  CHECK(why_base_is_open(kernel, folder.get(), "/data")->empty());
+  fs::permissions(base.path(), fs::perms(0755));
   fs::permissions(base.at(kRecordFolder), fs::perms(0777));
   REQUIRE(volumes.make(make_request("pvc-2", "b")).ok());
   CHECK(mode_of(base.at(kRecordFolder)) == 0700);
