@@ -47,11 +47,11 @@ for file in "${cpp[@]}"; do
 done
 # What a header declares and its source file defines is one thing, too.
 for header in "${cpp[@]}"; do
-  source=${header%.h}.cpp
-  if [ "$header" = "$source" ] || [ ! -e "$source" ]; then continue; fi
-  lines=$(cat "$header" "$source" | wc -l)
+  body=${header%.h}.cpp
+  if [ "$header" = "$body" ] || [ ! -e "$body" ]; then continue; fi
+  lines=$(cat "$header" "$body" | wc -l)
   if [ "$lines" -gt $MAX_LINES ]; then
-    finding "$header and $source: $lines lines; together they have at most $MAX_LINES"
+    finding "$header and $body: $lines lines; together they have at most $MAX_LINES"
   fi
 done
 while read -r file; do
