@@ -18,7 +18,7 @@ mkdir -p "$tools"
 work=$(mktemp -d "$tools/promtool-XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-fetch() { apt-get -qq download prometheus >log 2>&1; }
+fetch() { apt-get -qq -o Acquire::http::Timeout=20 download prometheus >log 2>&1; }
 # A fresh machine has no lists of packages yet.
 update() { if [ "$(id -u)" = 0 ]; then apt-get -qq update; else sudo -n apt-get -qq update; fi >/dev/null 2>&1; }
 fetch || { update && fetch; } || cannot "the package prometheus is not fetched: $(tail -n 1 log)"

@@ -200,7 +200,11 @@ void Agent::cancel(const Order& order) {
   entry->asking = false;
   entry->stop.request_stop();
   // A start that was to come after an earlier call-off is called off with it.
-  if (entry->next && entry->next->what == Order::What::kStart) entry->next.reset();
+  if (entry->next && entry->next->what == Order::What::kStart) {
+    entry->next.reset();
+    // Who has ordered it has not heard yet that it cannot be.
+    if (entry->progress.reason == kCannotCallOff) changed(*entry);
+  }
   if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
   if (entry->active) return;  // who works at it sees it
   if (entry->begun) return enqueue(entry);

@@ -18,14 +18,14 @@ using operation::Progress;
 namespace {
 
 /// Volumes that are there tell a disk that is missing from a new one, which an agent that was
-/// started without it cannot. "" = there are none, and the disk has no name yet.
+/// started without it cannot. "" = there are none: the agent keeps to the first disk that it saw.
 std::string right_disk(const std::vector<Base>& told, const std::string& base_path,
                        const std::vector<std::string>& named) {
+  if (named.empty()) return {};
   const auto base = std::find_if(told.begin(), told.end(),
                                  [&](const Base& one) { return one.path == base_path; });
   const std::string now = base == told.end() ? std::string() : base->identity;
-  if (named.empty() || std::find(named.begin(), named.end(), now) != named.end()) return now;
-  return named.front();
+  return std::find(named.begin(), named.end(), now) != named.end() ? now : named.front();
 }
 
 }  // namespace

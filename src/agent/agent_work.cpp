@@ -377,8 +377,8 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
       operation.disk.empty() || operation.kind == operation::Kind::kTakeBack  // there is no volume
           ? "; mount it again, or restart this node's agent if it has been replaced"
           : fmt::format(
-                "; mount it, or take the annotation local.path.provisioner/disk off {} if "
-                "it is not there any more",
+                "; mount it, or if its data is given up take the annotation "
+                "local.path.provisioner/disk off {}",
                 is_make ? "all volumes that name it" : "the volume");
   return Error{
       .code = ErrorCode::kUnavailable,

@@ -91,7 +91,7 @@ void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
     const int status = status_of(who.error());
     count_refused(status == 401 ? "token" : status == 403 ? "forbidden" : "unproved");
     one->proved_until = {};
-    say_refused(*one, who.error());
+    if (status == 401 || status == 403) say_refused(*one, who.error());
     answer(*one, status == 401 || status == 403 ? status : 503, who.error().message, true);
     advance(*one);
     return;

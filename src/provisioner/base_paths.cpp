@@ -120,9 +120,13 @@ std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& vo
   for (const auto& volume : volumes.list()) {
     const std::string* disk = k8s::find(volume->meta.annotations, kVolumeDisk);
     if (disk == nullptr || !strictly_below(volume->path, base_path)) continue;
-    if (below_any(volume->path, inner) || !may_be_on(*volume, node, nodes)) continue;
-    std::string& time = newest[*disk];
-    time = std::max(time, volume->meta.creation_timestamp);
+    if (below_any(volume->path, inner)) continue;
+    const std::string& created = volume->meta.creation_timestamp;
+    if (const auto it = newest.find(*disk); it != newest.end() && created <= it->second) continue;
+    // Nodes may share the label by which their volumes are tied to them.
+    const std::string* on = k8s::find(volume->meta.annotations, kVolumeSelectedNode);
+    const bool is_elsewhere = on != nullptr && *on != node && nodes.get({"", *on}) != nullptr;
+    if (!is_elsewhere && may_be_on(*volume, node, nodes)) newest[*disk] = created;
   }
   std::vector<std::string> disks;
   disks.reserve(newest.size());

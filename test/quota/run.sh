@@ -76,7 +76,7 @@ for attempt in 1 2 3; do
     sleep 2
     last=$(find "$work" -maxdepth 1 -type f -printf '%T@\n' | sort -n | tail -n 1)
     if [ $(($(date +%s) - ${last%.*})) -gt 120 ]; then
-      hung=$(tr -d '\r' <"$work/out" | grep -a '^quota: silent since' | tail -n 1)
+      hung=$(tr -d '\r' <"$work/out" | grep -a '^quota: silent since' | tail -n 1 || true)
       hung=${hung:-at the start}
       pkill -KILL -f "umid=lpp-$$ " || true
     fi
@@ -86,11 +86,15 @@ for attempt in 1 2 3; do
   echo "quota: the kernel of attempt $attempt did nothing any more:" >&2
   tail -n 100 "$work/out" >&2
   # Durations differ.
-  if [ "${hung#* s: }" = "$hung_at" ] || [ "$attempt" = 3 ]; then
-    echo "quota: FAILED: it hangs, ${hung#* s: }" >&2
+  case $hung in
+    *' s: '*) hung=${hung#* s: } ;;
+    *) hung="before the first test or after the last one, attempt $attempt" ;;
+  esac
+  if [ "$hung" = "$hung_at" ] || [ "$attempt" = 3 ]; then
+    echo "quota: FAILED: it hangs: $hung" >&2
     exit 1
   fi
-  hung_at=${hung#* s: }
+  hung_at=$hung
 done
 
 tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^operation not supported error\|^$' || true
