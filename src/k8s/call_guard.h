@@ -12,6 +12,9 @@
 
 namespace lpp::k8s {
 
+/// How often a wait that nothing wakes looks whether its call has ended.
+inline constexpr std::chrono::milliseconds kLookAtCall{10};
+
 /// Ends blocking socket calls from outside: at their deadline, and at once when a stop is
 /// requested. The means is shutdown(2) of the socket, which wakes whoever waits in a read, a write
 /// or a TLS handshake on it. Its close then resets the connection: bytes of a write that the kernel

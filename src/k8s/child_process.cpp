@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <csignal>
 #include <map>
-#include <system_error>
 
+#include "base/errno_text.h"
 #include "base/unique_fd.h"
 
 extern char** environ;
@@ -24,8 +24,6 @@ namespace {
 constexpr std::size_t kMaxOutput = std::size_t{1} << 20U;
 constexpr std::size_t kMaxErrors = 2048;
 constexpr int kSliceMs = 10;
-
-std::string errno_text(int error) { return std::generic_category().message(error); }
 
 struct Pipe {
   UniqueFd read;

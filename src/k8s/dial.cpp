@@ -10,9 +10,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
 #include <vector>
 
+#include "base/errno_text.h"
 #include "base/log.h"
 #include "base/strings.h"
 #include "k8s/transport.h"
@@ -24,16 +24,7 @@ namespace {
 constexpr std::chrono::seconds kConnectLimit{3};        // per address
 constexpr std::chrono::milliseconds kNextAddress{250};  // RFC 8305
 constexpr std::chrono::seconds kProxyAnswerLimit{5};
-constexpr std::chrono::milliseconds kSlice{10};  // how often a wait looks whether the call ended
 constexpr std::size_t kMaxProxyAnswer = 16384;
-
-std::string errno_text(int error) { return std::generic_category().message(error); }
-
-Error failed(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .message = std::move(message),
-               .reason = std::string(kConnectFailed)};
-}
 
 void set_option(int fd, int level, int name, int value) {
   ::setsockopt(fd, level, name, &value, sizeof value);
@@ -58,7 +49,7 @@ bool wait_for(int fd, short events, TimePoint limit, const Clock& clock,
               const CallGuard::Call& call) {
   while (call.ended() == CallGuard::Ended::kNo && clock.now() < limit) {
     pollfd entry{.fd = fd, .events = events, .revents = 0};
-    if (::poll(&entry, 1, static_cast<int>(kSlice.count())) > 0) return true;
+    if (::poll(&entry, 1, static_cast<int>(kLookAtCall.count())) > 0) return true;
   }
   return false;
 }
@@ -77,11 +68,11 @@ Result<UniqueFd> begin_connect(Address address, int port) {
     reinterpret_cast<sockaddr_in&>(address.storage).sin_port = wire_port;
   }
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (fd.get() < 0) return failed(errno_text(errno));
+  if (fd.get() < 0) return not_connected(errno_text(errno));
   set_options(fd.get());
   const auto* to = reinterpret_cast<const sockaddr*>(&address.storage);
   if (::connect(fd.get(), to, address.size) != 0 && errno != EINPROGRESS) {
-    return failed(errno_text(errno));
+    return not_connected(errno_text(errno));
   }
   return fd;
 }
@@ -99,7 +90,7 @@ Result<UniqueFd> connect_to_any(const std::vector<Address>& addresses, int port,
   std::vector<Trial> trials;
   auto next = addresses.begin();
   TimePoint next_start = clock.now();
-  Error last = failed("no answer");
+  Error last = not_connected("no answer");
   while (call.ended() == CallGuard::Ended::kNo) {
     const TimePoint now = clock.now();
     if (next != addresses.end() && (trials.empty() || now >= next_start)) {
@@ -118,7 +109,7 @@ Result<UniqueFd> connect_to_any(const std::vector<Address>& addresses, int port,
     for (const Trial& trial : trials) {
       entries.push_back({.fd = trial.fd.get(), .events = POLLOUT, .revents = 0});
     }
-    ::poll(entries.data(), entries.size(), static_cast<int>(kSlice.count()));
+    ::poll(entries.data(), entries.size(), static_cast<int>(kLookAtCall.count()));
     for (std::size_t i = trials.size(); i-- > 0;) {
       const bool decided = entries[i].revents != 0;
       if (!decided && now < trials[i].limit) continue;
@@ -128,7 +119,7 @@ Result<UniqueFd> connect_to_any(const std::vector<Address>& addresses, int port,
         ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) & ~O_NONBLOCK);
         return fd;
       }
-      last = failed(decided ? errno_text(error) : "no answer");
+      last = not_connected(decided ? errno_text(error) : "no answer");
       trials.erase(trials.begin() + static_cast<std::ptrdiff_t>(i));
       next_start = now;
     }
@@ -158,17 +149,18 @@ Result<void> open_tunnel(int fd, const DialTarget& target, const Clock& clock,
   // A few hundred bytes fit into the buffer of a fresh socket.
   const auto sent = ::send(fd, request.data(), request.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   if (sent != static_cast<ssize_t>(request.size())) {
-    return failed("cannot send the CONNECT request").wrap(context);
+    return not_connected("cannot send the CONNECT request").wrap(context);
   }
   const TimePoint limit = clock.now() + kProxyAnswerLimit;
   std::string answer;
   // Byte by byte: what follows the head belongs to the tunnel.
   while (!answer.ends_with("\r\n\r\n")) {
-    if (answer.size() > kMaxProxyAnswer) return failed("the answer is too long").wrap(context);
-    if (!wait_for(fd, POLLIN, limit, clock, call)) return failed("no answer").wrap(context);
+    if (answer.size() > kMaxProxyAnswer)
+      return not_connected("the answer is too long").wrap(context);
+    if (!wait_for(fd, POLLIN, limit, clock, call)) return not_connected("no answer").wrap(context);
     char byte = 0;
     if (::recv(fd, &byte, 1, 0) != 1) {
-      return failed("closed the connection instead of answering").wrap(context);
+      return not_connected("closed the connection instead of answering").wrap(context);
     }
     answer += byte;
   }
@@ -176,8 +168,8 @@ Result<void> open_tunnel(int fd, const DialTarget& target, const Clock& clock,
   const auto parts = split(line, ' ');
   if (!line.starts_with("HTTP/1.") || parts.size() < 2 || parts[1].size() != 3 ||
       parts[1][0] != '2') {
-    return failed(fmt::format("refused a tunnel to {}: {}", where,
-                              log::quoted(truncate_utf8(line, 100))))
+    return not_connected(fmt::format("refused a tunnel to {}: {}", where,
+                                     log::quoted(truncate_utf8(line, 100))))
         .wrap(context);
   }
   return {};

@@ -30,7 +30,7 @@ using nlohmann::json;
 constexpr Duration kFirstWait = std::chrono::seconds(1);
 constexpr Duration kMaxWait = std::chrono::minutes(1);
 constexpr Duration kMaxPause = std::chrono::seconds(10);
-constexpr std::chrono::seconds kMaxRetryAfter{120};
+constexpr std::chrono::seconds kLongestRetryAfter{120};
 // The API server would have forgotten it after that, too.
 constexpr std::chrono::hours kKept{1};
 // A namespace that is not there is either just being made or gone for good.
@@ -228,7 +228,7 @@ class EventRecorder::Impl {
     Duration wait = doubled(kFirstWait, event.tries - 1, kMaxWait);
     wait += std::chrono::duration_cast<Duration>(wait * (0.2 * random_unit()));
     if (error.retry_after) {
-      wait = std::max<Duration>(wait, std::min(*error.retry_after, kMaxRetryAfter));
+      wait = std::max<Duration>(wait, std::min(*error.retry_after, kLongestRetryAfter));
     }
     event.due = now + wait;
     // A server may limit each namespace; when it is the server that has too much to do, the others

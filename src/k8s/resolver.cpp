@@ -19,14 +19,7 @@ namespace {
 
 using Addresses = std::vector<Address>;
 
-constexpr std::chrono::seconds kLate{1};         // then the answer before serves, if there is one
-constexpr std::chrono::milliseconds kSlice{10};  // how often a wait looks whether the call ended
-
-Error failed(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable,
-               .message = std::move(message),
-               .reason = std::string(kConnectFailed)};
-}
+constexpr std::chrono::seconds kLate{1};  // then the answer before serves, if there is one
 
 Result<Addresses> ask(const std::string& host, int flags) {
   addrinfo hints{};
@@ -35,7 +28,7 @@ Result<Addresses> ask(const std::string& host, int flags) {
   hints.ai_flags = flags;
   addrinfo* found = nullptr;
   const int code = ::getaddrinfo(host.c_str(), nullptr, &hints, &found);
-  if (code != 0) return failed(::gai_strerror(code));
+  if (code != 0) return not_connected(::gai_strerror(code));
   const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owned(found, ::freeaddrinfo);
   Addresses addresses;
   for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
@@ -44,11 +37,17 @@ Result<Addresses> ask(const std::string& host, int flags) {
     std::memcpy(&address.storage, entry->ai_addr, entry->ai_addrlen);
     address.size = entry->ai_addrlen;
   }
-  if (addresses.empty()) return failed("no address");
+  if (addresses.empty()) return not_connected("no address");
   return addresses;
 }
 
 }  // namespace
+
+Error not_connected(std::string message) {
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = std::move(message),
+               .reason = std::string(kConnectFailed)};
+}
 
 Result<Addresses> look_up(const std::string& host) { return ask(host, 0); }
 
@@ -56,7 +55,7 @@ struct Resolver::State {
   struct Name {
     bool asked = false;         // a thread waits for the answer
     std::uint64_t answers = 0;  // so many have come
-    Result<Addresses> last = failed("no answer");
+    Result<Addresses> last = not_connected("no answer");
     Addresses good{};  // of the last answer that had any
   };
 
@@ -101,7 +100,7 @@ Result<Addresses> Resolver::resolve(const std::string& host, const CallGuard::Ca
         state->answer(host, state->look_up(host));
       }).detach();
     } catch (const std::system_error& error) {
-      state_->answer(host, failed(error.what()));
+      state_->answer(host, not_connected(error.what()));
     }
   }
   MutexLock lock(state_->mutex);
@@ -109,10 +108,11 @@ Result<Addresses> Resolver::resolve(const std::string& host, const CallGuard::Ca
   while (name.answers == seen && call.ended() == CallGuard::Ended::kNo) {
     const TimePoint now = clock_.now();
     if (now >= call.deadline() || (now >= late && !name.good.empty())) break;
-    clock_.wait_until(state_->changed, state_->mutex, now + kSlice);
+    clock_.wait_until(state_->changed, state_->mutex, now + kLookAtCall);
   }
   if (!name.good.empty()) return name.good;
-  if (name.answers == seen) return failed("no answer in time").wrap("cannot resolve " + host);
+  if (name.answers == seen)
+    return not_connected("no answer in time").wrap("cannot resolve " + host);
   return Error(name.last.error()).wrap("cannot resolve " + host);
 }
 

@@ -20,6 +20,9 @@ struct Address {
   socklen_t size = 0;
 };
 
+/// kUnavailable with the reason kConnectFailed.
+Error not_connected(std::string message);
+
 /// Asks the system (getaddrinfo), which may take minutes and cannot be interrupted.
 Result<std::vector<Address>> look_up(const std::string& host);
 

@@ -13,13 +13,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <system_error>
+
+#include "base/errno_text.h"
 
 namespace lpp::testing {
 
 namespace {
-
-std::string errno_text(int error) { return std::generic_category().message(error); }
 
 std::vector<std::string> environment(const ChildOptions& options) {
   std::vector<std::string> env;
