@@ -11,11 +11,6 @@ namespace {
 
 using Text = Result<std::string>;
 
-bool same(const Text& a, const Text& b) {
-  if (a.ok() != b.ok()) return false;
-  return a.ok() ? *a == *b : a.error().message == b.error().message;
-}
-
 /// Hands texts from the informer's thread and from start() to the observer, one at a time, the
 /// newest only. Shared with the informer's handler, which may outlive the source. Thread-safe.
 class Mailbox {
@@ -58,7 +53,7 @@ class Mailbox {
     delivering_ = true;
     while (pending_.has_value() && !closed_) {
       const Text text = *std::exchange(pending_, std::nullopt);
-      if (last_.has_value() && same(*last_, text)) continue;
+      if (last_.has_value() && same_text(*last_, text)) continue;
       last_ = text;
       const auto observer = observer_;
       lock.unlock();

@@ -22,11 +22,6 @@ Error system_error(const std::string& file, int number) {
                .message = file + ": cannot be read: " + std::generic_category().message(number)};
 }
 
-bool same(const Result<std::string>& a, const Result<std::string>& b) {
-  if (a.ok() != b.ok()) return false;
-  return a.ok() ? *a == *b : a.error().message == b.error().message;
-}
-
 }  // namespace
 
 Result<std::string> read_text_file(const std::string& file, std::size_t max_bytes) {
@@ -99,7 +94,7 @@ bool FileSource::settle() {
 }
 
 void FileSource::tell(Result<std::string> text) {
-  if (last_.has_value() && same(*last_, text)) return;
+  if (last_.has_value() && same_text(*last_, text)) return;
   last_ = std::move(text);
   observer_(*last_);
 }

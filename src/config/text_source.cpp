@@ -25,6 +25,11 @@ class InlineSource final : public TextSource {
 
 }  // namespace
 
+bool same_text(const Result<std::string>& a, const Result<std::string>& b) {
+  if (a.ok() != b.ok()) return false;
+  return a.ok() ? *a == *b : a.error().message == b.error().message;
+}
+
 std::unique_ptr<TextSource> make_inline_source(std::string name, std::string text) {
   return std::make_unique<InlineSource>(std::move(name), std::move(text));
 }

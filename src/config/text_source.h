@@ -27,6 +27,9 @@ class TextSource {
   virtual const std::string& name() const = 0;
 };
 
+/// Both the same text, or errors that say the same.
+bool same_text(const Result<std::string>& a, const Result<std::string>& b);
+
 /// A constant (inline --config text): observed once.
 std::unique_ptr<TextSource> make_inline_source(std::string name, std::string text);
 
