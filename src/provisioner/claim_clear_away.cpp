@@ -122,8 +122,6 @@ bool take_back_is_held(const ClaimScene& scene, const Operation& place) {
   return retry != nullptr && held(*retry, scene.now, {}).has_value();
 }
 
-using Maybe = std::optional<ClaimDecision>;
-
 /// Versions that knew no better recorded teardowns of directories that may have been there before.
 bool may_go_on(const ClaimScene& scene, const Operation& take_back) {
   if (take_back.only_if_empty) return true;
@@ -139,7 +137,7 @@ bool is_last_record(const ClaimScene& scene, const Operation& take_back) {
 }
 
 /// What takes a directory back: followed to its end, except where a volume is by now.
-Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
+std::optional<ClaimDecision> follow_take_back(const ClaimScene& scene, const TakingBack& one) {
   if (one.progress.over() && has_later(scene, one)) return for_claim::Forget{one.operation};
   const Retry* const retry = take_back_retry(scene, *one.operation);
   const bool counted = retry != nullptr && one.operation->attempt <= retry->number;
@@ -177,10 +175,11 @@ Maybe follow_take_back(const ClaimScene& scene, const TakingBack& one) {
 }
 
 /// A make that nobody waits for.
-Maybe retire(const ClaimScene& scene, const Make& make) {
+std::optional<ClaimDecision> retire(const ClaimScene& scene, const Make& make) {
   if (is_taken_back(scene, make.operation())) {  // follow_take_back() sees to it, once this is over
     const bool late = make.progress && make.progress->state == State::kLate;
-    return late ? Maybe(for_claim::Cancel{make.begun.operation}) : std::nullopt;
+    return late ? std::optional<ClaimDecision>(for_claim::Cancel{make.begun.operation})
+                : std::nullopt;
   }
   if (can_act(make)) {
     // One that is being done is let end, for then it is known what it did.

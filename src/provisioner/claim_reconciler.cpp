@@ -21,8 +21,6 @@ using State = Progress::State;
 
 namespace {
 
-/// More decisions in one step would mean that two of them undo each other.
-constexpr int kMostDecisions = 16;
 constexpr const char* kNodeBusy = "waits for its turn, too much is being done at once on node ";
 /// The cache shows soon what stood in the way.
 constexpr std::chrono::seconds kOtherFoundWait{1};

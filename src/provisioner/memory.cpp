@@ -7,7 +7,6 @@
 
 namespace lpp::provisioner {
 
-using operation::Kind;
 using operation::Progress;
 using State = Progress::State;
 
@@ -31,7 +30,7 @@ std::string place_of(const operation::Operation& operation) {
 
 void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory) {
   for (const auto& [operation, progress] : recorded) {
-    if (operation->kind != Kind::kMake) continue;
+    if (operation->kind != operation::Kind::kMake) continue;
     const auto id = operation->id();
     auto mine = std::find_if(memory.begun.begin(), memory.begun.end(),
                              [&](const Begun& begun) { return begun.operation->id() == id; });
@@ -44,7 +43,7 @@ void note_begun(const std::vector<operation::Recorded>& recorded, Memory& memory
     if (progress.directory == operation::Directory::kMade) mine->made = true;
   }
   for (const auto& [operation, progress] : recorded) {
-    if (operation->kind != Kind::kTakeBack) continue;
+    if (operation->kind != operation::Kind::kTakeBack) continue;
     bool is_known = false;
     for (Begun& begun : memory.begun) {
       if (!same_place(*begun.operation, *operation)) continue;

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int kPage = 500;
+constexpr int kNodesPerPage = 500;
 constexpr std::chrono::seconds kFresh{2};
 
 Result<void> write_mark(k8s::ApiClient& client, const k8s::PersistentVolume& volume,
@@ -48,7 +48,7 @@ bool is_on_none_of(const k8s::PersistentVolume& volume, const k8s::Store<k8s::No
 
 Result<std::shared_ptr<const k8s::Store<k8s::Node>>> ask_for_nodes(k8s::ApiClient& client) {
   auto nodes = std::make_shared<k8s::StoreWriter<k8s::Node>>();
-  k8s::ListOptions options{.limit = kPage, .metadata_only = true};
+  k8s::ListOptions options{.limit = kNodesPerPage, .metadata_only = true};
   do {
     // Whole objects, for any label may be the one that ties a volume to its node.
     auto page = client.list(k8s::kNodes, "", options);

@@ -19,8 +19,6 @@ using State = Progress::State;
 
 namespace {
 
-using Maybe = std::optional<ResizeDecision>;
-
 std::optional<Size> size_of(const std::string& text) {
   if (text.empty()) return std::nullopt;
   const auto quantity = k8s::Quantity::parse(text);
@@ -158,7 +156,7 @@ const Recorded* current(const ResizeScene& scene, const Size& goal) {
 }
 
 /// What else is at work in the directory comes to its end first: two sizes must not compete.
-Maybe clear_away(const ResizeScene& scene, const Recorded* kept) {
+std::optional<ResizeDecision> clear_away(const ResizeScene& scene, const Recorded* kept) {
   for (const Recorded& resize : scene.resizes) {
     if (&resize == kept || !acts(resize)) continue;
     if (resize.progress.state != State::kEnding) return for_resize::Cancel{resize.operation};
@@ -214,7 +212,7 @@ ResizeDecision begin_work(const ResizeScene& scene, const Size& goal) {
 }
 
 /// A volume without a limit grows in numbers; one that has a limit must not seem larger than that.
-Maybe go_on_without(const ResizeScene& scene, const Size& goal) {
+std::optional<ResizeDecision> go_on_without(const ResizeScene& scene, const Size& goal) {
   if (!limits_of_volume(scene).any()) return std::nullopt;
   return for_resize::Refuse{
       "it has limits, and there is nothing to change them with: set resizeCommand in config.json, "
@@ -223,7 +221,7 @@ Maybe go_on_without(const ResizeScene& scene, const Size& goal) {
 }
 
 /// Nothing when the directory has its new limit, or cannot have one.
-Maybe work(const ResizeScene& scene, const Size& goal) {
+std::optional<ResizeDecision> work(const ResizeScene& scene, const Size& goal) {
   const Recorded* const resize = current(scene, goal);
   if (auto decision = clear_away(scene, resize)) return decision;
   if (resize == nullptr) {
@@ -265,7 +263,7 @@ Maybe work(const ResizeScene& scene, const Size& goal) {
 }
 
 /// Before anything is done for it, the size stands in the claim's status.
-Maybe announce(const ResizeScene& scene, const Size& goal) {
+std::optional<ResizeDecision> announce(const ResizeScene& scene, const Size& goal) {
   const auto [allocated, status] = marks_of(scene);
   const bool same_size = allocated && allocated->bytes == goal.bytes;
   if (status == kResizeInProgress && same_size) return std::nullopt;

@@ -20,9 +20,6 @@ using State = Progress::State;
 
 namespace {
 
-/// More decisions in one step would mean that two of them undo each other.
-constexpr int kMostDecisions = 16;
-
 /// Only one of these at a time is true of a claim (rule D2.4).
 constexpr std::array<std::string_view, 4> kResizeConditions{
     kResizingCondition, kResizeErrorCondition, "FileSystemResizePending", "NodeResizeError"};

@@ -20,8 +20,6 @@ using State = Progress::State;
 
 namespace {
 
-using Maybe = std::optional<VolumeDecision>;
-
 for_volume::Wait wait(const VolumeScene& scene) {
   Duration least = kRecheck;
   for (const Recorded& removal : scene.removals) {
@@ -33,7 +31,7 @@ for_volume::Wait wait(const VolumeScene& scene) {
 }
 
 /// Removals that are of another volume of this name, or that nobody wants.
-Maybe stop(const Recorded& removal, bool when_quiet) {
+std::optional<VolumeDecision> stop(const Recorded& removal, bool when_quiet) {
   if (removal.progress.state == State::kEnding) return std::nullopt;
   if (removal.progress.over()) return for_volume::Forget{removal.operation, when_quiet};
   return for_volume::Cancel{removal};
@@ -49,7 +47,7 @@ VolumeDecision stuck_or_wait(const VolumeScene& scene) {
   return wait(scene);
 }
 
-Maybe stop_all(const VolumeScene& scene, bool when_quiet) {
+std::optional<VolumeDecision> stop_all(const VolumeScene& scene, bool when_quiet) {
   for (const Recorded& removal : scene.removals) {
     if (auto decision = stop(removal, when_quiet)) return decision;
   }
@@ -72,7 +70,7 @@ bool was_let_go(const VolumeScene& scene) {
 }
 
 /// Its claim is gone, and only its phase does not say so yet.
-Maybe release(const VolumeScene& scene) {
+std::optional<VolumeDecision> release(const VolumeScene& scene) {
   const k8s::PersistentVolume& volume = *scene.volume;
   if (!scene.binds || !scene.memory.abandoned || volume.claim_uid.empty() ||
       volume.reclaim_policy != "Delete" || !has_finalizer(volume)) {
@@ -149,7 +147,8 @@ int next_attempt(const VolumeScene& scene) {
 }
 
 /// What else is on record for the volume comes to its end first.
-Maybe clear_away(const VolumeScene& scene, const std::vector<Recorded>& others) {
+std::optional<VolumeDecision> clear_away(const VolumeScene& scene,
+                                         const std::vector<Recorded>& others) {
   for (const Recorded& other : others) {
     if (other.progress.state == State::kEnding) {
       if (other.progress.acts_no_more) continue;

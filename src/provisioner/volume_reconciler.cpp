@@ -17,9 +17,6 @@ using operation::Progress;
 
 namespace {
 
-/// More decisions in one step would mean that two of them undo each other.
-constexpr int kMostDecisions = 16;
-
 /// Of a volume that is to be removed and another one of ours on its node, whether the other one's
 /// removal takes the directory along: it is to be removed too, and lies around this one, or is in
 /// the same place and has the later name.

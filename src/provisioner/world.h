@@ -44,6 +44,8 @@ struct World {
 
 /// A step in progress outside is looked at again after this, even if no change is seen.
 inline constexpr std::chrono::seconds kRecheck{15};
+/// More decisions in one step would mean that two of them undo each other.
+inline constexpr int kMostDecisions = 16;
 /// What the API server said is asked again after this before a removal begins.
 inline constexpr std::chrono::seconds kWordIsGood{5};
 /// The cache shows within this what stood in the way.
