@@ -19,8 +19,6 @@ using nlohmann::json;
 
 constexpr const char* kBindCompleted = "pv.kubernetes.io/bind-completed";
 constexpr const char* kSpace = "binding";
-constexpr k8s::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "clusterroles",
-                                      "ClusterRole", false};
 
 bool is_of_binding(const ApiRequest& request) {
   return request.is("patch", "persistentvolumes/status") ||

@@ -24,7 +24,6 @@ constexpr std::chrono::seconds kLimit{30};
 const k8s::ObjectKey kDaemonAccount{kDaemonNamespace, "local-path-provisioner-service-account"};
 constexpr const char* kRbac = "rbac.authorization.k8s.io";
 constexpr k8s::Resource kRoles{kRbac, "v1", "roles", "Role", true};
-constexpr k8s::Resource kClusterRoles{kRbac, "v1", "clusterroles", "ClusterRole", false};
 constexpr k8s::Resource kClusterRoleBindings{kRbac, "v1", "clusterrolebindings",
                                              "ClusterRoleBinding", false};
 

@@ -11,7 +11,7 @@
 #include "harness/applied_objects.h"
 #include "real_story.h"
 
-namespace lpp::testing {
+namespace lpp::testing::node_examples {
 namespace {
 
 using nlohmann::json;
@@ -190,4 +190,4 @@ TEST_CASE("real node: every example does what its text says, and leaves nothing 
 }
 
 }  // namespace
-}  // namespace lpp::testing
+}  // namespace lpp::testing::node_examples

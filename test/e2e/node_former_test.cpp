@@ -17,7 +17,7 @@
 #include "places/places.h"
 #include "real_story.h"
 
-namespace lpp::testing {
+namespace lpp::testing::node_former {
 namespace {
 
 using nlohmann::json;
@@ -329,4 +329,4 @@ TEST_CASE("real node: with the former manifest and nothing new but the image, vo
 }
 
 }  // namespace
-}  // namespace lpp::testing
+}  // namespace lpp::testing::node_former

@@ -9,7 +9,7 @@
 #include "disk.h"
 #include "real_agents.h"
 
-namespace lpp::testing {
+namespace lpp::testing::node_stateful {
 namespace {
 
 using nlohmann::json;
@@ -153,4 +153,4 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 }  // namespace
-}  // namespace lpp::testing
+}  // namespace lpp::testing::node_stateful

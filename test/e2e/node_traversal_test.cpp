@@ -12,7 +12,7 @@
 #include "harness/applied_objects.h"
 #include "real_agents.h"
 
-namespace lpp::testing {
+namespace lpp::testing::node_traversal {
 namespace {
 
 using nlohmann::json;
@@ -289,4 +289,4 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 }  // namespace
-}  // namespace lpp::testing
+}  // namespace lpp::testing::node_traversal

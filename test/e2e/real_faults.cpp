@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::chrono::seconds kLimit{120};
+constexpr std::chrono::seconds kCommandLimit{120};
 
 /// All of ours: the scripts find their cluster by it.
 std::map<std::string, std::string> environment() {
@@ -38,7 +38,7 @@ Result<void> RealFaults::shell(const std::string& line) {
       run_command({.program = "/bin/bash",
                    .args = {"-c", ". \"$0/env.sh\"; . \"$0/process.sh\"; " + line, scripts},
                    .env = environment()},
-                  kLimit),
+                  kCommandLimit),
       line);
   if (output.code == 0) return {};
   return Error{.message = fmt::format("{}: exit code {}: {}", line, output.code, output.text)};

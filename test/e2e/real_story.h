@@ -17,6 +17,9 @@
 
 namespace lpp::testing {
 
+inline constexpr k8s::Resource kClusterRoles{"rbac.authorization.k8s.io", "v1", "clusterroles",
+                                             "ClusterRole", false};
+
 /// The daemon on the real control plane, for one test case. Its log stays in the state directory.
 struct RealStory {
   explicit RealStory(const std::string& name, InstallationOptions options = {})
