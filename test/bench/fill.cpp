@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/object_parts.h"
 #include "bench/parallel.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
@@ -12,8 +13,6 @@ namespace lpp::bench {
 namespace {
 
 using nlohmann::json;
-
-constexpr const char* kFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 
 json volume_object(const FillOptions& options, const json& claim, const std::string& volume) {
   const json& meta = claim.at("metadata");

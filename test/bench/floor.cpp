@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "bench/object_parts.h"
 #include "helperpod/manifest.h"
 #include "k8s/objects.h"
 
@@ -16,14 +17,11 @@ namespace {
 using nlohmann::json;
 using operation::Kind;
 
-constexpr const char* kFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
 constexpr const char* kSelectedNode = "volume.kubernetes.io/selected-node";
 constexpr const char* kPathNode = "local.path.provisioner/selected-node";
 constexpr const char* kLabel = "bench-floor";
 constexpr const char* kVolume = "bench-floor/volume";
 constexpr const char* kServiceAccount = "local-path-provisioner-service-account";
-
-json part(const json& object, const char* name) { return object.value(name, json::object()); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "bench/object_parts.h"
 #include "k8s/objects.h"
 
 namespace lpp::bench {
@@ -12,8 +13,6 @@ namespace {
 using nlohmann::json;
 
 std::string name_of(const json& object) { return object.at("metadata").value("name", ""); }
-
-json part(const json& object, const char* name) { return object.value(name, json::object()); }
 
 }  // namespace
 
