@@ -104,7 +104,7 @@ class RegistryWatch final : public Watch {
   std::uint64_t delivered_ = 0;
 };
 
-WatchReply failed(const Reply& reply) {
+WatchReply refused_watch(const Reply& reply) {
   return WatchReply{.code = reply.code, .status = reply.body, .watch = nullptr};
 }
 
@@ -115,13 +115,14 @@ WatchReply start_watch(Registry::Impl& registry, const WatchOptions& options) {
   const std::string& text = options.resource_version;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), from);
   if (!text.empty() && (error != std::errc() || end != text.data() + text.size())) {
-    return failed(bad_request("Invalid value: \"" + text + "\": strconv.ParseUint: parsing \"" +
-                              text + "\": invalid syntax"));
+    return refused_watch(bad_request("Invalid value: \"" + text +
+                                     "\": strconv.ParseUint: parsing \"" + text +
+                                     "\": invalid syntax"));
   }
   Selection selection;
   selection.ns = options.ns;
   auto labels = LabelSelector::parse(options.label_selector);
-  if (!labels.ok()) return failed(bad_request(labels.error().message));
+  if (!labels.ok()) return refused_watch(bad_request(labels.error().message));
   selection.labels = std::move(labels).value();
   if (!options.field_selector.empty()) selection.fields.resize(resource_table().size());
 
@@ -129,12 +130,12 @@ WatchReply start_watch(Registry::Impl& registry, const WatchOptions& options) {
   std::uint64_t mask = 0;
   for (const auto& name : options.resources) {
     const auto* info = find_resource(name);
-    if (info == nullptr) return failed(unknown_resource());
+    if (info == nullptr) return refused_watch(unknown_resource());
     indexes.push_back(resource_index(*info));
     mask |= std::uint64_t{1} << indexes.back();
     if (selection.fields.empty()) continue;
     auto fields = FieldSelector::parse(options.field_selector, *info);
-    if (!fields.ok()) return failed(bad_request(fields.error().message));
+    if (!fields.ok()) return refused_watch(bad_request(fields.error().message));
     selection.fields[indexes.back()] = std::move(fields).value();
   }
 
@@ -142,7 +143,7 @@ WatchReply start_watch(Registry::Impl& registry, const WatchOptions& options) {
   std::vector<std::vector<ObjectPtr>> initial;
   const std::uint64_t wanted = from;
   if (from_now) initial = registry.snapshots(indexes, options.ns, from);
-  if (from_now && wanted > from) return failed(version_too_large(wanted, from));
+  if (from_now && wanted > from) return refused_watch(version_too_large(wanted, from));
   auto watch = std::make_unique<RegistryWatch>(registry, selection, mask, from);
   for (std::size_t i = 0; i < initial.size(); ++i) {
     for (auto& object : initial[i]) {

@@ -12,7 +12,7 @@
 namespace lpp::devcluster {
 namespace {
 
-std::optional<std::int64_t> to_number(std::string_view text) {
+std::optional<std::int64_t> number_if_any(std::string_view text) {
   std::int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
@@ -98,7 +98,7 @@ class LabelSelectorParser {
       requirement.op = take('>') ? Op::kGreater : Op::kLess;
       if (requirement.op == Op::kLess) take('<');
       LPP_ASSIGN_OR_RETURN(auto done, single_value(std::move(requirement)), "value");
-      if (!to_number(done.values.front())) {
+      if (!number_if_any(done.values.front())) {
         return invalid("values[0][" + done.key + "]: Invalid value: \"" + done.values.front() +
                        "\": for 'Gt', 'Lt' operators, the value must be an integer");
       }
@@ -193,8 +193,8 @@ bool LabelSelector::matches(const Requirement& requirement, const Json& labels) 
       return !present;
     case Op::kGreater:
     case Op::kLess: {
-      const auto have = to_number(value);
-      const auto want = to_number(requirement.values.front());
+      const auto have = number_if_any(value);
+      const auto want = number_if_any(requirement.values.front());
       if (!present || !have || !want) return false;
       return requirement.op == Op::kGreater ? *have > *want : *have < *want;
     }

@@ -11,7 +11,7 @@
 
 #include "unit/devcluster/apiserver_test_support.h"
 
-namespace lpp::devcluster {
+namespace lpp::devcluster::apiserver_http {
 namespace {
 
 using test::at;
@@ -417,4 +417,4 @@ TEST_CASE("malformed requests end their connection and nothing else") {
   CHECK(server.client()->Get("/readyz")->status == 200);
 }
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::devcluster::apiserver_http

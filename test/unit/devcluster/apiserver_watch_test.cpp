@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "unit/devcluster/apiserver_test_support.h"
 
-namespace lpp::devcluster {
+namespace lpp::devcluster::apiserver_watch {
 namespace {
 
 using test::at;
@@ -131,4 +131,4 @@ TEST_CASE("a client that goes away frees its connection") {
   CHECK(server.api.connections() == 0);
 }
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::devcluster::apiserver_watch

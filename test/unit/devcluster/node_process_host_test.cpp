@@ -15,8 +15,8 @@
 #include "devcluster/node/process_host.h"
 #include "node_test_support.h"
 
-using namespace lpp;
-using namespace lpp::devcluster;
+namespace lpp::devcluster::process_host {
+
 using namespace lpp::devcluster::testing;
 
 namespace {
@@ -303,3 +303,5 @@ TEST_CASE("a log keeps the newest megabyte") {
   CHECK(text.size() >= BoundedLog::kLimit / 2);
   CHECK(text.ends_with(std::string(10'000, 'z')));
 }
+
+}  // namespace lpp::devcluster::process_host

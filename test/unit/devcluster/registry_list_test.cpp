@@ -3,7 +3,7 @@
 
 #include "unit/devcluster/registry_test_support.h"
 
-namespace lpp::devcluster {
+namespace lpp::devcluster::registry_list {
 namespace {
 
 using test::at;
@@ -153,4 +153,4 @@ TEST_CASE("a namespace's list holds nothing of a namespace with a longer name") 
   CHECK(registry.all("configmaps").size() == 3);
 }
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::devcluster::registry_list

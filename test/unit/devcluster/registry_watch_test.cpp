@@ -5,7 +5,7 @@
 
 #include "unit/devcluster/registry_test_support.h"
 
-namespace lpp::devcluster {
+namespace lpp::devcluster::registry_watch {
 namespace {
 
 using test::at;
@@ -214,4 +214,4 @@ TEST_CASE("many writers and watchers agree on one history") {
   CHECK(a == drain(*second.watch));
 }
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::devcluster::registry_watch

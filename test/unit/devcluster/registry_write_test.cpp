@@ -3,7 +3,7 @@
 
 #include "unit/devcluster/registry_test_support.h"
 
-namespace lpp::devcluster {
+namespace lpp::devcluster::registry_write {
 namespace {
 
 using test::at;
@@ -291,4 +291,4 @@ TEST_CASE("modify repeats itself after a conflict and leaves alone what needs no
   CHECK(registry.modify({"configmaps", kNs, "b"}, [](Json&) { return true; }).not_found());
 }
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::devcluster::registry_write
