@@ -39,6 +39,8 @@ void note_told(World& world, const operation::Operation& operation,
     world.uses.forget(operation.node, operation.path);
   } else if (progress.usage) {
     world.uses.note(operation.node, operation.path, *progress.usage);
+  } else if (progress.state == operation::Progress::State::kSucceeded) {
+    world.uses.forget(operation.node, operation.path);  // what was told before is not so any more
   }
 }
 

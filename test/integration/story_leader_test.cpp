@@ -20,7 +20,7 @@ using std::chrono::seconds;
 using std::chrono::steady_clock;
 
 constexpr seconds kLeaseDuration{4};
-constexpr int kClaims = 10;
+constexpr int kClaimsAtOnce = 10;
 
 using Arguments = std::vector<std::string>;
 
@@ -54,15 +54,15 @@ struct TwoReplicas : StoryBed {
     if (by == By::kHelperPods) change_script(*this, "setup", "sleep 1");
   }
   void make_claims(int first) {
-    wanted += kClaims;
-    for (int i = first; i < first + kClaims; ++i) {
+    wanted += kClaimsAtOnce;
+    for (int i = first; i < first + kClaimsAtOnce; ++i) {
       LPP_MUST(admin().create(claim_object({.key = {"app", "c" + std::to_string(i)},
                                             .selected_node = i % 2 ? "node-1" : "node-2"})));
     }
   }
   /// They are bound, and what has been written to any volume is there.
   void check_claims(int first) {
-    for (int i = first; i < first + kClaims; ++i) {
+    for (int i = first; i < first + kClaimsAtOnce; ++i) {
       wait_bound_and_write({"app", "c" + std::to_string(i)});
     }
     LPP_MUST(audit.wait_clean());
@@ -85,7 +85,7 @@ struct TwoReplicas : StoryBed {
     if (agents) agents->freeze("node-1");
     make_claims(first);
     if (!agents) return wait_first_pod();
-    const std::string waiting = std::to_string(kClaims / 2);
+    const std::string waiting = std::to_string(kClaimsAtOnce / 2);
     wait_for(*this, "an agent has work to do", [&]() -> std::string {
       const auto works = LPP_MUST(metric(*this, "local_path_provisioner_agent_operations"));
       return works == waiting ? "" : works;
@@ -146,9 +146,9 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   story.wait_standby_leads(seconds(30));
   const auto led = steady_clock::now();
   story.go_on();
-  story.make_claims(kClaims);
+  story.make_claims(kClaimsAtOnce);
   story.check_claims(0);
-  story.check_claims(kClaims);
+  story.check_claims(kClaimsAtOnce);
   MutexLock lock(mutex);
   CHECK(last_write < led);
   CHECK(last_write - last_renewal < kLeaseDuration);
@@ -166,12 +166,12 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   story.begin_claims(0);
   REQUIRE(freeze(story.installation->daemon().pid()));
   story.wait_standby_leads(seconds(30));
-  story.make_claims(kClaims);
+  story.make_claims(kClaimsAtOnce);
   awake_again = true;
   story.installation->daemon().signal(SIGCONT);
   story.go_on();
   story.check_claims(0);
-  story.check_claims(kClaims);
+  story.check_claims(kClaimsAtOnce);
   CHECK(writes == 0);
   CHECK(story.installation->daemon().alive());
 }
@@ -188,11 +188,11 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   story.go_on();
   // The new version of the first one becomes the standby while claims come.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
-  story.make_claims(kClaims);
+  story.make_claims(kClaimsAtOnce);
   LPP_MUST(story.installation->wait_ready());
   LPP_MUST(story.standby->stop_daemon());
   story.check_claims(0);
-  story.check_claims(kClaims);
+  story.check_claims(kClaimsAtOnce);
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE(
@@ -301,8 +301,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a new leader knows what its watches did not tell 
   story.volumes.erase(gone);
   story.installation->kill_daemon();
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, gone));
-  story.make_claims(kClaims);
-  story.check_claims(kClaims);
+  story.make_claims(kClaimsAtOnce);
+  story.check_claims(kClaimsAtOnce);
   LPP_MUST(story.audit.wait_deleted(gone, volume));
 }
 

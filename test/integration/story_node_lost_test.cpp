@@ -11,7 +11,7 @@
 #include "places/places.h"
 #include "support/story_steps.h"
 
-namespace lpp::testing {
+namespace lpp::testing::story_node_lost {
 namespace {
 
 using nlohmann::json;
@@ -196,4 +196,4 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 }  // namespace
-}  // namespace lpp::testing
+}  // namespace lpp::testing::story_node_lost
