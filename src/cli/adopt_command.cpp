@@ -14,6 +14,7 @@
 
 namespace lpp::cli {
 
+namespace adopt_command {
 namespace {
 
 constexpr std::string_view kName = "adopt";
@@ -307,6 +308,7 @@ int run_adopt(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace adopt_command
 
 const Command kAdoptCommand{
     .name = "adopt",
@@ -330,8 +332,8 @@ const Command kAdoptCommand{
         "  local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/old \\\n"
         "    --claim web/data --size 10Gi --dry-run\n"
         "  local-path-provisioner adopt --node worker-7 --all --from-records\n",
-    .flags = groups(),
-    .run = run_adopt,
+    .flags = adopt_command::groups(),
+    .run = adopt_command::run_adopt,
 };
 
 }  // namespace lpp::cli

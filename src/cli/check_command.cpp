@@ -13,6 +13,7 @@
 
 namespace lpp::cli {
 
+namespace check_command {
 namespace {
 
 using nlohmann::json;
@@ -270,6 +271,7 @@ int run_check(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace check_command
 
 const Command kCheckCommand{
     .name = "check",
@@ -288,8 +290,8 @@ const Command kCheckCommand{
         "  local-path-provisioner check -f deploy/local-path-storage.yaml\n"
         "  kubectl kustomize . | local-path-provisioner check --strict -f -\n"
         "  local-path-provisioner check --config config.json --helper-pod-file helperPod.yaml\n",
-    .flags = groups(),
-    .run = run_check,
+    .flags = check_command::groups(),
+    .run = check_command::run_check,
 };
 
 }  // namespace lpp::cli

@@ -11,6 +11,7 @@
 
 namespace lpp::cli {
 
+namespace complete_command {
 namespace {
 
 using flags::Values;
@@ -267,13 +268,14 @@ int run_complete(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace complete_command
 
 const Command kCompleteCommand{
     .name = "__complete",
     .summary = "say what may stand in the place of the last word",
     .arguments = "-- [WORD...]",
     .text = "Say what may stand in the place of the last word, for shells and kubectl.\n",
-    .run = run_complete,
+    .run = complete_command::run_complete,
     .hidden = true,
 };
 

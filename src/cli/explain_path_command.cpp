@@ -14,6 +14,7 @@
 
 namespace lpp::cli {
 
+namespace explain_path_command {
 namespace {
 
 constexpr std::string_view kName = "explain-path";
@@ -275,6 +276,7 @@ int run_explain_path(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace explain_path_command
 
 const Command kExplainPathCommand{
     .name = "explain-path",
@@ -290,8 +292,8 @@ const Command kExplainPathCommand{
         "  local-path-provisioner explain-path web/data --node worker-2 -f claim.yaml -f "
         "class.yaml \\\n"
         "    --config config.json\n",
-    .flags = groups(),
-    .run = run_explain_path,
+    .flags = explain_path_command::groups(),
+    .run = explain_path_command::run_explain_path,
     .values = flags::Values::kClaims,
 };
 

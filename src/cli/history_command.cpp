@@ -12,6 +12,7 @@
 
 namespace lpp::cli {
 
+namespace history_command {
 namespace {
 
 using nlohmann::json;
@@ -211,6 +212,7 @@ int run_history(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace history_command
 
 const Command kHistoryCommand{
     .name = "history",
@@ -224,8 +226,8 @@ const Command kHistoryCommand{
         "  local-path-provisioner history --since 12h   # what did it do last night?\n"
         "  local-path-provisioner history -n web        # what concerns these claims\n"
         "  local-path-provisioner history --since 1h -o json\n",
-    .flags = groups(),
-    .run = run_history,
+    .flags = history_command::groups(),
+    .run = history_command::run_history,
 };
 
 }  // namespace lpp::cli

@@ -18,6 +18,7 @@
 
 namespace lpp::cli {
 
+namespace node_command {
 namespace {
 
 using nlohmann::json;
@@ -366,6 +367,7 @@ int run_node(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace node_command
 
 const Command kNodeCommand{
     .name = "node",
@@ -399,7 +401,7 @@ const Command kNodeCommand{
         "  local-path-provisioner node usage --base /mnt/disk\n"
         "  local-path-provisioner node remove -p /mnt/disk/data\n",
     .flags = node_flags(),
-    .run = run_node,
+    .run = node_command::run_node,
     .words = "make|adopt|remove|resize|usage|list|recover",
 };
 

@@ -18,6 +18,7 @@
 
 namespace lpp::cli {
 
+namespace release_command {
 namespace {
 
 constexpr std::string_view kName = "release";
@@ -255,6 +256,7 @@ int run_release(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace release_command
 
 const Command kReleaseCommand{
     .name = "release",
@@ -270,8 +272,8 @@ const Command kReleaseCommand{
         "  local-path-provisioner release --node worker-7 --dry-run\n"
         "  local-path-provisioner release --node worker-7 --yes\n"
         "  local-path-provisioner release --node worker-7 --dry-run -o json\n",
-    .flags = groups(),
-    .run = run_release,
+    .flags = release_command::groups(),
+    .run = release_command::run_release,
 };
 
 }  // namespace lpp::cli

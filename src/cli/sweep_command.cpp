@@ -17,6 +17,7 @@
 
 namespace lpp::cli {
 
+namespace sweep_command {
 namespace {
 
 using nlohmann::json;
@@ -359,6 +360,7 @@ int run_sweep(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace sweep_command
 
 const Command kSweepCommand{
     .name = "sweep",
@@ -383,8 +385,8 @@ const Command kSweepCommand{
         "Examples:\n"
         "  local-path-provisioner sweep --node worker-7 --all --dry-run\n"
         "  local-path-provisioner sweep --node worker-7 --path /opt/local-path-provisioner/old\n",
-    .flags = groups(),
-    .run = run_sweep,
+    .flags = sweep_command::groups(),
+    .run = sweep_command::run_sweep,
 };
 
 }  // namespace lpp::cli

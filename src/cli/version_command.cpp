@@ -8,6 +8,7 @@
 
 namespace lpp::cli {
 
+namespace version_command {
 namespace {
 
 constexpr std::array kFlags = {
@@ -30,13 +31,14 @@ int run_version(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace version_command
 
 const Command kVersionCommand{
     .name = "version",
     .summary = "show the version",
     .text = "Show the version of this program.\n",
-    .flags = kGroups,
-    .run = run_version,
+    .flags = version_command::kGroups,
+    .run = version_command::run_version,
 };
 
 }  // namespace lpp::cli

@@ -15,7 +15,7 @@ namespace lpp::cli {
 
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};  // for each node
+constexpr std::chrono::seconds kKubeletPatience{5};  // for each node
 constexpr std::size_t kAtOnce = 8;
 
 std::optional<std::uint64_t> count_of(const nlohmann::json& object, const char* name) {
@@ -123,7 +123,7 @@ void add_usage(Cluster& cluster, const Installation& installation, std::vector<V
   using Answer = Result<std::unordered_map<k8s::ObjectKey, VolumeUsage>>;
   std::vector<std::optional<Answer>> answers(nodes.size());
   k8s::ApiClient client = cluster.api().with({.call_timeout = std::min<std::chrono::milliseconds>(
-                                                  cluster.patience(kPatience), kPatience)});
+                                                  cluster.patience(kKubeletPatience), kPatience)});
   std::atomic<std::size_t> next = 0;
   const auto ask = [&] {
     for (std::size_t i = next++; i < nodes.size(); i = next++) {

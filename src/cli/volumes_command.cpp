@@ -17,6 +17,7 @@
 
 namespace lpp::cli {
 
+namespace volumes_command {
 namespace {
 
 constexpr std::string_view kName = "volumes";
@@ -307,6 +308,7 @@ int run_volumes(const Given& given, Context& context) {
 }
 
 }  // namespace
+}  // namespace volumes_command
 
 const Command kVolumesCommand{
     .name = "volumes",
@@ -331,8 +333,8 @@ const Command kVolumesCommand{
         "  local-path-provisioner volumes -A -o json\n"
         "  local-path-provisioner volumes --orphans     # what was lost, as after a restored "
         "backup\n",
-    .flags = groups(),
-    .run = run_volumes,
+    .flags = volumes_command::groups(),
+    .run = volumes_command::run_volumes,
     .values = flags::Values::kClaims,
 };
 
