@@ -13,6 +13,8 @@
 
 #include "places/places.h"
 
+namespace lpp::app::docs_links {
+
 namespace fs = std::filesystem;
 
 namespace {
@@ -180,3 +182,5 @@ TEST_CASE("every page of docs/ is one click away from docs/README.md, and that f
     CHECK_MESSAGE(index.contains(name), name, " is not in docs/README.md");
   }
 }
+
+}  // namespace lpp::app::docs_links

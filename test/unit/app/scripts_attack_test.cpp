@@ -11,6 +11,8 @@
 #include "harness/exchanger.h"
 #include "script_scene.h"
 
+namespace lpp::app::scripts_attack {
+
 namespace fs = std::filesystem;
 using lpp::testing::Environment;
 using lpp::testing::Exchanger;
@@ -119,3 +121,5 @@ TEST_CASE(
     CHECK(lost == 0);
   }
 }
+
+}  // namespace lpp::app::scripts_attack

@@ -14,6 +14,8 @@
 #include "fakes/needs.h"
 #include "script_scene.h"
 
+namespace lpp::app::scripts {
+
 namespace fs = std::filesystem;
 using lpp::testing::Environment;
 using lpp::testing::Run;
@@ -302,3 +304,5 @@ LPP_ROOT_TEST_CASE("teardown does not delete through a mount") {
     CHECK_FALSE(fs::exists(dir));
   }
 }
+
+}  // namespace lpp::app::scripts

@@ -23,8 +23,11 @@
 #include "script_run.h"
 #include "text/yaml_to_json.h"
 
+namespace lpp::app::upstream_files {
+
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using lpp::testing::node;      // not the namespace
 using nlohmann::json;
 
 namespace {
@@ -216,3 +219,5 @@ LPP_ROOT_TEST_CASE("published scripts do their work with what our helper pods te
   }
   CHECK(ran >= 30);
 }
+
+}  // namespace lpp::app::upstream_files

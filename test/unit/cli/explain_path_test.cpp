@@ -4,6 +4,8 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
+namespace lpp::cli::explain_path {
+
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 
 namespace {
@@ -174,3 +176,5 @@ TEST_CASE("in a cluster, the claim's own node counts, and a volume that overlaps
   CHECK(outcome.out.find("overlaps the directory /opt/a/default/data of volume pvc-9") !=
         std::string::npos);
 }
+
+}  // namespace lpp::cli::explain_path

@@ -9,6 +9,8 @@
 #include "cli_bed.h"
 #include "unit/node/node_bed.h"
 
+namespace lpp::cli::node_command {
+
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 
@@ -180,3 +182,5 @@ TEST_CASE(
   }
   CHECK(base.content() == std::set<std::string>{"file"});
 }
+
+}  // namespace lpp::cli::node_command

@@ -8,7 +8,10 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
+namespace lpp::cli::release_command {
+
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using lpp::testing::node;      // not the namespace
 
 namespace {
 
@@ -223,3 +226,5 @@ TEST_CASE("release of a node that no volume names has nothing to do") {
   CHECK(outcome.err.find("No volume") != std::string::npos);
   CHECK(cluster.writes().empty());
 }
+
+}  // namespace lpp::cli::release_command

@@ -8,9 +8,12 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
+namespace lpp::cli::volume_usage_cases {
+
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using lpp::testing::node;      // not the namespace
 
 namespace {
 
@@ -244,3 +247,5 @@ TEST_CASE("a kubelet's answer of any shape is read as far as it makes sense") {
   REQUIRE(usage.count({"a", "b"}) == 1);
   CHECK(usage.at({"a", "b"}).used_bytes == 5);
 }
+
+}  // namespace lpp::cli::volume_usage_cases

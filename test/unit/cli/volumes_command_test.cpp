@@ -4,7 +4,10 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
+namespace lpp::cli::volumes_command {
+
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using lpp::testing::node;      // not the namespace
 
 namespace {
 
@@ -262,3 +265,5 @@ TEST_CASE("the provisioner's name and namespace come from its Deployment, unless
   CHECK(bed.run({"volumes", "--provisioner-name", "x.io/y"}).out.empty());
   CHECK(bed.transport->count("GET", "/namespaces/local-path-storage/pods") == 1);
 }
+
+}  // namespace lpp::cli::volumes_command

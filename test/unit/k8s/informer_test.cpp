@@ -13,6 +13,8 @@
 #include "fakes/eventually.h"
 #include "fakes/fake_transport.h"
 
+namespace lpp::k8s::informer_cases {
+
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
@@ -326,3 +328,5 @@ TEST_CASE("every kind we read can be informed of") {
            nodes.store().size() == 1 && pods.store().size() == 1 && maps.store().size() == 1;
   }));
 }
+
+}  // namespace lpp::k8s::informer_cases

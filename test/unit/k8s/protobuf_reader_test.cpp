@@ -14,8 +14,9 @@
 #include "k8s/objects.h"
 #include "unit/k8s/protobuf_message.h"
 
+namespace lpp::k8s::protobuf_reader_cases {
+
 using nlohmann::json;
-using namespace lpp::k8s;
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 
 namespace {
@@ -261,3 +262,5 @@ TEST_CASE("cut or damaged protobuf is read as something else or refused, never b
     (void)decode<PersistentVolume>(read.find("object"));
   }
 }
+
+}  // namespace lpp::k8s::protobuf_reader_cases

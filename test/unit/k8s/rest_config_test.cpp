@@ -7,6 +7,8 @@
 
 #include "harness/temp_dir.h"
 
+namespace lpp::k8s::rest_config_cases {
+
 using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
 using lpp::testing::TempDir;
@@ -222,3 +224,5 @@ TEST_CASE_FIXTURE(Machine, "a proxy from the environment is taken, or refused by
   CHECK(contains(refused.error().message, "HTTPS_PROXY"));
   CHECK(contains(refused.error().message, "socks5"));
 }
+
+}  // namespace lpp::k8s::rest_config_cases

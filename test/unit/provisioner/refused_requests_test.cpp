@@ -9,6 +9,8 @@
 #include "provisioner/claim_reconciler.h"
 #include "unit/provisioner/scene.h"
 
+namespace lpp::provisioner::refused_requests {
+
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
@@ -253,3 +255,5 @@ TEST_CASE("ReadWriteOncePod and both modes of one node's own paths are served") 
     CHECK(scene.executor.started.size() == 1);
   }
 }
+
+}  // namespace lpp::provisioner::refused_requests

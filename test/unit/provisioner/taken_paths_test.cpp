@@ -6,6 +6,8 @@
 #include "provisioner/claim_reconciler.h"
 #include "unit/provisioner/scene.h"
 
+namespace lpp::provisioner::taken_paths {
+
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
@@ -87,3 +89,5 @@ TEST_CASE("a directory is remembered also when the answer to its volume's creati
   CHECK(scene.events.lines.back().find("overlaps the directory /data/common of volume pvc-uid-a") !=
         std::string::npos);
 }
+
+}  // namespace lpp::provisioner::taken_paths

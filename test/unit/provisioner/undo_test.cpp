@@ -10,6 +10,8 @@
 #include "provisioner/claim_reconciler.h"
 #include "unit/provisioner/scene.h"
 
+namespace lpp::provisioner::undo {
+
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
@@ -452,3 +454,5 @@ TEST_CASE(
   CHECK(scene.executor.started.back().attempt == 2);
   CHECK_FALSE(scene.undo_was_begun());
 }
+
+}  // namespace lpp::provisioner::undo

@@ -8,7 +8,7 @@
 #include "provisioner/volume_reconciler.h"
 #include "scene.h"
 
-namespace lpp::testing {
+namespace lpp::testing::vanished {
 
 using operation::Directory;
 using operation::Kind;
@@ -173,4 +173,4 @@ TEST_CASE("our finalizer is taken off a kept volume in the version that is to be
   CHECK(nlohmann::json::parse(patches.front().body)["metadata"]["resourceVersion"] == "7");
 }
 
-}  // namespace lpp::testing
+}  // namespace lpp::testing::vanished

@@ -9,6 +9,8 @@
 #include "provisioner/plan.h"
 #include "provisioner/volume_manifest.h"
 
+namespace lpp::provisioner::volume_golden {
+
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
@@ -101,3 +103,5 @@ TEST_CASE("golden: the volume's provisioner is the class's, whatever it is calle
   check("other-provisioner", usual().node("n1").provisioner("cluster.local/release"),
         storage_class().provisioner("cluster.local/release"));
 }
+
+}  // namespace lpp::provisioner::volume_golden

@@ -11,6 +11,8 @@
 #include "fakes/builders.h"
 #include "provisioner/volume_rules.h"
 
+namespace lpp::provisioner::volume_nodes {
+
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
@@ -249,3 +251,5 @@ TEST_CASE("a node concerns the volumes that name it: by annotation, label or nam
     CHECK_MESSAGE(concerns(named, row.made.build()) == row.concerned, row.what);
   }
 }
+
+}  // namespace lpp::provisioner::volume_nodes

@@ -8,6 +8,8 @@
 #include "provisioner/names.h"
 #include "unit/provisioner/volume_bed.h"
 
+namespace lpp::provisioner::volume_steps {
+
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
@@ -446,3 +448,5 @@ TEST_CASE("a volume is not let go to another one that is in the way of a live vo
   CHECK(scene.executor.started.empty());
   CHECK(scene.transport.requests().empty());
 }
+
+}  // namespace lpp::provisioner::volume_steps
