@@ -5,6 +5,8 @@
 
 #include "fakes/helper_pod_scene.h"
 
+namespace lpp::helperpod::runner_settled {
+
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
@@ -157,3 +159,5 @@ TEST_CASE("no more than so many pods wait to be removed") {
   CHECK(pods.wait({}) == now + std::chrono::seconds(1));
   CHECK(pods.add("it fits now", now));
 }
+
+}  // namespace lpp::helperpod::runner_settled

@@ -8,9 +8,12 @@
 #include "fakes/helper_pod_scene.h"
 #include "fakes/operations.h"
 
+namespace lpp::helperpod::runner_cases {
+
 using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using lpp::testing::pod;         // not that of outcome_test.cpp
 using nlohmann::json;
 using operation::Executor;
 using operation::Kind;
@@ -476,3 +479,5 @@ TEST_CASE("a pod with our label but an unreadable record is left alone") {
   CHECK(scene.transport.requests().empty());
   CHECK(scene.take_woken().empty());
 }
+
+}  // namespace lpp::helperpod::runner_cases
