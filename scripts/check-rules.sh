@@ -37,6 +37,8 @@ only_in 'this_thread::sleep|\b(u|nano)?sleep\(' "" "unit tests wait for conditio
   "${unit[@]}"
 only_in 'std::(mutex|condition_variable|lock_guard|unique_lock|scoped_lock)\b' "src/base/sync.h" \
   "locks are Mutex, MutexLock and CondVar of base/sync.h" "${source[@]}"
+mapfile -t cmake < <(list_files '*CMakeLists.txt' '*.cmake')
+only_in 'SKIP_UNITY_BUILD_INCLUSION' "" "names that clash are mended, no file is left out of unity builds" "${cmake[@]}"
 only_in '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' "CONTRIBUTING.md" "unfinished work belongs into an issue" "${text[@]}"
 
 for file in "${cpp[@]}"; do
