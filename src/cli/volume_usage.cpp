@@ -122,8 +122,9 @@ void add_usage(Cluster& cluster, const Installation& installation, std::vector<V
   const std::vector<std::string> nodes(wanted.begin(), wanted.end());
   using Answer = Result<std::unordered_map<k8s::ObjectKey, VolumeUsage>>;
   std::vector<std::optional<Answer>> answers(nodes.size());
-  k8s::ApiClient client = cluster.api().with({.call_timeout = std::min<std::chrono::milliseconds>(
-                                                  cluster.patience(kKubeletPatience), kPatience)});
+  k8s::ApiClient client =
+      cluster.api().with({.call_timeout = std::min<std::chrono::milliseconds>(
+                              cluster.patience(kKubeletPatience), kKubeletPatience)});
   std::atomic<std::size_t> next = 0;
   const auto ask = [&] {
     for (std::size_t i = next++; i < nodes.size(); i = next++) {
