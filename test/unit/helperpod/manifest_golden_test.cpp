@@ -8,7 +8,7 @@
 #include "fakes/golden.h"
 #include "helperpod/manifest.h"
 
-namespace lpp::helperpod {
+namespace lpp::helperpod::manifest_golden {
 namespace {
 
 using nlohmann::json;
@@ -295,4 +295,4 @@ TEST_CASE("golden: helper pods for names that a shell or the kubelet would read 
 }
 
 }  // namespace
-}  // namespace lpp::helperpod
+}  // namespace lpp::helperpod::manifest_golden
