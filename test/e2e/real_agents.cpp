@@ -21,6 +21,8 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 constexpr const char* kSelector = "app=local-path-provisioner-agent";
+constexpr const char* kAccount =
+    "system:serviceaccount:local-path-storage:local-path-provisioner-service-account";
 constexpr const char* kHost = "local-path-provisioner-agents.local-path-storage.svc";
 
 std::string manifest(const char* file) { return repository(std::string("deploy/agents/") + file); }
@@ -41,6 +43,29 @@ std::string logs_of_agents() {
 std::vector<std::string> with_agents(std::vector<std::string> args, int port) {
   args.insert(args.end(), {"--agents", "--agents-port", std::to_string(port)});
   return args;
+}
+
+/// The API server goes by roles a moment after they were made.
+void wait_allowed(RealStory& story) {
+  const json token_reviews{{"group", "authentication.k8s.io"}, {"resource", "tokenreviews"}};
+  const json secrets{{"namespace", kDaemonNamespace}, {"resource", "secrets"}};
+  constexpr k8s::Resource kAccessReviews{"authorization.k8s.io", "v1", "subjectaccessreviews",
+                                         "SubjectAccessReview", false};
+  for (json what : {token_reviews, secrets}) {
+    what["verb"] = "create";
+    LPP_MUST(wait_until(
+        "the provisioner may create " + what["resource"].get<std::string>(),
+        [&]() -> std::string {
+          const auto review = story.admin().api().create(
+              kAccessReviews, {},
+              {{"apiVersion", "authorization.k8s.io/v1"},
+               {"kind", "SubjectAccessReview"},
+               {"spec", {{"user", kAccount}, {"resourceAttributes", what}}}});
+          if (!review.ok()) return review.error().message;
+          return (*review)["status"].value("allowed", false) ? "" : review->dump();
+        },
+        story.bed->patience()));
+  }
 }
 
 }  // namespace
@@ -66,6 +91,7 @@ RealAgents::RealAgents(const std::string& story, RealAgentsOptions options)
       applied_.push_back(object);
     }
   }
+  wait_allowed(story_);
 }
 
 RealAgents::~RealAgents() { remove_all(); }

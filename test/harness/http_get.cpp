@@ -2,9 +2,12 @@
 #include "harness/http_get.h"
 
 #include <httplib.h>
-#include <unistd.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
-#include "harness/loopback.h"
+#include <random>
+
+#include "base/unique_fd.h"
 
 namespace lpp::testing {
 
@@ -21,9 +24,24 @@ Result<HttpAnswer> http_get(int port, const std::string& path, std::chrono::mill
 }
 
 int free_port() {
-  const Listener listener = listen_on_loopback();  // if it fails, so will the use of port 0
-  ::close(listener.fd);
-  return listener.port;
+  // Below the ports that the kernel gives to whoever asks for none, so that nobody gets it
+  // meanwhile.
+  constexpr int kFirst = 20000;
+  constexpr int kLast = 32000;
+  constexpr int kTries = 100;
+  std::random_device random;
+  std::uniform_int_distribution<int> any(kFirst, kLast);
+  for (int i = 0; i < kTries; ++i) {
+    const int port = any(random);
+    const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(static_cast<std::uint16_t>(port));
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);  // NOLINT: C
+    if (::bind(listener.get(), any_address, sizeof address) == 0) return port;
+  }
+  return 0;
 }
 
 }  // namespace lpp::testing
