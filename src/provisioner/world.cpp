@@ -35,12 +35,12 @@ void note_told(World& world, const operation::Operation& operation,
   }
   const bool removes =
       operation.kind == operation::Kind::kTakeBack || operation.kind == operation::Kind::kRemove;
-  if (removes) {
-    world.uses.forget(operation.node, operation.path);
-  } else if (progress.usage) {
+  // What was told before is not so any more.
+  const bool ended = progress.state == operation::Progress::State::kSucceeded;
+  if (!removes && progress.usage) {
     world.uses.note(operation.node, operation.path, *progress.usage);
-  } else if (progress.state == operation::Progress::State::kSucceeded) {
-    world.uses.forget(operation.node, operation.path);  // what was told before is not so any more
+  } else if (removes || ended) {
+    world.uses.forget(operation.node, operation.path);
   }
 }
 

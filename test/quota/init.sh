@@ -52,9 +52,9 @@ watch_over() {
     [ $silent = 80 ] || continue
     echo "quota: silent since: $(grep -a ' s: ' /mnt/out | tail -n 1)"
     for task in /proc/[0-9]*/task/*; do
-      program=$(tr '\0' ' ' <"$task/cmdline" | cut -c 1-80)
-      [ -n "$program" ] || continue
-      echo "quota: $program: $(grep State "$task/status")" \
+      name=$(tr '\0' ' ' <"$task/cmdline" | cut -c 1-80)
+      [ -n "$name" ] || continue
+      echo "quota: $name: $(grep State "$task/status")" \
         "$(cat "$task/wchan") $(cat "$task/syscall" 2>/dev/null)"
       cat "$task/stack" 2>/dev/null
     done
