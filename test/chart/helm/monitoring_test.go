@@ -275,8 +275,8 @@ func TestTheSeriesOfVolumesAreDroppedAsTheDocsSay(t *testing.T) {
 				seen++
 			}
 		}
-		if seen != 5 {
-			t.Errorf("%d series of volumes on the page, not 5", seen)
+		if seen != 6 {
+			t.Errorf("%d series of volumes on the page, not 6", seen)
 		}
 	}
 }
