@@ -22,9 +22,8 @@ namespace {
 std::string right_disk(const std::vector<Base>& told, const std::string& base_path,
                        const std::vector<std::string>& named) {
   if (named.empty()) return {};
-  const auto base = std::find_if(told.begin(), told.end(),
-                                 [&](const Base& one) { return one.path == base_path; });
-  const std::string now = base == told.end() ? std::string() : base->identity;
+  const Base* const base = find_base(told, base_path);
+  const std::string now = base == nullptr ? std::string() : base->identity;
   return std::find(named.begin(), named.end(), now) != named.end() ? now : named.front();
 }
 
@@ -103,16 +102,14 @@ Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const
   MutexLock lock(mutex_);
   const auto it = agents_.find(operation.node);
   if (it == agents_.end()) return {};
-  for (const Base& base : it->second.bases) {
-    if (base.path != operation.base_path || base.problem.empty()) continue;
-    return Error{.code = ErrorCode::kUnavailable,
-                 .message = fmt::format(
-                     "disk {} belongs to {} on node {}, and whether it is there its agent cannot "
-                     "tell: {}",
-                     disk, base.path, operation.node, base.problem),
-                 .reason = std::string(kOtherDisk)};
-  }
-  return {};
+  const Base* const base = find_base(it->second.bases, operation.base_path);
+  if (base == nullptr || base->problem.empty()) return {};
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = fmt::format(
+                   "disk {} belongs to {} on node {}, and whether it is there its agent cannot "
+                   "tell: {}",
+                   disk, base->path, operation.node, base->problem),
+               .reason = std::string(kOtherDisk)};
 }
 
 /// Not while its agent is away: until that is back the owner's word grows old.

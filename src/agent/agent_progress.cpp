@@ -84,9 +84,8 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
     if (is_expected) progress.changes_at = expected_until(agent);
     return;
   }
-  const auto base = std::find_if(agent.bases.begin(), agent.bases.end(),
-                                 [&](const Base& one) { return one.path == make.base_path; });
-  if (base == agent.bases.end()) return;
+  const Base* const base = find_base(agent.bases, make.base_path);
+  if (base == nullptr) return;
   // A disk gets its identity with the first make, which an earlier look has not seen.
   const bool is_known = !base->identity.empty() || agent.bases_told > entry.over_since;
   const bool is_other = !progress.disk.empty() && is_known && base->identity != progress.disk;

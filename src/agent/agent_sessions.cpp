@@ -59,10 +59,8 @@ bool AgentExecutor::sees(const std::string& node, const std::string& base_path) 
   MutexLock lock(mutex_);
   const auto it = agents_.find(node);
   if (it == agents_.end()) return false;
-  const auto& bases = it->second.bases;
-  return std::any_of(bases.begin(), bases.end(), [&](const Base& base) {
-    return base.path == base_path && base.problem.empty();
-  });
+  const Base* const base = find_base(it->second.bases, base_path);
+  return base != nullptr && base->problem.empty();
 }
 
 Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {

@@ -350,9 +350,8 @@ void Agent::saw_disk(const std::string& path, const std::string& disk) {
 /// Whoever waits for the volume compares its disk with the one that was told last.
 void Agent::tell_new_disk(const std::string& path) {
   MutexLock lock(mutex_);
-  const auto known = std::find_if(bases_.begin(), bases_.end(),
-                                  [&](const Base& base) { return base.path == path; });
-  if (known != bases_.end() && !known->identity.empty()) return;
+  const Base* const known = find_base(bases_, path);
+  if (known != nullptr && !known->identity.empty()) return;
   look_now_ = true;
   to_look_.notify_all();
 }

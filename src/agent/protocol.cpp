@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/protocol.h"
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
@@ -166,6 +167,12 @@ json list_of(const std::vector<Item>& items) {
 }
 
 }  // namespace
+
+const Base* find_base(const std::vector<Base>& bases, std::string_view path) {
+  const auto it =
+      std::find_if(bases.begin(), bases.end(), [&](const Base& base) { return base.path == path; });
+  return it == bases.end() ? nullptr : &*it;
+}
 
 std::string encode(const Hello& hello) {
   return dump({{"protocol", hello.protocol}, {"program", hello.program}});

@@ -86,6 +86,9 @@ struct Base {
   bool operator==(const Base&) const = default;
 };
 
+/// Of these the one with that path; nullptr: there is none.
+const Base* find_base(const std::vector<Base>& bases, std::string_view path);
+
 /// An operation that an agent has on record.
 struct Work {
   operation::Operation operation{};

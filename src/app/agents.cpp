@@ -147,19 +147,13 @@ void Agents::tell_not_put_back(const operation::Operation& removal, const std::s
   const std::string message = "The removal of its directory " + removal.path + " on node " +
                               removal.node +
                               " was stopped, and the directory is not in its place: " + why;
-  const auto tell = [&](std::string_view kind, const k8s::ObjectMeta& meta) {
-    parts_.events.event({.kind = std::string(kind),
-                         .api_version = "v1",
-                         .ns = meta.ns,
-                         .name = meta.name,
-                         .uid = meta.uid,
-                         .resource_version = meta.resource_version},
-                        k8s::EventType::kWarning, provisioner::kDirectoryMissing, message);
+  const auto tell = [&](const k8s::ObjectReference& about) {
+    parts_.events.event(about, k8s::EventType::kWarning, provisioner::kDirectoryMissing, message);
   };
-  tell("PersistentVolume", volume->meta);
+  tell(k8s::reference_to(*volume));
   const auto claim = parts_.claims.get(removal.claim);
   if (claim != nullptr && claim->volume_name == removal.volume_name) {
-    tell("PersistentVolumeClaim", claim->meta);
+    tell(k8s::reference_to(*claim));
   }
 }
 

@@ -168,18 +168,30 @@ TEST_CASE("what was never begun is cancelled at once, what is unknown has ended"
   CHECK(work_files(base).empty());
 }
 
+namespace {
+
+/// The removal of a volume with ten files is held after some of them.
+struct HeldRemoval {
+  HeldRemoval() {
+    const auto make = operation_of(base, Kind::kMake);
+    REQUIRE(running.run(make).state == State::kSucceeded);
+    running.agent.take(forget(make));
+    REQUIRE(ends_up([&] { return work_files(base).empty(); }));
+    for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+    running.begin(remove);
+    REQUIRE(kernel.holds());
+  }
+  BaseFolder base;
+  HoldingKernel kernel{"unlinkat", 6};
+  RunningAgent running{base, kernel};
+  const Operation remove = operation_of(base, Kind::kRemove);
+};
+
+}  // namespace
+
 TEST_CASE("a removal that is cancelled stops, and what is left is in its place again") {
-  const BaseFolder base;
-  HoldingKernel kernel("unlinkat", 6);
-  RunningAgent running(base, kernel);
-  const auto make = operation_of(base, Kind::kMake);
-  REQUIRE(running.run(make).state == State::kSucceeded);
-  running.agent.take(forget(make));
-  REQUIRE(ends_up([&] { return work_files(base).empty(); }));
-  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
-  const auto remove = operation_of(base, Kind::kRemove);
-  running.begin(remove);
-  REQUIRE(kernel.holds());
+  HeldRemoval held;
+  auto& [base, kernel, running, remove] = held;
   CHECK_FALSE(base.has("web/pvc-1"));
   CHECK(running.listener.progress(remove)->state == State::kRunning);
   CHECK(work_files(base).size() == 1);
@@ -197,17 +209,8 @@ TEST_CASE("a removal that is cancelled stops, and what is left is in its place a
 }
 
 TEST_CASE("a start that comes while its removal is called off begins when that is done") {
-  const BaseFolder base;
-  HoldingKernel kernel("unlinkat", 6);
-  RunningAgent running(base, kernel);
-  const auto make = operation_of(base, Kind::kMake);
-  REQUIRE(running.run(make).state == State::kSucceeded);
-  running.agent.take(forget(make));
-  REQUIRE(ends_up([&] { return work_files(base).empty(); }));
-  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
-  const auto remove = operation_of(base, Kind::kRemove);
-  running.begin(remove);
-  REQUIRE(kernel.holds());
+  HeldRemoval held;
+  auto& [base, kernel, running, remove] = held;
   running.agent.take(cancel(remove));
   running.agent.take(start(remove));
   SUBCASE("it is wanted") {
