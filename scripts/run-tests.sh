@@ -23,7 +23,7 @@ cmake --build --preset "$preset" -- --quiet
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:handle_abort=1}
+export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:handle_abort=1:suppressions=$PWD/test/tsan.supp}
 
 # The sanitizers of gcc 12 cannot place their memory where the kernel scatters mappings wider than
 # 28 bits, as newer ones do: switch that off for the tests.

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "fakes/needs.h"
 #include "support/agent_story.h"
 #include "support/raw_client.h"
 
@@ -48,7 +49,7 @@ struct ManyAgents : AgentStory {
 
 /// Sanitizers keep more, and connections wait for them too long.
 TEST_CASE("hundreds of agents that wait for orders cost the controller no thread and little each" *
-          doctest::skip(is_sanitized())) {
+          Needs(!is_sanitized(), "not here: a build without sanitizers")) {
   ManyAgents story;
   story.connect_until(kFew);
   const int threads = story.status("Threads");
