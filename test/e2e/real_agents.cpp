@@ -94,7 +94,11 @@ RealAgents::RealAgents(const std::string& story, RealAgentsOptions options)
   wait_allowed(story_);
 }
 
-RealAgents::~RealAgents() { remove_all(); }
+RealAgents::~RealAgents() {
+  // Its rights go next, and it must never be told that it lacks one.
+  story_.installation->kill_daemon();
+  remove_all();
+}
 
 void RealAgents::remove_all() {
   // The DaemonSet was applied last. As far as it goes: a failure has been told already.
