@@ -66,6 +66,17 @@ std::string wait_ready(RealStory& story, const k8s::ObjectKey& key,
   return uid;
 }
 
+/// A container is ready when it runs: what its script writes comes after that.
+void wait_written(RealStory& story, const std::string& file, const std::string& text) {
+  LPP_MUST(wait_until(
+      file + " says " + text,
+      [&]() -> std::string {
+        const std::string found = text_of(file);
+        return found == text ? "" : "it says " + found;
+      },
+      story.bed->patience()));
+}
+
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "real node: the pods of a StatefulSet find their data again and all of it goes") {
   StoryBy played("stateful", by);
@@ -78,7 +89,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   for (int i = 0; i < kReplicas; ++i) {
     first.insert(wait_ready(story, pod_key(i), {}));
     volumes.push_back(LPP_MUST(story.audit.wait_bound(claim_key(i))));
-    CHECK(text_of(volumes.back().disk + "/owner") == pod_key(i).name + "\n");
+    wait_written(story, volumes.back().disk + "/owner", pod_key(i).name + "\n");
   }
   LPP_MUST(story.audit.wait_clean());
 
@@ -86,7 +97,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   for (int i = 0; i < kReplicas; ++i) {
     wait_ready(story, pod_key(i), first);
     const std::string line = pod_key(i).name + " found " + pod_key(i).name + "\n";
-    CHECK(text_of(volumes[static_cast<std::size_t>(i)].disk + "/starts") == line + line);
+    wait_written(story, volumes[static_cast<std::size_t>(i)].disk + "/starts", line + line);
   }
 
   LPP_MUST(story.admin().remove(kStatefulSets, {kNamespace, "db"}));
