@@ -106,6 +106,7 @@ void check_read_write_once_pod(Examples& on) {
   LPP_MUST(on.applied.wait_ready("single-pod-test"));
   const VolumeFacts facts = on.bound("single-pod-claim");
   CHECK(on.volume(facts.pv)["spec"]["accessModes"] == json({"ReadWriteOncePod"}));
+  wait_for_text(facts.disk + "/started");
   LPP_MUST(on.applied.apply(pod_object({.key = on.applied.key("second"),
                                         .claim = "single-pod-claim",
                                         .script = "cp /data/started /data/seen"})));
@@ -130,6 +131,7 @@ void check_security_context(Examples& on) {
   LPP_MUST(on.applied.wait_ready("private-test"));
   const VolumeFacts facts = on.bound("private-claim");
   CHECK(mode_and_owner(facts.disk) == "0700 1000:1000");
+  wait_for_text(facts.disk + "/who");
   CHECK(text_of(facts.disk + "/who").find("uid=1000 gid=1000") == 0);
 }
 
@@ -150,7 +152,7 @@ void check_shared_filesystem(Examples& on) {
   for (const auto& pod : pods) {
     CAPTURE(pod);
     LPP_MUST(on.applied.wait_ready(pod));
-    CHECK(text_of(facts.disk + "/" + pod) != "");
+    wait_for_text(facts.disk + "/" + pod);
   }
 }
 
