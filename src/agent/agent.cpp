@@ -116,7 +116,7 @@ void Agent::not_dropped(const EntryPtr& former, const Error& error) {
   const auto next = std::exchange(former->next, std::nullopt);
   if (!next || former->cancelling) return;
   if (next->what != Order::What::kStart) {
-    ended_.push_back(next->id);
+    ended_.push_back({.id = next->id, .serial = next->serial});
     to_tell_.notify_all();
     return;
   }
@@ -190,11 +190,13 @@ void Agent::cancel(const Order& order) {
     it->second->progress = {.state = State::kRunning};
   }
   if (it == entries_.end()) {
-    ended_.push_back(id);
+    ended_.push_back({.id = id, .serial = order.serial});
     to_tell_.notify_all();
     return;
   }
   const EntryPtr entry = it->second;
+  // What ends is what is called off, whichever order it came with.
+  if (!order.serial.empty()) entry->serial = order.serial;
   if (order.keep && entry->operation.kind == operation::Kind::kMake && keep_ended(*entry)) return;
   entry->cancelling = true;
   entry->asking = false;
@@ -208,7 +210,7 @@ void Agent::cancel(const Order& order) {
   if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
   if (entry->active) return;  // who works at it sees it
   if (entry->begun) return enqueue(entry);
-  ended_.push_back(id);
+  ended_.push_back({.id = id, .serial = entry->serial});
   entries_.erase(it);
   to_tell_.notify_all();
 }

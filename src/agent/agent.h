@@ -222,7 +222,7 @@ class Agent {
   std::map<std::string, Disk> disks_ LPP_GUARDED_BY(mutex_);  // by base path
   std::vector<Base> bases_ LPP_GUARDED_BY(mutex_);
   TimePoint bases_due_ LPP_GUARDED_BY(mutex_){};  // then they are told though nothing has changed
-  std::vector<operation::Id> ended_ LPP_GUARDED_BY(mutex_);
+  std::vector<Ended> ended_ LPP_GUARDED_BY(mutex_);
   std::vector<operation::Operation> nothing_left_ LPP_GUARDED_BY(mutex_);
   std::uint64_t version_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t bases_version_ LPP_GUARDED_BY(mutex_) = 0;

@@ -161,13 +161,14 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     }
     bases = std::move(tell.bases);
     for (Work& work : tell.works) apply(*agent, std::move(work), everything, effects);
-    for (const operation::Id& id : tell.ended) {
-      agent->forgotten.erase(name_of(id));
-      const auto it = agent->works.find(name_of(id));
-      // A repeated word may be about one that has begun anew since.
-      if (it != agent->works.end() && it->second->cancelled) {
-        drop(*agent, EntryPtr(it->second), effects);
-      }
+    for (const Ended& ended : tell.ended) {
+      agent->forgotten.erase(name_of(ended.id));
+      const auto it = agent->works.find(name_of(ended.id));
+      if (it == agent->works.end() || !it->second->cancelled) continue;
+      // A repeated word may be about one that has begun anew since, and been called off, too.
+      const std::string& serial = it->second->serial;
+      if (!serial.empty() && !ended.serial.empty() && ended.serial != serial) continue;
+      drop(*agent, EntryPtr(it->second), effects);
     }
     note_uses(node, *agent, tell, everything);
     if (tell.inventory) orphans_.note(node, *tell.inventory);
@@ -263,7 +264,8 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   entry->sent = true;
   // The outcome of a former one under this number, that the agent was to forget.
   const bool is_former = !entry->serial.empty() && work.serial && *work.serial != entry->serial;
-  if (is_former && work.progress.over()) return;
+  const bool acts_no_more = work.progress.over() || work.progress.reason == kCannotCallOff;
+  if (is_former && acts_no_more) return;
   if (entry->cancelled && work.progress.reason == kCannotCallOff) {
     log::warn("node {}: {} of {}: {}", entry->operation->node, to_string(entry->operation->kind),
               entry->operation->path, work.progress.message);

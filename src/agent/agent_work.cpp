@@ -298,7 +298,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   entries_.erase(key_of(operation.id()));
   if (nothing_left) nothing_left_.push_back(operation);
   if (entry->cancelling) {
-    ended_.push_back(operation.id());
+    ended_.push_back({.id = operation.id(), .serial = entry->serial});
     to_tell_.notify_all();
   }
   if (const auto next = std::exchange(entry->next, std::nullopt)) obey(*next);

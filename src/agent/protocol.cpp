@@ -257,8 +257,8 @@ Result<Tell> decode_tell(std::string_view text) {
   }
   LPP_ASSIGN_OR_RETURN(tell.works, read_good<Work>(object, "works", kMaxWorks, read_work, unread),
                        "tell");
-  LPP_ASSIGN_OR_RETURN(
-      tell.ended, read_good<operation::Id>(object, "ended", kMaxWorks, read_id, unread), "tell");
+  LPP_ASSIGN_OR_RETURN(tell.ended, read_good<Ended>(object, "ended", kMaxWorks, read_ended, unread),
+                       "tell");
   LPP_ASSIGN_OR_RETURN(tell.nothing_left,
                        read_good<operation::Operation>(object, "nothingLeft", kMaxWorks,
                                                        read_bare_operation, unread),

@@ -100,6 +100,13 @@ struct Work {
   std::int64_t gone = 0;  // of a removal: files and directories, about
 };
 
+/// An operation that is on record no more, and acts no more.
+struct Ended {
+  operation::Id id{};
+  std::string serial{};  // of the order, see Work; "" = nobody says
+  bool operator==(const Ended&) const = default;
+};
+
 struct Tell {
   std::string session{};
   /// The first one of a session, and what belongs to it: what is not told is not on record.
@@ -107,7 +114,7 @@ struct Tell {
   bool last = true;                          // of those
   std::optional<std::vector<Base>> bases{};  // all of them, if any has changed
   std::vector<Work> works{};                 // those that have changed
-  std::vector<operation::Id> ended{};        // on record no more, and acting no more
+  std::vector<Ended> ended{};
   /// Removals that were called off, and of which nothing was left that could be put back.
   std::vector<operation::Operation> nothing_left{};
   /// Removals that were ordered. They begin, or go on, only when the answer says so: an order may

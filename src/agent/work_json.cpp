@@ -101,6 +101,22 @@ Result<operation::Id> read_id(const json& object) {
   return id;
 }
 
+json to_json(const Ended& ended) {
+  json object = to_json(ended.id);
+  if (!ended.serial.empty()) object["serial"] = ended.serial;
+  return object;
+}
+
+Result<Ended> read_ended(const json& object) {
+  LPP_ASSIGN_OR_RETURN(auto id, read_id(object), "ended");
+  Ended ended{.id = std::move(id)};
+  JsonMembers members(object);
+  members.text("serial", ended.serial);
+  LPP_RETURN_IF_ERROR(whole(members, "ended"), "message");
+  cut(ended.serial, kMaxSerial);
+  return ended;
+}
+
 json to_json(const Progress& progress) {
   json object{{"state", word_of(kStates, progress.state)},
               {"directory", word_of(kDirectories, progress.directory)}};

@@ -57,6 +57,7 @@ Result<void> whole(const JsonMembers& members, std::string_view of);
 
 nlohmann::json to_json(const operation::Space& space);
 nlohmann::json to_json(const operation::Id& id);
+nlohmann::json to_json(const Ended& ended);
 nlohmann::json to_json(const operation::Progress& progress);
 /// An operation that cannot be written (a text that is not UTF-8) is left out by whoever made it.
 nlohmann::json to_json(const operation::Operation& operation);
@@ -65,6 +66,7 @@ nlohmann::json to_json(const Work& work);
 /// Of the member "space", if there is one.
 Result<std::optional<operation::Space>> read_space(const nlohmann::json& object);
 Result<operation::Id> read_id(const nlohmann::json& object);
+Result<Ended> read_ended(const nlohmann::json& object);
 Result<operation::Progress> read_progress(const nlohmann::json& object);
 /// Of the member "operation".
 Result<operation::Operation> read_operation(const nlohmann::json& object);

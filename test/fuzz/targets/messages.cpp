@@ -108,7 +108,7 @@ void check(const Tell& tell) {
           "single directories are bounded");
   for (const Base& base : tell.bases.value_or(std::vector<Base>{})) check(base);
   for (const Work& work : tell.works) check(work);
-  for (const Id& id : tell.ended) check(id);
+  for (const Ended& ended : tell.ended) check(ended.id);
   for (const Id& id : tell.asks) check(id);
   for (const Operation& operation : tell.nothing_left) check(operation);
   for (const Listed& listed : tell.sweeps) check(listed);

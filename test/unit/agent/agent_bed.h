@@ -66,9 +66,10 @@ class Listener {
         operations_[agent::key_of(work.operation.id())] = work.operation;
         gone = std::max(gone, work.gone);
       }
-      for (const auto& id : tell->ended) {
-        works_.erase(agent::key_of(id));
-        ended_.push_back(id);
+      for (const auto& ended : tell->ended) {
+        works_.erase(agent::key_of(ended.id));
+        ended_.push_back(ended.id);
+        ended_serial = ended.serial;
       }
       for (const auto& removal : tell->nothing_left) nothing_left.push_back(removal.path);
       for (const auto& id : tell->asks) ++asked_[agent::key_of(id)];
@@ -118,7 +119,8 @@ class Listener {
     return asked_[agent::key_of(operation.id())];
   }
 
-  std::int64_t gone = 0;  // the most that was told of a removal
+  std::string ended_serial;  // that was told last
+  std::int64_t gone = 0;     // the most that was told of a removal
   std::vector<std::string> nothing_left;
   std::vector<agent::Listed> inventory;
   std::vector<std::string> asked_to_sweep;

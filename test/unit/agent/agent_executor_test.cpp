@@ -142,13 +142,13 @@ TEST_CASE("what is cancelled is on record until it is certain that it acts no mo
     CHECK(scene.state(make) == State::kEnding);
     CHECK_FALSE(scene.executor.forget(make.id(), When::kNow).value());
     (void)scene.take_woken();
-    SUBCASE("the agent says so") { CHECK(agent.tell(Tell{.ended = {make.id()}}).ok()); }
+    SUBCASE("the agent says so") { CHECK(agent.tell(Tell{.ended = {{make.id()}}}).ok()); }
     SUBCASE("another session has it no more") { agent.connect(); }
     SUBCASE("another session still has it") {
       agent.connect({work_of(make, State::kRunning)});
       CHECK(scene.state(make) == State::kEnding);
       CHECK(agent.orders() == "cancel pvc-1");
-      CHECK(agent.tell(Tell{.ended = {make.id()}}).ok());
+      CHECK(agent.tell(Tell{.ended = {{make.id()}}}).ok());
     }
     SUBCASE("it is away meanwhile") {
       agent.hang_up();
@@ -295,7 +295,7 @@ TEST_CASE("no node gets more than it may, and who waits is woken when there is r
   SUBCASE("it was cancelled") {
     (void)scene.executor.cancel(make_of("a").id());
     CHECK_FALSE(scene.executor.admit(make_of("b")));
-    CHECK(agent.tell(Tell{.ended = {make_of("a").id()}}).ok());
+    CHECK(agent.tell(Tell{.ended = {{make_of("a").id()}}}).ok());
   }
   CHECK(scene.was_woken("b"));
   CHECK(scene.executor.admit(make_of("b")));

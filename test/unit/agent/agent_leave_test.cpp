@@ -76,7 +76,7 @@ TEST_CASE("a removal may begin as long as it is ordered and not called off, and 
     // The owner calls it off, and wants it still.
     CHECK(scene.executor.cancel(id).ok());
     (void)agent.take();
-    CHECK(agent.tell(Tell{.ended = {id}}).ok());
+    CHECK(agent.tell(Tell{.ended = {{id}}}).ok());
     CHECK(scene.executor.recorded(removal_of().volume_name).empty());
     CHECK(scene.executor.start(removal_of()).ok());
     (void)agent.take();
@@ -100,10 +100,10 @@ TEST_CASE("a repeated word that a removal has ended is not about the one that be
   agent.tell(removal_of(), State::kRunning);
   CHECK(scene.executor.cancel(id).ok());
   (void)agent.take();
-  CHECK(agent.tell(Tell{.ended = {id}}).ok());
+  CHECK(agent.tell(Tell{.ended = {{id}}}).ok());
   CHECK(scene.executor.start(removal_of()).ok());
   (void)agent.take();
-  CHECK(agent.tell(Tell{.ended = {id}}).ok());
+  CHECK(agent.tell(Tell{.ended = {{id}}}).ok());
   CHECK(scene.state(removal_of()) == State::kWaiting);
 }
 

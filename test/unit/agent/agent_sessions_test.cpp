@@ -260,7 +260,7 @@ TEST_CASE("a removal that was begun before is called off, and begins anew only i
   REQUIRE(orders[0].operation);  // the agent may have lost its record
   CHECK(orders[0].operation->path == removal_of().path);
   SUBCASE("what was left is put back") {
-    CHECK(agent.tell(Tell{.ended = {removal_of().id()}}).ok());
+    CHECK(agent.tell(Tell{.ended = {{removal_of().id()}}}).ok());
     CHECK_FALSE(scene.state(removal_of()));
     (void)scene.executor.start(removal_of());
     CHECK(agent.orders() == "start pvc-1");
@@ -298,7 +298,7 @@ TEST_CASE("a taking back that was begun before is called off by its owner, who n
     CHECK(scene.executor.cancel(undo.id()).ok());
     CHECK(scene.state(undo) == State::kEnding);
     CHECK(agent.orders() == "cancel pvc-1");
-    CHECK(agent.tell(Tell{.ended = {undo.id()}}).ok());
+    CHECK(agent.tell(Tell{.ended = {{undo.id()}}}).ok());
     CHECK_FALSE(scene.state(undo));
   }
   SUBCASE("it comes to its end first") {
@@ -339,7 +339,7 @@ TEST_CASE("a late or repeated word changes nothing") {
     CHECK(scene.state(make_of()) == State::kSucceeded);
   }
   CHECK(scene.take_woken().empty());
-  CHECK(agent.tell(Tell{.ended = {make_of("never").id()}}).ok());
+  CHECK(agent.tell(Tell{.ended = {{make_of("never").id()}}}).ok());
 }
 
 TEST_CASE("an agent is believed for its own node only") {
@@ -435,7 +435,7 @@ TEST_CASE("that nothing of a removal that was called off was left is passed on, 
   Operation other = removal_of("pvc-2");
   other.node = "node-2";
   const Tell tell{.session = agent.session,
-                  .ended = {removal_of().id()},
+                  .ended = {{removal_of().id()}},
                   .nothing_left = {removal_of(), other}};
   const auto read = decode_tell(encode(tell));
   REQUIRE(read.ok());

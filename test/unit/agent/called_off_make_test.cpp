@@ -105,7 +105,7 @@ TEST_CASE("an agent of an earlier version drops a make that is called off, and t
   MakeUnderWay work;
   auto& [scene, agent] = work;
   CHECK(scene.executor.cancel(make_of().id()).ok());
-  CHECK(agent.tell(Tell{.ended = {make_of().id()}}).ok());
+  CHECK(agent.tell(Tell{.ended = {{make_of().id()}}}).ok());
   CHECK_FALSE(scene.state(make_of()));
 }
 

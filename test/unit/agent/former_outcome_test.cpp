@@ -120,8 +120,59 @@ TEST_CASE("what is called off is not what was done under its number before") {
   agent.connect({word_of(make_of(), State::kSucceeded, "former")});
   CHECK(scene.state(make_of()) == State::kEnding);
   CHECK(order_of(agent, What::kCancel).serial == serial);
-  CHECK(agent.tell(Tell{.ended = {make_of().id()}}).ok());
+  CHECK(agent.tell(Tell{.ended = {{make_of().id()}}}).ok());
   CHECK_FALSE(scene.state(make_of()));
+}
+
+TEST_CASE("a late word that a former one has ended is not about the one that is called off now") {
+  bool says_which = true;
+  SUBCASE("it says so itself") {}
+  SUBCASE("by an agent that does not say which one it was") { says_which = false; }
+  for (const Operation& operation : {make_of(), removal_of()}) {
+    CAPTURE(to_string(operation.kind));
+    AgentScene scene;
+    SceneAgent agent(scene);
+    agent.connect();
+    const auto begin_and_call_off = [&] {
+      (void)scene.executor.start(operation);
+      const std::string serial = order_of(agent, What::kStart).serial;
+      CHECK(agent.tell(Tell{.works = {word_of(operation, State::kRunning, serial)}}).ok());
+      CHECK(scene.executor.cancel(operation.id()).ok());
+      CHECK(order_of(agent, What::kCancel).serial == serial);
+      return serial;
+    };
+    const std::string former = begin_and_call_off();
+    const Tell ended{.ended = {{operation.id(), former}}};
+    CHECK(agent.tell(ended).ok());
+    REQUIRE_FALSE(scene.state(operation));
+    const std::string now = begin_and_call_off();
+    // Its answer was lost: it may still be at work.
+    CHECK(agent.tell(ended).ok());
+    Work stuck = word_of(operation, State::kEnding, former);
+    stuck.progress.reason = kCannotCallOff;
+    CHECK(agent.tell(Tell{.works = {stuck}}).ok());
+    CHECK(scene.state(operation) == State::kEnding);
+    CHECK(agent.tell(Tell{.ended = {{operation.id(), says_which ? now : ""}}}).ok());
+    CHECK_FALSE(scene.state(operation));
+  }
+}
+
+TEST_CASE("an agent says which order has ended") {
+  Book book;
+  RunningAgent running(book.base, book.kernel);
+  Order order = with_serial(testing::cancel_and_keep(book.make), "now");
+  SUBCASE("which it never got") {}
+  SUBCASE("which it knows by another number") {
+    const Operation removal = testing::operation_of(book.base, Kind::kRemove);
+    running.listener.lets_begin = false;
+    running.agent.take(with_serial(testing::start(removal), "former"));
+    order = with_serial(testing::cancel(removal), "now");
+  }
+  running.agent.take(order);
+  CHECK(eventually([&] {
+    running.listener.hear();
+    return running.listener.ended_serial == "now";
+  }));
 }
 
 TEST_CASE("an agent does anew what it has on record of a former order") {

@@ -81,7 +81,7 @@ TEST_CASE("every message comes back as it was sent") {
                                             .last = false,
                                             .bases = std::vector{base},
                                             .works = {whole_work()},
-                                            .ended = {id},
+                                            .ended = {{id, "me-7"}},
                                             .asks = {id},
                                             .uses = uses}))
                         .value();
@@ -91,7 +91,7 @@ TEST_CASE("every message comes back as it was sent") {
   CHECK(tell.bases == std::vector{base});
   REQUIRE(tell.works.size() == 1);
   check_same(tell.works[0], whole_work());
-  CHECK(tell.ended == std::vector{id});
+  CHECK(tell.ended == std::vector{Ended{id, "me-7"}});
   CHECK(tell.asks == std::vector{id});
   CHECK(tell.uses == uses);
   CHECK(decode_told(encode(Told{.begin = {id}})).value().begin == std::vector{id});
