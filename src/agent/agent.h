@@ -90,6 +90,7 @@ class Agent {
     operation::Operation operation{};
     operation::Progress progress{};
     bool begun = false;       // something may have been done, and be in the work book
+    bool had_begun = false;   // before it was taken up last
     bool active = false;      // queued, or a worker has it
     bool cancelling = false;  // is to act no more, and to be dropped
     bool forgotten = false;   // is to be dropped

@@ -80,6 +80,10 @@ void AgentExecutor::perform(const Effects& effects) const {
     surroundings_.not_put_back(*removal, why);
   }
   wake(effects.woken);
+  MutexLock lock(owner_mutex_);
+  for (const auto& node : effects.sights) {
+    if (owner_ && owner_->wake_node) owner_->wake_node(node);
+  }
 }
 
 void AgentExecutor::wake(const std::vector<std::shared_ptr<const Operation>>& operations) const {

@@ -117,6 +117,8 @@ class AgentExecutor final : public operation::Executor {
   Result<bool> forget(const operation::Id& id, When when) override;
   operation::Progress lost(const Operation& operation) const override;
   Result<bool> can_resize(const Operation& operation) override;
+  std::string sight(const std::string& node, const std::string& base_path) const override;
+  std::string why_unfit(const std::string& node, const std::string& base_path) const override;
   void node_changed(std::string_view node) override;
 
   Presence presence(const std::string& node) const;
@@ -230,7 +232,8 @@ class AgentExecutor final : public operation::Executor {
   struct Effects {
     std::vector<std::shared_ptr<const Operation>> woken{};
     std::vector<std::pair<Answer, Result<Orders>>> answers{};
-    std::vector<std::string> nodes{};  // with another presence
+    std::vector<std::string> nodes{};   // with another presence
+    std::vector<std::string> sights{};  // nodes where other disks are seen
     /// Removals that were called off, and why their directories are not in place.
     std::vector<std::pair<std::shared_ptr<const Operation>, std::string>> not_put_back{};
   };
@@ -276,7 +279,9 @@ class AgentExecutor final : public operation::Executor {
       LPP_REQUIRES(mutex_);
   void retold(const EntryPtr& entry, operation::Progress told, Effects& effects)
       LPP_REQUIRES(mutex_);
-  void saw_bases(Agent& agent, std::vector<Base> bases, Effects& effects) LPP_REQUIRES(mutex_);
+  void saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  static void learn_disk(Agent& agent, const Entry& made);
   AgentState state_of(const std::string& node, const Agent& agent) const LPP_REQUIRES(mutex_);
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);

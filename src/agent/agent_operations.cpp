@@ -27,6 +27,12 @@ std::string right_disk(const std::vector<Base>& told, const std::string& base_pa
   return std::find(named.begin(), named.end(), now) != named.end() ? now : named.front();
 }
 
+std::string not_to_be_told(const std::string& node, const Base& base, const std::string& disk) {
+  return fmt::format(
+      "disk {} belongs to {} on node {}, and whether it is there its agent cannot tell: {}", disk,
+      base.path, node, base.problem);
+}
+
 }  // namespace
 
 Admission AgentExecutor::admit(const Operation& operation) {
@@ -105,11 +111,34 @@ Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const
   const Base* const base = find_base(it->second.bases, operation.base_path);
   if (base == nullptr || base->problem.empty()) return {};
   return Error{.code = ErrorCode::kUnavailable,
-               .message = fmt::format(
-                   "disk {} belongs to {} on node {}, and whether it is there its agent cannot "
-                   "tell: {}",
-                   disk, base->path, operation.node, base->problem),
+               .message = not_to_be_told(operation.node, *base, disk),
                .reason = std::string(kOtherDisk)};
+}
+
+std::string AgentExecutor::sight(const std::string& node, const std::string& base_path) const {
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(node);
+  const Base* const base = it == agents_.end() ? nullptr : find_base(it->second.bases, base_path);
+  return base == nullptr ? std::string() : base->identity + "/" + base->problem;
+}
+
+std::string AgentExecutor::why_unfit(const std::string& node, const std::string& base_path) const {
+  const auto disks = surroundings_.disks_named(node, base_path);
+  if (disks.empty()) return {};
+  MutexLock lock(mutex_);
+  const auto it = agents_.find(node);
+  if (it == agents_.end() || presence_of(it->second, clock_.now()) != Presence::kConnected) {
+    return {};
+  }
+  const Base* const base = find_base(it->second.bases, base_path);
+  if (base == nullptr) return {};
+  if (!base->problem.empty()) return not_to_be_told(node, *base, disks.front());
+  if (std::find(disks.begin(), disks.end(), base->identity) != disks.end()) return {};
+  Operation make;
+  make.node = node;
+  make.base_path = base_path;
+  make.disk = disks.front();
+  return words_of_other_disk(make, make.disk, base->identity);
 }
 
 /// Not while its agent is away: until that is back the owner's word grows old.

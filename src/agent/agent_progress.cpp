@@ -102,6 +102,31 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
                : base->problem);
 }
 
+/// What was made there may not be there any more, or again.
+void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases,
+                              Effects& effects) {
+  const auto is_as_before = [](const Base& a, const Base& b) {
+    return a.path == b.path && a.identity == b.identity && a.problem == b.problem;
+  };
+  const bool same =
+      std::equal(agent.bases.begin(), agent.bases.end(), bases.begin(), bases.end(), is_as_before);
+  agent.bases = std::move(bases);
+  agent.bases_told = clock_.now();
+  if (same) return;
+  effects.sights.push_back(node);
+  for (const auto& [name, entry] : agent.works) {
+    if (entry->progress.over()) effects.woken.push_back(entry->operation);
+  }
+}
+
+/// The first make gives a disk its identity, and its volume may name that before a look tells it.
+void AgentExecutor::learn_disk(Agent& agent, const Entry& made) {
+  for (Base& base : agent.bases) {
+    const bool is_its_base = base.path == made.operation->base_path && base.problem.empty();
+    if (is_its_base && base.identity.empty()) base.identity = made.progress.disk;
+  }
+}
+
 Progress AgentExecutor::progress_of(const Entry& entry) const {
   const TimePoint now = clock_.now();
   const Operation& operation = *entry.operation;

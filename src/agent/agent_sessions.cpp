@@ -157,7 +157,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
                       tell.bases->end(), same_disk)) {
         orphans_.forget_node(node);
       }
-      saw_bases(*agent, *tell.bases, effects);
+      saw_bases(node, *agent, *tell.bases, effects);
     }
     bases = std::move(tell.bases);
     for (Work& work : tell.works) apply(*agent, std::move(work), everything, effects);
@@ -204,21 +204,6 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   if (bases) surroundings_.bases_told(node, *bases);
   perform(effects);
   return answer;
-}
-
-/// What was made there may not be there any more, or again.
-void AgentExecutor::saw_bases(Agent& agent, std::vector<Base> bases, Effects& effects) {
-  const auto is_as_before = [](const Base& a, const Base& b) {
-    return a.path == b.path && a.identity == b.identity && a.problem == b.problem;
-  };
-  const bool same =
-      std::equal(agent.bases.begin(), agent.bases.end(), bases.begin(), bases.end(), is_as_before);
-  agent.bases = std::move(bases);
-  agent.bases_told = clock_.now();
-  if (same) return;
-  for (const auto& [name, entry] : agent.works) {
-    if (entry->progress.over()) effects.woken.push_back(entry->operation);
-  }
 }
 
 /// Of what is over, in a tell of everything: the disk knows better than what was told before.
@@ -295,6 +280,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   // An agent that comes back has looked at its disks since.
   entry->over_since = is_news && everything ? TimePoint() : clock_.now();
   entry->suspended = false;
+  if (!is_news && !everything) learn_disk(agent, *entry);
   const auto served = load_.ended(*entry->operation, name);
   effects.woken.insert(effects.woken.end(), served.begin(), served.end());
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
+#include "agent/work.h"
 
 // What of the words of agents is believed. They are left out one by one: what is wrong with one,
 // such as a record that came with a disk of another node, must not silence the others.
@@ -57,6 +58,10 @@ Result<void> AgentExecutor::believe(const std::string& node, std::vector<Work>& 
   std::map<std::pair<std::string, std::string>, bool> known;
   for (Work& work : works) {
     work.progress = plain(std::move(work.progress));
+    const bool has_failed = work.progress.state == State::kFailed;
+    if (work.operation.kind == Kind::kMake && has_failed && work.progress.reason == kOtherDisk) {
+      work.progress.unfit = true;
+    }
     const auto& shape = work.operation.shape;
     if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
       continue;

@@ -101,7 +101,7 @@ void Agent::work_off(Queue Agent::*queue) {
         continue;
       }
       if (!entry->cancelling && !entry->forgotten) {
-        entry->begun = true;
+        entry->had_begun = std::exchange(entry->begun, true);
         entry->progress = {.state = State::kRunning};
         entry->gone = 0;
         entry->gone_told = clock_.now();
@@ -201,17 +201,23 @@ Work Agent::on_record(const Entry& entry, const Progress& progress) {
 std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   const operation::Operation& operation = entry->operation;  // never changes
   std::stop_token stop;
+  bool had_begun = true;
   {
     MutexLock lock(mutex_);
     stop = entry->stop.get_token();
+    had_begun = entry->had_begun;
   }
   const std::string base = at(operation.base_path);
   // Before anything is written: where the disk is missing that would be another disk.
   const auto volumes =
       node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
-  if (!volumes.ok()) return failed(operation, volumes.error());
-  if (const auto checked = check_disk(operation, *volumes); !checked.ok()) {
-    return failed(operation, checked.error());
+  const auto checked = volumes.ok() ? check_disk(operation, *volumes) : volumes.error();
+  if (!checked.ok()) {
+    Progress progress = failed(operation, checked.error());
+    if (operation.kind == operation::Kind::kMake && !had_begun) {
+      progress.directory = operation::Directory::kAbsent;
+    }
+    return progress;
   }
   const auto book = WorkBook::open(kernel_, *volumes);
   if (!book.ok()) return failed(operation, book.error());
@@ -370,20 +376,9 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
   if (expected == there) return {};
   look_now_ = true;
   to_look_.notify_all();
-  const std::string found = there.empty() ? "there is none" : "there is disk " + there;
-  const bool is_make = operation.kind == operation::Kind::kMake;
-  const std::string advice =
-      operation.disk.empty() || operation.kind == operation::Kind::kTakeBack  // there is no volume
-          ? "; mount it again, or restart this node's agent if it has been replaced"
-          : fmt::format(
-                "; mount it, or if its data is given up take the annotation "
-                "local.path.provisioner/disk off {}",
-                is_make ? "all volumes that name it" : "the volume");
-  return Error{
-      .code = ErrorCode::kUnavailable,
-      .message = fmt::format("{} on node {} is not on its disk: {} belongs there, and {}{}",
-                             operation.base_path, operation.node, expected, found, advice),
-      .reason = std::string(kOtherDisk)};
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = words_of_other_disk(operation, expected, there),
+               .reason = std::string(kOtherDisk)};
 }
 
 /// False when it is to stop.

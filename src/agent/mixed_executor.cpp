@@ -148,6 +148,14 @@ Result<bool> MixedExecutor::can_resize(const Operation& operation) {
   return (*executor)->can_resize(operation);
 }
 
+std::string MixedExecutor::sight(const std::string& node, const std::string& base_path) const {
+  return agents_.sight(node, base_path);
+}
+
+std::string MixedExecutor::why_unfit(const std::string& node, const std::string& base_path) const {
+  return agents_.why_unfit(node, base_path);
+}
+
 void MixedExecutor::node_changed(std::string_view node) {
   agents_.node_changed(node);
   others_.node_changed(node);

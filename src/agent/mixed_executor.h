@@ -34,6 +34,8 @@ class MixedExecutor final : public operation::Executor {
   Result<bool> forget(const operation::Id& id, When when) override;
   operation::Progress lost(const Operation& operation) const override;
   Result<bool> can_resize(const Operation& operation) override;
+  std::string sight(const std::string& node, const std::string& base_path) const override;
+  std::string why_unfit(const std::string& node, const std::string& base_path) const override;
   void node_changed(std::string_view node) override;
 
  private:

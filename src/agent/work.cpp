@@ -186,6 +186,21 @@ operation::Space space_of(const node::Space& space) {
 
 bool removes(Kind kind) { return kind == Kind::kTakeBack || kind == Kind::kRemove; }
 
+std::string words_of_other_disk(const Operation& operation, const std::string& expected,
+                                const std::string& found) {
+  const bool is_make = operation.kind == Kind::kMake;
+  const std::string advice =
+      operation.disk.empty() || operation.kind == Kind::kTakeBack  // there is no volume
+          ? "; mount it again, or restart this node's agent if it has been replaced"
+          : fmt::format(
+                "; mount it, or if its data is given up take the annotation "
+                "local.path.provisioner/disk off {}",
+                is_make ? "all volumes that name it" : "the volume");
+  return fmt::format("{} on node {} is not on its disk: {} belongs there, and {}{}",
+                     operation.base_path, operation.node, expected,
+                     found.empty() ? "there is none" : "there is disk " + found, advice);
+}
+
 Progress failed(const Operation& operation, const Error& error) {
   const auto verdict = node::verdict_of(error);
   return {.state = Progress::State::kFailed,

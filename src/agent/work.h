@@ -42,6 +42,10 @@ Result<operation::Progress> do_work(const node::Volumes& volumes,
 /// Error::reason, and Progress::reason: what is at the base path is not the disk that it should be.
 inline constexpr std::string_view kOtherDisk = "OtherDisk";
 
+/// That `found` ("" = none) is there in place of the disk that is `expected`, and what to do.
+std::string words_of_other_disk(const operation::Operation& operation, const std::string& expected,
+                                const std::string& found);
+
 /// kFailed, for an operation that met this error.
 operation::Progress failed(const operation::Operation& operation, const Error& error);
 

@@ -25,7 +25,7 @@ enum class Directory {
   kFound,    // it was there
   kRemoved,  // it is gone
   kKept,     // taken back only if empty, and it is not, or (with a message) nobody can tell
-  kAbsent,   // it was not there
+  kAbsent,   // it was not there; of a make that has failed: it has not touched anything
 };
 
 /// How an operation stands.
@@ -49,7 +49,7 @@ struct Progress {
   /// kFailed, of a resize: the node says that the directory cannot have that size. Another attempt
   /// would fail as well, unless something changes there.
   bool infeasible = false;
-  /// kFailed, of a make with limits: this base path of this node cannot serve it, another may.
+  /// kFailed, of a make: this base path of this node cannot serve it, another may.
   bool unfit = false;
   /// kSucceeded.
   Kept kept{};
@@ -115,6 +115,8 @@ struct Owner {
   std::function<void(const Operation&)> wake;
   /// Whether nothing else is to be done at the moment.
   std::function<bool()> is_quiet;
+  /// Other disks than before are seen there, or none: what has failed on the node may succeed now.
+  std::function<void(const std::string& node)> wake_node{};
 };
 
 /// Does operations on directories of nodes; the reconcilers know nothing else about how. Helper
@@ -167,6 +169,17 @@ class Executor {
   /// Whether it has a way to give that directory a limit. Without one a volume grows in numbers
   /// only.
   virtual Result<bool> can_resize(const Operation& operation) = 0;
+
+  /// Of that base path, in no particular words: with others, what has failed there may succeed.
+  virtual std::string sight(const std::string& /*node*/, const std::string& /*base_path*/) const {
+    return {};
+  }
+  /// Why nothing can be made there for now, as far as is known, though elsewhere it may; "" = no
+  /// reason.
+  virtual std::string why_unfit(const std::string& /*node*/,
+                                const std::string& /*base_path*/) const {
+    return {};
+  }
 
   /// The node has come, gone, or changed its labels: owners of what is recorded there are woken.
   virtual void node_changed(std::string_view node) = 0;

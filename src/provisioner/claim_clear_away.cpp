@@ -198,6 +198,7 @@ std::optional<ClaimDecision> retire(const ClaimScene& scene, const Make& make) {
   if (const Make* const heir = heir_of(scene, make)) {
     return for_claim::Forget{make.begun.operation, false, heir->begun.operation};
   }
+  if (make.has_done_nothing()) return for_claim::Forget{make.begun.operation};
   if (is_busy_there(scene, make.operation())) return std::nullopt;
   if (take_back_is_held(scene, make.operation())) return std::nullopt;
   return for_claim::TakeBack{make, next_take_back(scene)};

@@ -171,7 +171,7 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
   }
   if (!is_counted(scene, make)) {
     return for_claim::Failed{make.begun.operation, make.progress->message, make.progress->reason,
-                             make.progress->unfit};
+                             make.falls_short()};
   }
   // At no moment it is unknown that something may have been done: what failed stays on record until
   // the next attempt is, unless it could interfere.
@@ -250,16 +250,22 @@ bool Make::has_failed() const {
   return progress && (progress->state == State::kFailed || progress->state == State::kLate);
 }
 
+bool Make::has_done_nothing() const {
+  return begun.first_there && !begun.made && !begun.given_up && progress &&
+         progress->state == State::kFailed && progress->directory == operation::Directory::kAbsent;
+}
+
 bool Make::falls_short() const {
   if (!progress || !progress->over()) return false;
+  // Of a shared file system each node has the same path.
+  if (progress->state == State::kFailed) return progress->unfit && !operation().shared;
   if (!operation().limits.any() && !operation().require_mount) return false;
-  if (progress->state == State::kFailed) return progress->unfit;
   return !what_is_missing(operation(), progress->kept).empty();
 }
 
 std::string ClaimScene::settings() const {
-  return fmt::format("{}/{}/{}", storage_class ? storage_class->meta.resource_version : "",
-                     seen_of(node.get()), config ? config->generation : 0);
+  return fmt::format("{}/{}/{}/{}", storage_class ? storage_class->meta.resource_version : "",
+                     seen_of(node.get()), config ? config->generation : 0, sight);
 }
 
 std::string ClaimScene::seen() const {

@@ -26,6 +26,8 @@ struct Make {
 
   const operation::Operation& operation() const { return *begun.operation; }
   bool has_failed() const;
+  /// Certainly: there is nothing to be taken back.
+  bool has_done_nothing() const;
   /// It is over, and no volume may show it: its base path cannot serve the claim, or nobody on the
   /// node has set the limits that were asked for.
   bool falls_short() const;
@@ -55,6 +57,7 @@ struct ClaimScene {
   std::vector<operation::Recorded> removals{};  // on record under the volume's name
   bool binds = false;                           // the binding is for us to write
   BasePaths base_paths{};                       // of the selected node
+  std::string sight{};                          // of its disks, see Executor::sight()
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
   std::vector<TakingBack> lost_taking_back{};  // of memory.taking_back, not on record any more

@@ -92,6 +92,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
     scene.taking_back.push_back({one.operation, one.progress, in_use});
   }
   note_missed(scene);
+  scene.sight = sight_of(scene);
   scene.base_paths = base_paths_of(scene);
   return scene;
 }
@@ -178,12 +179,16 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   memory.begun_on = operation.node;
   if (*started == Executor::Start::kRecorded) {
     const auto shared = std::make_shared<const Operation>(operation);
-    const bool published_before =
-        std::any_of(memory.begun.begin(), memory.begun.end(), [&](const Begun& begun) {
-          return same_place(*begun.operation, operation) && !begun.never_published;
-        });
-    memory.begun.push_back(
-        {.operation = shared, .never_published = !published_before && !memory.had_volume});
+    bool published_before = false;
+    bool begun_before = memory.had_volume;
+    for (const Begun& begun : memory.begun) {
+      if (!same_place(*begun.operation, operation)) continue;
+      published_before = published_before || !begun.never_published;
+      begun_before = begun_before || !begun.done;
+    }
+    memory.begun.push_back({.operation = shared,
+                            .never_published = !published_before && !memory.had_volume,
+                            .first_there = !begun_before});
     memory.in_flight = shared;
     world_.operations.progressed(Work::kProvision, operation, Step::kStart);
   }

@@ -82,6 +82,7 @@ class ClaimReconciler {
   Result<void> write_binding(ClaimScene& scene, const for_claim::Bind& decision);
   Action reschedule(Pass& pass, const std::string& reason, const std::string& why);
   void note_unfit(Pass& pass, const for_claim::Failed& decision);
+  std::string sight_of(const ClaimScene& scene) const;
   BasePaths base_paths_of(const ClaimScene& scene) const;
   enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.

@@ -19,6 +19,13 @@ namespace {
 /// Longer than a helper pod takes: a node's paths are not tried in a circle.
 constexpr std::chrono::minutes kUnfitHold{1};
 
+/// That a volume of the claim's class may get on the selected node; nullptr: there are none.
+const std::vector<std::string>* paths_of(const ClaimScene& scene) {
+  if (scene.claim == nullptr) return nullptr;
+  const auto* const paths = scene.config->paths_for_class(scene.claim->class_name());
+  return paths == nullptr || paths->shared() ? nullptr : paths->paths_for(scene.node_name);
+}
+
 }  // namespace
 
 /// The claim does not wait: another base path of the node may serve, or another node. That none
@@ -40,6 +47,15 @@ void ClaimReconciler::note_unfit(Pass& pass, const for_claim::Failed& decision) 
   unfit.retry.seen = pass.scene.settings();
   unfit.message = decision.message;
   log::warn("base path {} cannot serve the claim: {}", operation.base_path, decision.message);
+}
+
+std::string ClaimReconciler::sight_of(const ClaimScene& scene) const {
+  const auto* const paths = paths_of(scene);
+  std::string seen;
+  for (std::size_t i = 0; paths != nullptr && i < paths->size(); ++i) {
+    seen += world_.executor.sight(scene.node_name, (*paths)[i]) + "/";
+  }
+  return seen;
 }
 
 /// What is known of the selected node's base paths.
@@ -70,12 +86,15 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
       has_begun) {
     return known;
   }
+  const auto* const on_node = paths_of(scene);
+  if (on_node == nullptr) return known;
+  for (const std::string& path : *on_node) {
+    std::string why = world_.executor.why_unfit(scene.node_name, path);
+    if (!why.empty()) known.unfit.emplace(path, std::move(why));
+  }
   const auto selection = path_selection_of(*scene.storage_class);
   const auto* const wanted = std::get_if<PathSelection>(&selection);
   if (wanted == nullptr || *wanted != PathSelection::kMostFree) return known;
-  const auto* const paths = scene.config->paths_for_class(scene.claim->class_name());
-  const auto* const on_node = paths == nullptr ? nullptr : paths->paths_for(scene.node_name);
-  if (on_node == nullptr) return known;
   for (const std::string& path : *on_node) {
     const auto beside = world_.space.beside(scene.node_name, path);
     known.room[path] = {.promised = promised_bytes(world_.volumes, world_.nodes, world_.ledger,

@@ -138,7 +138,8 @@ struct Controller::Term {
     volume_workers.start();
     executor.begin(
         {.wake = [this](const operation::Operation& operation) { wake(operation); },
-         .is_quiet = [this] { return is_quiet(claims.state()) && is_quiet(volumes.state()); }});
+         .is_quiet = [this] { return is_quiet(claims.state()) && is_quiet(volumes.state()); },
+         .wake_node = [this](const std::string& node) { wake_node(node); }});
   }
 
   void stop() {
@@ -165,6 +166,16 @@ struct Controller::Term {
       } else if (volume != nullptr && volume->phase == "Released") {
         volumes.add(key_of(*volume));  // a removal waits until nothing is made any more
       }
+    }
+  }
+
+  void wake_node(const std::string& node) {
+    for (const auto& claim : known_claims.list()) {
+      const bool waits = claim->volume_name.empty() && selected_node(*claim) == node;
+      if (waits && may_ask_for(*claim, names)) claims.add(key_of(*claim));
+    }
+    for (const auto& volume : known_volumes.list()) {
+      if (volume->phase == "Released") volumes.add(key_of(*volume));
     }
   }
 

@@ -28,6 +28,7 @@ struct Begun {
   std::shared_ptr<const operation::Operation> operation{};
   bool never_published = false;  // certainly no volume ever showed it
   bool made = false;             // certainly it was not there before
+  bool first_there = false;      // certainly nobody has begun there for the claim before
   bool given_up = false;         // its taking back was begun, perhaps: no volume will show it
   bool done = false;  // it is the volume's, or gone: nothing to be taken back, whatever is recorded
 };

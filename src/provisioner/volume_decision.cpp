@@ -286,8 +286,9 @@ std::string VolumeScene::seen() const {
 }
 
 std::string VolumeScene::settings() const {
-  return fmt::format("{}/{}/{}/{}/{}", volume ? volume->meta.uid : "", volume ? volume->path : "",
-                     node.name, node.description, config ? config->generation : 0);
+  return fmt::format("{}/{}/{}/{}/{}/{}", volume ? volume->meta.uid : "",
+                     volume ? volume->path : "", node.name, node.description,
+                     config ? config->generation : 0, sight);
 }
 
 VolumeDecision decide(const VolumeScene& scene) {

@@ -94,6 +94,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.node = scene.node.name;
   place.path = scene.volume->path;
   place.base_path = base_path_of(place.node, place.path, *scene.config);
+  scene.sight = world_.executor.sight(place.node, place.base_path);
   // One that keeps its directory counts before those that are to be removed too.
   for (const auto& other :
        overlapping_volumes(world_.volumes, world_.nodes, place, world_.names, name)) {

@@ -94,7 +94,9 @@ TEST_CASE("where the disk is missing nothing is made, resized or removed, and no
     CHECK(refused(running.run(on_disk(operation_of(base, kind, "pvc-1", 2), made.disk)),
                   kind == Kind::kTakeBack ? "mount it again" : "local.path.provisioner/disk"));
   }
-  CHECK(refused(running.run(operation_of(base, Kind::kMake, "pvc-2")), made.disk));
+  const Progress never = running.run(operation_of(base, Kind::kMake, "pvc-2"));
+  CHECK(refused(never, made.disk));
+  CHECK(never.directory == Directory::kAbsent);  // nothing has been done
   CHECK(base.content().empty());
 
   point.mount("first");
@@ -160,6 +162,29 @@ TEST_CASE(
   CHECK(running.listener.nothing_left.size() == 1);
   CHECK(base.has("web/pvc-1"));
   CHECK(base.has("by-a-script/data"));
+}
+
+TEST_CASE("a make that had begun before its disk went does not say that it has done nothing") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  const auto make = operation_of(base, Kind::kMake, "pvc-2");
+  std::string first;
+  {
+    RunningAgent running(base, kernel);
+    first = running.run(operation_of(base, Kind::kMake)).disk;
+    const auto volumes = base.volumes(kernel);
+    Work work{.operation = make};
+    work.progress.state = State::kRunning;
+    REQUIRE(WorkBook::open(kernel, volumes)->put(work).ok());
+  }
+  RunningAgent again(base, kernel);
+  point.unmount("first");
+  again.begin(on_disk(make, first));
+  const auto outcome = again.listener.outcome(make);
+  REQUIRE(outcome);
+  CHECK(outcome->reason == kOtherDisk);
+  CHECK(outcome->directory == Directory::kUnknown);
 }
 
 TEST_CASE("a removal that was called off is put back on its own disk when that is there again") {

@@ -311,9 +311,11 @@ class Model {
       progress = {.state = State::kRunning};
       return false;
     }
+    const bool has_run = progress.state != State::kWaiting;
     constexpr std::array kEnds{State::kSucceeded, State::kSucceeded, State::kFailed, State::kLate};
     progress = {.state = dice_.of(kEnds)};
     progress.unfit = progress.state == State::kFailed && dice_.one_in(4);
+    if (progress.unfit && !has_run) progress.directory = Directory::kAbsent;
     if (!dice_.one_in(4)) progress.kept = {.size = true, .reserve = true, .overcommit = true};
     if (progress.state == State::kSucceeded && !is_written(*one.operation) && dice_.one_in(2)) {
       progress.directory = Directory::kMade;

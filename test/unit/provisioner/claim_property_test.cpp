@@ -45,7 +45,9 @@ bool is_of_no_use(const ClaimScene& scene, const Make& make) {
     if ((overcommit == nullptr || *overcommit == "true") != limits.overcommit) return true;
   }
   if (!make.progress) return false;
-  if (make.progress->state == State::kFailed) return make.progress->unfit && limits.any();
+  if (make.progress->state == State::kFailed) {
+    return make.progress->unfit && !make.operation().shared;
+  }
   const operation::Kept& kept = make.progress->kept;
   return make.progress->state == State::kSucceeded &&
          ((limits.hard && kept.size != true) || (!limits.overcommit && !kept.overcommit));
@@ -365,8 +367,8 @@ const std::vector<For> kWhatIsOnRecord{
               (make->begun.given_up || is_not_tried_again || is_of_no_use(scene, *make) ||
                !waits_for(scene, make->operation()));
      }},
-    {"only what cannot act is forgotten, and is done, shown, or of a directory that another "
-     "record is of",
+    {"only what cannot act is forgotten, and is done, shown, has never begun, or is of a "
+     "directory that another record is of",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        const auto* const forget = std::get_if<for_claim::Forget>(&decision);
        if (forget == nullptr) return true;
@@ -379,6 +381,10 @@ const std::vector<For> kWhatIsOnRecord{
        const Make* const make = find_make(scene, *forget->operation);
        if (make == nullptr || (make->progress && !make->progress->over())) return false;
        if (make->begun.done || make->shown) return true;
+       const bool never_begun = make->begun.first_there && !make->begun.made && make->progress &&
+                                make->progress->state == State::kFailed &&
+                                make->progress->directory == operation::Directory::kAbsent;
+       if (never_begun) return true;
        const Make* const heir = forget->heir == nullptr ? nullptr : find_make(scene, *forget->heir);
        return heir != nullptr && heir != make && heir->progress && !heir->begun.done &&
               is_one_directory(heir->operation(), make->operation());

@@ -214,6 +214,7 @@ class ClaimScenes {
       provisioner::Make make{.begun = {.operation = operation(dice, makes_, attempts[i], hint),
                                        .never_published = dice.one_in(2),
                                        .made = dice.one_in(2),
+                                       .first_there = dice.one_in(2),
                                        .given_up = dice.one_in(8)}};
       if (!dice.one_in(4)) make.progress = dice.progress();
       make.begun.done = make.progress && dice.one_in(8);

@@ -59,6 +59,7 @@ class Dice {
     const bool is_open = progress.state == State::kWaiting || progress.state == State::kRunning;
     progress.outdated = is_open && one_in(8);
     progress.unfit = progress.state == State::kFailed && one_in(4);
+    if (progress.unfit && one_in(4)) progress.directory = operation::Directory::kAbsent;
     if (one_in(2)) progress.kept = {.size = true, .reserve = one_in(2), .overcommit = one_in(2)};
     if (one_in(8)) progress.message = "something is wrong";
     if (one_in(4)) progress.changes_at = around_now();

@@ -37,6 +37,14 @@ class FakeExecutor final : public operation::Executor {
   void begin(operation::Owner new_owner) override { owner = std::move(new_owner); }
   void end(Duration /*limit*/) override { owner = {}; }
   void node_changed(std::string_view /*node*/) override {}
+  std::string sight(const std::string& /*node*/, const std::string& base_path) const override {
+    const auto it = sights.find(base_path);
+    return it == sights.end() ? std::string() : it->second;
+  }
+  std::string why_unfit(const std::string& /*node*/, const std::string& base_path) const override {
+    const auto it = unfit.find(base_path);
+    return it == unfit.end() ? std::string() : it->second;
+  }
 
   std::vector<operation::Recorded> recorded(std::string_view volume) override {
     std::vector<operation::Recorded> all;
@@ -121,6 +129,8 @@ class FakeExecutor final : public operation::Executor {
   std::vector<operation::Operation> started;
   std::vector<operation::Operation> turned_away;
   std::vector<std::string> cancelled;
+  std::map<std::string, std::string> sights;  // by base path, like the next
+  std::map<std::string, std::string> unfit;
   std::vector<std::string> forgotten;
   std::vector<std::string> quiet;  // those of them that may wait
   std::optional<Error> error;
