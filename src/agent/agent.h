@@ -167,6 +167,8 @@ class Agent {
   Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);
   bool wait_to_look(TimePoint until, const std::stop_token& stop) LPP_REQUIRES(mutex_);
   bool is_at_work() const LPP_REQUIRES(mutex_);
+  /// Which disks there are, in any words.
+  std::vector<std::string> glance();
   void watch_bases(const std::stop_token& stop);
   void look_at_bases();
   /// What a look finds out beside what is told of the base paths.

@@ -394,18 +394,46 @@ bool Agent::is_at_work() const {
                      [](const auto& item) { return item.second->active; });
 }
 
+std::vector<std::string> Agent::glance() {
+  std::vector<std::string> paths;
+  {
+    MutexLock lock(mutex_);
+    paths = paths_;
+  }
+  std::vector<std::string> seen;
+  seen.reserve(paths.size());
+  for (const std::string& path : paths) {
+    const auto volumes = node::Volumes::open(kernel_, at(path), {});
+    const auto disk = volumes.ok() ? volumes->identities({}) : volumes.error();
+    seen.push_back(path + ":" + (disk.ok() ? disk->disk : disk.error().message));
+  }
+  return seen;
+}
+
 void Agent::watch_bases(const std::stop_token& stop) {
+  auto seen = glance();
   while (true) {
+    const TimePoint next = clock_.now() + options_.look_every;
+    bool looks = false;
+    bool has_rested = !options_.at_rest;
+    while (!looks) {
+      {
+        MutexLock lock(mutex_);
+        if (!wait_to_look(std::min(next, clock_.now() + kRestAfter), stop)) return;
+        looks = look_now_ || clock_.now() >= next;
+        if (!looks && !has_rested && !is_at_work()) {
+          has_rested = true;
+          lock.unlock();
+          options_.at_rest();
+          lock.lock();
+        }
+      }
+      auto now = glance();
+      looks = looks || now != seen;
+      seen = std::move(now);
+    }
     {
       MutexLock lock(mutex_);
-      const TimePoint next = clock_.now() + options_.look_every;
-      if (!wait_to_look(std::min(next, clock_.now() + kRestAfter), stop)) return;
-      if (options_.at_rest && !look_now_ && !is_at_work()) {
-        lock.unlock();
-        options_.at_rest();
-        lock.lock();
-      }
-      if (!wait_to_look(next, stop)) return;
       look_now_ = false;
       for (const auto& [key, entry] : entries_) {
         if ((entry->cancelling || entry->forgotten) && !entry->active) enqueue(entry);

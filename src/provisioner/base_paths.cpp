@@ -121,6 +121,9 @@ std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& vo
     const std::string* disk = k8s::find(volume->meta.annotations, kVolumeDisk);
     if (disk == nullptr || !strictly_below(volume->path, base_path)) continue;
     if (below_any(volume->path, inner)) continue;
+    // One that lay below this path may be configured no more.
+    const std::string* made_in = k8s::find(volume->meta.annotations, kVolumeBasePath);
+    if (made_in != nullptr && *made_in != base_path) continue;
     const std::string& created = volume->meta.creation_timestamp;
     if (const auto it = newest.find(*disk); it != newest.end() && created <= it->second) continue;
     // Nodes may share the label by which their volumes are tied to them.

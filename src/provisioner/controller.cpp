@@ -175,7 +175,9 @@ struct Controller::Term {
       if (waits && may_ask_for(*claim, names)) claims.add(key_of(*claim));
     }
     for (const auto& volume : known_volumes.list()) {
-      if (volume->phase == "Released") volumes.add(key_of(*volume));
+      const std::string* const on = k8s::find(volume->meta.annotations, kVolumeSelectedNode);
+      const bool is_elsewhere = on != nullptr && *on != node;
+      if (volume->phase == "Released" && !is_elsewhere) volumes.add(key_of(*volume));
     }
   }
 

@@ -21,6 +21,8 @@ inline constexpr std::string_view kQuotaHard = "hard";
 /// On a volume that an agent has made: what it called the disk. Agents touch the volume on no
 /// other.
 inline constexpr std::string_view kVolumeDisk = "local.path.provisioner/disk";
+/// The base path that the disk is at.
+inline constexpr std::string_view kVolumeBasePath = "local.path.provisioner/base-path";
 /// On a volume whose claim is let go because its node was deleted: that claim's UID. From then on
 /// nothing removes its directory, should the node come back.
 inline constexpr std::string_view kVolumeNodeLost = "local.path.provisioner/node-lost";

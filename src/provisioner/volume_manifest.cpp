@@ -47,7 +47,10 @@ nlohmann::json make_volume(const operation::Operation& operation,
         {kVolumeSelectedNode, operation.node}}},
   };
   if (operation.limits.hard) metadata["annotations"][std::string(kVolumeQuota)] = kQuotaHard;
-  if (!operation.disk.empty()) metadata["annotations"][std::string(kVolumeDisk)] = operation.disk;
+  if (!operation.disk.empty()) {
+    metadata["annotations"][std::string(kVolumeDisk)] = operation.disk;
+    metadata["annotations"][std::string(kVolumeBasePath)] = operation.base_path;
+  }
   // Only a volume that we will delete needs us to see its end.
   if (shape.reclaim_policy == "Delete") {
     metadata["finalizers"] = json::array({kFinalizer});

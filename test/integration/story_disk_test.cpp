@@ -42,6 +42,27 @@ struct WithoutDisk : AgentStory {
     return want(name, "node-1", "there");
   }
 
+  /// The scheduler has no other node.
+  VolumeFacts schedule_until_bound(const k8s::ObjectKey& wanted) {
+    wait_for(*this, "the claim is bound", [&]() -> std::string {
+      const json now = LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, wanted));
+      if (!now["spec"].value("volumeName", "").empty()) return "";
+      if (!now["metadata"]["annotations"].contains(kSelected)) {
+        LPP_MUST(admin().merge(k8s::kPersistentVolumeClaims, wanted,
+                               {{"metadata", {{"annotations", {{kSelected, "node-1"}}}}}}));
+      }
+      return "it is not";
+    });
+    return wait_bound_and_write(wanted);
+  }
+  void wait_sent_back(const k8s::ObjectKey& wanted) {
+    wait_for(*this, "the scheduler is to choose again", [&]() -> std::string {
+      const json now = LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, wanted));
+      return now["metadata"]["annotations"].contains(kSelected) ? "a node is selected" : "";
+    });
+  }
+  static constexpr const char* kSelected = "volume.kubernetes.io/selected-node";
+
   k8s::ObjectKey claim;
   VolumeFacts volume;
   std::string mounted;
@@ -76,9 +97,10 @@ TEST_CASE("nothing is made in place of a disk that volumes are on, and on it whe
   const auto event = wait_for_event(story, claim, "ProvisioningFailed", "is not on its disk");
   CHECK(event.find("local.path.provisioner/disk off all volumes that name it") !=
         std::string::npos);
+  story.wait_sent_back(claim);
   CHECK(fs::is_empty(story.mounted));
   story.mount();
-  const auto made = story.wait_bound_and_write(claim);
+  const auto made = story.schedule_until_bound(claim);
   CHECK(fs::path(made.disk).parent_path() == story.mounted);
   story.remove_all({story.claim, claim});
   CHECK(story.helper_pods_made() == 0);
@@ -91,7 +113,7 @@ TEST_CASE("on a disk in place of one that is given up volumes are made when no v
   LPP_MUST(story.admin().merge(
       k8s::kPersistentVolumes, {"", story.volume.pv},
       {{"metadata", {{"annotations", {{"local.path.provisioner/disk", nullptr}}}}}}));
-  const auto made = story.wait_bound_and_write(claim);
+  const auto made = story.schedule_until_bound(claim);
   CHECK(fs::path(made.disk).parent_path() == story.mounted);
   CHECK(text_of(story.away() + "/" + fs::path(story.volume.disk).filename().string() +
                 "/below/data") == kTenantsData);

@@ -187,6 +187,29 @@ TEST_CASE("a make that had begun before its disk went does not say that it has d
   CHECK(outcome->directory == Directory::kUnknown);
 }
 
+TEST_CASE("a disk that goes or comes is told within seconds, however seldom its usage is") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  const std::string disk = running.run(operation_of(base, Kind::kMake)).disk;
+  const auto tells = [&](const std::string& identity) {
+    const TimePoint begin = running.clock.now();
+    return eventually([&] {
+      if (running.clock.now() - begin < std::chrono::seconds(30)) {
+        running.clock.advance(std::chrono::seconds(1));
+      }
+      running.listener.hear();
+      return running.listener.bases().front().identity == identity;
+    });
+  };
+  REQUIRE(tells(disk));
+  point.unmount("first");
+  CHECK(tells(""));
+  point.mount("first");
+  CHECK(tells(disk));
+}
+
 TEST_CASE("a removal that was called off is put back on its own disk when that is there again") {
   const BaseFolder base;
   const MountPoint point(base);

@@ -41,3 +41,22 @@ TEST_CASE("the disks of a base path are those that the node's volumes in it name
   CHECK(named("n2", "/data") == std::vector<std::string>{"other-node"});
   CHECK(named("n1", "/more").empty());
 }
+
+TEST_CASE("the disk of a base path that is configured no more is not that of the one around it") {
+  k8s::StoreWriter<k8s::Node> nodes;
+  nodes.put({"", "n1"}, node("n1").shared());
+  k8s::StoreWriter<k8s::PersistentVolume> volumes;
+  const auto add = [&](const std::string& path, const std::string& base, const std::string& disk) {
+    auto made = volume("v" + std::to_string(volumes.list().size())).host_path(path).node("n1");
+    made.annotation("local.path.provisioner/disk", disk);
+    made.annotation("local.path.provisioner/base-path", base);
+    volumes.put({"", made.build().meta.name}, made.shared());
+  };
+  add("/data/fast/a", "/data/fast", "fast");
+  CHECK(disks_named(volumes, nodes, "n1", "/data", {"/data"}).empty());
+  // A pattern may have led it there.
+  add("/data/fast/b", "/data", "slow");
+  CHECK(disks_named(volumes, nodes, "n1", "/data", {"/data"}) == std::vector<std::string>{"slow"});
+  CHECK(disks_named(volumes, nodes, "n1", "/data/fast", {"/data/fast"}) ==
+        std::vector<std::string>{"fast"});
+}
