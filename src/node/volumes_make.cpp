@@ -345,6 +345,9 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
   if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume.project, volume.limits), "quota");
   lock.reset();
   LPP_RETURN_IF_ERROR(set_access(folder, request.access), request.path);
+  // Whoever has made it may not have, and on btrfs the records do not take it along.
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
+  if (kernel_->sync(parent.get()) != 0) return system_error(errno, "fsync");
   volume.state = State::kPresent;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
