@@ -49,7 +49,7 @@ void Agent::obey(const Order& order) {
       cancel(order);
       break;
     case Order::What::kForget:
-      forget(order.id);
+      forget(order);
       break;
     case Order::What::kBases:
       paths_ = order.base_paths;
@@ -196,7 +196,10 @@ void Agent::cancel(const Order& order) {
   }
   const EntryPtr entry = it->second;
   // What ends is what is called off, whichever order it came with.
-  if (!order.serial.empty()) entry->serial = order.serial;
+  const bool other_order = !order.serial.empty() && order.serial != entry->serial;
+  if (other_order) entry->serial = order.serial;
+  // Who calls it off may have taken the former word for one about a former order.
+  if (other_order && entry->progress.reason == kCannotCallOff) changed(*entry);
   if (order.keep && entry->operation.kind == operation::Kind::kMake && keep_ended(*entry)) return;
   entry->cancelling = true;
   entry->asking = false;
@@ -215,10 +218,13 @@ void Agent::cancel(const Order& order) {
   to_tell_.notify_all();
 }
 
-void Agent::forget(const Id& id) {
-  const auto it = entries_.find(key_of(id));
+void Agent::forget(const Order& order) {
+  const auto it = entries_.find(key_of(order.id));
   if (it == entries_.end() || it->second->active) return;
   const EntryPtr entry = it->second;
+  // It is another one, that came to light with its disk: nobody has taken note of it yet.
+  const bool both_told = !order.serial.empty() && !entry->serial.empty();
+  if (both_told && order.serial != entry->serial) return changed(*entry);
   if (!entry->progress.over()) return;  // nobody knows what became of it
   entry->forgotten = true;
   if (entry->begun) return enqueue(entry);

@@ -141,7 +141,7 @@ class Agent {
   void start_work(const Order& order) LPP_REQUIRES(mutex_);
   void cancel(const Order& order) LPP_REQUIRES(mutex_);
   bool keep_ended(Entry& entry) LPP_REQUIRES(mutex_);
-  void forget(const operation::Id& id) LPP_REQUIRES(mutex_);
+  void forget(const Order& order) LPP_REQUIRES(mutex_);
   void enqueue(const EntryPtr& entry) LPP_REQUIRES(mutex_);
   void changed(Entry& entry) LPP_REQUIRES(mutex_);
   bool has_to_tell() const LPP_REQUIRES(mutex_);

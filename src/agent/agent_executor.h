@@ -175,9 +175,10 @@ class AgentExecutor final : public operation::Executor {
     TimePoint over_since{};  // when its outcome was told; zero: before the agent saw its disks
     /// When the owner wanted it; nullopt: its agent has been away since.
     std::optional<TimePoint> ordered{};
-    bool outdated = false;  // the owner is to order it anew
-    bool sent = false;      // the agent may have it on record
-    bool begun = false;     // told so
+    bool outdated = false;    // the owner is to order it anew
+    bool sent = false;        // the agent may have it on record
+    bool begun = false;       // told so
+    bool had_before = false;  // it had the order before its latest session, and may have begun
     std::optional<TimePoint> cancelled{};
     std::int64_t gone = 0;   // of a removal, as told last
     bool suspended = false;  // the agent waits for the owner's word that it is to go on
@@ -196,6 +197,7 @@ class AgentExecutor final : public operation::Executor {
   };
   struct Forgotten {
     operation::Id id{};
+    std::string serial{};    // of the order whose outcome it was; "" = not known
     std::int64_t order = 0;  // its number; 0 = not ordered in this session
   };
   struct Agent {
@@ -272,6 +274,8 @@ class AgentExecutor final : public operation::Executor {
   void drop(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   std::vector<EntryPtr> find(const operation::Id& id) const LPP_REQUIRES(mutex_);
   void cancel(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  void order_forget(Agent& agent, Forgotten& forgotten, bool urgent, Effects& effects)
+      LPP_REQUIRES(mutex_);
   void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
       LPP_REQUIRES(mutex_);
   operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);

@@ -165,7 +165,10 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
         continue;
       }
       auto& entry = entries_[key];
-      if (entry != nullptr) continue;
+      // What was refused before anything was begun knows nothing of what was begun there before.
+      const bool is_refusal = entry != nullptr && entry->progress.over() && !entry->begun &&
+                              !entry->active && entry->next == std::nullopt;
+      if (entry != nullptr && !is_refusal) continue;
       entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
                                             .progress = std::move(work.progress),
                                             .begun = true,

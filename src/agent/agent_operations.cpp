@@ -119,26 +119,30 @@ std::string AgentExecutor::sight(const std::string& node, const std::string& bas
   MutexLock lock(mutex_);
   const auto it = agents_.find(node);
   const Base* const base = it == agents_.end() ? nullptr : find_base(it->second.bases, base_path);
-  return base == nullptr ? std::string() : base->identity + "/" + base->problem;
+  return base == nullptr ? std::string() : sight_of(*base);
 }
 
 std::string AgentExecutor::why_unfit(const std::string& node, const std::string& base_path) const {
+  Base base;
+  {
+    MutexLock lock(mutex_);
+    const auto it = agents_.find(node);
+    if (it == agents_.end() || presence_of(it->second, clock_.now()) != Presence::kConnected) {
+      return {};
+    }
+    const Base* const told = find_base(it->second.bases, base_path);
+    if (told == nullptr) return {};
+    base = *told;
+  }
   const auto disks = surroundings_.disks_named(node, base_path);
   if (disks.empty()) return {};
-  MutexLock lock(mutex_);
-  const auto it = agents_.find(node);
-  if (it == agents_.end() || presence_of(it->second, clock_.now()) != Presence::kConnected) {
-    return {};
-  }
-  const Base* const base = find_base(it->second.bases, base_path);
-  if (base == nullptr) return {};
-  if (!base->problem.empty()) return not_to_be_told(node, *base, disks.front());
-  if (std::find(disks.begin(), disks.end(), base->identity) != disks.end()) return {};
+  if (!base.problem.empty()) return not_to_be_told(node, base, disks.front());
+  if (std::find(disks.begin(), disks.end(), base.identity) != disks.end()) return {};
   Operation make;
   make.node = node;
   make.base_path = base_path;
   make.disk = disks.front();
-  return words_of_other_disk(make, make.disk, base->identity);
+  return words_of_other_disk(make, make.disk, base.identity);
 }
 
 /// Not while its agent is away: until that is back the owner's word grows old.
@@ -204,10 +208,15 @@ void AgentExecutor::forget(Agent& agent, const EntryPtr& entry, bool urgent, Eff
   const Id id = entry->operation->id();
   drop(agent, entry, effects);
   auto& forgotten = agent.forgotten[name_of(id)];
-  forgotten = {.id = id};
+  forgotten = {.id = id, .serial = entry->serial};
   if (!agent.complete) return;
-  forgotten.order =
-      order(agent, {.order = {.what = Order::What::kForget, .id = id}, .urgent = urgent}, effects);
+  order_forget(agent, forgotten, urgent, effects);
+}
+
+void AgentExecutor::order_forget(Agent& agent, Forgotten& forgotten, bool urgent,
+                                 Effects& effects) {
+  const Order forget{.what = Order::What::kForget, .id = forgotten.id, .serial = forgotten.serial};
+  forgotten.order = order(agent, {.order = forget, .urgent = urgent}, effects);
 }
 
 }  // namespace lpp::agent

@@ -105,15 +105,20 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
 /// What was made there may not be there any more, or again.
 void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases,
                               Effects& effects) {
-  const auto is_as_before = [](const Base& a, const Base& b) {
-    return a.path == b.path && a.identity == b.identity && a.problem == b.problem;
+  const auto same_sight = [](const Base& a, const Base& b) {
+    return a.path == b.path && sight_of(a) == sight_of(b);
   };
-  const bool same =
-      std::equal(agent.bases.begin(), agent.bases.end(), bases.begin(), bases.end(), is_as_before);
+  const auto is_as_before = [&](const Base& a, const Base& b) {
+    return same_sight(a, b) && a.problem == b.problem;
+  };
+  const auto all = [&](const auto& equal) {
+    return std::equal(agent.bases.begin(), agent.bases.end(), bases.begin(), bases.end(), equal);
+  };
+  const bool same = all(is_as_before);
+  if (!all(same_sight)) effects.sights.push_back(node);
   agent.bases = std::move(bases);
   agent.bases_told = clock_.now();
   if (same) return;
-  effects.sights.push_back(node);
   for (const auto& [name, entry] : agent.works) {
     if (entry->progress.over()) effects.woken.push_back(entry->operation);
   }

@@ -223,8 +223,13 @@ void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effect
 void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& effects) {
   const std::string name = name_of(work.operation.id());
   if (everything) agent.told.insert(name);
-  // What is told of it has not heard yet that it is to be forgotten.
-  if (agent.forgotten.contains(name)) return;
+  // What is told of it has not heard yet that it is to be forgotten, unless it is of another order:
+  // then it came to light with a disk that was missing, and the agent keeps it.
+  if (const auto gone = agent.forgotten.find(name); gone != agent.forgotten.end()) {
+    const std::string& serial = gone->second.serial;
+    if (serial.empty() || work.serial.value_or("").empty() || *work.serial == serial) return;
+    agent.forgotten.erase(gone);
+  }
   EntryPtr entry;
   const auto it = agent.works.find(name);
   const bool is_news = it == agent.works.end();
@@ -275,6 +280,10 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   if (was_begun && work.progress.state == Progress::State::kWaiting && !everything) return;
   if (entry->progress == work.progress && !is_news) return;
   entry->progress = std::move(work.progress);
+  // Its word is about what it knows of: not about what it had begun before its disk went missing.
+  if (entry->had_before && entry->progress.directory == operation::Directory::kAbsent) {
+    entry->progress.directory = operation::Directory::kUnknown;
+  }
   effects.woken.push_back(entry->operation);
   if (!entry->progress.over()) return;
   // An agent that comes back has looked at its disks since.
@@ -314,6 +323,7 @@ void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
     } else if (entry->cancelled || entry->begun || entry->suspended) {
       drop(agent, entry, effects);  // it acts no more, or somebody took its record away
     } else {
+      entry->had_before = entry->had_before || entry->sent;
       entry->sent = false;
       order_start(agent, entry, effects);
     }
@@ -323,8 +333,7 @@ void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
       it = agent.forgotten.erase(it);
       continue;
     }
-    it->second.order =
-        order(agent, {.order = {.what = Order::What::kForget, .id = it->second.id}}, effects);
+    order_forget(agent, it->second, true, effects);
     ++it;
   }
 }

@@ -216,6 +216,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
     Progress progress = failed(operation, checked.error());
     if (operation.kind == operation::Kind::kMake && !had_begun) {
       progress.directory = operation::Directory::kAbsent;
+      // No book has it. Should one that is missing now have it after all, that is another's
+      // outcome.
+      MutexLock lock(mutex_);
+      entry->begun = false;
     }
     return progress;
   }

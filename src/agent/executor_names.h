@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include "agent/protocol.h"
 #include "base/result.h"
 #include "operation/operation.h"
 
@@ -22,6 +23,12 @@ inline constexpr std::chrono::seconds kSilence{15};
 inline std::string name_of(const operation::Id& id) {
   return fmt::format("{}/{}/{}/{}", static_cast<int>(id.kind), id.attempt, id.volume_name.size(),
                      id.volume_name + id.owner_uid);
+}
+
+/// What of a base path decides whether something can be made or removed there; see
+/// Executor::sight(). Not the words of a problem, which may change all the time.
+inline std::string sight_of(const Base& base) {
+  return base.problem.empty() ? base.identity : base.identity + "?";
 }
 
 /// Another process may lead.

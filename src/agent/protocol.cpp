@@ -91,8 +91,10 @@ json to_json(const Order& order) {
       if (!order.serial.empty()) object["serial"] = order.serial;
       if (order.operation) object["operation"] = to_json(*order.operation);
       if (order.keep) object["keep"] = true;
-      [[fallthrough]];
+      object["id"] = to_json(order.id);
+      break;
     case Order::What::kForget:
+      if (!order.serial.empty()) object["serial"] = order.serial;
       object["id"] = to_json(order.id);
       break;
     case Order::What::kBases:

@@ -208,7 +208,8 @@ Progress failed(const Operation& operation, const Error& error) {
           .reason = std::string(reason_of(error)),
           // No other place will do for a volume that is there.
           .infeasible = operation.kind == Kind::kResize && verdict != node::Verdict::kAgain,
-          .unfit = operation.kind == Kind::kMake && operation.limits.any() &&
+          .unfit = operation.kind == Kind::kMake &&
+                   (operation.limits.any() || operation.require_mount) &&
                    verdict == node::Verdict::kElsewhere};
 }
 

@@ -10,6 +10,7 @@
 #include "node/volumes.h"
 #include "operation/executor.h"
 #include "operation/operation.h"
+#include "operation/reasons.h"
 
 namespace lpp::agent {
 
@@ -39,8 +40,7 @@ Result<operation::Progress> do_work(const node::Volumes& volumes,
                                     const std::function<bool()>& may_remove = {},
                                     const node::ProgressSink& gone = {});
 
-/// Error::reason, and Progress::reason: what is at the base path is not the disk that it should be.
-inline constexpr std::string_view kOtherDisk = "OtherDisk";
+using operation::kOtherDisk;
 
 /// That `found` ("" = none) is there in place of the disk that is `expected`, and what to do.
 std::string words_of_other_disk(const operation::Operation& operation, const std::string& expected,

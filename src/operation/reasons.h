@@ -9,4 +9,7 @@ namespace lpp::operation {
 /// brought to its end.
 inline constexpr std::string_view kCalledOff = "CalledOff";
 
+/// Error::reason, and Progress::reason: what is at the base path is not the disk that it should be.
+inline constexpr std::string_view kOtherDisk = "OtherDisk";
+
 }  // namespace lpp::operation

@@ -119,7 +119,7 @@ const Retry* take_back_retry(const ClaimScene& scene, const Operation& place) {
 
 bool take_back_is_held(const ClaimScene& scene, const Operation& place) {
   const Retry* const retry = take_back_retry(scene, place);
-  return retry != nullptr && held(*retry, scene.now, {}).has_value();
+  return retry != nullptr && held(*retry, scene.now, scene.sight).has_value();
 }
 
 /// Versions that knew no better recorded teardowns of directories that may have been there before.

@@ -179,16 +179,19 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
   return make_again(scene, make);
 }
 
+/// What failed elsewhere may succeed here.
+bool is_where_it_began(const ClaimScene& scene) {
+  const std::string& before = scene.memory.begun_on;
+  return before.empty() || before == scene.node_name;
+}
+
 ClaimDecision begin_making(const ClaimScene& scene) {
   const Memory& memory = scene.memory;
   if (memory.in_flight != nullptr && memory.in_flight->node == scene.node_name &&
       memory.in_flight->attempt > memory.retry.number) {
     return for_claim::Failed{memory.in_flight, scene.lost.message, scene.lost.reason};
   }
-  const bool same_node = memory.begun_on.empty() || memory.begun_on == scene.node_name;
-  const bool is_held = held(memory.retry, scene.now, scene.seen()) ||
-                       (same_node && held(memory.retry, scene.now, scene.settings()));
-  if (is_held) return wait(scene);
+  if (waits_for_next_attempt(scene)) return wait(scene);
   if (scene.claim->meta.deleting()) return idle(scene, false);  // nothing new on its way out
   if (scene.storage_class == nullptr) {
     return for_claim::Refuse{
@@ -209,7 +212,7 @@ ClaimDecision begin_making(const ClaimScene& scene) {
     const bool elsewhere = make.operation().node != operation.node;  // of a shared filesystem
     if (make.progress && !elsewhere && touch(make.operation(), operation)) return wait(scene);
   }
-  if (!same_node && memory.moves >= kFreeMoves && scene.now < memory.move_at) {
+  if (!is_where_it_began(scene) && memory.moves >= kFreeMoves && scene.now < memory.move_at) {
     return for_claim::Wait{.at_most = memory.move_at - scene.now};
   }
   return for_claim::Start{std::move(operation)};
@@ -261,6 +264,12 @@ bool Make::falls_short() const {
   if (progress->state == State::kFailed) return progress->unfit && !operation().shared;
   if (!operation().limits.any() && !operation().require_mount) return false;
   return !what_is_missing(operation(), progress->kept).empty();
+}
+
+bool waits_for_next_attempt(const ClaimScene& scene) {
+  const Retry& retry = scene.memory.retry;
+  if (held(retry, scene.now, scene.seen())) return true;
+  return is_where_it_began(scene) && held(retry, scene.now, scene.settings());
 }
 
 std::string ClaimScene::settings() const {

@@ -172,6 +172,8 @@ void note_lost(ClaimScene& scene);
 
 /// Whether the make's record, as far as is known, has kept everybody else out of the directory.
 bool keeps_others_out(const Make& make);
+/// What has failed is not tried again yet.
+bool waits_for_next_attempt(const ClaimScene& scene);
 
 /// Whether the teardown may take the make back: it is certain that it made the directory, and that
 /// no volume ever showed it. If not, the directory goes only when it is empty. What the script said

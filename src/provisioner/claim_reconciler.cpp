@@ -257,6 +257,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
                   .seen = pass.scene.settings()};
   memory.in_flight = nullptr;
   if (decision.unfit) {
+    // The claim may be served elsewhere, and nobody would hear of a disk that is missing.
+    if (decision.reason == operation::kOtherDisk) {
+      reporter_.tell(subject(pass), decision.message);
+    }
     note_unfit(pass, decision);
     remember(pass);
     return std::nullopt;
@@ -307,6 +311,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forg
   const bool on_record = std::any_of(
       pass.scene.makes.begin(), pass.scene.makes.end(),
       [&](const Make& make) { return keeps_others_out(make) && make.operation().id() == id; });
+  auto& in_flight = pass.scene.memory.in_flight;
+  if (in_flight != nullptr && decision.heir == nullptr && in_flight->id() == id) {
+    in_flight = nullptr;
+  }
   bool made = false;
   bool never_published = true;
   for (Begun& begun : pass.scene.memory.begun) {

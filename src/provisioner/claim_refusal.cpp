@@ -82,10 +82,9 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
   const bool has_begun = std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
     return make.progress && make.operation().node == scene.node_name && !make.falls_short();
   });
-  if (scene.claim == nullptr || scene.storage_class == nullptr || scene.volume != nullptr ||
-      has_begun) {
-    return known;
-  }
+  const bool is_to_choose = scene.claim != nullptr && scene.storage_class != nullptr &&
+                            scene.volume == nullptr && !scene.node_name.empty() && !has_begun;
+  if (!is_to_choose || waits_for_next_attempt(scene)) return known;
   const auto* const on_node = paths_of(scene);
   if (on_node == nullptr) return known;
   for (const std::string& path : *on_node) {

@@ -36,7 +36,9 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   // What cannot be taken back now must not keep the claim waiting on another node.
   const auto later = [&](Duration wait) -> Next {
     scene.memory = memories_.get(scene.volume_name);
-    scene.memory.take_back[place_of(made)].hold_until = scene.now + wait;
+    Retry& retry = scene.memory.take_back[place_of(made)];
+    retry.hold_until = scene.now + wait;
+    retry.seen = scene.sight;
     remember(pass);
     return std::nullopt;
   };
@@ -74,7 +76,9 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   Operation undo = made;
   undo.kind = operation::Kind::kTakeBack;
   undo.attempt = decision.attempt;
-  undo.disk = decision.make.progress ? decision.make.progress->disk : std::string();
+  // Where it was made, or else where it was to be: an attempt before may have made it there.
+  const auto& told = decision.make.progress;
+  undo.disk = told && !told->disk.empty() ? told->disk : made.disk;
   undo.shape.reset();
   undo.user.clear();
   undo.group.clear();
@@ -258,7 +262,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   const Progress& progress = decision.failed.progress;
   Retry& retry = pass.scene.memory.take_back[place_of(operation)];
   retry = {.number = operation.attempt,
-           .hold_until = pass.scene.now + memories_.wait_after(operation.attempt)};
+           .hold_until = pass.scene.now + memories_.wait_after(operation.attempt),
+           .seen = pass.scene.sight};
   not_missed(pass, operation.id());
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);

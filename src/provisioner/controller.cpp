@@ -172,7 +172,7 @@ struct Controller::Term {
   void wake_node(const std::string& node) {
     for (const auto& claim : known_claims.list()) {
       const bool waits = claim->volume_name.empty() && selected_node(*claim) == node;
-      if (waits && may_ask_for(*claim, names)) claims.add(key_of(*claim));
+      if (wants_resize(*claim) || (waits && may_ask_for(*claim, names))) claims.add(key_of(*claim));
     }
     for (const auto& volume : known_volumes.list()) {
       const std::string* const on = k8s::find(volume->meta.annotations, kVolumeSelectedNode);

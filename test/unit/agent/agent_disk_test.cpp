@@ -187,6 +187,50 @@ TEST_CASE("a make that had begun before its disk went does not say that it has d
   CHECK(outcome->directory == Directory::kUnknown);
 }
 
+TEST_CASE("what is refused where its disk is missing is not the outcome that comes with the disk") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  const auto make = operation_of(base, Kind::kMake, "pvc-2");
+  std::string first;
+  {
+    RunningAgent running(base, kernel);
+    first = running.run(make).disk;
+    const auto volumes = base.volumes(kernel);
+    Work work{.operation = make, .serial = "former"};
+    work.progress.state = State::kSucceeded;
+    REQUIRE(WorkBook::open(kernel, volumes)->put(work).ok());
+  }
+  point.unmount("first");
+  RunningAgent again(base, kernel);
+  Order order = start(on_disk(make, first));
+  order.serial = "present";
+  again.agent.take(order);
+  const auto refused_now = again.listener.outcome(make);
+  REQUIRE(refused_now);
+  CHECK(refused_now->directory == Directory::kAbsent);
+  point.mount("first");
+  const auto comes_to_light = [&] {
+    return eventually([&] {
+      again.clock.advance(std::chrono::seconds(1));
+      const auto told = again.listener.progress(make);
+      return told && told->state == State::kSucceeded;
+    });
+  };
+  Order over = forget(make);
+  over.serial = "present";
+  SUBCASE("it is forgotten before the disk is looked at") { again.agent.take(over); }
+  SUBCASE("it is forgotten after that") {
+    REQUIRE(comes_to_light());
+    again.agent.take(over);
+  }
+  REQUIRE(comes_to_light());
+  CHECK(work_files(base).size() == 1);
+  over.serial = "former";
+  again.agent.take(over);
+  CHECK(eventually([&] { return work_files(base).empty(); }));
+}
+
 TEST_CASE("a disk that goes or comes is told within seconds, however seldom its usage is") {
   const BaseFolder base;
   const MountPoint point(base);

@@ -95,6 +95,42 @@ TEST_CASE("an agent that was killed before it forgot answers no new order with w
   }
 }
 
+TEST_CASE("a make that was ordered in an earlier session, too, may have been begun then") {
+  for (const bool is_twice : {false, true}) {
+    CAPTURE(is_twice);
+    AgentScene scene;
+    SceneAgent agent(scene);
+    agent.connect();
+    (void)scene.executor.start(make_of());
+    Work refused = word_of(make_of(), State::kFailed, order_of(agent, What::kStart).serial);
+    if (is_twice) {
+      agent.connect();  // its node has lost power, and its disk, and knows of nothing
+      CHECK(order_of(agent, What::kStart).serial == *refused.serial);
+    }
+    refused.progress.directory = Directory::kAbsent;
+    CHECK(agent.tell(Tell{.works = {refused}}).ok());
+    CHECK(scene.progress(make_of())->directory ==
+          (is_twice ? Directory::kUnknown : Directory::kAbsent));
+  }
+}
+
+TEST_CASE("what comes to light under the number of what is to be forgotten is taken note of") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(make_of());
+  const std::string serial = order_of(agent, What::kStart).serial;
+  CHECK(agent.tell(Tell{.works = {word_of(make_of(), State::kFailed, serial)}}).ok());
+  CHECK(scene.executor.forget(make_of().id(), When::kNow).value());
+  CHECK(agent.tell(Tell{.works = {word_of(make_of(), State::kFailed, serial)}}).ok());
+  CHECK_FALSE(scene.state(make_of()));  // it has not heard yet
+  CHECK(agent.tell(Tell{.works = {word_of(make_of(), State::kSucceeded, "former")}}).ok());
+  CHECK(scene.state(make_of()) == State::kSucceeded);
+  CHECK(order_of(agent, What::kForget).serial == serial);
+  CHECK(scene.executor.forget(make_of().id(), When::kNow).value());
+  CHECK(order_of(agent, What::kForget).serial == "former");
+}
+
 TEST_CASE("an outcome on record from before serials is none of an order that has one") {
   AgentScene scene;
   SceneAgent agent(scene);

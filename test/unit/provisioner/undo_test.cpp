@@ -148,6 +148,17 @@ TEST_CASE("what is taken back is on the disk that its make has told") {
   CHECK(scene.undone().disk == "disk-a");
 }
 
+TEST_CASE("what is taken back of a make that was refused is on the disk that it was ordered for") {
+  UndoScene scene;
+  scene.executor.last(Kind::kMake, kVolume).operation.disk = "disk-a";
+  scene.volume_is_missing();
+  scene.forget_claim();
+  scene.api_shows_no_claim();
+  (void)scene.step();
+  REQUIRE(scene.undo_was_begun());
+  CHECK(scene.undone().disk == "disk-a");
+}
+
 TEST_CASE("a claim on its way out keeps its operation until that has failed") {
   UndoScene scene;
   scene.volume_is_missing();
