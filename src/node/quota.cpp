@@ -368,8 +368,13 @@ Result<void> ProjectQuota::set_project_of(Kernel& kernel, int fd, std::uint32_t 
   attributes.fsx_xflags &= ~static_cast<unsigned>(FS_XFLAG_PROJINHERIT);
   if (handed_down) attributes.fsx_xflags |= FS_XFLAG_PROJINHERIT;
   if (kernel.set_attributes(fd, attributes) == 0) return {};
-  Error failure = system_error(errno, "FSSETXATTR");
-  if (errno == EPERM) failure.message += " (it takes CAP_FOWNER)";
+  const int error = errno;
+  Error failure = system_error(error, "FSSETXATTR");
+  if (error == EPERM) failure.message += " (it takes CAP_FOWNER)";
+  if (error == EDQUOT) {  // of ext4, for who has no CAP_SYS_RESOURCE
+    failure.code = ErrorCode::kInvalid;
+    failure.message += " (what is there is more than the limit)";
+  }
   return failure;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
 
+#include <algorithm>
+
 #include "node/tree_tagging.h"
 #include "node/volumes.h"
 
@@ -8,6 +10,23 @@
 // is in it; when all counts and fits, the limit.
 
 namespace lpp::node {
+
+namespace {
+
+/// A lower limit that the project has is not to stop what the new one lets in: ext4 refuses files
+/// that do not fit.
+Result<void> make_way(const ProjectQuota& quota, std::uint32_t project, const Limits& limits) {
+  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(project), "limit");
+  if (!use || !use->limits.any()) return {};
+  const auto higher = [](std::uint64_t now, std::uint64_t wanted) {
+    return now == 0 || wanted == 0 ? 0 : std::max(now, wanted);
+  };
+  const Limits both{.bytes = higher(use->limits.bytes, limits.bytes),
+                    .inodes = higher(use->limits.inodes, limits.inodes)};
+  return both == use->limits ? Result<void>() : quota.limit(project, both);
+}
+
+}  // namespace
 
 Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
@@ -47,7 +66,11 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
                 .directory = identity};
   if (recorded && recorded->directory == identity) {
     volume = *recorded;
-    (void)note_claim(volume, request.claim, request.uid);
+    if (note_claim(volume, request.claim, request.uid)) {
+      // Those were the former claim's.
+      volume.limits = {};
+      volume.size = 0;
+    }
   }
   volume.state = State::kPresent;
   LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "adopt");
@@ -71,6 +94,7 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
 
   if (!quota.by_subvolumes()) {
+    LPP_RETURN_IF_ERROR(make_way(quota, volume.project, request.limits), shown);
     TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
     LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
   }

@@ -109,6 +109,11 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
                               Volume volume) const {
   const bool is_others = note_claim(volume, request.claim, request.uid);
   const bool is_shown = request.published && !volume.published;
+  if (is_others && request.limits.any()) {
+    // A limit of a kind that this claim does not ask for was the former one's.
+    if (request.limits.bytes == 0) volume.limits.bytes = 0;
+    if (request.limits.inodes == 0) volume.limits.inodes = 0;
+  }
   if (is_others || is_shown) {
     volume.published = volume.published || request.published;
     LPP_RETURN_IF_ERROR(records.write(volume), "record");

@@ -170,7 +170,13 @@ bool Volumes::is_taken_out(const Volume& volume, const ProjectQuota& quota) cons
   const auto directory = find_directory(volume.path);
   if (!directory.ok() || !*directory) return false;
   const auto limited = is_limited(volume, quota, (*directory)->get());
-  return limited.ok() && !*limited;
+  if (!limited.ok() || *limited) return false;
+  // It may have been made anew since its record was read: a record is there before its directory.
+  const auto records = RecordFolder::find(*kernel_, base_.get());
+  if (!records.ok() || !*records) return false;
+  const auto now = (*records)->read(volume.id);
+  return now.ok() && *now && (*now)->directory == volume.directory &&
+         (*now)->project == volume.project;
 }
 
 Result<BaseUsage> Volumes::usage() const {

@@ -27,7 +27,46 @@ int as_owner(const std::string& directory, const std::function<void(fsxattr&)>& 
   });
 }
 
+/// Does something else before the n-th call.
+class BusyKernel final : public Kernel {
+ public:
+  BusyKernel(int at, std::function<void()> meanwhile)
+      : left_(at), meanwhile_(std::move(meanwhile)) {}
+  bool has_done() const { return left_ < 0; }
+
+ protected:
+  int before(const char* /*call*/) override {
+    if (left_-- == 0) meanwhile_();
+    return 0;
+  }
+
+ private:
+  int left_;
+  const std::function<void()> meanwhile_;
+};
+
 }  // namespace
+
+TEST_CASE("a volume that is removed and made anew during a look is not taken for taken out" *
+          NeedsLimits()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const MakeRequest request{.id = "pvc-1", .path = "pvc-1", .limits = {.bytes = 8 * kMiB}};
+  REQUIRE(volumes.make(request).ok());
+  const auto make_anew = [&] {
+    REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+    REQUIRE(volumes.make(request).ok());
+  };
+  for (int place = 0;; ++place) {
+    CAPTURE(place);
+    BusyKernel busy(place, make_anew);
+    const auto usage = base.volumes(busy).usage();
+    if (usage.ok()) CHECK(limits_taken_off(*usage).empty());
+    if (!busy.has_done()) break;
+  }
+  REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+}
 
 TEST_CASE("a directory that its owner has taken out of its limit is seen, and adopted again" *
           NeedsProjects()) {
@@ -76,6 +115,76 @@ TEST_CASE("a directory that its owner has taken out of its limit is seen, and ad
     std::filesystem::remove_all(base.at("pvc-1"));
     CHECK(limits_not_held(*volumes.usage()).empty());
   }
+}
+
+TEST_CASE("nothing of a former claim's limits stays with who has its directory now" *
+          NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  MakeRequest request{.id = "pvc-1",
+                      .path = "pvc-1",
+                      .uid = "u-1",
+                      .limits = {.bytes = 4 * kMiB, .inodes = 100},
+                      .size = 4 * kMiB};
+  REQUIRE(volumes.make(request).ok());
+  const auto check_is_only = [&](const Limits& limits) {
+    const auto usage = volumes.usage();
+    REQUIRE(usage.ok());
+    REQUIRE(usage->volumes.size() == 1);
+    CHECK(usage->volumes[0].volume.uid == "u-2");
+    CHECK(usage->volumes[0].volume.limits == limits);
+    CHECK(usage->volumes[0].use->limits == limits);
+  };
+  SUBCASE("by an adoption, which says no size") {
+    const auto adopted = volumes.adopt({.id = "pvc-1",
+                                        .path = "pvc-1",
+                                        .claim = "web/later",
+                                        .uid = "u-2",
+                                        .limits = {.bytes = 2 * kMiB}});
+    REQUIRE_MESSAGE(adopted.ok(), adopted.error().message);
+    CHECK(adopted->size == 0);
+    check_is_only({.bytes = 2 * kMiB});
+  }
+  SUBCASE("by an adoption with a limit of files only") {
+    REQUIRE(volumes.adopt({.id = "pvc-1", .path = "pvc-1", .uid = "u-2", .limits = {.inodes = 9}})
+                .ok());
+    check_is_only({.inodes = 9});
+  }
+  SUBCASE("by a make") {
+    for (const std::uint64_t bytes : {4 * kMiB, 8 * kMiB}) {
+      request.uid = "u-2";
+      request.limits = {.bytes = bytes};
+      REQUIRE(volumes.make(request).ok());
+      check_is_only({.bytes = bytes});
+    }
+  }
+}
+
+TEST_CASE("what has come in beside a limit is adopted under one that holds it" * NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const Limits before{.bytes = 4 * kMiB, .inodes = 3};
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "pvc-1", .limits = before}).ok());
+  for (const char* const name : {"a", "b", "c", "d"}) {
+    REQUIRE(fill(base.at(name), 2 * kMiB).error == 0);
+    const UniqueFd file(kernel.open(base.at(name).c_str(), O_RDONLY));
+    const UniqueFd top(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+    const UniqueFd volume(kernel.open(base.at("pvc-1").c_str(), O_RDONLY | O_DIRECTORY));
+    const auto project = *ProjectQuota::project_of(kernel, volume.get());
+    // As its owner can, who then moves into it what is of no project.
+    REQUIRE(ProjectQuota::set_project(kernel, volume.get(), 0).ok());
+    REQUIRE(kernel.move(top.get(), name, volume.get(), name) == 0);
+    REQUIRE(ProjectQuota::set_project(kernel, volume.get(), project).ok());
+  }
+  const auto refused =
+      volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = {.bytes = 5 * kMiB, .inodes = 99}});
+  CHECK(refused.error().is(ErrorCode::kInvalid));
+  const auto adopted =
+      volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = {.bytes = 16 * kMiB, .inodes = 99}});
+  REQUIRE_MESSAGE(adopted.ok(), adopted.error().message);
+  CHECK(volumes.usage()->volumes[0].use->limits == Limits{.bytes = 16 * kMiB, .inodes = 99});
 }
 
 TEST_CASE("a directory in the place of a limited subvolume is seen" * NeedsSubvolumes()) {
