@@ -43,9 +43,10 @@ bool may_be_measured(const VolumeRow& row) {
   return !row.node.empty() && !row.volume.empty() && row.phase == "Bound";
 }
 
-/// What a kubelet knows is newer than what a helper pod has told.
+/// What a kubelet knows is newer than what a helper pod has told, which is of limits only: of a
+/// directory without one the kubelet tells the whole disk.
 bool wants_usage(const VolumeRow& row) {
-  return row.limited && may_be_measured(row) && (!row.usage || !row.usage->told_at.empty());
+  return may_be_measured(row) && (row.usage ? !row.usage->told_at.empty() : row.limited);
 }
 
 /// Who may not ask, or gets no answer, hears nothing of that.

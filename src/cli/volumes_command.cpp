@@ -67,9 +67,18 @@ Colour colour_of(const VolumeUsage& usage) {
   return is_full ? Colour::kRed : Colour::kNone;
 }
 
-void add_usage_cells(const VolumeRow& row, std::vector<Cell>& line) {
+/// "40m ago", "" of what is known to be so now.
+std::string told_when(const VolumeUsage& usage, const Context& context) {
+  if (usage.told_at.empty()) return {};
+  return age_of(usage.told_at, context.clock.wall_now()) + " ago";
+}
+
+void add_usage_cells(const VolumeRow& row, const Context& context, std::vector<Cell>& line) {
   const auto& usage = row.usage;
-  line.push_back({usage ? bytes_text(usage->used_bytes) : "-"});
+  std::string used = usage ? bytes_text(usage->used_bytes) : "-";
+  const std::string when = usage ? told_when(*usage, context) : "";
+  if (!when.empty()) used += " (" + when + ")";
+  line.push_back({std::move(used)});
   if (usage) {
     line.push_back({share_text(usage->used_bytes, usage->capacity_bytes), colour_of(*usage)});
   } else {
@@ -109,7 +118,7 @@ std::string table_of(const std::vector<VolumeRow>& rows, const Context& context,
     line.push_back({row.shared ? "(any)" : or_dash(row.node)});
     line.push_back({or_dash(row.path)});
     line.push_back({or_dash(row.size)});
-    if (any_limited) add_usage_cells(row, line);
+    if (any_limited) add_usage_cells(row, context, line);
     line.push_back({or_dash(row.phase), colour_of(row)});
     line.push_back({age_of(row.created, context.clock.wall_now())});
     if (wide) {
@@ -143,6 +152,9 @@ std::string details_of(const VolumeRow& row, const ClusterView& view, const Cont
                                    share_text(row.usage->used_bytes, row.usage->capacity_bytes));
     // btrfs does not count them.
     if (row.usage->used_inodes > 0) used += fmt::format(", {} inodes", row.usage->used_inodes);
+    if (const auto when = told_when(*row.usage, context); !when.empty()) {
+      used += ", as a helper pod told " + when;
+    }
     add("Used", used, colour_of(*row.usage));
   }
   add("Node", row.shared ? "any: the filesystem is shared" : row.node);

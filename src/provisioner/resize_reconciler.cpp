@@ -65,6 +65,9 @@ ResizeScene ResizeReconciler::look(const Pass& pass) const {
       scene.resizes.push_back(std::move(one));
     }
   }
+  std::sort(scene.resizes.begin(), scene.resizes.end(), [](const auto& a, const auto& b) {
+    return a.operation->attempt < b.operation->attempt;
+  });
   scene.volume = world_.volumes.get({"", volume});
   if (scene.resizes.empty() && !wants_resize(*scene.claim)) {
     forget(scene);
@@ -240,8 +243,12 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::C
 }
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Forget& decision) {
-  for (const auto& resize : pass.scene.resizes) {
-    if (resize.progress.over()) note_told(world_, *resize.operation, resize.progress);
+  // What the newest one has told counts. It is forgotten last: none that is older tells it anew.
+  const auto newest =
+      std::find_if(pass.scene.resizes.rbegin(), pass.scene.resizes.rend(),
+                   [](const operation::Recorded& resize) { return resize.progress.over(); });
+  if (newest != pass.scene.resizes.rend()) {
+    note_told(world_, *newest->operation, newest->progress);
   }
   pass.scene.memory.in_flight = nullptr;
   remember(pass);

@@ -180,6 +180,40 @@ TEST_CASE("what a helper pod has told is shown where the kubelet knows nothing n
   CHECK(listed[2]["usage"]["toldAt"] == "2024-05-06T07:08:09Z");
 }
 
+TEST_CASE("of a limit by hand the kubelet is asked when only a helper pod has told of it") {
+  DaemonCluster cluster;
+  json told_of = told("pvc-3", 7U << 20U);
+  told_of["toldAt"] = "2024-05-06T07:08:09Z";
+  cluster.daemon(200, json{{"volumes", json::array({told_of})}}.dump());
+  const auto unlimited = stats("default", "data", 5U << 20U);
+  cluster.answer("n1", 200, summary_of({stats("default", "free", 972U << 20U), unlimited}).dump());
+  cluster.answer("n2", 200, "{}");
+  cluster.serve_nothing_else();
+  const auto listed = json::parse(cluster.run({"volumes", "-o", "json"}).out)["items"];
+  REQUIRE(listed.size() == 3);
+  CHECK(listed[1]["usage"]["usedBytes"] == 972U << 20U);
+  CHECK_FALSE(listed[1]["usage"].contains("toldAt"));
+}
+
+TEST_CASE("how long ago a helper pod has told how full a volume is stands beside that") {
+  DaemonCluster cluster;
+  const auto ago = cluster.clock.wall_now() - std::chrono::minutes(40);
+  json data = told("pvc-1", 7U << 20U);
+  data["toldAt"] = format_rfc3339(ago);
+  json free = told("pvc-3", 3U << 20U);  // an agent's
+  cluster.daemon(200, json{{"volumes", json::array({data, free})}}.dump());
+  cluster.answer("n1", 200, "{}");
+  cluster.answer("n2", 200, "{}");
+  cluster.serve_nothing_else();
+  const auto table = cluster.run({"volumes"}).out;
+  CHECK_MESSAGE(table.find("  7Mi (40m ago)   1%     7 ") != std::string::npos, table);
+  CHECK_MESSAGE(table.find("  3Mi             0%     7 ") != std::string::npos, table);
+  const auto details = cluster.run({"volumes", "data"}).out;
+  CHECK_MESSAGE(
+      details.find("7Mi (1%), 7 inodes, as a helper pod told 40m ago\n") != std::string::npos,
+      details);
+}
+
 TEST_CASE("which nodes have an agent the daemon knows, and nobody else") {
   DaemonCluster cluster;
   const auto told_of = [](json agents) { return json{{"agents", std::move(agents)}}.dump(); };

@@ -246,6 +246,39 @@ TEST_CASE("a failure is told with its cause and tried again for the same size") 
   CHECK(scene.executor.started[1].size_bytes == 3LL << 30U);
 }
 
+TEST_CASE("what the newest resize has told of the directory counts, in whatever order they stand") {
+  constexpr std::int64_t kGiB = 1LL << 30U;
+  const auto ended = [&](int attempt, std::int64_t size, std::optional<std::int64_t> used) {
+    testing::FakeExecutor::Record record;
+    record.operation = {.kind = Kind::kResize,
+                        .volume_name = kVolume,
+                        .owner_uid = "uid-a",
+                        .attempt = attempt,
+                        .node = "n1",
+                        .path = "/data/pvc-uid-a_default_a",
+                        .size_bytes = size};
+    record.progress.state = operation::Progress::State::kSucceeded;
+    if (used) record.progress.usage = operation::Usage{.bytes = *used, .limit_bytes = size};
+    return record;
+  };
+  std::optional<std::int64_t> of_first;
+  SUBCASE("the older one has told, too") { of_first = 5; }
+  SUBCASE("the older one has told nothing") {}
+  std::vector records{ended(1, 2 * kGiB, of_first), ended(2, 3 * kGiB, 9), ended(3, kGiB, {})};
+  records[2].progress.state = operation::Progress::State::kRunning;
+  SUBCASE("oldest first") {}
+  SUBCASE("newest first") { std::reverse(records.begin(), records.end()); }
+  ResizeBed scene;
+  scene.put(bound_claim().capacity("3Gi"));
+  scene.executor.records = records;
+  for (int i = 0; i < 6; ++i) (void)scene.step();
+  CHECK(scene.executor.forgotten.size() == 2);
+  const auto uses = scene.uses.all();
+  REQUIRE(uses.size() == 1);
+  CHECK(uses[0].usage.bytes == 9);
+  CHECK(uses[0].usage.limit_bytes == 3 * kGiB);
+}
+
 TEST_CASE("a size that the node cannot have is marked") {
   ResizeBed scene;
   scene.put(bound_claim().growing("3Gi").condition("Resizing"));
