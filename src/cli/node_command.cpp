@@ -330,10 +330,13 @@ int list(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   return listing->problems.empty() ? kExitOk : kExitProblem;
 }
 
-int recover(const node::Volumes& volumes, Context& context) {
+int recover(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
   const auto problems = volumes.recover({});
   if (!problems.ok()) return fail_node(context, problems.error());
-  for (const auto& problem : *problems) context.err(one_line(problem) + "\n");
+  if (request.json) context.out(to_json_text({{"problems", *problems}}));
+  for (const auto& problem : *problems) {
+    if (!request.json) context.err(one_line(problem) + "\n");
+  }
   return problems->empty() ? kExitOk : kExitProblem;
 }
 
@@ -359,7 +362,7 @@ int run_node(const Given& given, Context& context) {
     case NodeAction::kUsage:
       return usage(*volumes, *request, context);
     case NodeAction::kRecover:
-      return recover(*volumes, context);
+      return recover(*volumes, *request, context);
     case NodeAction::kList:
       break;
   }

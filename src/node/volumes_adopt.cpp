@@ -35,13 +35,15 @@ Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
   }
   if (!request.limits.any()) return invalid("say how much " + request.id + " may hold");
   LPP_RETURN_IF_ERROR(check_can_be(request.limits), "adopt");
-  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(request.path), "adopt");
-  if (!directory) {
-    return Error{ErrorCode::kNotFound, "there is no " + shown_ + "/" + request.path};
-  }
+  const Error absent{ErrorCode::kNotFound, "there is no " + shown_ + "/" + request.path};
+  LPP_ASSIGN_OR_RETURN(auto directory, find_directory(request.path), "adopt");
+  if (!directory) return absent;
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find_or_make(*kernel_, base_.get()),
                        shown_);
   LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
+  // A removal may have taken it away before.
+  LPP_ASSIGN_OR_RETURN(directory, find_directory(request.path), "adopt");
+  if (!directory) return absent;
   const std::string gone = RecordFolder::gone_name(request.id);
   if (UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
     return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};

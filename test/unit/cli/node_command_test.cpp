@@ -44,6 +44,24 @@ TEST_CASE("node makes, lists, measures and removes a directory") {
   CHECK_FALSE(base.has("web"));
 }
 
+TEST_CASE("node recover ends what was left, and says in JSON what it could not") {
+  const BaseFolder base;
+  CliBed bed;
+  REQUIRE(bed.run({"node", "make", "--base", base.path(), "--path", "data"}).code == 0);
+  base.write(BaseFolder::record("gone.pvc-1/volume/file"));
+  const std::vector<std::string> recover{"node", "recover", "--base", base.path(), "--json"};
+  CHECK(json_of(bed.run(recover)) == nlohmann::json{{"problems", nlohmann::json::array()}});
+  CHECK_FALSE(base.has(BaseFolder::record("gone.pvc-1")));
+  base.write(BaseFolder::record("new.pvc-2/of-somebody"));
+  const auto kept = bed.run(recover);
+  CHECK(kept.code == 1);
+  CHECK(kept.err.empty());
+  const auto problems = nlohmann::json::parse(kept.out).at("problems");
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].get<std::string>().starts_with("pvc-2: "));
+  CHECK(base.has(BaseFolder::record("new.pvc-2/of-somebody")));
+}
+
 TEST_CASE("node does what the scripts of a helper pod do, with their options and variables") {
   const BaseFolder base;
   CliBed bed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include "busy_kernel.h"
 #include "node/held_limits.h"
-#include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
@@ -26,24 +26,6 @@ int as_owner(const std::string& directory, const std::function<void(fsxattr&)>& 
     return kernel.set_attributes(folder.get(), attributes) == 0 ? 0 : errno;
   });
 }
-
-/// Does something else before the n-th call.
-class BusyKernel final : public Kernel {
- public:
-  BusyKernel(int at, std::function<void()> meanwhile)
-      : left_(at), meanwhile_(std::move(meanwhile)) {}
-  bool has_done() const { return left_ < 0; }
-
- protected:
-  int before(const char* /*call*/) override {
-    if (left_-- == 0) meanwhile_();
-    return 0;
-  }
-
- private:
-  int left_;
-  const std::function<void()> meanwhile_;
-};
 
 }  // namespace
 
