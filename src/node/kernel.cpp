@@ -305,16 +305,18 @@ Result<Identity> identity_of(Kernel& kernel, int fd) {
   return identity;
 }
 
-Result<std::string> read_file(Kernel& kernel, int fd, std::size_t limit) {
+Result<std::string> read_file(Kernel& kernel, int fd, std::size_t limit, FileOf where) {
+  constexpr std::size_t kBatch = 4096;
   std::string text;
   while (true) {
     const std::size_t have = text.size();
     if (have > limit) return invalid("the file has more than " + std::to_string(limit) + " bytes");
-    text.resize(have + 4096);
-    const ssize_t got = kernel.read(fd, text.data() + have, 4096);
+    text.resize(have + kBatch);
+    const ssize_t got = kernel.read(fd, text.data() + have, kBatch);
     if (got < 0) return system_error(errno, "read");
     text.resize(have + static_cast<std::size_t>(got));
-    if (got == 0) return text;
+    const bool is_short = static_cast<std::size_t>(got) < kBatch;
+    if (got == 0 || (where == FileOf::kDisk && is_short && text.size() <= limit)) return text;
   }
 }
 

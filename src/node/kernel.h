@@ -142,7 +142,9 @@ Result<Mount> mount_of(Kernel& kernel, int fd);
 /// Where something is mounted at or below the directory; "" = nothing is.
 Result<std::string> mounted_below(Kernel& kernel, int fd);
 
-/// A whole file, if it has at most `limit` bytes.
-Result<std::string> read_file(Kernel& kernel, int fd, std::size_t limit);
+/// A whole file, if it has at most `limit` bytes. Of one on a disk a read that gives less than was
+/// asked for is the last one; those of /proc give as much as they like.
+enum class FileOf { kDisk, kProc };
+Result<std::string> read_file(Kernel& kernel, int fd, std::size_t limit, FileOf where);
 
 }  // namespace lpp::node

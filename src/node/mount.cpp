@@ -54,7 +54,8 @@ Mount parse_mount(std::string_view line) {
 Result<std::vector<Mount>> mounts(Kernel& kernel) {
   const UniqueFd file(kernel.open("/proc/self/mountinfo", O_RDONLY));
   if (!file.valid()) return system_error(errno, "open /proc/self/mountinfo");
-  LPP_ASSIGN_OR_RETURN(const std::string text, read_file(kernel, file.get(), kMaxMountInfo),
+  LPP_ASSIGN_OR_RETURN(const std::string text,
+                       read_file(kernel, file.get(), kMaxMountInfo, FileOf::kProc),
                        "/proc/self/mountinfo");
   std::vector<Mount> all;
   for (const std::string_view line : split(text, '\n')) {

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "base/strings.h"
+#include "node/quota_errors.h"
 #include "node/subvolume.h"
 
 namespace lpp::node {
@@ -21,47 +22,6 @@ constexpr int kMaxMeetings = 8;
 
 constexpr std::uint64_t kBlock = 512;  // of the calls, whatever the file system's are
 
-std::string described(const Mount& mount) {
-  return mount.source + " (" + mount.type +
-         (mount.root == "/" ? std::string() : ", its directory " + mount.root) + ", mounted at " +
-         mount.point + ")";
-}
-
-/// Mounting anew what is mounted here would not do: it is a part of what is mounted elsewhere, as
-/// in a helper pod, or where the base path is a plain directory of a disk.
-std::string mount_anew(const Mount& mount, const std::string& between) {
-  if (mount.root == "/") {
-    return "umount " + mount.point + between + " && mount -o prjquota " + mount.source + " " +
-           mount.point;
-  }
-  return "on the node, where " + mount.source + " is mounted as a whole: umount it" + between +
-         ", mount it with -o prjquota";
-}
-
-}  // namespace
-
-Error limits_are_off(const Mount& mount, bool counts) {
-  std::string message = "no limits on " + described(mount) + ": ";
-  if (mount.type == "xfs") {
-    message += "project quota is off. Turn it on with: " + mount_anew(mount, "") +
-               " (a remount is not enough; of the root file system: rootflags=prjquota on the "
-               "kernel's command line)";
-  } else if (mount.type == "ext4" && counts) {
-    message += "project quota counts and does not limit. Turn it on with: quotaon -P " +
-               (mount.root == "/" ? mount.point : mount.source) +
-               " (and the mount option prjquota for the next time)";
-  } else if (mount.type == "ext4") {
-    message += "project quota is off. Turn it on with: " +
-               mount_anew(mount, " && tune2fs -O project,quota -Q prjquota " + mount.source) +
-               " (of the root file system: from a rescue system)";
-  } else {
-    message += "this file system has none for directories; XFS, ext4 and btrfs have";
-  }
-  return unfit(std::move(message));
-}
-
-namespace {
-
 ProjectUse to_use(const fs_disk_quota& quota) {
   return {.project = quota.d_id,
           .bytes = quota.d_bcount * kBlock,
@@ -72,61 +32,6 @@ ProjectUse to_use(const fs_disk_quota& quota) {
 std::string numbered(std::uint32_t project) { return "project " + std::to_string(project); }
 
 }  // namespace
-
-Error quota_error(int error, const std::string& what) {
-  Error failure = system_error(error, what);
-  switch (error) {
-    case EPERM:
-    case EACCES:
-      failure.message += " (it takes CAP_SYS_ADMIN in the first user namespace)";
-      break;
-    case EROFS:
-      failure.message +=
-          " (the mount that it goes through is read-only: mount it to be written to)";
-      break;
-    case ENOSPC:
-    case EDQUOT:
-      failure.message +=
-          " (the disk is too full to write the limit down: remove something from it)";
-      break;
-    case ENOENT:
-    case ENOTBLK:
-    case ENODEV:
-    case ENXIO:
-      failure.code = ErrorCode::kUnfit;
-      failure.message +=
-          " (a kernel before Linux 5.14 is asked by the path of the device, which must be there: "
-          "mount the node's /dev, or take a newer kernel)";
-      break;
-    case EIO:
-    case EUCLEAN:
-      failure.code = ErrorCode::kUnavailable;
-      failure.message +=
-          " (the disk or its file system is damaged: see the node's kernel log, and repair it)";
-      break;
-    case EINVAL:
-    case EOPNOTSUPP:
-      failure.code = ErrorCode::kUnfit;
-      failure.message +=
-          " (this kernel does not take the call for this file system: take XFS or ext4, and Linux "
-          "5.8 or newer)";
-      break;
-    case ERANGE:
-      failure.code = ErrorCode::kUnfit;
-      failure.message +=
-          " (the limit is larger than this file system can write down: ask for less)";
-      break;
-    case ENOSYS:
-    case ENOTTY:
-    case ESRCH:
-      failure.code = ErrorCode::kUnfit;
-      failure.message += " (the quota is off by now; turn it on and try again)";
-      break;
-    default:
-      break;
-  }
-  return failure;
-}
 
 Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use) {
   const auto too_many = [&](std::uint64_t used, std::uint64_t limit, const char* what) {
@@ -142,14 +47,21 @@ Result<void> check_holds(const std::string& id, const Limits& limits, const Proj
   return {};
 }
 
-ProjectQuota::ProjectQuota(Kernel& kernel, int folder, const Mount& mount)
-    : kernel_(&kernel),
-      folder_(folder),
-      device_(mount.source.starts_with('/') ? mount.source : ""),
-      where_(described(mount)) {}
+void ProjectQuota::know(Mount mount) {
+  if (mount.source.starts_with('/')) device_ = mount.source;
+  mount_ = std::move(mount);
+}
 
 ProjectQuota ProjectQuota::assumed(Kernel& kernel, int folder, const Mount& mount) {
-  return {kernel, folder, mount};
+  ProjectQuota quota(kernel, folder);
+  quota.know(mount);
+  return quota;
+}
+
+std::string ProjectQuota::where() const {
+  if (mount_) return described(*mount_);
+  const auto mount = mount_of(*kernel_, folder_);
+  return mount.ok() ? described(*mount) : "its file system";
 }
 
 int ProjectQuota::call(unsigned command, std::uint32_t project, void* argument) const {
@@ -157,51 +69,55 @@ int ProjectQuota::call(unsigned command, std::uint32_t project, void* argument) 
                         argument);
 }
 
-Result<bool> ProjectQuota::find_state(const Mount& mount, bool& counts) const {
-  if (mount.type != "xfs" && mount.type != "ext4") return false;
+Result<bool> ProjectQuota::find_state(bool& counts) {
   fs_quota_statv state{};
   state.qs_version = FS_QSTATV_VERSION1;
-  if (call(Q_XGETQSTATV, 0, &state) != 0) {
-    if (errno == ENOSYS || errno == ESRCH || errno == EINVAL) return false;
-    return quota_error(errno, "quota of " + described(mount));
+  int result = call(Q_XGETQSTATV, 0, &state);
+  if (result != 0 && errno == ENOSYS && !mount_) {  // a kernel that is asked by the device's path
+    LPP_ASSIGN_OR_RETURN(Mount mount, mount_of(*kernel_, folder_), "quota");
+    know(std::move(mount));
+    result = call(Q_XGETQSTATV, 0, &state);
+  }
+  if (result != 0) {
+    const int error = errno;
+    if (error == ENOSYS || error == ESRCH || error == EINVAL) return false;
+    return quota_error(error, "quota of " + where());
   }
   counts = (state.qs_flags & FS_QUOTA_PDQ_ACCT) != 0;
   return counts && (state.qs_flags & FS_QUOTA_PDQ_ENFD) != 0;
 }
 
 Result<std::variant<ProjectQuota, Error>> ProjectQuota::look(Kernel& kernel, int folder) {
-  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
-  ProjectQuota quota(kernel, folder, mount);
-  if (mount.type == "btrfs") {
-    LPP_ASSIGN_OR_RETURN(auto why, why_no_subvolumes(kernel, folder, mount), described(mount));
-    if (why) return std::variant<ProjectQuota, Error>(*std::move(why));
+  using Found = std::variant<ProjectQuota, Error>;
+  struct statfs filesystem {};
+  if (kernel.filesystem(folder, filesystem) != 0) return system_error(errno, "statfs");
+  ProjectQuota quota(kernel, folder);
+  if (filesystem.f_type == BTRFS_SUPER_MAGIC) {
+    LPP_ASSIGN_OR_RETURN(auto why, why_no_subvolumes(kernel, folder), "btrfs");
+    if (why) return Found(*std::move(why));
     quota.by_subvolumes_ = true;
-    return std::variant<ProjectQuota, Error>(std::move(quota));
+    return Found(std::move(quota));
   }
   bool counts = false;
-  LPP_ASSIGN_OR_RETURN(const bool limits, quota.find_state(mount, counts), "quota");
-  using Found = std::variant<ProjectQuota, Error>;
-  return limits ? Found(std::move(quota)) : Found(limits_are_off(mount, counts));
+  if (filesystem.f_type == XFS_SUPER_MAGIC || filesystem.f_type == EXT4_SUPER_MAGIC) {
+    LPP_ASSIGN_OR_RETURN(const bool limits, quota.find_state(counts), "quota");
+    if (limits) return Found(std::move(quota));
+  }
+  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
+  return Found(limits_are_off(mount, counts));
 }
 
-Result<std::optional<Error>> ProjectQuota::why_no_subvolumes(Kernel& kernel, int folder,
-                                                             const Mount& mount) {
+Result<std::optional<Error>> ProjectQuota::why_no_subvolumes(Kernel& kernel, int folder) {
   LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(kernel, folder).state(), "quota");
-  const std::string where = "no limits on " + described(mount) + ": ";
-  switch (state) {
-    case SubvolumeQuota::State::kOff:
-      return std::optional(
-          unfit(where + "quota is off. Turn it on with: btrfs quota enable " + mount.point));
-    case SubvolumeQuota::State::kInconsistent:
-      return std::optional(unfit(where +
-                                 "what it has counted is not right. Count anew with: "
-                                 "btrfs quota rescan -w " +
-                                 mount.point));
-    case SubvolumeQuota::State::kCounting:
-    case SubvolumeQuota::State::kOn:
-      break;
-  }
-  return std::optional<Error>();
+  if (state == SubvolumeQuota::State::kCounting || state == SubvolumeQuota::State::kOn)
+    return std::optional<Error>();
+  LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
+  return std::optional(
+      unfit("no limits on " + described(mount) + ": " +
+            (state == SubvolumeQuota::State::kOff
+                 ? "quota is off. Turn it on with: btrfs quota enable "
+                 : "what it has counted is not right. Count anew with: btrfs quota rescan -w ") +
+            mount.point));
 }
 
 Result<void> ProjectQuota::check_can_hold(const Limits& limits) const {
@@ -233,8 +149,9 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
   if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).use(project);
   fs_disk_quota quota{};
   if (call(Q_XGETQUOTA, project, &quota) == 0) return std::optional(to_use(quota));
-  if (errno == ENOENT) return std::optional<ProjectUse>();
-  return quota_error(errno, "usage of " + numbered(project) + " on " + where_);
+  const int error = errno;
+  if (error == ENOENT) return std::optional<ProjectUse>();
+  return quota_error(error, "usage of " + numbered(project) + " on " + where());
 }
 
 Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
@@ -244,8 +161,9 @@ Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
   while (true) {
     fs_disk_quota quota{};
     if (call(Q_XGETNEXTQUOTA, next, &quota) != 0) {
-      if (errno == ENOENT || errno == ESRCH) return all;
-      return quota_error(errno, "usage of projects on " + where_);
+      const int error = errno;
+      if (error == ENOENT || error == ESRCH) return all;
+      return quota_error(error, "usage of projects on " + where());
     }
     if (quota.d_id < next) return all;  // it never counts backwards; an endless loop is worse
     all.push_back(to_use(quota));
@@ -264,7 +182,8 @@ Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) co
   quota.d_blk_hardlimit = limits.bytes / kBlock + (limits.bytes % kBlock == 0 ? 0 : 1);
   quota.d_ino_hardlimit = limits.inodes;
   if (call(Q_XSETQLIM, project, &quota) == 0) return {};
-  return quota_error(errno, "limit of " + numbered(project) + " on " + where_);
+  const int error = errno;
+  return quota_error(error, "limit of " + numbered(project) + " on " + where());
 }
 
 Result<void> ProjectQuota::release(std::uint32_t project) const {
@@ -285,10 +204,6 @@ Result<void> ProjectQuota::release_unused(std::uint32_t project, std::uint64_t k
 
 Result<std::uint32_t> ProjectQuota::number_of(int folder) const {
   return by_subvolumes_ ? subvolume_at(*kernel_, folder) : project_of(*kernel_, folder);
-}
-
-Result<bool> ProjectQuota::counts_what_is_made_in(int folder) const {
-  return by_subvolumes_ ? Result<bool>(true) : is_handed_down(*kernel_, folder);
 }
 
 Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {
@@ -337,19 +252,19 @@ Result<std::uint32_t> ProjectQuota::give_project(int folder, std::string_view se
 
 bool ProjectQuota::is_own(std::uint32_t project) { return project - kFirstProject < kProjects; }
 
-Result<std::uint32_t> ProjectQuota::project_of(Kernel& kernel, int folder) {
+Result<ProjectQuota::Membership> ProjectQuota::membership_of(Kernel& kernel, int folder) {
   fsxattr attributes{};
-  if (kernel.attributes(folder, attributes) == 0) return attributes.fsx_projid;
-  if (errno == ENOTTY || errno == EOPNOTSUPP) return std::uint32_t{0};
+  if (kernel.attributes(folder, attributes) == 0) {
+    return Membership{.project = attributes.fsx_projid,
+                      .handed_down = (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0};
+  }
+  if (errno == ENOTTY || errno == EOPNOTSUPP) return Membership{};
   return system_error(errno, "project of a directory");
 }
 
-Result<bool> ProjectQuota::is_handed_down(Kernel& kernel, int folder) {
-  fsxattr attributes{};
-  if (kernel.attributes(folder, attributes) != 0) {
-    return system_error(errno, "project of a directory");
-  }
-  return (attributes.fsx_xflags & FS_XFLAG_PROJINHERIT) != 0;
+Result<std::uint32_t> ProjectQuota::project_of(Kernel& kernel, int folder) {
+  LPP_ASSIGN_OR_RETURN(const Membership now, membership_of(kernel, folder), "look");
+  return now.project;
 }
 
 Result<void> ProjectQuota::set_project(Kernel& kernel, int folder, std::uint32_t project) {

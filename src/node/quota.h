@@ -24,14 +24,6 @@ struct ProjectUse {
   bool idle() const { return bytes == 0 && inodes.value_or(0) == 0 && !limits.any(); }
 };
 
-/// Of a call to the quota of a file system: system_error(), with what can be done. `what` names the
-/// mount, too.
-Error quota_error(int error, const std::string& what);
-
-/// kUnfit: why there are no limits on the mount, and the command that changes it. `counts`: what is
-/// used is counted. Pure.
-Error limits_are_off(const Mount& mount, bool counts);
-
 /// kInvalid: the volume holds more than these limits. Pure.
 Result<void> check_holds(const std::string& id, const Limits& limits, const ProjectUse& use);
 
@@ -69,8 +61,6 @@ class ProjectQuota {
   Result<void> release_unused(std::uint32_t project, std::uint64_t known) const;
   /// That of a directory; 0 = it has none.
   Result<std::uint32_t> number_of(int folder) const;
-  /// Whether what is made in the directory gets its number: its owner can turn that off.
-  Result<bool> counts_what_is_made_in(int folder) const;
   /// A number without files and limits, of XFS and ext4; the same seed tries the same ones first.
   /// Others may be about to take it, too: see give_project().
   Result<std::uint32_t> free_project(std::string_view seed) const;
@@ -84,31 +74,38 @@ class ProjectQuota {
   /// One that free_project() may give.
   static bool is_own(std::uint32_t project);
 
+  struct Membership {
+    std::uint32_t project = 0;
+    bool handed_down = false;  // what is made in it gets it, too: its owner can turn that off
+  };
+  static Result<Membership> membership_of(Kernel& kernel, int folder);
   /// That of a directory; what is made in it later has it too.
   static Result<std::uint32_t> project_of(Kernel& kernel, int folder);
-  static Result<bool> is_handed_down(Kernel& kernel, int folder);
   static Result<void> set_project(Kernel& kernel, int folder, std::uint32_t project);
   /// That of a regular file.
   static Result<void> set_project_of_file(Kernel& kernel, int file, std::uint32_t project);
 
  private:
-  ProjectQuota(Kernel& kernel, int folder, const Mount& mount);
+  ProjectQuota(Kernel& kernel, int folder) : kernel_(&kernel), folder_(folder) {}
   /// Or why it holds no limits.
   static Result<std::variant<ProjectQuota, Error>> look(Kernel& kernel, int folder);
-  Result<bool> find_state(const Mount& mount, bool& counts) const;
+  void know(Mount mount);
+  /// Whether there are limits. Of XFS and ext4.
+  Result<bool> find_state(bool& counts);
   /// nullopt: it can.
-  static Result<std::optional<Error>> why_no_subvolumes(Kernel& kernel, int folder,
-                                                        const Mount& mount);
+  static Result<std::optional<Error>> why_no_subvolumes(Kernel& kernel, int folder);
   static Result<void> set_project_of(Kernel& kernel, int fd, std::uint32_t project,
                                      bool handed_down);
   /// nullopt: others have it, too.
   Result<std::optional<std::uint32_t>> try_project(int folder, const std::string& seed) const;
   int call(unsigned command, std::uint32_t project, void* argument) const;
+  std::string where() const;  // for messages
 
   Kernel* kernel_;
   int folder_;
-  std::string device_;
-  std::string where_;  // for messages
+  /// Looked up only where it is needed: a node's table of mounts is long.
+  std::optional<Mount> mount_{};
+  std::string device_{};
   bool by_subvolumes_ = false;
 };
 

@@ -124,7 +124,8 @@ Result<std::optional<std::string>> RecordFolder::read_text(const std::string& na
   const UniqueFd file(kernel_->open_beneath(fd_.get(), name.c_str(), O_RDONLY));
   if (!file.valid() && errno == ENOENT) return std::optional<std::string>();
   if (!file.valid()) return system_error(errno, "open " + name);
-  LPP_ASSIGN_OR_RETURN(std::string text, read_file(*kernel_, file.get(), limit), name);
+  LPP_ASSIGN_OR_RETURN(std::string text, read_file(*kernel_, file.get(), limit, FileOf::kDisk),
+                       name);
   return std::optional(std::move(text));
 }
 

@@ -9,6 +9,8 @@
 #include <map>
 #include <string>
 
+#include "node/quota_errors.h"
+
 namespace lpp::node {
 
 namespace {

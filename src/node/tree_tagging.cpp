@@ -74,12 +74,8 @@ Result<void> TreeTagging::tag_file(int folder, const char* name) {
 }
 
 Result<void> TreeTagging::tag_one(int fd, bool folder) {
-  LPP_ASSIGN_OR_RETURN(const std::uint32_t project, ProjectQuota::project_of(kernel_, fd), "look");
-  bool right = project == project_;
-  if (right && folder) {
-    LPP_ASSIGN_OR_RETURN(right, ProjectQuota::is_handed_down(kernel_, fd), "look");
-  }
-  if (!right) {
+  LPP_ASSIGN_OR_RETURN(const auto now, ProjectQuota::membership_of(kernel_, fd), "look");
+  if (now.project != project_ || (folder && !now.handed_down)) {
     const auto set = folder ? ProjectQuota::set_project(kernel_, fd, project_)
                             : ProjectQuota::set_project_of_file(kernel_, fd, project_);
     if (!set.ok()) return set.error();

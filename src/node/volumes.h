@@ -231,6 +231,10 @@ class Volumes {
   Result<bool> is_limited(const Volume& volume, const ProjectQuota& quota, int folder) const;
   /// Whether it is the directory on record, and has the number on record.
   Result<bool> is_in_project(const Volume& volume, const ProjectQuota& quota, int folder) const;
+  /// nullopt: it is not.
+  Result<std::optional<ProjectQuota::Membership>> membership_of(const Volume& volume,
+                                                                const ProjectQuota& quota,
+                                                                int folder) const;
   /// Under RecordFolder::lock_base() until the size is on record. What it has looked at.
   Result<BaseUsage> check_has_room(const std::string& id, std::uint64_t size,
                                    const Room& room) const;

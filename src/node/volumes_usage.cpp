@@ -102,16 +102,29 @@ Result<void> Volumes::check_is_limited(const Volume& volume, const ProjectQuota&
 
 Result<bool> Volumes::is_limited(const Volume& volume, const ProjectQuota& quota,
                                  int folder) const {
-  LPP_ASSIGN_OR_RETURN(const bool held, is_in_project(volume, quota, folder), "look");
-  return held ? quota.counts_what_is_made_in(folder) : Result<bool>(false);
+  LPP_ASSIGN_OR_RETURN(const auto held, membership_of(volume, quota, folder), "look");
+  return held && held->handed_down;
 }
 
 Result<bool> Volumes::is_in_project(const Volume& volume, const ProjectQuota& quota,
                                     int folder) const {
+  LPP_ASSIGN_OR_RETURN(const auto held, membership_of(volume, quota, folder), "look");
+  return held.has_value();
+}
+
+Result<std::optional<ProjectQuota::Membership>> Volumes::membership_of(const Volume& volume,
+                                                                       const ProjectQuota& quota,
+                                                                       int folder) const {
+  using Found = std::optional<ProjectQuota::Membership>;
   LPP_ASSIGN_OR_RETURN(const Identity identity, identity_of(*kernel_, folder), "look");
-  if (identity != volume.directory) return false;
-  LPP_ASSIGN_OR_RETURN(const auto project, quota.number_of(folder), "look");
-  return project == volume.project;
+  if (identity != volume.directory) return Found();
+  if (quota.by_subvolumes()) {
+    // The root of a subvolume has its number for the inode number.
+    if (identity.inode != volume.project) return Found();
+    return Found({.project = volume.project, .handed_down = true});
+  }
+  LPP_ASSIGN_OR_RETURN(const auto now, ProjectQuota::membership_of(*kernel_, folder), "look");
+  return now.project == volume.project ? Found(now) : Found();
 }
 
 Result<std::optional<ProjectUse>> Volumes::use_of(const Volume& volume) const {

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/strings.h"
+#include "node/quota_errors.h"
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file

@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cstddef>
+#include <utility>
 
 #include "node_bed.h"
 
@@ -55,6 +56,33 @@ TEST_CASE("a kernel without quotactl_fd is asked by the device's path, and limit
   });
   CHECK_MESSAGE(code != kNoFilter, "this kernel takes no seccomp filter");
   CHECK(code == 0);
+}
+
+TEST_CASE("limits are set without the table of mounts, which is long on a node" * NeedsLimits()) {
+  class WatchedKernel final : public Kernel {
+   public:
+    /// How often it was read since the last time that this was asked.
+    int tables() { return std::exchange(opened_, 0); }
+
+   private:
+    int before(const char* call) override {
+      if (std::string_view(call) == "open") ++opened_;  // nothing else goes by a path
+      return 0;
+    }
+    int opened_ = 0;
+  };
+  const BaseFolder base;
+  WatchedKernel kernel;
+  const auto volumes = base.volumes(kernel);
+  (void)kernel.tables();
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "pvc-1", .limits = {.bytes = kMiB}}).ok());
+  CHECK(kernel.tables() == 0);
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.bytes = 2 * kMiB}, .limited = true}).ok());
+  CHECK(kernel.tables() == 0);
+  REQUIRE(volumes.usage()->volumes.at(0).use.has_value());
+  CHECK(kernel.tables() == 1);  // which disk it is
+  REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+  CHECK(kernel.tables() == 1);  // whether something is mounted in it
 }
 
 TEST_CASE("whatever the quota of a file system answers is told in words, with what can be done") {
