@@ -12,6 +12,13 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const auto text = lpp::fuzz::text_of(data, size);
   const auto said = lpp::helperpod::read_message(text);
   require(said.rest.size() <= text.size(), "people are told no more than was said");
+  if (said.usage) {
+    const auto& usage = *said.usage;
+    require(usage.bytes >= 0 && usage.inodes.value_or(0) >= 0, "no usage is negative");
+    require(usage.limit_bytes > 0 && usage.limit_bytes == said.kept.bytes,
+            "usage is told of what has a limit, with that limit");
+    require(usage.limit_inodes >= 0, "no limit is negative");
+  }
   if (!said.space) return 0;
   require(said.space->size >= 0 && said.space->free >= 0 && said.space->inodes >= 0 &&
               said.space->free_inodes >= 0,

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
+#include <linux/dqblk_xfs.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
@@ -7,6 +8,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstring>
 #include <utility>
 
 #include "node_bed.h"
@@ -135,5 +137,97 @@ TEST_CASE("whatever the quota of a file system answers is told in words, with wh
     CHECK(quota.use(7).error().code == c.code);
     CHECK(quota.use(7).error().message.find(kWhere) != std::string::npos);
     if (c.error != ESRCH) CHECK(quota.uses().error().code == c.code);
+  }
+}
+
+TEST_CASE("what the state of the quota answers is taken for off, or told with the mount" *
+          NeedsProjects()) {
+  /// Of all calls only the state's.
+  class StatelessKernel final : public Kernel {
+   public:
+    explicit StatelessKernel(int error) : error_(error) {}
+    int quota(int fd, const char* device, unsigned command, std::uint32_t project,
+              void* argument) override {
+      if (command != Q_XGETQSTATV) return Kernel::quota(fd, device, command, project, argument);
+      errno = error_;
+      return -1;
+    }
+
+   private:
+    int error_;
+  };
+  const BaseFolder base;
+  Kernel whole;
+  REQUIRE(base.volumes(whole).make({.id = "old", .path = "old", .limits = {.bytes = kMiB}}).ok());
+  for (const int off : {ENOSYS, ESRCH, EINVAL}) {
+    CAPTURE(off);
+    StatelessKernel kernel(off);
+    const auto volumes = base.volumes(kernel);
+    const auto made = volumes.make({.id = "a", .path = "a", .limits = {.bytes = kMiB}});
+    CHECK(made.error().is(ErrorCode::kUnfit));
+    CHECK(made.error().message.find("no limits on /dev/") != std::string::npos);
+    CHECK(made.error().message.find("Turn it on with: ") != std::string::npos);
+    CHECK(volumes.make({.id = "b", .path = "b"}).ok());
+    const auto usage = volumes.usage();
+    REQUIRE(usage.ok());
+    for (const VolumeUsage& entry : usage->volumes) CHECK_FALSE(entry.use.has_value());
+    CHECK(volumes.remove({.id = "b"}).ok());
+    CHECK_FALSE(base.has("a"));
+  }
+  struct Case {
+    int error;
+    ErrorCode code;
+  };
+  for (const auto& [error, code] :
+       {Case{EPERM, ErrorCode::kForbidden}, Case{EACCES, ErrorCode::kForbidden},
+        Case{EIO, ErrorCode::kUnavailable}, Case{EUCLEAN, ErrorCode::kUnavailable},
+        Case{ENODEV, ErrorCode::kUnfit}, Case{ENOTBLK, ErrorCode::kUnfit}}) {
+    CAPTURE(error);
+    StatelessKernel kernel(error);
+    const auto volumes = base.volumes(kernel);
+    const auto is_told = [&, code = code](const Error& told) {
+      CHECK(told.code == code);
+      CHECK_MESSAGE(told.message.find("quota of /dev/") != std::string::npos, told.message);
+      CHECK(told.message.find(", mounted at /") != std::string::npos);
+    };
+    is_told(volumes.make({.id = "a", .path = "a", .limits = {.bytes = kMiB}}).error());
+    is_told(volumes.resize({.id = "old", .limits = {.bytes = 2 * kMiB}}).error());
+    is_told(volumes.usage().error());
+    CHECK_FALSE(base.has("a"));
+  }
+  CHECK(base.volumes(whole).list()->volumes.at(0).limits.bytes == kMiB);
+  CHECK(base.volumes(whole).remove({.id = "old"}).ok());
+}
+
+TEST_CASE("a pass through projects that fails on its way tells the error and no part of them") {
+  class BreakingKernel final : public Kernel {
+   public:
+    explicit BreakingKernel(int error) : error_(error) {}
+    int quota(int /*fd*/, const char* /*device*/, unsigned command, std::uint32_t project,
+              void* argument) override {
+      REQUIRE(command == Q_XGETNEXTQUOTA);
+      if (project > 2) {
+        errno = error_;
+        return -1;
+      }
+      fs_disk_quota answer{};
+      answer.d_id = project;
+      std::memcpy(argument, &answer, sizeof answer);
+      return 0;
+    }
+
+   private:
+    int error_;
+  };
+  for (const int end : {ENOENT, ESRCH}) {
+    BreakingKernel kernel(end);
+    CHECK(ProjectQuota::assumed(kernel, -1).uses()->size() == 3);
+  }
+  for (const int error : {EIO, EPERM, EINTR, EINVAL, ENOSYS, EUCLEAN, ENOMEM}) {
+    CAPTURE(error);
+    BreakingKernel kernel(error);
+    const auto uses = ProjectQuota::assumed(kernel, -1, {.type = "xfs", .source = "/dev/a"}).uses();
+    REQUIRE_FALSE(uses.ok());
+    CHECK(uses.error().message.find("usage of projects on /dev/a (xfs") != std::string::npos);
   }
 }
