@@ -89,38 +89,10 @@ void Reflector::run(const std::stop_token& stop) {
   }
 }
 
-void Reflector::list_since(TimePoint since) {
-  std::stop_source wake;
-  {
-    MutexLock lock(mutex_);
-    if (began_ >= since) return;
-    wanted_ = std::max(wanted_, since);
-    wake = wake_;
-  }
-  // Outside of the lock: it runs callbacks.
-  wake.request_stop();
-}
-
-std::stop_token Reflector::wake_token() {
-  MutexLock lock(mutex_);
-  return wake_.get_token();
-}
-
-void Reflector::enter_sink() {
-  const TimePoint now = clock_.now();
-  stats_.last_contact.store(now, std::memory_order_relaxed);
-  stats_.last_progress.store(now, std::memory_order_relaxed);
-  stats_.in_sink_since.store(now, std::memory_order_relaxed);
-}
-
-void Reflector::leave_sink() {
-  stats_.in_sink_since.store(TimePoint::max(), std::memory_order_relaxed);
-}
-
 Duration Reflector::step(const std::stop_token& stop) {
   stats_.last_progress.store(clock_.now(), std::memory_order_relaxed);
   const std::stop_token wake = begin_step();
-  return std::holds_alternative<Listed>(state_) ? watch(stop, wake) : list_page(stop, wake);
+  return std::holds_alternative<Watching>(state_) ? watch(stop, wake) : list_page(stop, wake);
 }
 
 std::stop_token Reflector::begin_step() {
@@ -128,6 +100,33 @@ std::stop_token Reflector::begin_step() {
   if (wake_.stop_requested()) wake_ = std::stop_source();
   if (began_ < wanted_ && !std::holds_alternative<Empty>(state_)) state_ = Empty{};
   return wake_.get_token();
+}
+
+Duration Reflector::list_page(const std::stop_token& stop, const std::stop_token& wake) {
+  if (std::holds_alternative<Empty>(state_)) begin_list();
+  auto& listing = std::get<Listing>(state_);
+  const auto page = request_page(listing, EitherStop(stop, wake).token());
+  if (!page.ok()) return list_failed(page.error());
+  begin_once(listing);
+  adapt_page_size(*page);
+  listing.continue_token = page->continue_token;
+  if (!listing.continue_token.empty()) return Duration::zero();
+  enter_sink();
+  sink_.list_end();
+  leave_sink();
+  malloc_trim(0);  // a list needs more memory for a moment than what it leaves
+  state_ = Watching{page->resource_version};
+  MutexLock lock(mutex_);
+  listed_.store(began_, std::memory_order_release);
+  return Duration::zero();
+}
+
+void Reflector::begin_list() {
+  state_ = Listing{
+      .in_one_piece = std::get<Empty>(state_).in_one_piece, .continue_token = {}, .begun = false};
+  stats_.lists.fetch_add(1, std::memory_order_relaxed);
+  MutexLock lock(mutex_);
+  began_ = clock_.now();
 }
 
 Result<ListPage> Reflector::request_page(Listing& listing, const std::stop_token& stop) {
@@ -153,35 +152,8 @@ Result<ListPage> Reflector::request_page(Listing& listing, const std::stop_token
       });
 }
 
-void Reflector::begin_list() {
-  state_ = Listing{
-      .in_one_piece = std::get<Empty>(state_).in_one_piece, .continue_token = {}, .begun = false};
-  stats_.lists.fetch_add(1, std::memory_order_relaxed);
-  MutexLock lock(mutex_);
-  began_ = clock_.now();
-}
-
 void Reflector::begin_once(Listing& listing) {
   if (!std::exchange(listing.begun, true)) sink_.list_begin();
-}
-
-Duration Reflector::list_page(const std::stop_token& stop, const std::stop_token& wake) {
-  if (std::holds_alternative<Empty>(state_)) begin_list();
-  auto& listing = std::get<Listing>(state_);
-  const auto page = request_page(listing, EitherStop(stop, wake).token());
-  if (!page.ok()) return list_failed(page.error());
-  begin_once(listing);
-  adapt_page_size(*page);
-  listing.continue_token = page->continue_token;
-  if (!listing.continue_token.empty()) return Duration::zero();
-  enter_sink();
-  sink_.list_end();
-  leave_sink();
-  malloc_trim(0);  // a list needs more memory for a moment than what it leaves
-  state_ = Listed{page->resource_version};
-  MutexLock lock(mutex_);
-  listed_.store(began_, std::memory_order_release);
-  return Duration::zero();
 }
 
 void Reflector::adapt_page_size(const ListPage& page) {
@@ -220,7 +192,7 @@ Duration Reflector::watch(const std::stop_token& stop, const std::stop_token& wa
   const WatchOptions options{
       .label_selector = options_.label_selector,
       .field_selector = options_.field_selector,
-      .resource_version = std::get<Listed>(state_).resource_version,
+      .resource_version = std::get<Watching>(state_).resource_version,
       .timeout = kMinWatchTimeout + seconds(random_below(kWatchTimeoutSpread)),
       .metadata_only = options_.metadata_only,
       .protobuf = !options_.projection.empty()};
@@ -230,46 +202,15 @@ Duration Reflector::watch(const std::stop_token& stop, const std::stop_token& wa
       [this](std::string_view frame) { return on_frame(frame); }, EitherStop(stop, wake).token());
   const Duration lived = clock_.now() - started;
   if (stop.stop_requested() || wake.stop_requested()) return Duration::zero();
-  if (frame_error_) return watch_failed(*frame_error_, /*from_frame=*/true, lived);
-  if (!result.ok()) return watch_failed(result.error(), /*from_frame=*/false, lived);
+  if (frame_error_) return watch_failed(*frame_error_, lived);
+  if (!result.ok()) return watch_failed(result.error(), lived);
   if (frames_ == 0 && lived < kShortWatch) {
-    const Error error{.code = ErrorCode::kUnavailable,
-                      .message = "ended within a second and without any event"};
-    return watch_failed(error, /*from_frame=*/false, lived);
+    return watch_failed(Error{.code = ErrorCode::kUnavailable,
+                              .message = "ended within a second and without any event"},
+                        lived);
   }
   expired_before_ = false;
   return Duration::zero();
-}
-
-Duration Reflector::watch_failed(const Error& error, bool from_frame, Duration lived) {
-  switch (error.code) {
-    case ErrorCode::kCancelled:
-      return Duration::zero();
-    case ErrorCode::kExpired: {
-      // A list at once, unless that did not help: a server that keeps saying "expired" must not be
-      // hammered.
-      state_ = Empty{};
-      const bool again = std::exchange(expired_before_, true);
-      return report("version expired, listing again", error,
-                    again ? next_backoff(error) : Duration::zero());
-    }
-    case ErrorCode::kTooManyRequests:
-      return report("watch", error, next_backoff(error));
-    case ErrorCode::kTimeout:
-    case ErrorCode::kUnavailable:
-      // Nothing says that our version is not good any more. A server in trouble is not helped by
-      // having to give us everything; only if it goes on, the watch itself may be the trouble.
-      if (error.http_status != 0 || from_frame) {
-        if (failures_in_a_row_ >= kTriesBeforeList) break;
-        return report("watch", error, next_backoff(error));
-      }
-      if (lived >= kShortWatch && frames_ > 0) return report("watch", error, Duration::zero());
-      return report("watch", error, next_backoff(error));
-    default:
-      break;
-  }
-  state_ = Empty{};
-  return report("watch", error, next_backoff(error));
 }
 
 bool Reflector::on_frame(std::string_view bytes) {
@@ -293,19 +234,49 @@ bool Reflector::on_frame(std::string_view bytes) {
   if (version.empty()) return refuse("a frame has no resourceVersion");
   ++frames_;
   expired_before_ = false;
-  if (type != "BOOKMARK") stats_.events.fetch_add(1, std::memory_order_relaxed);
+  const bool is_applied = type == "ADDED" || type == "MODIFIED";
+  const bool is_deleted = type == "DELETED";
+  const bool is_bookmark = type == "BOOKMARK";
+  if (!is_bookmark) stats_.events.fetch_add(1, std::memory_order_relaxed);
   enter_sink();
-  if (type == "ADDED" || type == "MODIFIED") {
-    sink_.applied(object);
-  } else if (type == "DELETED") {
-    sink_.deleted(object);
-  }
+  if (is_applied) sink_.applied(object);
+  if (is_deleted) sink_.deleted(object);
   leave_sink();
-  if (type != "ADDED" && type != "MODIFIED" && type != "DELETED" && type != "BOOKMARK") {
-    return refuse("a frame has an unknown type");
-  }
-  std::get<Listed>(state_).resource_version = version;
+  if (!is_applied && !is_deleted && !is_bookmark) return refuse("a frame has an unknown type");
+  std::get<Watching>(state_).resource_version = version;
   return true;
+}
+
+Duration Reflector::watch_failed(const Error& error, Duration lived) {
+  switch (error.code) {
+    case ErrorCode::kCancelled:
+      return Duration::zero();
+    case ErrorCode::kExpired: {
+      // A list at once, unless that did not help: a server that keeps saying "expired" must not be
+      // hammered.
+      state_ = Empty{};
+      const bool again = std::exchange(expired_before_, true);
+      return report("version expired, listing again", error,
+                    again ? next_backoff(error) : Duration::zero());
+    }
+    case ErrorCode::kTooManyRequests:
+      return report("watch", error, next_backoff(error));
+    case ErrorCode::kTimeout:
+    case ErrorCode::kUnavailable:
+      // Nothing says that our version is not good any more. A server in trouble, which says so with
+      // a status, is not helped by having to give us everything; only if it goes on, the watch
+      // itself may be the trouble.
+      if (error.http_status != 0 && failures_in_a_row_ >= kTriesBeforeList) break;
+      // A connection that was cut after it had been of use is made again at once.
+      if (error.http_status == 0 && lived >= kShortWatch && frames_ > 0) {
+        return report("watch", error, Duration::zero());
+      }
+      return report("watch", error, next_backoff(error));
+    default:
+      break;
+  }
+  state_ = Empty{};
+  return report("watch", error, next_backoff(error));
 }
 
 Duration Reflector::next_backoff(const Error& error) {
@@ -328,6 +299,34 @@ Duration Reflector::report(std::string_view what, const Error& error, Duration w
   log::warn("reflector {}: {}: {} ({}), next try in {} ms", options_.resource.plural, what,
             log::quoted(error.message), to_string(error.code), wait_ms);
   return wait;
+}
+
+void Reflector::enter_sink() {
+  const TimePoint now = clock_.now();
+  stats_.last_contact.store(now, std::memory_order_relaxed);
+  stats_.last_progress.store(now, std::memory_order_relaxed);
+  stats_.in_sink_since.store(now, std::memory_order_relaxed);
+}
+
+void Reflector::leave_sink() {
+  stats_.in_sink_since.store(TimePoint::max(), std::memory_order_relaxed);
+}
+
+void Reflector::list_since(TimePoint since) {
+  std::stop_source wake;
+  {
+    MutexLock lock(mutex_);
+    if (began_ >= since) return;
+    wanted_ = std::max(wanted_, since);
+    wake = wake_;
+  }
+  // Outside of the lock: it runs callbacks.
+  wake.request_stop();
+}
+
+std::stop_token Reflector::wake_token() {
+  MutexLock lock(mutex_);
+  return wake_.get_token();
 }
 
 }  // namespace lpp::k8s

@@ -23,22 +23,25 @@ struct ReflectorOptions {
   std::string ns{};  // "" = all namespaces
   std::string label_selector{};
   std::string field_selector{};
-  bool metadata_only = false;
-  int page_size = 250;
-  Projection projection{};  // of the objects
+  bool metadata_only = false;  // the server leaves spec and status out
+  int page_size = 250;         // of a list, at most: less where objects are large
+  Projection projection{};     // what of the objects is read; empty = all
 };
 
 /// Receives a reflector's protocol: (list_begin list_item* list_end) and then any number of applied
-/// and deleted, again a list after a relist. A list that breaks off has no list_end: the next
-/// list_begin starts anew. Called on the reflector's thread only; objects are valid until the call
-/// returns.
+/// and deleted, again a list after a relist. Called on the reflector's thread only; objects are
+/// valid until the call returns.
 class ReflectorSink {
  public:
   virtual ~ReflectorSink() = default;
+  /// Whatever came of a list that had no end is void.
   virtual void list_begin() = 0;
   virtual void list_item(Value object) = 0;
+  /// The list is complete: an object that was known and is not in it has been deleted.
   virtual void list_end() = 0;
+  /// It is new or has changed, or is told once more in a state that is known.
   virtual void applied(Value object) = 0;
+  /// With its last state.
   virtual void deleted(Value object) = 0;
 };
 
@@ -62,21 +65,29 @@ struct ReflectorStats {
 /// any.
 class Reflector {
  public:
-  /// The next step begins a list.
+  // What a step goes on from, and where it leads:
+  //   Empty     a list begins: Listing
+  //   Listing   a page with a rest, or a rest that failed: Listing; the last page: Watching;
+  //             a first page that failed, or a rest that has expired: Empty
+  //   Watching  the stream ended or was cut, 429, or 5xx for a while: Watching;
+  //             the version has expired, or anything else: Empty
+  // From each of them list_since() leads to Empty, if the list there is or comes is too old.
+
+  /// There is no list, and none has been begun.
   struct Empty {
     bool in_one_piece;  // after an expired continue token
   };
-  /// It asks for a page.
+  /// The pages of a list are asked for, one a step.
   struct Listing {
-    bool in_one_piece;
+    bool in_one_piece;           // all in one page
     std::string continue_token;  // "" = the first page
     bool begun;                  // the sink knows of this list
   };
-  /// It watches.
-  struct Listed {
-    std::string resource_version;  // the last one seen
+  /// The list is complete; each step is a watch until its end.
+  struct Watching {
+    std::string resource_version;  // the last one seen: where the next watch begins
   };
-  using State = std::variant<Empty, Listing, Listed>;
+  using State = std::variant<Empty, Listing, Watching>;
 
   Reflector(ApiClient& client, Clock& clock, ReflectorOptions options, ReflectorSink& sink);
 
@@ -99,29 +110,33 @@ class Reflector {
   const ReflectorStats& stats() const { return stats_; }
 
  private:
+  /// From which state the step goes on, and what wakes it out of a wait.
+  std::stop_token begin_step();
+
   Duration list_page(const std::stop_token& stop, const std::stop_token& wake);
+  void begin_list();
   /// Delivers the items of the next page.
   Result<ListPage> request_page(Listing& listing, const std::stop_token& stop);
   void begin_once(Listing& listing);
   /// So that a page stays below some MiB, whatever the objects are.
   void adapt_page_size(const ListPage& page);
-  /// From which state the next step goes on, and what wakes it out of a wait.
-  std::stop_token begin_step();
-  void begin_list();
-  std::stop_token wake_token();
   Duration list_failed(const Error& error);
 
   Duration watch(const std::stop_token& stop, const std::stop_token& wake);
-  /// Handles one frame; false ends the watch.
+  /// Handles one frame; false ends the watch, with frame_error_.
   bool on_frame(std::string_view bytes);
-  Duration watch_failed(const Error& error, bool from_frame, Duration lived);
+  /// `lived`: how long the watch has lasted.
+  Duration watch_failed(const Error& error, Duration lived);
+
+  Duration next_backoff(const Error& error);
+  /// Counts and logs the failure; returns `wait`.
+  Duration report(std::string_view what, const Error& error, Duration wait);
 
   /// Notes that the server was heard, and that the sink has what arrived.
   void enter_sink();
   void leave_sink();
 
-  Duration next_backoff(const Error& error);
-  Duration report(std::string_view what, const Error& error, Duration wait);
+  std::stop_token wake_token();
 
   ApiClient& client_;
   Clock& clock_;

@@ -96,7 +96,7 @@ struct ReflectorFixture {
   void list_at(const std::string& version) {
     transport.on("GET", "/pods").reply(200, list_of(version));
     CHECK(step() == 0s);
-    CHECK(std::holds_alternative<Reflector::Listed>(reflector.state()));
+    CHECK(std::holds_alternative<Reflector::Watching>(reflector.state()));
     sink.calls.clear();
   }
   std::size_t requests() const { return transport.requests().size(); }

@@ -88,9 +88,9 @@ TEST_CASE("an ERROR frame says what is wrong in either format") {
         .stream({format.event("ADDED", "b", "11"), format.error(500, "InternalError")})
         .stream({format.error(410, "Expired")});
     CHECK(f.step() >= 800ms);
-    CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+    CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
     CHECK(f.step() >= 800ms);
-    CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+    CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
     CHECK(f.step() == 0s);
     CHECK(f.last("resourceVersion") == "11");
     CHECK(std::holds_alternative<Reflector::Empty>(f.reflector.state()));

@@ -31,7 +31,7 @@ TEST_CASE("pages become smaller when objects are large, and large again when the
     f.step();
     CHECK(parameter(f.transport, i, "limit") == wanted[i]);
   }
-  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+  CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
 }
 
 TEST_CASE("a page that does not come in time is asked for with fewer objects") {

@@ -23,7 +23,7 @@ TEST_CASE("the reflector lists the newest state in pages and watches from the li
   CHECK(f.step() == 0s);
   CHECK(std::holds_alternative<Reflector::Listing>(f.reflector.state()));
   CHECK(f.step() == 0s);
-  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+  CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
   CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "item c", "end"});
   CHECK(parameter(f.transport, 0, "resourceVersion") == "<none>");
   CHECK(parameter(f.transport, 0, "limit") == "250");
@@ -170,7 +170,7 @@ TEST_CASE("a list is never asked for at a version, whatever led to it") {
   CHECK(f.last("resourceVersion") == "<none>");
   CHECK(f.step() == 0s);
   CHECK(f.last("resourceVersion") == "<none>");
-  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+  CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
 }
 
 TEST_CASE("an expired continue token drops what was collected and lists once without pages") {
@@ -283,7 +283,7 @@ TEST_CASE(
   SUBCASE("ended at once, without an event") { script.stream({}); }
   script.stream({frame("ADDED", "a", "11")});
   CHECK(f.step() >= 800ms);
-  CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+  CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
   CHECK(f.step() == 0s);
   CHECK(f.last_was_watch());
   CHECK(f.last("resourceVersion") == "10");
@@ -338,7 +338,7 @@ TEST_CASE("a server in trouble is asked for a watch again, and for everything on
   }
   for (int i = 0; i < 5; ++i) {
     CHECK(f.step() >= 800ms);
-    CHECK(std::holds_alternative<Reflector::Listed>(f.reflector.state()));
+    CHECK(std::holds_alternative<Reflector::Watching>(f.reflector.state()));
     CHECK(f.last("resourceVersion") == "10");
   }
   CHECK(f.step() >= 800ms);
