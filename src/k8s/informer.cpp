@@ -69,28 +69,6 @@ void Informer<T>::join() {
 }
 
 template <typename T>
-typename Informer<T>::Arrival Informer<T>::decode_trimmed(Value object, const ObjectKey& key) {
-  auto decoded = decode<T>(object);
-  if (!decoded.ok()) {
-    if (unreadable_.size() >= kMaxUnreadable) unreadable_.clear();
-    if (unreadable_.insert(key).second) {
-      log::warn("informer {}: object {} is skipped: {}", name_, log::quoted(key.to_string()),
-                log::quoted(decoded.error().message));
-    }
-    return {.object = nullptr, .readable = false};
-  }
-  unreadable_.erase(key);
-  if (trim_ && !trim_(*decoded)) return {};
-  return {.object = std::make_shared<const T>(*std::move(decoded))};
-}
-
-template <typename T>
-void Informer<T>::emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const {
-  const Change<T> change{.before = std::move(before), .after = std::move(after)};
-  for (const Handler& handler : handlers_) handler(change);
-}
-
-template <typename T>
 void Informer<T>::list_begin() {
   incoming_.clear();
 }
@@ -108,6 +86,7 @@ void Informer<T>::list_item(Value object) {
   if (now.object) {
     incoming_.insert_or_assign(identity.key, std::move(now.object));
   } else if (!now.readable && known && known->meta.uid == identity.uid) {
+    // Its last good state: without it the object would be told as deleted.
     incoming_.insert_or_assign(identity.key, std::move(known));
   }
 }
@@ -115,7 +94,8 @@ void Informer<T>::list_item(Value object) {
 template <typename T>
 void Informer<T>::list_end() {
   const auto before = store_.swap(std::exchange(incoming_, {}));
-  // Only this thread writes to the store: what list() gives is what was swapped in.
+  // Only this thread writes to the store: what list() gives is what was swapped in. What the list
+  // shares with the store before has not changed.
   for (auto& now : store_.list()) {
     const auto it = before.find(now->meta.key());
     auto old = it == before.end() ? nullptr : it->second;
@@ -155,6 +135,28 @@ void Informer<T>::deleted(Value object) {
   unreadable_.erase(identity.key);
   if (!before) return;
   emit(std::move(before), nullptr);
+}
+
+template <typename T>
+typename Informer<T>::Arrival Informer<T>::decode_trimmed(Value object, const ObjectKey& key) {
+  auto decoded = decode<T>(object);
+  if (!decoded.ok()) {
+    if (unreadable_.size() >= kMaxUnreadable) unreadable_.clear();
+    if (unreadable_.insert(key).second) {
+      log::warn("informer {}: object {} is skipped: {}", name_, log::quoted(key.to_string()),
+                log::quoted(decoded.error().message));
+    }
+    return {.object = nullptr, .readable = false};
+  }
+  unreadable_.erase(key);
+  if (trim_ && !trim_(*decoded)) return {};
+  return {.object = std::make_shared<const T>(*std::move(decoded))};
+}
+
+template <typename T>
+void Informer<T>::emit(std::shared_ptr<const T> before, std::shared_ptr<const T> after) const {
+  const Change<T> change{.before = std::move(before), .after = std::move(after)};
+  for (const Handler& handler : handlers_) handler(change);
 }
 
 template class Informer<PersistentVolumeClaim>;

@@ -8,7 +8,6 @@
 #include <stop_token>
 #include <string>
 #include <thread>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -30,11 +29,13 @@ struct Change {
   const T& object() const { return after ? *after : *before; }
 };
 
-/// A reflector, its store and its thread. Handlers are called on that thread, in the order of the
-/// changes per object; they must be quick and may only enqueue. add_handler before start; the rest
-/// is thread-safe. A change is in the store before its handler runs. An object whose
-/// resourceVersion did not change is no change. An object that cannot be decoded keeps its last
-/// good state, if it had one, and is logged once.
+/// A reflector, its store and its thread. add_handler before start; the rest is thread-safe.
+///
+/// Handlers are called on that thread, in the order of the changes per object; they must be quick
+/// and may only enqueue. A change is in the store before its handler runs. The first list comes as
+/// additions, a later one as what differs from the store. An object whose resourceVersion did not
+/// change is no change. An object that cannot be decoded keeps its last good state, if it had one,
+/// and is logged once.
 template <typename T>
 class Informer final : private ReflectorSink {
  public:
@@ -58,7 +59,7 @@ class Informer final : private ReflectorSink {
   void join();
 
   const Store<T>& store() const { return store_; }
-  /// True once the first list was delivered in full; stays true.
+  /// True once the first list is in the store and the handlers know of all of it; stays true.
   bool has_synced() const { return synced_.load(std::memory_order_acquire); }
   /// Sees to it that the store gets everything that had been written by `since`, through a list
   /// unless one has begun since then. Returns at once.
@@ -90,8 +91,8 @@ class Informer final : private ReflectorSink {
   std::stop_source stop_;
 
   // Used by the informer's thread only.
-  std::unordered_map<ObjectKey, std::shared_ptr<const T>> incoming_;  // of the list in progress
-  std::unordered_set<ObjectKey> unreadable_;                          // already logged
+  typename Store<T>::Objects incoming_;       // of the list in progress
+  std::unordered_set<ObjectKey> unreadable_;  // already logged
   Reflector reflector_;
 
   std::jthread thread_;

@@ -29,10 +29,15 @@ struct IndexOf<T> {
 };
 
 /// Read side of an informer's cache. Thread-safe. Objects are immutable snapshots and may be stale:
-/// a missing object may exist, a present one may be gone. Reconcilers must be correct under both.
+/// a missing object may exist, a present one may be gone. Reconcilers must be correct under both:
+/// before anything is removed for good they ask the API server. Until the informer has synced the
+/// store is empty, which says nothing of the cluster.
 template <typename T>
 class Store {
  public:
+  using Objects = std::unordered_map<ObjectKey, std::shared_ptr<const T>>;
+
+  /// nullptr: it is not there.
   std::shared_ptr<const T> get(const ObjectKey& key) const {
     MutexLock lock(mutex_);
     const auto it = objects_.find(key);
@@ -62,14 +67,15 @@ class Store {
   }
 
  protected:
-  using Map = std::unordered_map<ObjectKey, std::shared_ptr<const T>>;
   using Index = typename IndexOf<T>::Type;
   mutable Mutex mutex_;
-  Map objects_ LPP_GUARDED_BY(mutex_);
-  Index index_ LPP_GUARDED_BY(mutex_);
+  Objects objects_ LPP_GUARDED_BY(mutex_);
+  Index index_ LPP_GUARDED_BY(mutex_);  // of what is in objects_, each object once
 };
 
 /// Write side: exactly one per Store, used by its informer's thread, or by tests to set a scene.
+/// The informer relies on it: what it reads from the store is what it has written last. What goes
+/// out of the store is handed back, so that it is freed without the lock.
 template <typename T>
 class StoreWriter : public Store<T> {
  public:
@@ -83,6 +89,7 @@ class StoreWriter : public Store<T> {
     return object;
   }
 
+  /// Returns the object that was there, if any.
   std::shared_ptr<const T> erase(const ObjectKey& key) {
     MutexLock lock(this->mutex_);
     const auto it = this->objects_.find(key);
@@ -95,8 +102,8 @@ class StoreWriter : public Store<T> {
 
   /// Puts a complete new state in place at once and returns the old one: readers never see a
   /// half-filled cache after a relist.
-  typename Store<T>::Map swap(typename Store<T>::Map objects) {
-    typename Store<T>::Index index;
+  typename Store<T>::Objects swap(typename Store<T>::Objects objects) {
+    typename Store<T>::Index index;  // the old one in the end: outlives the lock
     for (const auto& [key, object] : objects) index.add(object);
     MutexLock lock(this->mutex_);
     std::swap(objects, this->objects_);
