@@ -140,9 +140,15 @@ class WorkQueue {
   /// Lines that nobody waits in are kept up to this, since the next key is likely to come soon.
   static constexpr std::size_t kKeptLines = 64;
 
+  /// Now, unless its failures hold it back.
+  void add_now(const Key& key, bool urgent);
+  /// Until a key may be handed out. False: the queue is shut down.
+  bool wait_for_turn() LPP_REQUIRES(mutex_);
+  /// Due now, whenever else it was: into dirty_, and into its line if nobody has it in work.
   void make_ready(const Key& key, bool urgent = false) LPP_REQUIRES(mutex_);
   /// Puts the key in its line.
   void push(const Key& key, bool urgent) LPP_REQUIRES(mutex_);
+  /// Takes the key whose turn it is out of its line.
   Key pop() LPP_REQUIRES(mutex_);
   Entry& line_of(const Key& key) LPP_REQUIRES(mutex_) {
     return *lines_.try_emplace(std::string(namespace_of_(key))).first;
@@ -151,8 +157,8 @@ class WorkQueue {
   bool offer(Entry& entry) LPP_REQUIRES(mutex_);
   /// How long the key's failures still hold it back.
   Duration held_back(const Key& key, TimePoint now) const LPP_REQUIRES(mutex_);
+  /// Later, unless it comes by then anyway.
   void add_at(const Key& key, TimePoint due) LPP_REQUIRES(mutex_);
-  bool none_ready() const LPP_REQUIRES(mutex_) { return turns_.empty(); }
   /// Lets one consumer that waits look again.
   void wake() LPP_REQUIRES(mutex_) { (idle_ > 0 ? changed_ : due_changed_).notify_one(); }
   void make_due_keys_ready() LPP_REQUIRES(mutex_);
@@ -175,40 +181,49 @@ class WorkQueue {
   bool timed_ LPP_GUARDED_BY(mutex_) = false;
   bool shutdown_ LPP_GUARDED_BY(mutex_) = false;
   TimePoint last_get_ LPP_GUARDED_BY(mutex_);
-  // dirty_: keys that must be worked on, since when. processing_: keys that consumers have. lines_:
-  // the order of the keys in dirty_ that are not in processing_, each once, ready_ together.
-  // turns_: the lines of which a key may be handed out, the next one first. delayed_ and due_ hold
-  // the same keys, none of which is in dirty_: being ready now is the earliest due time there is.
-  Lines lines_ LPP_GUARDED_BY(mutex_);
-  std::deque<Entry*> turns_ LPP_GUARDED_BY(mutex_);
-  std::size_t ready_ LPP_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<Key, Waiting, Hash> dirty_ LPP_GUARDED_BY(mutex_);
-  std::unordered_map<Key, InWork, Hash> processing_ LPP_GUARDED_BY(mutex_);
+
+  // A key that is to come is in delayed_ or in dirty_, and one that is in work in processing_; both
+  // at once when it was added meanwhile.
+
+  // Keys that wait for a due time, the same in both. None is in dirty_: to be ready now is the
+  // earliest due time there is. Kept by add_at() and cancel_delay().
   Delayed delayed_ LPP_GUARDED_BY(mutex_);
   std::unordered_map<Key, typename Delayed::iterator, Hash> due_ LPP_GUARDED_BY(mutex_);
+  // Keys that must be worked on, since when.
+  std::unordered_map<Key, Waiting, Hash> dirty_ LPP_GUARDED_BY(mutex_);
+  // Keys that consumers have, between get() and done().
+  std::unordered_map<Key, InWork, Hash> processing_ LPP_GUARDED_BY(mutex_);
+
+  // The order of the keys in dirty_ that are not in processing_, each once, ready_ together. Kept
+  // by push() and pop().
+  Lines lines_ LPP_GUARDED_BY(mutex_);
+  std::size_t ready_ LPP_GUARDED_BY(mutex_) = 0;
+  // The lines of which a key may be handed out, the next one first. Kept by offer() and pop().
+  std::deque<Entry*> turns_ LPP_GUARDED_BY(mutex_);
+
+  // Keys that have failed, wherever they are, until forget().
   std::unordered_map<Key, Failing, Hash> failures_ LPP_GUARDED_BY(mutex_);
 };
 
 template <typename Key, typename Hash, typename NamespaceOf>
 void WorkQueue<Key, Hash, NamespaceOf>::add(const Key& key) {
-  MutexLock lock(mutex_);
-  if (shutdown_) return;
-  const TimePoint now = clock_.now();
-  if (const Duration wait = held_back(key, now); wait > Duration::zero()) {
-    return add_at(key, now + wait);
-  }
-  make_ready(key);
+  add_now(key, false);
 }
 
 template <typename Key, typename Hash, typename NamespaceOf>
 void WorkQueue<Key, Hash, NamespaceOf>::add_urgent(const Key& key) {
+  add_now(key, true);
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+void WorkQueue<Key, Hash, NamespaceOf>::add_now(const Key& key, bool urgent) {
   MutexLock lock(mutex_);
   if (shutdown_) return;
   const TimePoint now = clock_.now();
   if (const Duration wait = held_back(key, now); wait > Duration::zero()) {
     return add_at(key, now + wait);
   }
-  make_ready(key, true);
+  make_ready(key, urgent);
 }
 
 template <typename Key, typename Hash, typename NamespaceOf>
@@ -267,10 +282,28 @@ int WorkQueue<Key, Hash, NamespaceOf>::failures(const Key& key) const {
 template <typename Key, typename Hash, typename NamespaceOf>
 std::optional<Key> WorkQueue<Key, Hash, NamespaceOf>::get() {
   MutexLock lock(mutex_);
-  while (true) {
-    if (shutdown_) return std::nullopt;
+  if (!wait_for_turn()) return std::nullopt;
+  Key key = pop();
+  const auto dirty = dirty_.find(key);
+  const InWork work{.added = dirty->second.since, .taken = clock_.now()};
+  last_get_ = work.taken;
+  dirty_.erase(dirty);
+  processing_.emplace(key, work);
+  if (stats_ != nullptr) stats_->waited.observe(work.taken - work.added);
+  // This consumer no longer waits: another one takes over what is ready or the next due time.
+  if (!turns_.empty()) {
+    wake();
+  } else if (!timed_ && !delayed_.empty()) {
+    changed_.notify_one();
+  }
+  return key;
+}
+
+template <typename Key, typename Hash, typename NamespaceOf>
+bool WorkQueue<Key, Hash, NamespaceOf>::wait_for_turn() {
+  while (!shutdown_) {
     make_due_keys_ready();
-    if (!none_ready()) break;
+    if (!turns_.empty()) return true;
     if (timed_ || delayed_.empty()) {
       ++idle_;
       clock_.wait_until(changed_, mutex_, TimePoint::max());
@@ -281,20 +314,7 @@ std::optional<Key> WorkQueue<Key, Hash, NamespaceOf>::get() {
       timed_ = false;
     }
   }
-  Key key = pop();
-  const auto dirty = dirty_.find(key);
-  const InWork work{.added = dirty->second.since, .taken = clock_.now()};
-  last_get_ = work.taken;
-  dirty_.erase(dirty);
-  processing_.emplace(key, work);
-  if (stats_ != nullptr) stats_->waited.observe(work.taken - work.added);
-  // This consumer no longer waits: another one takes over what is ready or the next due time.
-  if (!none_ready()) {
-    wake();
-  } else if (!timed_ && !delayed_.empty()) {
-    changed_.notify_one();
-  }
-  return key;
+  return false;
 }
 
 template <typename Key, typename Hash, typename NamespaceOf>
