@@ -65,6 +65,14 @@ VolumeKey key_of(const k8s::PersistentVolume& volume) {
   return {volume.meta.name, volume.claim.ns};
 }
 
+/// Adds the keys of all objects that are `wanted`.
+template <typename Queue, typename T, typename Wanted>
+void add_where(Queue& queue, const k8s::Store<T>& store, const Wanted& wanted) {
+  for (const auto& object : store.list()) {
+    if (wanted(*object)) queue.add(key_of(*object));
+  }
+}
+
 /// Takes keys and runs one step each until the queue is shut down.
 template <typename Queue, typename Step>
 void work(Crew& crew, Queue& queue, const Step& step) {
@@ -113,18 +121,9 @@ struct Controller::Term {
         volume_reconciler(world, volume_memories),
         resize_reconciler(world, resize_memories),
         claim_workers("work-claim-", most_of_namespace(options) + kWorkersForOthers,
-                      [this] {
-                        work(claim_workers, claims, [this](const ClaimKey& key) {
-                          const Action action =
-                              claim_reconciler.step(key, claims.waiting_since(key));
-                          return sooner(action, resize_reconciler.step(key));
-                        });
-                      }),
-        volume_workers("work-vol-", most_of_namespace(options) + kWorkersForOthers, [this] {
-          work(volume_workers, volumes, [this](const VolumeKey& key) {
-            return volume_reconciler.step(key.name, volumes.waiting_since(key));
-          });
-        }) {}
+                      [this] { work_at_claims(); }),
+        volume_workers("work-vol-", most_of_namespace(options) + kWorkersForOthers,
+                       [this] { work_at_volumes(); }) {}
   ~Term() { stop(); }
   Term(const Term&) = delete;
   Term& operator=(const Term&) = delete;
@@ -142,6 +141,7 @@ struct Controller::Term {
          .wake_node = [this](const std::string& node) { wake_node(node); }});
   }
 
+  /// The steps end before the executor does: they begin work with it.
   void stop() {
     if (std::exchange(stopped, true)) return;
     claims.shutdown();
@@ -149,6 +149,19 @@ struct Controller::Term {
     claim_workers.join();
     volume_workers.join();
     executor.end(kRestLimit);
+  }
+
+  void work_at_claims() {
+    work(claim_workers, claims, [this](const ClaimKey& key) {
+      const Action action = claim_reconciler.step(key, claims.waiting_since(key));
+      return sooner(action, resize_reconciler.step(key));
+    });
+  }
+
+  void work_at_volumes() {
+    work(volume_workers, volumes, [this](const VolumeKey& key) {
+      return volume_reconciler.step(key.name, volumes.waiting_since(key));
+    });
   }
 
   /// What has been begun is finished before something new is begun.
@@ -203,6 +216,7 @@ struct Controller::Term {
   ClaimReconciler claim_reconciler;
   VolumeReconciler volume_reconciler;
   ResizeReconciler resize_reconciler;
+  // The last ones: they are at work with all of the above.
   Crew claim_workers;
   Crew volume_workers;
 };
@@ -218,8 +232,7 @@ Controller::Controller(World& world, Informers informers, ControllerOptions opti
 Controller::~Controller() { stop_working(); }
 
 void Controller::start_working() {
-  // The caches are newer than what an earlier term decided: they show it, or another leader undid
-  // it.
+  // The caches are newer than what an earlier term decided: they show it, or a leader undid it.
   world_.ledger.release_all();
   auto term = std::make_shared<Term>(world_, options_, claim_stats_, volume_stats_);
   term->start();
@@ -228,13 +241,11 @@ void Controller::start_working() {
     term_ = term;
   }
   // From here on changes reach the queues; what was there before is enqueued now.
-  for (const auto& claim : world_.claims.list()) {
+  add_where(term->claims, world_.claims, [this](const auto& claim) {
     const bool is_half_bound =
-        !claim->volume_name.empty() && claim->phase != "Bound" && may_ask_for(*claim, world_.names);
-    if (may_want_volume(*claim) || may_want_more(*claim) || is_half_bound) {
-      term->claims.add(key_of(*claim));
-    }
-  }
+        !claim.volume_name.empty() && claim.phase != "Bound" && may_ask_for(claim, world_.names);
+    return may_want_volume(claim) || may_want_more(claim) || is_half_bound;
+  });
   for (const auto& volume : world_.volumes.list()) term->volumes.add(key_of(*volume));
 }
 
@@ -254,12 +265,10 @@ void Controller::stop_working() {
 void Controller::config_changed() {
   const auto term = this->term();
   if (!term) return;
-  for (const auto& claim : world_.claims.list()) {
-    if (may_want_volume(*claim) || may_want_more(*claim)) term->claims.add(key_of(*claim));
-  }
-  for (const auto& volume : world_.volumes.list()) {
-    if (volume->phase == "Released") term->volumes.add(key_of(*volume));
-  }
+  add_where(term->claims, world_.claims,
+            [this](const auto& claim) { return may_want_volume(claim) || may_want_more(claim); });
+  add_where(term->volumes, world_.volumes,
+            [](const auto& volume) { return volume.phase == "Released"; });
 }
 
 std::shared_ptr<Controller::Term> Controller::term() const {
@@ -289,14 +298,12 @@ bool Controller::may_be_lost(const k8s::PersistentVolume& volume) const {
 
 std::optional<k8s::WorkQueueState> Controller::claim_queue() const {
   const auto term = this->term();
-  if (!term) return std::nullopt;
-  return term->claims.state();
+  return term ? std::optional(term->claims.state()) : std::nullopt;
 }
 
 std::optional<k8s::WorkQueueState> Controller::volume_queue() const {
   const auto term = this->term();
-  if (!term) return std::nullopt;
-  return term->volumes.state();
+  return term ? std::optional(term->volumes.state()) : std::nullopt;
 }
 
 void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change) {
@@ -314,8 +321,7 @@ void Controller::on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change)
     term->claims.add(key_of(*after));
   }
   if (!after || !may_ask_for(*after, world_.names)) return;
-  // A claim that stays bound needs nothing; one that has just been bound may have left a
-  // record.
+  // A claim that stays bound needs nothing; one that has just been bound may have left a record.
   const bool stays_bound = !after->volume_name.empty() && before && !before->volume_name.empty() &&
                            after->phase == before->phase;
   if (!stays_bound) term->claims.add(key_of(*after));
@@ -351,16 +357,13 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
 void Controller::on_class(const k8s::Change<k8s::StorageClass>& change) {
   const auto term = this->term();
   if (!term) return;
-  for (const auto& claim : world_.claims.list()) {
-    if (may_want_volume(*claim) && claim->class_name() == change.object().meta.name) {
-      term->claims.add(key_of(*claim));
-    }
-  }
-  for (const auto& volume : world_.volumes.list()) {
-    if (volume->storage_class_name == change.object().meta.name && may_be_lost(*volume)) {
-      term->volumes.add(key_of(*volume));
-    }
-  }
+  const std::string& name = change.object().meta.name;
+  add_where(term->claims, world_.claims, [&](const auto& claim) {
+    return may_want_volume(claim) && claim.class_name() == name;
+  });
+  add_where(term->volumes, world_.volumes, [&](const auto& volume) {
+    return volume.storage_class_name == name && may_be_lost(volume);
+  });
 }
 
 void Controller::on_node(const k8s::Change<k8s::Node>& change) {
@@ -373,18 +376,14 @@ void Controller::on_node(const k8s::Change<k8s::Node>& change) {
   if (!change.after) world_.space.forget(name);
   const auto term = this->term();
   if (!term) return;
-  for (const auto& claim : world_.claims.list()) {
-    if (claim->volume_name.empty() && selected_node(*claim) == name) {
-      term->claims.add(key_of(*claim));
-    }
-  }
-  for (const auto& volume : world_.volumes.list()) {
-    const bool is_named = (change.before && concerns(*change.before, *volume)) ||
-                          (change.after && concerns(*change.after, *volume));
-    if (volume->phase == "Released" || (is_named && may_be_lost(*volume))) {
-      term->volumes.add(key_of(*volume));
-    }
-  }
+  add_where(term->claims, world_.claims, [&](const auto& claim) {
+    return claim.volume_name.empty() && selected_node(claim) == name;
+  });
+  add_where(term->volumes, world_.volumes, [&](const auto& volume) {
+    const bool is_named = (change.before && concerns(*change.before, volume)) ||
+                          (change.after && concerns(*change.after, volume));
+    return volume.phase == "Released" || (is_named && may_be_lost(volume));
+  });
   world_.executor.node_changed(name);
 }
 

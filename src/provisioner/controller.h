@@ -43,8 +43,7 @@ class Controller {
   /// To be called when another configuration has been published.
   void config_changed();
 
-  /// To be called when an Event that was handed to the recorder has not reached anybody: it is told
-  /// again.
+  /// When an Event that was handed to the recorder has reached nobody, so that it is told again.
   void event_dropped(const k8s::ObjectReference& about);
 
   /// For metrics and probes. The states are empty while nothing is worked on.
@@ -56,10 +55,19 @@ class Controller {
  private:
   struct Term;  // queues and workers between start_working() and stop_working()
 
+  // Which change wakes whom. What else a step waits for (time, the end of work) wakes its key
+  // through its Action and the executor.
+
+  /// The claim; and the volume that it had, when it is gone.
   void on_claim(const k8s::Change<k8s::PersistentVolumeClaim>& change);
+  /// The volume; and its claim until they are bound, and when it wants more or waits for a path.
   void on_volume(const k8s::Change<k8s::PersistentVolume>& change);
+  /// Claims that may want a volume of it, and volumes that it may let go.
   void on_class(const k8s::Change<k8s::StorageClass>& change);
+  /// Claims that are to be on it, and volumes that may be lost with it or are to be removed.
   void on_node(const k8s::Change<k8s::Node>& change);
+
+  /// nullptr: nothing is worked on.
   std::shared_ptr<Term> term() const;
   /// Whether the claim has no volume and may want one of ours, or wants more of one of ours.
   bool may_want_volume(const k8s::PersistentVolumeClaim& claim) const;
@@ -70,6 +78,7 @@ class Controller {
   World& world_;
   const Informers informers_;
   const ControllerOptions options_;
+  // Of all terms together.
   k8s::WorkQueueStats claim_stats_;
   k8s::WorkQueueStats volume_stats_;
   mutable Mutex mutex_;
