@@ -18,9 +18,19 @@ namespace {
 constexpr const char* kLockFile = "lock";
 constexpr const char* kSpare = "spare";
 constexpr std::string_view kRecordPrefix = "volume.";
-constexpr std::string_view kRecordSuffix = ".json";
+constexpr std::string_view kWritePrefix = "write.";
+constexpr std::string_view kNewPrefix = "new.";
+constexpr std::string_view kGonePrefix = "gone.";
+constexpr std::string_view kWorkPrefix = "work.";
+constexpr std::string_view kSuffix = ".json";
 constexpr std::size_t kMaxRecord = 65536;
 constexpr int kFolder = O_RDONLY | O_DIRECTORY;
+
+std::string with_prefix(std::string_view prefix, std::string_view rest) {
+  return std::string(prefix).append(rest);
+}
+
+std::string write_name(const std::string& id) { return with_prefix(kWritePrefix, id); }
 
 /// New volumes are open to every user, because pods run as any, and reach them by bind mounts: the
 /// folder around them need not be. One that holds something already stays as it is.
@@ -92,14 +102,14 @@ Result<RecordFolder> RecordFolder::find_or_make(Kernel& kernel, int base) {
   return *std::move(found);
 }
 
-Result<RecordFolder::Lock> RecordFolder::lock_range(std::uint64_t start, int command) const {
+Result<RecordFolder::Lock> RecordFolder::lock_byte(std::uint64_t at, int command) const {
   // A descriptor of its own: what is locked by one is not locked against itself.
   Lock file(kernel_->create(fd_.get(), kLockFile));
   if (!file.valid()) return system_error(errno, "open the lock");
   struct flock range {};
   range.l_type = F_WRLCK;
   range.l_whence = SEEK_SET;
-  range.l_start = static_cast<off_t>(start);
+  range.l_start = static_cast<off_t>(at);
   range.l_len = 1;
   int result = 0;
   do {
@@ -113,11 +123,41 @@ Result<RecordFolder::Lock> RecordFolder::lock_range(std::uint64_t start, int com
 }
 
 Result<RecordFolder::Lock> RecordFolder::lock_volume(const std::string& id) const {
+  // A byte of its own, as good as certain, behind the base's; an off_t has no more bits.
   const std::uint64_t hash = std::hash<std::string>{}(id);
-  return lock_range(1 + (hash >> 2U), F_OFD_SETLK);
+  return lock_byte(1 + (hash >> 2U), F_OFD_SETLK);
 }
 
-Result<RecordFolder::Lock> RecordFolder::lock_base() const { return lock_range(0, F_OFD_SETLKW); }
+Result<RecordFolder::Lock> RecordFolder::lock_base() const { return lock_byte(0, F_OFD_SETLKW); }
+
+Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {
+  const std::string name = record_name(id);
+  LPP_ASSIGN_OR_RETURN(const auto text, read_text(name, kMaxRecord), "record");
+  if (!text) return std::optional<Volume>();
+  LPP_ASSIGN_OR_RETURN(Volume volume, decode_record(*text), name);
+  if (volume.id != id) return invalid(name + ": the record is of another volume: " + volume.id);
+  return std::optional(std::move(volume));
+}
+
+Result<void> RecordFolder::write(const Volume& volume) const {
+  LPP_RETURN_IF_ERROR(
+      put_file(record_name(volume.id), write_name(volume.id), encode_record(volume), true),
+      "record");
+  if (!keeps_order_ && kernel_->sync(fd_.get()) != 0) {
+    return system_error(errno, std::string("fsync ") + kRecordFolder);
+  }
+  return {};
+}
+
+Result<void> RecordFolder::erase(const std::string& id) const {
+  for (const std::string& name : {write_name(id), record_name(id)}) {
+    if (kernel_->remove_file(fd_.get(), name.c_str()) != 0 && errno != ENOENT) {
+      return system_error(errno, "unlink " + name);
+    }
+  }
+  if (kernel_->sync(fd_.get()) != 0) return system_error(errno, "fsync of the records");
+  return {};
+}
 
 Result<std::optional<std::string>> RecordFolder::read_text(const std::string& name,
                                                            std::size_t limit) const {
@@ -170,6 +210,7 @@ Result<void> RecordFolder::make_gone(const std::string& id) const {
   if (kernel_->make_folder(fd_.get(), name.c_str(), 0700) == 0 || errno == EEXIST) return {};
   const Error full = system_error(errno, "mkdir " + name);
   if (!full.is(ErrorCode::kUnfit)) return full;
+  // A full disk may refuse before it sees that the folder is there.
   if (UniqueFd(kernel_->open_beneath(fd_.get(), name.c_str(), O_PATH)).valid()) return {};
   if (kernel_->move(fd_.get(), kSpare, fd_.get(), name.c_str()) == 0) return {};
   return full;
@@ -193,33 +234,16 @@ void RecordFolder::keep_spare() const {
   static_cast<void>(kernel_->make_folder(fd_.get(), kSpare, 0700));
 }
 
-Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {
-  const std::string name = record_name(id);
-  LPP_ASSIGN_OR_RETURN(const auto text, read_text(name, kMaxRecord), "record");
-  if (!text) return std::optional<Volume>();
-  LPP_ASSIGN_OR_RETURN(Volume volume, decode_record(*text), name);
-  if (volume.id != id) return invalid(name + ": the record is of another volume: " + volume.id);
-  return std::optional(std::move(volume));
+std::string RecordFolder::record_name(const std::string& id) {
+  return with_prefix(kRecordPrefix, id).append(kSuffix);
 }
 
-Result<void> RecordFolder::write(const Volume& volume) const {
-  LPP_RETURN_IF_ERROR(
-      put_file(record_name(volume.id), "write." + volume.id, encode_record(volume), true),
-      "record");
-  if (!keeps_order_ && kernel_->sync(fd_.get()) != 0) {
-    return system_error(errno, std::string("fsync ") + kRecordFolder);
-  }
-  return {};
-}
+std::string RecordFolder::new_name(const std::string& id) { return with_prefix(kNewPrefix, id); }
 
-Result<void> RecordFolder::erase(const std::string& id) const {
-  for (const std::string& name : {"write." + id, record_name(id)}) {
-    if (kernel_->remove_file(fd_.get(), name.c_str()) != 0 && errno != ENOENT) {
-      return system_error(errno, "unlink " + name);
-    }
-  }
-  if (kernel_->sync(fd_.get()) != 0) return system_error(errno, "fsync of the records");
-  return {};
+std::string RecordFolder::gone_name(const std::string& id) { return with_prefix(kGonePrefix, id); }
+
+std::string RecordFolder::work_name(const std::string& id, std::string_view key) {
+  return with_prefix(kWorkPrefix, id).append(".").append(key).append(kSuffix);
 }
 
 Result<RecordFolder::Names> RecordFolder::names() const {
@@ -230,14 +254,14 @@ Result<RecordFolder::Names> RecordFolder::names() const {
     if (name.starts_with(prefix)) to.emplace_back(name.substr(prefix.size()));
   };
   for (const std::string& entry : entries) {
-    collect(entry, "new.", names.being_made);
-    collect(entry, "gone.", names.being_removed);
+    collect(entry, kNewPrefix, names.being_made);
+    collect(entry, kGonePrefix, names.being_removed);
     std::string_view name = entry;
-    if (!name.ends_with(kRecordSuffix)) continue;
-    name.remove_suffix(kRecordSuffix.size());
+    if (!name.ends_with(kSuffix)) continue;
+    name.remove_suffix(kSuffix.size());
     collect(name, kRecordPrefix, names.records);
     if (const auto dot = name.rfind('.'); dot != std::string_view::npos) {
-      collect(name.substr(0, dot), "work.", names.works);
+      collect(name.substr(0, dot), kWorkPrefix, names.works);
     }
   }
   for (auto* list : {&names.works, &names.records, &names.being_made, &names.being_removed}) {

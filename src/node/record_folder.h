@@ -20,16 +20,21 @@ struct DiskIdentity {
   std::optional<Error> missing{};  // why what there is none of could not be written: a full disk
 };
 
-/// The records of a base folder, on its own disk:
+/// The records of a base folder, on its own disk. What stands in it, each <id> a volume's:
 ///
-///     volume.<id>.json   the record
-///     write.<id>         a record that is being written
-///     new.<id>           a directory that is being made
-///     gone.<id>          a folder of what is being removed
-///     lock               who works at which volume
-///     spare              an empty folder for a removal on a full disk, see make_gone()
-///     identity.json      what tells this disk from others, and the cluster whose records these are
-///     work.<id>.<…>.json what an agent has on record for the volume (agent/work_book.h)
+///     volume.<id>.json      the record: replaced in one step, never half of one
+///     write.<id>            a record that is being written; the next write or erase takes it
+///     new.<id>              a directory that is being made, until it goes into its place
+///     gone.<id>             what is being removed, as "volume" in it if it has left its place
+///     work.<id>.<key>.json  what an agent has on record for the volume (agent/work_book.h)
+///     work-write.<key>      the same while it is being written
+///     lock                  an empty file: of each volume that is worked at a byte is locked
+///     spare                 an empty folder for a removal on a full disk, see make_gone()
+///     identity.json         what tells this disk, and the cluster whose records these are
+///     identity.write        the same while it is being written
+///
+/// What a crash leaves of new.<id> and gone.<id> is for Volumes::recover(). Whatever else stands
+/// here is passed over.
 ///
 /// Thread-safe, and safe against other processes, as long as the caller holds the volume's lock.
 /// The kernel must outlive it.
@@ -60,7 +65,7 @@ class RecordFolder {
   /// On the disk when this returns.
   Result<void> erase(const std::string& id) const;
 
-  /// What stands in the folder, by id.
+  /// Which volumes the folder has something of, by id.
   struct Names {
     std::vector<std::string> works{};  // an id once for each
     std::vector<std::string> records{};
@@ -68,19 +73,6 @@ class RecordFolder {
     std::vector<std::string> being_removed{};
   };
   Result<Names> names() const;
-
-  /// The folder of what is being removed of the volume; there already is as good. Where the file
-  /// system has no room for one more, and a removal is what makes room, the spare one becomes it.
-  Result<void> make_gone(const std::string& id) const;
-  /// Empty, it goes, or becomes the spare one.
-  Result<void> drop_gone(const std::string& id) const;
-  Result<bool> is_empty(const std::string& folder) const;
-  /// As far as it can be had.
-  void keep_spare() const;
-
-  /// See Volumes.
-  Result<DiskIdentity> identities(const std::string& ours) const;
-  Result<std::string> identity() const;
 
   /// What else lies here as a small file of its own: replaced in one step, and there after the end
   /// of the process; `durable` = after that of the machine, too. `temporary` is taken for it.
@@ -91,22 +83,34 @@ class RecordFolder {
   /// Not there is as good.
   Result<void> remove_file(const std::string& name) const;
 
-  static std::string record_name(const std::string& id) { return "volume." + id + ".json"; }
-  static std::string new_name(const std::string& id) { return "new." + id; }
-  static std::string gone_name(const std::string& id) { return "gone." + id; }
+  /// The folder of what is being removed of the volume; there already is as good. Where the file
+  /// system has no room for one more, and a removal is what makes room, the spare one becomes it.
+  Result<void> make_gone(const std::string& id) const;
+  /// The caller has seen that it is empty: it goes, or becomes the spare one.
+  Result<void> drop_gone(const std::string& id) const;
+  Result<bool> is_empty(const std::string& folder) const;
+  /// As far as it can be had.
+  void keep_spare() const;
+
+  /// See Volumes.
+  Result<DiskIdentity> identities(const std::string& ours) const;
+  Result<std::string> identity() const;
+
+  // The names above. Written and read (by names()) side by side in the source.
+  static std::string record_name(const std::string& id);
+  static std::string new_name(const std::string& id);
+  static std::string gone_name(const std::string& id);
   /// `key`: without a dot.
-  static std::string work_name(const std::string& id, std::string_view key) {
-    return "work." + id + "." + std::string(key) + ".json";
-  }
+  static std::string work_name(const std::string& id, std::string_view key);
 
  private:
-  Result<void> put_identity(const std::string& text) const;
-  Result<void> try_put_file(const std::string& name, const std::string& temporary,
-                            std::string_view text, bool durable) const;
   RecordFolder(Kernel& kernel, UniqueFd fd, bool keeps_order)
       : kernel_(&kernel), fd_(std::move(fd)), keeps_order_(keeps_order) {}
 
-  Result<Lock> lock_range(std::uint64_t start, int command) const;
+  Result<Lock> lock_byte(std::uint64_t at, int command) const;
+  Result<void> try_put_file(const std::string& name, const std::string& temporary,
+                            std::string_view text, bool durable) const;
+  Result<void> put_identity(const std::string& text) const;
 
   Kernel* kernel_;
   UniqueFd fd_;
