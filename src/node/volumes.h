@@ -118,13 +118,18 @@ class Volumes {
   /// Follows symbolic links to the base folder. The kernel must outlive the volumes.
   static Result<Volumes> open(Kernel& kernel, const std::string& base, const Options& options);
 
-  /// Makes the directory, with the folders around it (0755). A volume that is recorded and in its
-  /// place keeps owner and mode and gets the limits and the size of the request, see resize(). Its
-  /// origin is told as kFound but to the claim that it was made for (by the request's uid): where
-  /// an id comes from a path, an earlier claim's data may be in it. The record tells the claim of
-  /// now, and kFound, from then on. A directory that was there
-  /// without a record is given owner, mode and limits; limits only if it is empty, else see adopt()
-  /// (kInvalid). kAlreadyExists: the id has another path.
+  // Make and change.
+
+  /// Makes the directory, with the folders around it (0755). kAlreadyExists: the id has another
+  /// path.
+  ///
+  /// A volume that is recorded and in its place keeps owner and mode and gets the limits and the
+  /// size of the request, see resize(). Its origin is told as kFound but to the claim that it was
+  /// made for (by the request's uid): where an id comes from a path, an earlier claim's data may be
+  /// in it. The record tells the claim of now, and kFound, from then on.
+  ///
+  /// A directory that was there without a record is given owner, mode and limits; limits only if it
+  /// is empty, else see adopt() (kInvalid).
   Result<Volume> make(const MakeRequest& request) const;
 
   /// Gives limits to a directory that is there and may be in use, with all that is in it; one with
@@ -132,6 +137,11 @@ class Volumes {
   /// crash or a stop it goes on. kInvalid: it holds more than the limits, or is a plain directory
   /// of btrfs, which only limits subvolumes. kNotFound: there is no directory.
   Result<Volume> adopt(const AdoptRequest& request) const;
+
+  /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.
+  Result<Volume> resize(const ResizeRequest& request) const;
+
+  // Remove.
 
   /// Removes the directory with all it holds, its limits, its record and the folders around it that
   /// are empty then. What stands in its place and is recorded as another volume's is not touched
@@ -147,8 +157,7 @@ class Volumes {
   /// `path`: for a volume without a record; "" = only with one.
   Result<PutBack> put_back(const std::string& id, const std::string& path = {}) const;
 
-  /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.
-  Result<Volume> resize(const ResizeRequest& request) const;
+  // Look: nothing is changed.
 
   Result<Space> space() const;
   /// Needs no walk through the volumes.
@@ -156,6 +165,12 @@ class Volumes {
   /// Of that volume only; nullopt: nothing is measured of it.
   Result<std::optional<ProjectUse>> use_of(const Volume& volume) const;
   Result<Listing> list() const;
+  /// Beside what usage() has just told; of bare directories at most so many.
+  Result<Inventory> inventory(const BaseUsage& usage, std::size_t most_bare) const;
+  /// Another descriptor of the very folder that was opened, whatever its path leads to by now.
+  Result<UniqueFd> base_folder() const;
+
+  // Whose disk it is.
 
   /// Tells the records' disk from any other one under the same path: made at the first call that
   /// finds records, and never changed. "" = there are no records yet.
@@ -163,17 +178,14 @@ class Volumes {
   /// The same from one look, and the cluster whose records these are: `ours` from now on if no
   /// cluster's is on record yet. A full disk, where neither can be written, is no error.
   Result<DiskIdentity> identities(const std::string& ours) const;
-  /// Another descriptor of the very folder that was opened, whatever its path leads to by now.
-  Result<UniqueFd> base_folder() const;
+
+  // Clear up.
 
   /// Brings to an end what was begun and left: removals, and directories that were recorded and
   /// not put into their place. What is worked at is left alone, and so is a removal that an agent
   /// has on record (RecordFolder::work_name): only who ordered it knows whether it is to go on. The
   /// problems that it met.
   Result<std::vector<std::string>> recover(const std::stop_token& stop) const;
-
-  /// Beside what usage() has just told; of bare directories at most so many.
-  Result<Inventory> inventory(const BaseUsage& usage, std::size_t most_bare) const;
 
   /// Of one volume that nobody needs: forgets a removal of which nothing is left, or a record whose
   /// directory is gone, or takes a directory away that was being made and never came into its
@@ -187,7 +199,8 @@ class Volumes {
   Volumes(Kernel& kernel, std::string shown, UniqueFd base)
       : kernel_(&kernel), shown_(std::move(shown)), base_(std::move(base)) {}
 
-  // Paths from the base folder.
+  // Paths from the base folder. (volumes.cpp)
+
   Result<UniqueFd> open_parent(const std::string& path) const;
   Result<UniqueFd> make_parent(const RecordFolder& records, const std::string& path) const;
   /// As far as they are empty.
@@ -195,7 +208,12 @@ class Volumes {
   /// nullopt: nothing is there. kInvalid: something that is not a directory of this mount.
   Result<std::optional<UniqueFd>> find_directory(const std::string& path) const;
 
-  // Under the volume's lock.
+  // All below: under the volume's lock, but for what only looks.
+
+  // A directory is made as new.<id> and gets all that it is to have there; then it is recorded, and
+  // then it goes into its place in one step. One that was found in its place is on record as
+  // kMaking while it gets the same. (volumes_make.cpp)
+
   Result<Volume> make_new(const RecordFolder& records, const MakeRequest& request) const;
   /// For another claim the directory was there before: what the record tells is for the claim of
   /// now. Whether it is another one.
@@ -205,18 +223,23 @@ class Volumes {
                        Volume volume) const;
   Result<Volume> resize_locked(const RecordFolder& records, Volume volume,
                                const ResizeRequest& request) const;
+  /// Makes new.<id>, as it is to be, and its record.
   Result<Volume> stage(const RecordFolder& records, const MakeRequest& request) const;
+  /// Only makes it: a folder, or a subvolume where limits need one.
   Result<void> make_staged(const RecordFolder& records, const MakeRequest& request) const;
   Result<Volume> make_found(const RecordFolder& records, const MakeRequest& request,
                             int folder) const;
   /// nullopt: what is recorded is neither in its place nor on its way there.
   Result<std::optional<Volume>> finish(const RecordFolder& records, const Volume& volume) const;
   Result<bool> is_staged(const RecordFolder& records, const Volume& volume) const;
+  /// kAlreadyExists: something stands there.
   Result<void> put_in_place(const RecordFolder& records, const Volume& volume) const;
+  /// Takes new.<id> away, which nobody has ever seen; there is none as good.
   Result<void> discard_staged(const RecordFolder& records, const std::string& id) const;
   Result<void> set_access(int folder, const Access& access) const;
   /// Under RecordFolder::lock_base().
   Result<void> limit_new(int folder, Volume& volume) const;
+  /// kUnfit: the base folder itself is in a project.
   Result<void> check_base_project() const;
   /// Of a directory that is there: the one that it was given, if that is on record, else 0. Its
   /// owner can give it any, also one of somebody else's, whose limit must not change.
@@ -224,6 +247,9 @@ class Volumes {
                                      const Volume& volume, int folder) const;
   Result<void> enter_project(const RecordFolder& records, const ProjectQuota& quota, Volume& volume,
                              int folder) const;
+
+  // What there is, and what there is room for. (volumes_usage.cpp, volumes_room.cpp)
+
   /// usage() without a look at the directories.
   Result<BaseUsage> counted() const;
   bool is_taken_out(const Volume& volume, const ProjectQuota& quota) const;
@@ -244,17 +270,44 @@ class Volumes {
   Result<BaseUsage::Elsewhere> elsewhere(const BaseUsage& usage, std::uint32_t project) const;
   Result<void> check_is_limited(const Volume& volume, const ProjectQuota& quota) const;
 
+  // A directory that may be in use. (volumes_adopt.cpp)
+
   Result<Volume> adopt_locked(const RecordFolder& records, const AdoptRequest& request,
                               int folder) const;
+
+  // A directory leaves its place as gone.<id>/volume in one step, or is on record as kRemoving and
+  // emptied where it is if it cannot; then it is removed, then its limits are lifted, and last the
+  // record goes. (volumes_remove.cpp)
+
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  /// Puts back what is left of a removal that failed. The error to return.
   Error give_up(const RecordFolder& records, const Volume& volume, Error error) const;
+  /// kInvalid: another volume's directory is it, or is in it. kUnavailable: a record that cannot be
+  /// read may be one's.
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
+  /// kKept: it holds something, or is none of ours.
   Result<Removed> remove_if_empty(const RecordFolder& records, const Volume& volume) const;
+  /// Out of its place, or else empties it there.
   Result<void> take_away(const RecordFolder& records, Volume& volume, int folder,
                          const RemoveRequest& request) const;
   Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,
                               const RemoveRequest& request) const;
   Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
+  /// Whether what is about to go holds the project on record, limited: nobody else gets that number
+  /// until the limit is lifted, even when nothing is left of what was in it.
+  Result<bool> holds_project(const Volume& volume, int folder) const;
+  /// The same of what has left its place.
+  Result<bool> ease_removal(const RecordFolder& records, const Volume& volume) const;
+  Result<void> lift_limits(std::uint32_t project) const;
+  /// Of a number that may be another volume's by now, see ProjectQuota::release_unused().
+  Result<void> lift_unused(std::uint32_t project, std::uint64_t known) const;
+  /// Lifts the limits, removes the folders around it that are empty, and then the record. `held`:
+  /// see holds_project().
+  Result<void> forget(const RecordFolder& records, const Volume& volume, bool held) const;
+
+  // What a removal has left goes back: the directory as a whole, and into it what was moved out of
+  // it. (volumes_put_back.cpp)
+
   Result<PutBack> put_back_locked(const RecordFolder& records, const std::string& id,
                                   const std::string& path) const;
   Result<void> limit_again(const Volume& volume) const;
@@ -265,16 +318,10 @@ class Volumes {
   Result<bool> call_off_in_place(const RecordFolder& records, const std::string& id) const;
   Result<void> put_pieces_back(const RecordFolder& records, int gone, int directory) const;
   Result<void> put_whole_back(const RecordFolder& records, const Volume& volume, int gone) const;
-  /// Whether what is about to go holds the project on record, limited: nobody else gets that number
-  /// until the limit is lifted, even when nothing is left of what was in it.
-  Result<bool> holds_project(const Volume& volume, int folder) const;
-  /// The same of what has left its place.
-  Result<bool> ease_removal(const RecordFolder& records, const Volume& volume) const;
-  Result<void> lift_limits(std::uint32_t project) const;
-  /// Of a number that may be another volume's by now, see ProjectQuota::release_unused().
-  Result<void> lift_unused(std::uint32_t project, std::uint64_t known) const;
-  /// `held`: see holds_project().
-  Result<void> forget(const RecordFolder& records, const Volume& volume, bool held) const;
+
+  // What recover() does for each, in the files of make and remove.
+
+  /// Finishes it, or takes it away.
   Result<void> recover_made(const RecordFolder& records, const std::string& id) const;
   /// False: the directory is in its place, and stays.
   Result<bool> recover_removed(const RecordFolder& records, const std::string& id,
