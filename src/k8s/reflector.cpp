@@ -35,13 +35,10 @@ constexpr std::size_t kWatchTimeoutSpread = 301;
 // The API server holds all of a page at once, and must send it within the call's deadline.
 constexpr std::size_t kPageBytes = std::size_t{8} << 20U;
 
-constexpr std::string_view kFrameReason = "BadFrame";
-
 Error bad_frame(std::string_view why, std::string_view bytes) {
   return Error{
       .code = ErrorCode::kInternal,
-      .message = fmt::format("{}: {}", why, log::quoted(truncate_utf8(bytes.substr(0, 200), 120))),
-      .reason = std::string(kFrameReason)};
+      .message = fmt::format("{}: {}", why, log::quoted(truncate_utf8(bytes.substr(0, 200), 120)))};
 }
 
 /// A token that either of two others triggers.
