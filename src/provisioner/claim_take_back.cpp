@@ -112,6 +112,40 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   return Action::await_change(kRecheck);
 }
 
+ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {
+  const auto id = decision.operation->id();
+  not_missed(pass, id);
+  // Else somebody could have had the directory meanwhile.
+  const bool on_record = std::any_of(
+      pass.scene.makes.begin(), pass.scene.makes.end(),
+      [&](const Make& make) { return keeps_others_out(make) && make.operation().id() == id; });
+  auto& in_flight = pass.scene.memory.in_flight;
+  if (in_flight != nullptr && decision.heir == nullptr && in_flight->id() == id) {
+    in_flight = nullptr;
+  }
+  bool made = false;
+  bool never_published = true;
+  for (Begun& begun : pass.scene.memory.begun) {
+    if (begun.operation->id() != id) continue;
+    begun.done = true;
+    made = on_record && begun.made && begun.never_published;
+    never_published = begun.never_published;
+  }
+  for (Begun& begun : pass.scene.memory.begun) {
+    if (decision.heir != nullptr && begun.operation->id() == decision.heir->id()) {
+      begun.made = begun.made || made;
+      begun.never_published = begun.never_published && never_published;
+    }
+  }
+  remember(pass);
+  const auto when = decision.when_quiet ? Executor::When::kWhenQuiet : Executor::When::kNow;
+  const auto forgotten = world_.executor.forget(id, when);
+  if (forgotten.ok()) return std::nullopt;
+  return reporter_.api_failed(
+      pass.scene.claim != nullptr ? subject(pass) : take_back_subject(*decision.operation),
+      forgotten.error());
+}
+
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Withdraw& decision) {
   const auto wanted = is_still_wanted(decision.make);
   if (!wanted.ok()) {
