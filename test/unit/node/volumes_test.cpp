@@ -223,8 +223,12 @@ TEST_CASE("neither the way to a volume nor the volume itself may be a symbolic l
   const auto volumes = base.volumes(kernel);
   outside.write("kept");
   fs::create_directory_symlink(outside.path(), base.at("link"));
+  // Another volume's, which it never leaves the base path for.
+  base.write("other/pvc/kept");
+  fs::create_directory_symlink("other", base.at("near"));
   base.write("file");
-  for (const char* path : {"link/pvc", "link", "file", "file/pvc"}) {
+  for (const char* path :
+       {"link/pvc", "link", "near/pvc", "near/new", "near", "file", "file/pvc"}) {
     CAPTURE(path);
     const auto made = volumes.make(make_request("pvc-1", path));
     REQUIRE_FALSE(made.ok());
@@ -234,7 +238,8 @@ TEST_CASE("neither the way to a volume nor the volume itself may be a symbolic l
     CHECK(removed.error().is(ErrorCode::kInvalid));
   }
   CHECK(outside.content() == std::set<std::string>{"kept"});
-  CHECK(base.content() == std::set<std::string>{"file", "link"});
+  CHECK(base.content() ==
+        std::set<std::string>{"file", "link", "near", "other", "other/pvc", "other/pvc/kept"});
 }
 
 TEST_CASE("what is asked for is checked before anything is done") {

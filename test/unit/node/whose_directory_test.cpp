@@ -55,3 +55,19 @@ TEST_CASE("a directory that is another claim's by its record goes with nobody el
   REQUIRE(make("u2").ok());
   CHECK(*remove("") == Removed::kRemoved);
 }
+
+TEST_CASE("a removal by another path than that on record takes nothing away") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(make_request("pvc-1", "one")).ok());
+  base.write("one/file");
+  base.write("two/file");
+  const auto before = base.content();
+  for (const Removal removal : {Removal::kReleased, Removal::kTakeBack, Removal::kIfEmpty}) {
+    const auto refused = volumes.remove({.id = "pvc-1", .path = "two", .removal = removal});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().is(ErrorCode::kInvalid));
+    CHECK(base.content() == before);
+  }
+}
