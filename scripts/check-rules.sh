@@ -135,6 +135,14 @@ done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md
 while read -r map directory; do
   if ! grep -qF "| \`${directory%/}\` |" "$map"; then finding "$map: says nothing of ${directory%/}"; fi
 done < <(printf 'ARCHITECTURE.md %s\n' src/*/; printf 'CONTRIBUTING.md %s\n' test/*/)
+# doctest goes on to the next subcase only where it has met it: after a return it does not.
+while read -r hit; do
+  finding "$hit: a return in a SUBCASE above hides this one"
+done < <(awk '
+  FNR == 1 || /^}/ { delete returns; inside = -1 }
+  match($0, /^ *SUBCASE\(/) { inside = RLENGTH; if (inside in returns) print FILENAME ":" FNR }
+  match($0, /^ *return;$/) && RLENGTH == inside + 1 { returns[inside] = 1 }' "${cpp[@]}")
+
 scripts/check-layers.sh || found=1
 scripts/check-excerpts.sh || found=1
 scripts/add-spdx.sh --check || found=1

@@ -372,11 +372,12 @@ TEST_CASE("a record whose directory is gone is not listed, and goes when nobody 
   const auto serve = [&] {
     REQUIRE(running.run(operation_of(base, Kind::kMake, "another")).over());
   };
+  bool is_over = false;
   SUBCASE("nobody needs it") {
     CHECK(wait() == asked);
     CHECK(eventually([&] { return !base.has(record("lost")); }));
     CHECK(base.has(record("there")));
-    return;
+    is_over = true;
   }
   SUBCASE("its volume is there") {
     running.listener.lets_sweep = false;
@@ -408,5 +409,6 @@ TEST_CASE("a record whose directory is gone is not listed, and goes when nobody 
     CHECK(wait().empty());
     std::filesystem::rename(base.path() + "-away", base.path());
   }
+  if (is_over) return;
   CHECK(base.has(record("lost")));
 }

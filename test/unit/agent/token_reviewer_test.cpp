@@ -123,11 +123,10 @@ TEST_CASE_FIXTURE(ReviewerFixture, "what cannot be a token is refused without a 
 
 TEST_CASE_FIXTURE(ReviewerFixture, "where the token does not say its node the pod does") {
   const char* pod = "";
+  bool is_good = false;
   SUBCASE("it is on a node") {
     pod = R"({"metadata":{"uid":"uid-x"},"spec":{"nodeName":"node-2"}})";
-    transport.on("GET", "/namespaces/storage/pods/agent-x").reply(200, pod);
-    CHECK(answered(without_node()).value().node == "node-2");
-    return;
+    is_good = true;
   }
   SUBCASE("another pod of that name") {
     pod = R"({"metadata":{"uid":"uid-y"},"spec":{"nodeName":"node-2"}})";
@@ -135,7 +134,12 @@ TEST_CASE_FIXTURE(ReviewerFixture, "where the token does not say its node the po
   SUBCASE("on no node") { pod = R"({"metadata":{"uid":"uid-x"},"spec":{}})"; }
   SUBCASE("nonsense") { pod = R"({"metadata":7})"; }
   transport.on("GET", "/namespaces/storage/pods/agent-x").reply(200, pod);
-  refusal(answered(without_node()), ErrorCode::kForbidden);
+  const auto answer = answered(without_node());
+  if (is_good) {
+    CHECK(answer.value().node == "node-2");
+  } else {
+    refusal(answer, ErrorCode::kForbidden);
+  }
 }
 
 TEST_CASE_FIXTURE(ReviewerFixture,

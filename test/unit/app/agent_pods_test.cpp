@@ -126,11 +126,12 @@ TEST_CASE_FIXTURE(AgentPodsFixture, "an agent's pod that does not start for a mi
 
 TEST_CASE_FIXTURE(AgentPodsFixture, "a pod that may have run keeps others away") {
   items = json::array({waiting()});
+  bool is_over = false;
   SUBCASE("its agent was heard") {
     CHECK_FALSE(may_work_for(60s));
     CHECK_FALSE(may_work("agent-of-yesterday"));
     CHECK(may_work("agent-u-1"));
-    return;
+    is_over = true;
   }
   SUBCASE("by its phase") { items[0]["status"]["phase"] = "Running"; }
   SUBCASE("the phase is not known") { items[0]["status"].erase("phase"); }
@@ -144,6 +145,7 @@ TEST_CASE_FIXTURE(AgentPodsFixture, "a pod that may have run keeps others away")
     items.push_back(waiting("u-2"));
     items[0]["status"]["phase"] = "Running";
   }
+  if (is_over) return;
   CHECK(may_work_for(300s));
 }
 

@@ -120,6 +120,7 @@ TEST_CASE("what never came into its place is swept with its record, and nothing 
   base.write("web/other/data");
   REQUIRE(volumes.make(make_of("a", "web/a")).ok());
   move(base, "web/a", BaseFolder::record("new.a"));
+  bool is_over = false;
   SUBCASE("ready, and recorded") {
     CHECK(*volumes.sweep("a", {}));
     CHECK_FALSE(base.has(BaseFolder::record("volume.a.json")));
@@ -133,15 +134,16 @@ TEST_CASE("what never came into its place is swept with its record, and nothing 
     CHECK_FALSE(*volumes.sweep("a", {}));
     CHECK(base.has(BaseFolder::record("new.a")));
     CHECK(base.has(BaseFolder::record("volume.a.json")));
-    return;
+    is_over = true;
   }
   SUBCASE("somebody has put something into it") {
     base.write(BaseFolder::record("new.a/data"));
     CHECK_FALSE(volumes.sweep("a", {}).ok());
     CHECK(base.has(BaseFolder::record("new.a/data")));
     CHECK(base.has(BaseFolder::record("volume.a.json")));
-    return;
+    is_over = true;
   }
+  if (is_over) return;
   CHECK_FALSE(base.has(BaseFolder::record("new.a")));
   CHECK_FALSE(*volumes.sweep("a", {}));
   CHECK(base.has("web/other/data"));
@@ -245,6 +247,7 @@ TEST_CASE("a record whose directory is gone goes, and no other one") {
   CHECK(lost().empty());
   // As a script's teardown does.
   std::filesystem::remove_all(base.at("web/a"));
+  bool is_over = false;
   SUBCASE("it is gone") {
     CHECK(lost() == std::set<std::string>{"a"});
     CHECK(volumes.inventory(*volumes.usage(), 10)->leftovers[0].path == "web/a");
@@ -258,7 +261,7 @@ TEST_CASE("a record whose directory is gone goes, and no other one") {
     std::filesystem::create_directory(base.at("web"));
     CHECK(*volumes.sweep("a", {}));
     CHECK(base.has("web"));
-    return;
+    is_over = true;
   }
   SUBCASE("an agent has it on record") {
     base.write(BaseFolder::record("work.a.k.json"));
@@ -278,8 +281,9 @@ TEST_CASE("a record whose directory is gone goes, and no other one") {
     CHECK(lost().empty());
     CHECK_FALSE(volumes.sweep("a", {}).ok());
     CHECK(base.has(BaseFolder::record("volume.a.json")));
-    return;
+    is_over = true;
   }
+  if (is_over) return;
   CHECK_FALSE(*volumes.sweep("b", {}));
   CHECK(base.has("web/b"));
   CHECK(base.has(BaseFolder::record("volume.b.json")));
