@@ -90,13 +90,15 @@ TEST_CASE("a session takes orders, tells what became of them, and says which it 
   Bed bed({&controller});
   const auto make = operation_of(bed.base, Kind::kMake);
   controller.on("POST", std::string(kHello)).reply(200, bed.welcome());
-  // The controller repeats what it does not know to be taken.
+  // The controller repeats what it does not know to be taken. Here it says something else, by which
+  // it would be seen that it is taken once more.
+  const auto again = operation_of(bed.base, Kind::kMake, "pvc-2");
   controller.on("POST", std::string(kPollTarget))
       .reply(200, orders({numbered(1, start(make))}))
       .run([&](const auto&, const auto*, const auto&) -> Result<k8s::Response> {
         CHECK(has_told(controller, make, State::kSucceeded));
-        return k8s::Response{.status = 200,
-                             .body = orders({numbered(1, start(make)), numbered(2, forget(make))})};
+        return k8s::Response{
+            .status = 200, .body = orders({numbered(1, start(again)), numbered(2, forget(make))})};
       })
       .hang();
   controller.on("POST", std::string(kTellTarget)).always([](const auto&) {
@@ -120,6 +122,8 @@ TEST_CASE("a session takes orders, tells what became of them, and says which it 
   }
   CHECK(taken == std::vector<std::int64_t>{0, 1, 2});
   CHECK(bed.base.has("web/pvc-1"));
+  CHECK(eventually([&] { return bed.agent.view().on_record == 0; }));
+  CHECK_FALSE(bed.base.has("web/pvc-2"));
   CHECK(controller.unexpected() == 0);
 }
 

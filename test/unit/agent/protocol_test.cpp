@@ -275,7 +275,10 @@ TEST_CASE("nesting and attempts without an end are refused") {
 }
 
 TEST_CASE("what is too much is refused or cut") {
-  CHECK_FALSE(decode_tell(std::string(kMaxMessage + 1, ' ')).ok());
+  std::string longest = R"({"session":"s"})";
+  longest.resize(kMaxMessage, ' ');
+  CHECK(decode_tell(longest).ok());
+  CHECK_FALSE(decode_tell(longest + ' ').ok());
   json tell{{"session", "s"}, {"ended", json::array()}};
   const json id{{"kind", "make"}, {"volume", "v"}};
   for (std::size_t i = 0; i < kMaxWorks; ++i) tell["ended"].push_back(id);

@@ -269,6 +269,38 @@ TEST_CASE("a directory that was not there when it was to be removed is told once
                    "not there") == 1);
 }
 
+TEST_CASE("a directory stays while the API server knows a claim that is bound to its volume") {
+  for (const char* phase : {"Pending", "Available", "Failed"}) {
+    CAPTURE(phase);
+    LateScene scene;
+    scene.put(our_volume(kPath).phase(phase).deleting());
+    scene.api_shows(claim("a").node("n1").volume(kVolume));
+    (void)scene.volumes_step.step(kVolume);
+    CHECK(scene.started(Kind::kRemove) == 0);
+    scene.api_shows_no_claim();
+    (void)scene.volumes_step.step(kVolume);
+    CHECK(scene.started(Kind::kRemove) == 1);
+  }
+}
+
+TEST_CASE("what somebody deletes while our finalizer is not on it keeps its directory") {
+  for (const char* phase : {"Released", "Failed", "Available", "Bound"}) {
+    CAPTURE(phase);
+    LateScene scene;
+    scene.api_shows_no_claim();
+    scene.put(volume(kVolume)
+                  .claim("default", "a")
+                  .host_path(kPath)
+                  .node("n1")
+                  .phase(phase)
+                  .finalizer("kubernetes.io/pv-protection")
+                  .deleting());
+    (void)scene.volumes_step.step(kVolume);
+    CHECK(scene.started(Kind::kRemove) == 0);
+    CHECK(scene.transport.count("PATCH", "") == 0);
+  }
+}
+
 TEST_CASE("a volume on its way out that never had our finalizer says that its directory stays") {
   LateScene scene;
   scene.put(

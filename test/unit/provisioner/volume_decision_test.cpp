@@ -359,6 +359,19 @@ TEST_CASE("a directory that is no volume's is refused: a base path, the system's
   }
 }
 
+TEST_CASE("a base path, or what lies around one, is refused though the volume is called like it") {
+  config::Config config;
+  config.paths.node_path_map = {{"n1", {"/srv/volumes/data"}}};
+  for (const std::string path : {"/srv/volumes/data", "/srv/volumes"}) {
+    CAPTURE(path);
+    for (const char* name : {"volumes", "data"}) {
+      const auto removable = check_removable(testing::volume(name).host_path(path).build(), config);
+      REQUIRE_FALSE(removable.ok());
+      CHECK(removable.error().message.find("/srv/volumes/data") != std::string::npos);
+    }
+  }
+}
+
 TEST_CASE("a directory that another volume is to keep is not removed") {
   Row row;
   row.overlapping = testing::volume("other").host_path("/data").shared();

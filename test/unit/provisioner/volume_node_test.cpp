@@ -162,6 +162,15 @@ std::string shown(const VolumeNode& node) {
 
 }  // namespace
 
+TEST_CASE("a volume whose label two nodes have is on neither for certain") {
+  Nodes nodes;
+  nodes.add(node("twin").label(kHostname, "n2"));
+  const VolumeNode found = node_of(at("n2").build(), nodes);
+  CHECK(found.kind == Kind::kUnclear);
+  CHECK(found.description.find("n2, twin") != std::string::npos);
+  CHECK(node_of(annotated(at("n2"), "twin").build(), nodes).name == "twin");
+}
+
 TEST_CASE("the node of a volume is the one that all it says leaves, or it is unclear") {
   const Nodes nodes;
   for (const Row& row : rows()) {

@@ -171,6 +171,7 @@ TEST_CASE("what cannot end well ends soon") {
   };
   quick("{{range 1000000000}}{{end}}");
   quick("{{range 1000000000}}x{{end}}");
+  quick("{{range 1000}}" + std::string(100, 'x') + "{{end}}");  // few steps, and a long text
   quick("{{range 1000}}{{range 1000}}{{range 1000}}{{end}}{{end}}{{end}}");
   quick("{{$x := \"aaaaaaaaaaaaaaaa\"}}{{range 100}}{{$x = print $x $x}}{{end}}");
   quick("{{printf \"%100000d\" 1}}");
