@@ -143,6 +143,8 @@ done < <(awk '
   match($0, /^ *SUBCASE\(/) { inside = RLENGTH; if (inside in returns) print FILENAME ":" FNR }
   match($0, /^ *return;$/) && RLENGTH == inside + 1 { returns[inside] = 1 }' "${cpp[@]}")
 
+# What turns the tests red, and is to be found in the source.
+test/mutants/run.sh --check || found=1
 scripts/check-layers.sh || found=1
 scripts/check-excerpts.sh || found=1
 scripts/add-spdx.sh --check || found=1

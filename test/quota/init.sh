@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The first process of the user-mode Linux kernel that run.sh starts. Its root is the machine's own,
-# read-only; TESTS is the test program, PROGRAM the one that is shipped, DOCS the page whose commands
+# read-only; TESTS is the test program, PROGRAM the one that is shipped or nothing, DOCS the page whose commands
 # are run; TYPES and CASES as in run.sh.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
@@ -80,6 +80,8 @@ for type in $(echo "$TYPES" | tr , ' '); do
     esac
   done
 done
+
+[ -n "$PROGRAM" ] || end "all passed"
 
 # Directories that had limits, and a mount without: refused is what they would have to hold, the rest works.
 tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# run.sh TESTS PROGRAM: runs the tests of src/node and the commands of docs/sizes.md on XFS and ext4 with
-# project quota and on btrfs, in a user-mode Linux kernel: as any user, without a disk and whatever
-# kernel the machine has. LPP_QUOTA_TYPES=btrfs or xfs,ext4: only there; LPP_QUOTA_CASES: only the
+# run.sh TESTS [PROGRAM]: runs the tests of src/node and the commands of docs/sizes.md (without PROGRAM the
+# tests only) on XFS and ext4 with project quota and on btrfs, in a user-mode Linux kernel: as any user,
+# without a disk and whatever kernel the machine has. LPP_QUOTA_TYPES=btrfs or xfs,ext4: only there; LPP_QUOTA_CASES: only the
 # test cases of that pattern, in which ? stands for a blank.
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
@@ -10,12 +10,12 @@ here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/quota/kernel.sh
 . "$here/kernel.sh"
 
-if [ $# != 2 ]; then
-  echo "usage: run.sh TESTS PROGRAM" >&2
+if [ $# != 1 ] && [ $# != 2 ]; then
+  echo "usage: run.sh TESTS [PROGRAM]" >&2
   exit 2
 fi
 tests=$(realpath "$1")
-program=$(realpath "$2")
+program=${2:+$(realpath "$2")}
 PATH=$PATH:/usr/sbin:/sbin
 
 for tool in c++ linux.uml mkfs.xfs mkfs.ext4 mkfs.btrfs insmod setpriv; do
