@@ -116,24 +116,14 @@ LPP_ALL_EXECUTORS_TEST_CASE(
 LPP_EXECUTORS_TEST_CASE("what is cancelled is on record until it is certain that it acts no more") {
   ExecutorBed bed(by);
   const Operation make = ExecutorBed::make();
-  SUBCASE("while its node is silent") {
-    bed.trouble.silence("node-1");
-    bed.start(make);
+  bed.trouble.silence("node-1");
+  bed.start(make);
+  LPP_MUST(bed.executor().cancel(make.id()));
+  for (const bool crashed : {false, true}) {
+    if (crashed) bed.crash();
+    CHECK(bed.state(make) == State::kEnding);
     LPP_MUST(bed.executor().cancel(make.id()));
-    for (const bool crashed : {false, true}) {
-      if (crashed) bed.crash();
-      CHECK(bed.state(make) == State::kEnding);
-      LPP_MUST(bed.executor().cancel(make.id()));
-      CHECK_FALSE(bed.is_free(make));
-    }
-  }
-  SUBCASE("while it works") {
-    bed.trouble.hold(Kind::kMake, Moment::kBefore);
-    bed.start(make);
-    bed.wait_state(make, State::kRunning);
-    LPP_MUST(bed.executor().cancel(make.id()));
-    CHECK(bed.state(make).value_or(State::kEnding) == State::kEnding);
-    bed.wait_state(make, std::nullopt);
+    CHECK_FALSE(bed.is_free(make));
   }
   bed.trouble.end();
   bed.wait_state(make, std::nullopt);
@@ -143,6 +133,36 @@ LPP_EXECUTORS_TEST_CASE("what is cancelled is on record until it is certain that
   Operation next = ExecutorBed::make("pvc-2");
   bed.run(next);
   CHECK_FALSE(fs::exists(bed.disk(make)));
+}
+
+LPP_EXECUTORS_TEST_CASE("what is cancelled while it works leaves nothing that is not on record") {
+  ExecutorBed bed(by);
+  const Operation make = ExecutorBed::make();
+  bed.trouble.hold(Kind::kMake, Moment::kBefore);
+  bed.start(make);
+  wait_for(bed, "it works, for certain", [&]() -> std::string {
+    const auto recorded = bed.executor().recorded(make.volume_name);
+    const bool works = recorded.size() == 1 && recorded.front().progress.state == State::kRunning &&
+                       !recorded.front().progress.begins_unasked;
+    return works ? "" : "it does not";
+  });
+  LPP_MUST(bed.executor().cancel(make.id()));
+  CHECK(bed.state(make).value_or(State::kEnding) == State::kEnding);
+  bed.trouble.end();
+  // A helper pod that has started is let end, for its record tells what it leaves.
+  std::optional<State> now;
+  wait_for(bed, "it acts no more", [&]() -> std::string {
+    now = bed.state(make);
+    const bool acts = now && *now != State::kSucceeded && *now != State::kFailed;
+    return acts ? "it does" : "";
+  });
+  const bool is_there = fs::exists(bed.disk(make));
+  CHECK_FALSE((is_there && !now));
+  CHECK(bed.is_free(make) == !now);
+  if (now) LPP_MUST(bed.executor().forget(make.id(), When::kNow));
+  bed.wait_state(make, std::nullopt);
+  bed.run(ExecutorBed::make("pvc-2"));
+  CHECK(fs::exists(bed.disk(make)) == is_there);
 }
 
 LPP_ALL_EXECUTORS_TEST_CASE("what is forgotten for a quiet moment is not told any more") {

@@ -225,6 +225,8 @@ TEST_CASE("what is refused where its disk is missing is not the outcome that com
     again.agent.take(over);
   }
   REQUIRE(comes_to_light());
+  again.listener.begin_session();  // what is being forgotten is not told in a new one
+  REQUIRE(comes_to_light());
   CHECK(work_files(base).size() == 1);
   over.serial = "former";
   again.agent.take(over);
