@@ -225,7 +225,7 @@ void Agent::forget(const Order& order) {
   // It is another one, that came to light with its disk: nobody has taken note of it yet.
   const bool both_told = !order.serial.empty() && !entry->serial.empty();
   if (both_told && order.serial != entry->serial) return changed(*entry);
-  if (!entry->progress.over()) return;  // nobody knows what became of it
+  if (!entry->progress.over()) return changed(*entry);  // nobody knows what becomes of it
   entry->forgotten = true;
   if (entry->begun) return enqueue(entry);
   entries_.erase(it);

@@ -252,6 +252,10 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
     if (entry->cancelled && !everything && !ends_here) order_cancel(agent, entry, effects);
   }
   entry->sent = true;
+  // Its word is about what it knows of: not about what it had begun before its disk went missing.
+  if (entry->had_before && work.progress.directory == operation::Directory::kAbsent) {
+    work.progress.directory = operation::Directory::kUnknown;
+  }
   // The outcome of a former one under this number, that the agent was to forget.
   const bool is_former = !entry->serial.empty() && work.serial && *work.serial != entry->serial;
   const bool acts_no_more = work.progress.over() || work.progress.reason == kCannotCallOff;
@@ -280,10 +284,6 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   if (was_begun && work.progress.state == Progress::State::kWaiting && !everything) return;
   if (entry->progress == work.progress && !is_news) return;
   entry->progress = std::move(work.progress);
-  // Its word is about what it knows of: not about what it had begun before its disk went missing.
-  if (entry->had_before && entry->progress.directory == operation::Directory::kAbsent) {
-    entry->progress.directory = operation::Directory::kUnknown;
-  }
   effects.woken.push_back(entry->operation);
   if (!entry->progress.over()) return;
   // An agent that comes back has looked at its disks since.

@@ -110,9 +110,9 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
   const bool is_others = note_claim(volume, request.claim, request.uid);
   const bool is_shown = request.published && !volume.published;
   if (is_others && request.limits.any()) {
-    // A limit of a kind that this claim does not ask for was the former one's.
-    if (request.limits.bytes == 0) volume.limits.bytes = 0;
-    if (request.limits.inodes == 0) volume.limits.inodes = 0;
+    // They were the former claim's: an attempt that fails now must not leave them to the next one.
+    volume.limits = {};
+    volume.size = 0;
   }
   if (is_others || is_shown) {
     volume.published = volume.published || request.published;

@@ -84,6 +84,7 @@ class ClaimReconciler {
   void note_unfit(Pass& pass, const for_claim::Failed& decision);
   std::string sight_of(const ClaimScene& scene) const;
   BasePaths base_paths_of(const ClaimScene& scene) const;
+  std::string disk_of(const Make& make) const;
   enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.
   Result<Wanted> is_still_wanted(const Make& make);

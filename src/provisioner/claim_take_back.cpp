@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "provisioner/base_paths.h"
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -76,9 +77,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   Operation undo = made;
   undo.kind = operation::Kind::kTakeBack;
   undo.attempt = decision.attempt;
-  // Where it was made, or else where it was to be: an attempt before may have made it there.
-  const auto& told = decision.make.progress;
-  undo.disk = told && !told->disk.empty() ? told->disk : made.disk;
+  undo.disk = disk_of(decision.make);
   undo.shape.reset();
   undo.user.clear();
   undo.group.clear();
@@ -110,6 +109,17 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   }
   world_.operations.progressed(Work::kUndo, undo, Step::kStart);
   return Action::await_change(kRecheck);
+}
+
+/// Where it was made, or else where it was to be, for an attempt before may have made it there: as
+/// long as volumes name that disk. One that was given up never comes back.
+std::string ClaimReconciler::disk_of(const Make& make) const {
+  if (make.progress && !make.progress->disk.empty()) return make.progress->disk;
+  const Operation& made = make.operation();
+  if (made.disk.empty()) return {};
+  const auto named = disks_named(world_.volumes, world_.nodes, made.node, made.base_path, {});
+  const bool is_named = std::find(named.begin(), named.end(), made.disk) != named.end();
+  return is_named ? made.disk : std::string();
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {

@@ -305,6 +305,30 @@ TEST_CASE("a make again for the same claim lowers nothing" * NeedsLimits()) {
   CHECK(volumes.make(fewer)->limits.inodes == 7);
 }
 
+TEST_CASE("what is refused to another claim it does not get at the next attempt" *
+          NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  MakeRequest request = limited("pvc-1", {.bytes = 16 * kMiB});
+  request.uid = "u-1";
+  request.size = request.limits.bytes;
+  REQUIRE(volumes.make(request).ok());
+  REQUIRE(fill(base.at("pvc-1/data"), 8 * kMiB).error == 0);
+  request.uid = "u-2";
+  request.size = request.limits.bytes = 4 * kMiB;
+  for (int attempt = 1; attempt <= 3; ++attempt) {
+    CAPTURE(attempt);
+    const auto made = volumes.make(request);
+    REQUIRE_FALSE(made.ok());
+    CHECK(made.error().is(ErrorCode::kInvalid));
+  }
+  request.size = request.limits.bytes = 12 * kMiB;  // it holds less
+  REQUIRE(volumes.make(request).ok());
+  CHECK(volumes.list()->volumes.at(0).limits.bytes == 12 * kMiB);
+  CHECK(volumes.list()->volumes.at(0).size == 12 * kMiB);
+}
+
 TEST_CASE("a make again gives a limit to a directory that had none" * NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;

@@ -7,7 +7,7 @@
 
 #include <functional>
 
-#include "provisioner/claim_reconciler.h"
+#include "provisioner/names.h"
 #include "unit/provisioner/scene.h"
 
 namespace lpp::provisioner::undo {
@@ -148,15 +148,25 @@ TEST_CASE("what is taken back is on the disk that its make has told") {
   CHECK(scene.undone().disk == "disk-a");
 }
 
-TEST_CASE("what is taken back of a make that was refused is on the disk that it was ordered for") {
-  UndoScene scene;
-  scene.executor.last(Kind::kMake, kVolume).operation.disk = "disk-a";
-  scene.volume_is_missing();
-  scene.forget_claim();
-  scene.api_shows_no_claim();
-  (void)scene.step();
-  REQUIRE(scene.undo_was_begun());
-  CHECK(scene.undone().disk == "disk-a");
+TEST_CASE("what is taken back of a make that was refused is on its disk, unless that is given up") {
+  for (const bool is_named : {true, false}) {
+    CAPTURE(is_named);
+    UndoScene scene;
+    scene.executor.last(Kind::kMake, kVolume).operation.disk = "disk-a";
+    if (is_named) {
+      scene.put(volume("another")
+                    .claim("default", "b")
+                    .host_path("/data/another")
+                    .node("n1")
+                    .annotation(std::string(kVolumeDisk), "disk-a"));
+    }
+    scene.volume_is_missing();
+    scene.forget_claim();
+    scene.api_shows_no_claim();
+    (void)scene.step();
+    REQUIRE(scene.undo_was_begun());
+    CHECK(scene.undone().disk == (is_named ? "disk-a" : ""));
+  }
 }
 
 TEST_CASE("a claim on its way out keeps its operation until that has failed") {
