@@ -116,9 +116,7 @@ void Agent::not_dropped(const EntryPtr& former, const Error& error) {
   const auto next = std::exchange(former->next, std::nullopt);
   if (!next || former->cancelling) return;
   if (next->what != Order::What::kStart) {
-    ended_.push_back({.id = next->id, .serial = next->serial});
-    to_tell_.notify_all();
-    return;
+    return tell_end(next->id, next->serial);
   }
   auto& entry = entries_[key_of(former->operation.id())];
   entry = std::make_shared<Entry>(Entry{
@@ -190,9 +188,7 @@ void Agent::cancel(const Order& order) {
     it->second->progress = {.state = State::kRunning};
   }
   if (it == entries_.end()) {
-    ended_.push_back({.id = id, .serial = order.serial});
-    to_tell_.notify_all();
-    return;
+    return tell_end(id, order.serial);
   }
   const EntryPtr entry = it->second;
   // What ends is what is called off, whichever order it came with.
@@ -213,8 +209,12 @@ void Agent::cancel(const Order& order) {
   if (std::erase(quick_, entry) + std::erase(slow_, entry) > 0) entry->active = false;
   if (entry->active) return;  // who works at it sees it
   if (entry->begun) return enqueue(entry);
-  ended_.push_back({.id = id, .serial = entry->serial});
   entries_.erase(it);
+  tell_end(id, entry->serial);
+}
+
+void Agent::tell_end(const Id& id, const std::string& serial) {
+  ended_.push_back({.id = id, .serial = serial});
   to_tell_.notify_all();
 }
 
@@ -222,10 +222,10 @@ void Agent::forget(const Order& order) {
   const auto it = entries_.find(key_of(order.id));
   if (it == entries_.end() || it->second->active) return;
   const EntryPtr entry = it->second;
-  // It is another one, that came to light with its disk: nobody has taken note of it yet.
-  const bool both_told = !order.serial.empty() && !entry->serial.empty();
-  if (both_told && order.serial != entry->serial) return changed(*entry);
-  if (!entry->progress.over()) return changed(*entry);  // nobody knows what becomes of it
+  // Another one, that came to light with its disk, has nobody taken note of; nor does anybody know
+  // what becomes of one that is not over.
+  const bool is_other = are_other_orders(order.serial, entry->serial);
+  if (is_other || !entry->progress.over()) return changed(*entry);
   entry->forgotten = true;
   if (entry->begun) return enqueue(entry);
   entries_.erase(it);

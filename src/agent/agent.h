@@ -142,6 +142,7 @@ class Agent {
   void cancel(const Order& order) LPP_REQUIRES(mutex_);
   bool keep_ended(Entry& entry) LPP_REQUIRES(mutex_);
   void forget(const Order& order) LPP_REQUIRES(mutex_);
+  void tell_end(const operation::Id& id, const std::string& serial) LPP_REQUIRES(mutex_);
   void enqueue(const EntryPtr& entry) LPP_REQUIRES(mutex_);
   void changed(Entry& entry) LPP_REQUIRES(mutex_);
   bool has_to_tell() const LPP_REQUIRES(mutex_);

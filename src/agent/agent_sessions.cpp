@@ -166,8 +166,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       const auto it = agent->works.find(name_of(ended.id));
       if (it == agent->works.end() || !it->second->cancelled) continue;
       // A repeated word may be about one that has begun anew since, and been called off, too.
-      const std::string& serial = it->second->serial;
-      if (!serial.empty() && !ended.serial.empty() && ended.serial != serial) continue;
+      if (are_other_orders(it->second->serial, ended.serial)) continue;
       drop(*agent, EntryPtr(it->second), effects);
     }
     note_uses(node, *agent, tell, everything);
@@ -226,8 +225,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   // What is told of it has not heard yet that it is to be forgotten, unless it is of another order:
   // then it came to light with a disk that was missing, and the agent keeps it.
   if (const auto gone = agent.forgotten.find(name); gone != agent.forgotten.end()) {
-    const std::string& serial = gone->second.serial;
-    if (serial.empty() || work.serial.value_or("").empty() || *work.serial == serial) return;
+    if (!are_other_orders(gone->second.serial, work.serial.value_or(""))) return;
     agent.forgotten.erase(gone);
   }
   EntryPtr entry;

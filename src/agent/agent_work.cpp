@@ -307,10 +307,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   MutexLock lock(mutex_);
   entries_.erase(key_of(operation.id()));
   if (nothing_left) nothing_left_.push_back(operation);
-  if (entry->cancelling) {
-    ended_.push_back({.id = operation.id(), .serial = entry->serial});
-    to_tell_.notify_all();
-  }
+  if (entry->cancelling) tell_end(operation.id(), entry->serial);
   if (const auto next = std::exchange(entry->next, std::nullopt)) obey(*next);
   return {};
 }

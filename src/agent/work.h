@@ -42,6 +42,11 @@ Result<operation::Progress> do_work(const node::Volumes& volumes,
 
 using operation::kOtherDisk;
 
+/// By the serials of two orders: certainly not the same one. Who says none may mean any.
+inline bool are_other_orders(std::string_view one, std::string_view other) {
+  return !one.empty() && !other.empty() && one != other;
+}
+
 /// That `found` ("" = none) is there in place of the disk that is `expected`, and what to do.
 std::string words_of_other_disk(const operation::Operation& operation, const std::string& expected,
                                 const std::string& found);

@@ -183,15 +183,15 @@ struct Controller::Term {
   }
 
   void wake_node(const std::string& node) {
-    for (const auto& claim : known_claims.list()) {
-      const bool waits = claim->volume_name.empty() && selected_node(*claim) == node;
-      if (wants_resize(*claim) || (waits && may_ask_for(*claim, names))) claims.add(key_of(*claim));
-    }
-    for (const auto& volume : known_volumes.list()) {
-      const std::string* const on = k8s::find(volume->meta.annotations, kVolumeSelectedNode);
+    add_where(claims, known_claims, [&](const auto& claim) {
+      const bool waits = claim.volume_name.empty() && selected_node(claim) == node;
+      return wants_resize(claim) || (waits && may_ask_for(claim, names));
+    });
+    add_where(volumes, known_volumes, [&](const auto& volume) {
+      const std::string* const on = k8s::find(volume.meta.annotations, kVolumeSelectedNode);
       const bool is_elsewhere = on != nullptr && *on != node;
-      if (volume->phase == "Released" && !is_elsewhere) volumes.add(key_of(*volume));
-    }
+      return volume.phase == "Released" && !is_elsewhere;
+    });
   }
 
   /// A claim made again under its name may wait for the directory of the one before.
