@@ -55,15 +55,22 @@ forget() {
   claims delete --grace-period=1 --ignore-not-found
   # shellcheck disable=SC2086 # names
   kubectl delete pv $volumes >/dev/null
-  # Something has to change on the disk for the agent to tell all that is there before ten minutes are over.
-  if [ -d "$base/by-hand" ]; then rmdir "$base/by-hand"; else mkdir "$base/by-hand"; fi
 }
 claims apply
 kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=60s >/dev/null
 volume=$(kubectl -n web get pvc data -o jsonpath='{.spec.volumeName}')
 old=$(kubectl get pv "$volume" -o jsonpath='{.spec.hostPath.path}')
 forget
-orphans() { [ "$(local-path-provisioner volumes --orphans | grep -c NoVolume)" = "$1" ]; }
+# Something has to change on the disk for the agent to tell all that is there before ten minutes are over,
+# and to change again when it told too early: then these had volumes still.
+by_hand=0
+mkdir "$base/by-hand-0"
+orphans() {
+  [ "$(local-path-provisioner volumes --orphans | grep -c NoVolume)" = "$1" ] && return
+  mv "$base/by-hand-$by_hand" "$base/by-hand-$((++by_hand))" # left to right
+  sleep 3
+  return 1
+}
 wait_until 30 'the directories to be told' kubelet orphans 2
 doc docs/agents.md <<'C'
 local-path-provisioner volumes --orphans
@@ -102,6 +109,7 @@ doc docs/adopt.md <<'C'
 local-path-provisioner sweep --node worker-7 --all --yes
 C
 says 'removed'
+rmdir "$base/by-hand-$by_hand"
 if compgen -G "$base/pvc-*_web_*" >/dev/null; then
   failed=$((failed + 1))
   echo 'FAILED: a directory is left' >&2

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "raw_client.h"
 #include "story_steps.h"
 
 namespace lpp::testing {
@@ -23,6 +24,10 @@ struct AgentStory : StoryBed {
     LPP_MUST(installation->start_daemon());
     LPP_MUST(installation->wait_ready());
     agents->take_ca();
+    // The server has its certificate a moment after the CA can be read.
+    wait_for(*this, "agents are served", [&]() -> std::string {
+      return RawClient(agents->port()).connected() ? "" : "no connection";
+    });
     for (const auto& node : nodes) agents->start(node);
     for (const auto& node : nodes) agents->wait_connected(node);
     LPP_MUST(admin().apply(namespace_object("app")));
