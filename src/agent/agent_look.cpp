@@ -92,6 +92,7 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity, whose), "work book");
     LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
     base.space = space_of(usage.space);
+    base.space->promises = promises_told(usage);
     // Sizes are what tenants wrote: a negative number would make the whole base unreadable.
     base.promised_bytes = told_number(usage.promised_bytes);
     base.volumes = told_number(usage.volumes.size());

@@ -184,6 +184,14 @@ operation::Space space_of(const node::Space& space) {
           .filesystem = space.device};
 }
 
+std::optional<operation::Promises> promises_told(const node::BaseUsage& usage) {
+  if (!usage.problems.empty()) return std::nullopt;
+  const node::Promises sum = node::promises_of(usage);
+  return operation::Promises{.unused = told_number(sum.unused),
+                             .used = told_number(sum.used),
+                             .unlimited = told_number(sum.unlimited)};
+}
+
 bool removes(Kind kind) { return kind == Kind::kTakeBack || kind == Kind::kRemove; }
 
 std::string words_of_other_disk(const Operation& operation, const std::string& expected,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -25,6 +26,8 @@ struct Place {
 Result<Place> place_of(const operation::Operation& operation);
 
 operation::Space space_of(const node::Space& space);
+/// nullopt: records cannot be read, and what they promise is not known.
+std::optional<operation::Promises> promises_told(const node::BaseUsage& usage);
 
 /// Whether it takes something away: slow for large trees, and to be stopped in between.
 bool removes(operation::Kind kind);

@@ -59,8 +59,30 @@ json to_json(const operation::Space& space) {
               {"inodes", space.inodes},
               {"freeInodes", space.free_inodes}};
   if (!space.filesystem.empty()) object["filesystem"] = space.filesystem;
+  if (space.promises) {
+    object["promises"] = {{"unused", space.promises->unused},
+                          {"used", space.promises->used},
+                          {"unlimited", space.promises->unlimited}};
+  }
   return object;
 }
+
+namespace {
+
+Result<std::optional<operation::Promises>> read_promises(const json& object) {
+  const auto it = object.find("promises");
+  if (it == object.end()) return std::optional<operation::Promises>{};
+  if (!it->is_object()) return invalid("promises must be a JSON object");
+  operation::Promises promises;
+  JsonMembers members(*it);
+  members.number<std::int64_t>("unused", promises.unused, 0);
+  members.number<std::int64_t>("used", promises.used, 0);
+  members.number<std::int64_t>("unlimited", promises.unlimited, 0);
+  LPP_RETURN_IF_ERROR(whole(members, "promises"), "message");
+  return std::optional(promises);
+}
+
+}  // namespace
 
 Result<std::optional<operation::Space>> read_space(const json& object) {
   const auto it = object.find("space");
@@ -74,6 +96,7 @@ Result<std::optional<operation::Space>> read_space(const json& object) {
   members.number<std::int64_t>("freeInodes", space.free_inodes, 0);
   members.text("filesystem", space.filesystem);
   LPP_RETURN_IF_ERROR(whole(members, "space"), "message");
+  LPP_ASSIGN_OR_RETURN(space.promises, read_promises(*it), "space");
   // Half a name could be another one's.
   if (space.filesystem.size() > kMaxDisk) space.filesystem.clear();
   return std::optional(space);

@@ -54,11 +54,21 @@ json to_json(const node::Volume& volume) {
 /// Nowhere else is there such a file.
 class Told {
  public:
-  explicit Told(const node::Volumes& volumes) : volumes_(volumes) {
+  Told(const node::Volumes& volumes, const Context& context)
+      : volumes_(volumes), is_heard_(context.getenv("VOL_DIR").has_value()) {
+    if (!is_heard_) return;
     // Worth no failure: the next helper pod tells it, too.
-    if (const auto space = volumes.space(); space.ok()) {
-      lines_ = fmt::format("space: size={} free={} inodes={} freeInodes={}\n", space->size_bytes,
+    const auto usage = volumes.counted();
+    const auto space = usage.ok() ? Result<node::Space>(usage->space) : volumes.space();
+    if (space.ok()) {
+      lines_ = fmt::format("space: size={} free={} inodes={} freeInodes={}", space->size_bytes,
                            space->available_bytes, space->inodes, space->free_inodes);
+      if (usage.ok() && usage->problems.empty()) {
+        const auto promises = node::promises_of(*usage);
+        lines_ += fmt::format(" unused={} limitedUsed={} unlimited={}", promises.unused,
+                              promises.used, promises.unlimited);
+      }
+      lines_ += '\n';
     }
   }
 
@@ -86,8 +96,8 @@ class Told {
   void failed(const Error& error) { lines_ += one_line(error.message) + "\n"; }
   void directory(std::string_view what) { lines_ += fmt::format("directory: {}\n", what); }
 
-  void send(const Context& context) const {
-    if (!context.getenv("VOL_DIR")) return;
+  void send() const {
+    if (!is_heard_) return;
     const UniqueFd file(::open("/dev/termination-log", O_WRONLY | O_APPEND | O_CLOEXEC));
     if (!file.valid()) return;
     [[maybe_unused]] const auto written = ::write(file.get(), lines_.data(), lines_.size());
@@ -95,6 +105,7 @@ class Told {
 
  private:
   const node::Volumes& volumes_;
+  bool is_heard_;
   std::string lines_{};
 };
 
@@ -137,12 +148,12 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
                                   .limits = request.limited ? request.limits : node::Limits{},
                                   .size = request.limits.bytes,
                                   .room = request.room});
-  Told told(volumes);
+  Told told(volumes, context);
   if (!made.ok()) {
     // How much room there is when there is too little.
     if (made.error().is(ErrorCode::kUnfit)) {
       told.failed(made.error());
-      told.send(context);
+      told.send();
     }
     return fail_node(context, made.error(), helperpod::kUnfitExitCode);
   }
@@ -150,7 +161,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   told.used(*made);
   told.checked(request);
   told.directory(to_string(made->origin));
-  told.send(context);
+  told.send();
   const std::string warning = base.warning(request.base);
   if (!warning.empty()) context.err("warning: " + one_line(warning) + "\n");
   if (request.json) {
@@ -190,10 +201,10 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   std::string_view what = "removed";
   if (*removed == node::Removed::kAbsent) what = "absent";
   if (*removed == node::Removed::kKept) what = "kept";
-  Told told(volumes);
+  Told told(volumes, context);
   // Of a removal that was asked for, the daemon needs no word that it was done.
   if (*removed != node::Removed::kRemoved || request.if_empty) told.directory(what);
-  told.send(context);
+  told.send();
   context.out(request.json ? to_json_text({{"id", request.id}, {"directory", what}})
                            : fmt::format("{} {}/{}\n", what, request.base,
                                          request.path.empty() ? request.id : request.path));
@@ -211,11 +222,11 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (unknown && !request.limited) resized = node::Volume{.id = request.id};
   // No other place will do for it.
   if (!resized.ok()) return fail_node(context, resized.error(), helperpod::kInfeasibleExitCode);
-  Told told(volumes);
+  Told told(volumes, context);
   told.limits(resized->limits);
   told.used(*resized);
   told.checked(request);
-  told.send(context);
+  told.send();
   if (request.json) {
     context.out(to_json_text(to_json(*resized)));
   } else if (resized->limits.any()) {

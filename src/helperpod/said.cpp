@@ -35,6 +35,15 @@ Directory read_directory(std::string_view word) {
   return Directory::kUnknown;
 }
 
+/// All of them, or none is told.
+std::optional<operation::Promises> read_promises(const std::vector<std::string_view>& words) {
+  const auto unused = number_of(words, "unused");
+  const auto used = number_of(words, "limitedUsed");
+  const auto unlimited = number_of(words, "unlimited");
+  if (!unused || !used || !unlimited) return std::nullopt;
+  return operation::Promises{.unused = *unused, .used = *used, .unlimited = *unlimited};
+}
+
 std::optional<operation::Space> read_space(const std::vector<std::string_view>& words) {
   const auto size = number_of(words, "size");
   const auto free = number_of(words, "free");
@@ -42,7 +51,8 @@ std::optional<operation::Space> read_space(const std::vector<std::string_view>& 
   return operation::Space{.size = *size,
                           .free = *free,
                           .inodes = number_of(words, "inodes").value_or(0),
-                          .free_inodes = number_of(words, "freeInodes").value_or(0)};
+                          .free_inodes = number_of(words, "freeInodes").value_or(0),
+                          .promises = read_promises(words)};
 }
 
 /// False: the line is for people.

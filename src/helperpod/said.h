@@ -12,7 +12,8 @@ namespace lpp::helperpod {
 /// What the work in a helper pod tells in its termination message, line by line, beside what is for
 /// people:
 ///
-///     space: size=BYTES free=BYTES inodes=N freeInodes=N …
+///     space: size=BYTES free=BYTES inodes=N freeInodes=N unused=BYTES limitedUsed=BYTES
+///            unlimited=BYTES          in one line: the last three tell operation::Promises
 ///     limits: bytes=BYTES inodes=N    or    limits: none
 ///     used: bytes=BYTES inodes=N      of the directory; with "limits: bytes=…" only
 ///     checked: reserve overcommit mount

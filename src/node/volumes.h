@@ -54,6 +54,15 @@ struct BaseUsage {
   Elsewhere elsewhere{};                // not of usage(): only a look for room asks for it
 };
 
+/// What volumes were promised: `unused` by those with limits, which use `used`, and `unlimited` to
+/// the others, which use an unknown part of the rest.
+struct Promises {
+  std::uint64_t unused = 0;
+  std::uint64_t used = 0;
+  std::uint64_t unlimited = 0;
+};
+Promises promises_of(const BaseUsage& usage);
+
 /// Sizes are what people wrote: their sum stops at the most there is and never wraps around.
 std::uint64_t sum_of_sizes(std::uint64_t a, std::uint64_t b);
 
@@ -162,6 +171,8 @@ class Volumes {
   Result<Space> space() const;
   /// Needs no walk through the volumes.
   Result<BaseUsage> usage() const;
+  /// The same without a look at each directory: whether one was taken out is not told.
+  Result<BaseUsage> counted() const;
   /// Of that volume only; nullopt: nothing is measured of it.
   Result<std::optional<ProjectUse>> use_of(const Volume& volume) const;
   Result<Listing> list() const;
@@ -251,7 +262,6 @@ class Volumes {
   // What there is, and what there is room for. (volumes_usage.cpp, volumes_room.cpp)
 
   /// usage() without a look at the directories.
-  Result<BaseUsage> counted() const;
   bool is_taken_out(const Volume& volume, const ProjectQuota& quota) const;
   /// Whether limits count what is made in it, too.
   Result<bool> is_limited(const Volume& volume, const ProjectQuota& quota, int folder) const;

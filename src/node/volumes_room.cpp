@@ -20,22 +20,28 @@ bool is_held(const VolumeUsage& entry) {
 /// The sizes of volumes with limits, and of all the rest what is more: what it uses, or what
 /// volumes without limits were promised.
 std::uint64_t spoken_for(const BaseUsage& usage) {
-  std::uint64_t held = usage.elsewhere.limits;
-  std::uint64_t held_use = usage.elsewhere.used;
-  std::uint64_t promised = 0;
-  for (const VolumeUsage& entry : usage.volumes) {
-    if (is_held(entry)) {
-      held = sum_of_sizes(held, std::max(entry.volume.size, entry.volume.limits.bytes));
-      held_use = sum_of_sizes(held_use, entry.use->bytes);
-    } else {
-      promised = sum_of_sizes(promised, entry.volume.size);
-    }
-  }
+  const Promises promises = promises_of(usage);
   const std::uint64_t used = less(usage.space.size_bytes, usage.space.free_bytes);
-  return sum_of_sizes(held, std::max(promised, less(used, held_use)));
+  return sum_of_sizes(sum_of_sizes(promises.used, promises.unused),
+                      std::max(promises.unlimited, less(used, promises.used)));
 }
 
 }  // namespace
+
+Promises promises_of(const BaseUsage& usage) {
+  Promises sum{.unused = less(usage.elsewhere.limits, usage.elsewhere.used),
+               .used = usage.elsewhere.used};
+  for (const VolumeUsage& entry : usage.volumes) {
+    if (is_held(entry)) {
+      const std::uint64_t size = std::max(entry.volume.size, entry.volume.limits.bytes);
+      sum.unused = sum_of_sizes(sum.unused, less(size, entry.use->bytes));
+      sum.used = sum_of_sizes(sum.used, entry.use->bytes);
+    } else {
+      sum.unlimited = sum_of_sizes(sum.unlimited, entry.volume.size);
+    }
+  }
+  return sum;
+}
 
 std::uint64_t sum_of_sizes(std::uint64_t a, std::uint64_t b) {
   return a + std::min(b, std::numeric_limits<std::uint64_t>::max() - a);

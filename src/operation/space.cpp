@@ -1,7 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "operation/space.h"
 
+#include <algorithm>
+
+#include "operation/operation.h"
+
 namespace lpp::operation {
+
+namespace {
+
+constexpr std::int64_t kMostBytes = 1LL << 62U;
+
+}  // namespace
+
+std::int64_t add_sizes(std::int64_t a, std::int64_t b) {
+  return std::min(std::min(a, kMostBytes) + std::min(b, kMostBytes - 1), kMostBytes);
+}
+
+std::int64_t Promises::not_used_yet(const Space& space) const {
+  // What is used and by no volume with a limit may be by those without.
+  const std::int64_t others = std::max<std::int64_t>(space.size - space.free - used, 0);
+  return add_sizes(unused, std::max<std::int64_t>(unlimited - others, 0));
+}
+
+Promises promises_of(const Operation& make) {
+  const std::int64_t size = std::max<std::int64_t>(make.size_bytes, 0);
+  return make.limits.hard ? Promises{.unused = size} : Promises{.unlimited = size};
+}
+
+Promises& Promises::operator+=(const Promises& other) {
+  unused = add_sizes(unused, other.unused);
+  used = add_sizes(used, other.used);
+  unlimited = add_sizes(unlimited, other.unlimited);
+  return *this;
+}
 
 void SpaceBoard::note(const std::string& node, const std::string& base_path, const Space& space) {
   MutexLock lock(mutex_);
@@ -9,10 +41,52 @@ void SpaceBoard::note(const std::string& node, const std::string& base_path, con
   if (it != spaces_.end()) {
     Space now = space;
     if (now.filesystem.empty()) now.filesystem = std::move(it->second.space.filesystem);
-    it->second = {std::move(now), ++last_};
+    it->second = {std::move(now), ++last_, {}};
   } else if (spaces_.size() < kMost) {
-    spaces_.emplace(Key{node, base_path}, Told{space, ++last_});
+    spaces_.emplace(Key{node, base_path}, Told{space, ++last_, {}});
   }
+}
+
+void SpaceBoard::note_work(const std::string& node, const std::string& base_path,
+                           const Space& space) {
+  MutexLock lock(mutex_);
+  const auto it = spaces_.find({node, base_path});
+  if (it == spaces_.end()) {
+    if (spaces_.size() < kMost) spaces_.emplace(Key{node, base_path}, Told{space, ++last_, {}});
+    return;
+  }
+  Space now = space;
+  if (now.filesystem.empty()) now.filesystem = std::move(it->second.space.filesystem);
+  now.promises = it->second.space.promises;
+  it->second.space = std::move(now);
+  it->second.number = ++last_;
+}
+
+void SpaceBoard::note_made(const std::string& node, const std::string& base_path,
+                           const std::string& path, const Promises& promises) {
+  MutexLock lock(mutex_);
+  const auto it = spaces_.find({node, base_path});
+  if (it != spaces_.end() && it->second.space.promises) it->second.made[path] = promises;
+}
+
+void SpaceBoard::note_removed(const std::string& node, const std::string& base_path,
+                              const std::string& path) {
+  MutexLock lock(mutex_);
+  const auto it = spaces_.find({node, base_path});
+  if (it != spaces_.end()) it->second.made.erase(path);
+}
+
+std::optional<Promises> SpaceBoard::promises(const std::string& node,
+                                             const std::vector<std::string>& base_paths) const {
+  Promises sum;
+  MutexLock lock(mutex_);
+  for (const std::string& base_path : base_paths) {
+    const auto it = spaces_.find({node, base_path});
+    if (it == spaces_.end() || !it->second.space.promises) return std::nullopt;
+    sum += *it->second.space.promises;
+    for (const auto& [path, promises] : it->second.made) sum += promises;
+  }
+  return sum;
 }
 
 void SpaceBoard::confirm(const std::string& node) {

@@ -60,15 +60,15 @@ constexpr std::int64_t kMostBytes = 1LL << 62U;
 Rank rank_of(const std::string& path, const std::string& reserve, const BasePaths& known) {
   const auto it = known.room.find(path);
   if (it == known.room.end()) return {.knowledge = Knowledge::kUntried, .left = 0};
-  const auto& [promised, space, tried] = it->second;
+  const auto& [promised, promises, space, tried] = it->second;
   if (!space) {
     return {.knowledge = tried ? Knowledge::kBeingTried : Knowledge::kUntried, .left = -promised};
   }
   const std::int64_t kept = reserved_bytes(reserve, space->size).value_or(0);
   // Promises and reserves are what people wrote.
-  const std::int64_t taken = std::max(space->size - space->free, promised);
+  const std::int64_t taken = not_used_yet(*space, promises, promised);
   return {.knowledge = Knowledge::kKnown,
-          .left = std::max(space->size - taken, -kMostBytes) - std::min(kept, kMostBytes)};
+          .left = std::max(space->free - taken, -kMostBytes) - std::min(kept, kMostBytes)};
 }
 
 }  // namespace
@@ -82,15 +82,22 @@ bool below_any(std::string_view path, const std::vector<std::string>& base_paths
                      [&](const std::string& base) { return strictly_below(path, base); });
 }
 
-double being_made(const k8s::Store<k8s::PersistentVolume>& volumes,
-                  const operation::PathLedger& ledger, const std::string& node,
-                  const std::vector<std::string>& base_paths) {
-  double sum = 0;
+std::int64_t not_used_yet(const operation::Space& space,
+                          const std::optional<operation::Promises>& promises,
+                          std::int64_t promised) {
+  if (promises) return promises->not_used_yet(space);
+  return operation::Promises{.unlimited = promised}.not_used_yet(space);
+}
+
+operation::Promises being_made(const k8s::Store<k8s::PersistentVolume>& volumes,
+                               const operation::PathLedger& ledger, const std::string& node,
+                               const std::vector<std::string>& base_paths) {
+  operation::Promises sum;
   std::set<std::string> met;  // one base path may lie below another one
   for (const std::string& base : base_paths) {
     for (const auto& make : ledger.makes_below(node, base)) {
       if (volumes.get({"", make->volume_name}) == nullptr && met.insert(make->path).second) {
-        sum += static_cast<double>(make->size_bytes);
+        sum += operation::promises_of(*make);
       }
     }
   }
@@ -106,7 +113,18 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
     const auto size = k8s::Quantity::parse(volume->capacity);
     if (size.ok()) sum += static_cast<double>(size->value());
   }
-  return counted(sum + being_made(volumes, ledger, node, base_paths));
+  const auto made = being_made(volumes, ledger, node, base_paths);
+  return operation::add_sizes(counted(sum), operation::add_sizes(made.unused, made.unlimited));
+}
+
+std::optional<operation::Promises> told_promises(const operation::SpaceBoard& board,
+                                                 const k8s::Store<k8s::PersistentVolume>& volumes,
+                                                 const operation::PathLedger& ledger,
+                                                 const std::string& node,
+                                                 const std::vector<std::string>& base_paths) {
+  auto promises = board.promises(node, base_paths);
+  if (promises) *promises += being_made(volumes, ledger, node, base_paths);
+  return promises;
 }
 
 std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& volumes,

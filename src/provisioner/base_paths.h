@@ -21,12 +21,27 @@ namespace lpp::provisioner {
 /// A sum of sizes, which people wrote, as much of it as can be added up further.
 std::int64_t counted(double sum);
 
+/// What of the free space below a base path is promised and not used yet. As the node tells it
+/// (`promises`); else what all its volumes were promised (`promised`) beyond what is used at all,
+/// which takes whatever others use there for use of the volumes.
+std::int64_t not_used_yet(const operation::Space& space,
+                          const std::optional<operation::Promises>& promises,
+                          std::int64_t promised);
+
 bool below_any(std::string_view path, const std::vector<std::string>& base_paths);
 
-/// The sizes of the volumes that are being made there and are no objects yet.
-double being_made(const k8s::Store<k8s::PersistentVolume>& volumes,
-                  const operation::PathLedger& ledger, const std::string& node,
-                  const std::vector<std::string>& base_paths);
+/// The sizes of the volumes that are being made there and are no objects yet: with a limit
+/// (`unused`) and without (`unlimited`).
+operation::Promises being_made(const k8s::Store<k8s::PersistentVolume>& volumes,
+                               const operation::PathLedger& ledger, const std::string& node,
+                               const std::vector<std::string>& base_paths);
+
+/// What the node has told, and what is being made since; nullopt: it has not told it.
+std::optional<operation::Promises> told_promises(const operation::SpaceBoard& board,
+                                                 const k8s::Store<k8s::PersistentVolume>& volumes,
+                                                 const operation::PathLedger& ledger,
+                                                 const std::string& node,
+                                                 const std::vector<std::string>& base_paths);
 
 /// The sum of the sizes that volumes of this provisioner, there or being made, were promised below
 /// the base paths of the node: of those on one file system, see SpaceBoard::beside().

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
+#include "provisioner/base_paths.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 
@@ -70,13 +71,12 @@ std::int64_t room_for(const k8s::StorageClass& storage_class, const PathRoom& ro
   const auto limits = limits_of(storage_class);
   const auto* const kept = std::get_if<operation::Limits>(&limits);
   if (kept == nullptr) return kUnknownRoom;
-  const auto& [space, promised] = room;
-  std::int64_t taken = space.size - space.free;
-  if (!kept->overcommit) taken = std::max(taken, promised);
+  const auto& [space, promised, promises] = room;
+  const std::int64_t taken = kept->overcommit ? 0 : not_used_yet(space, promises, promised);
   const std::int64_t reserve =
       kept->reserve.empty() ? 0 : reserved_bytes(kept->reserve, space.size).value_or(0);
   // Each is at least 0, so that no difference of two wraps around.
-  const std::int64_t left = space.size - std::min(space.size, taken);
+  const std::int64_t left = space.free - std::min(space.free, taken);
   return left - std::min(left, reserve);
 }
 

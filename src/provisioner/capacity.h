@@ -50,7 +50,8 @@ struct Capacity {
 /// What is known of a base path of a node.
 struct PathRoom {
   operation::Space space{};
-  std::int64_t promised = 0;  // the sizes of the volumes on its file system
+  std::int64_t promised = 0;                      // the sizes of the volumes on its file system
+  std::optional<operation::Promises> promises{};  // the same as the node tells it
 };
 
 struct CapacityScene {
@@ -64,7 +65,7 @@ struct CapacityScene {
 
 /// What can be made there for the class: the free bytes, less `reserve` of the class; and with
 /// overcommit false, less what volumes were promised and do not use yet. Never below 0. The node
-/// itself has the last word: it may find less, because it knows what each volume uses.
+/// itself has the last word: it may find less, because it knows what has changed since.
 std::int64_t room_for(const k8s::StorageClass& storage_class, const PathRoom& room);
 
 /// Every object that there should be. None for a node where the configuration has no path for the

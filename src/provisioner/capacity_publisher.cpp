@@ -227,8 +227,11 @@ void CapacityPublisher::add_promised(CapacityScene& scene) const {
   }
   for (auto& [place, room] : scene.rooms) {
     const Sum& sum = sums[place];
+    const auto made = being_made(world_.volumes, world_.ledger, place.first, sum.base_paths);
     room.promised =
-        counted(sum.bytes + being_made(world_.volumes, world_.ledger, place.first, sum.base_paths));
+        operation::add_sizes(counted(sum.bytes), operation::add_sizes(made.unused, made.unlimited));
+    room.promises = world_.space.promises(place.first, sum.base_paths);
+    if (room.promises) *room.promises += made;
   }
 }
 

@@ -98,6 +98,8 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
     const auto beside = world_.space.beside(scene.node_name, path);
     known.room[path] = {.promised = promised_bytes(world_.volumes, world_.nodes, world_.ledger,
                                                    scene.node_name, beside),
+                        .promises = told_promises(world_.space, world_.volumes, world_.ledger,
+                                                  scene.node_name, beside),
                         .space = world_.space.find(scene.node_name, path),
                         .tried = !world_.ledger.makes_below(scene.node_name, path).empty()};
   }

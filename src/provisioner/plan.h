@@ -64,7 +64,8 @@ std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeCl
 struct BasePaths {
   std::map<std::string, std::string> unfit{};  // cannot serve the claim for now, and why
   struct Room {
-    std::int64_t promised = 0;  // the sizes of the volumes on its file system
+    std::int64_t promised = 0;                      // the sizes of the volumes on its file system
+    std::optional<operation::Promises> promises{};  // the same as the node tells it
     std::optional<operation::Space> space{};
     bool tried = false;  // a make is on record there: its end may tell the space
   };

@@ -2,6 +2,7 @@
 #include "provisioner/world.h"
 
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 namespace lpp::provisioner {
 
@@ -27,16 +28,39 @@ Result<bool> node_is_gone(World& world, const std::string& node) {
   return found.error().wrap("read node " + node);
 }
 
+namespace {
+
+void note_space(operation::SpaceBoard& board, const operation::Operation& operation,
+                const operation::Progress& progress, bool removes, bool ended) {
+  const auto& [node, base_path] = std::tie(operation.node, operation.base_path);
+  if (base_path.empty()) return;
+  if (progress.space) {
+    // Only an agent tells the file system.
+    const bool is_by_agent = !progress.space->filesystem.empty();
+    if (is_by_agent && !progress.space->promises) {
+      board.note_work(node, base_path, *progress.space);
+    } else {
+      board.note(node, base_path, *progress.space);
+    }
+    if (progress.space->promises) return;
+  }
+  if (ended && operation.kind == operation::Kind::kMake) {
+    board.note_made(node, base_path, operation.path, operation::promises_of(operation));
+  } else if (ended && removes) {
+    board.note_removed(node, base_path, operation.path);
+  }
+}
+
+}  // namespace
+
 void note_told(World& world, const operation::Operation& operation,
                const operation::Progress& progress) {
   if (operation.node.empty()) return;
-  if (progress.space && !operation.base_path.empty()) {
-    world.space.note(operation.node, operation.base_path, *progress.space);
-  }
   const bool removes =
       operation.kind == operation::Kind::kTakeBack || operation.kind == operation::Kind::kRemove;
   // What was told before is not so any more.
   const bool ended = progress.state == operation::Progress::State::kSucceeded;
+  note_space(world.space, operation, progress, removes, ended);
   if (!removes && progress.usage) {
     world.uses.note(operation.node, operation.path, *progress.usage);
   } else if (removes || ended) {

@@ -71,6 +71,8 @@ TEST_CASE("an agent tells of its base paths, and why it cannot work at one") {
   CHECK(seen.identity.size() == 36);
   CHECK(seen.volumes == 1);
   CHECK(seen.promised_bytes == 1 << 20);
+  REQUIRE(seen.space.has_value());
+  CHECK(seen.space->promises == operation::Promises{.unlimited = 1 << 20});
   CHECK(running.listener.bases()[1].problem.find("not mounted into the agent: /no/such") !=
         std::string::npos);
 

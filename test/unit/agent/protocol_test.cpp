@@ -62,14 +62,18 @@ TEST_CASE("every message comes back as it was sent") {
   CHECK(welcome.session == "s");
   CHECK(welcome.base_paths == std::vector<std::string>{"/a", "/b"});
 
-  const Base base{.path = "/a",
-                  .problem = "it is not mounted",
-                  .identity = "x",
-                  .space = operation::Space{.size = 1, .filesystem = "8:17"},
-                  .promised_bytes = 9,
-                  .volumes = 2,
-                  .limits_not_held = 2,
-                  .limits_taken_off = 1};
+  const Base base{
+      .path = "/a",
+      .problem = "it is not mounted",
+      .identity = "x",
+      .space =
+          operation::Space{.size = 1,
+                           .filesystem = "8:17",
+                           .promises = operation::Promises{.unused = 3, .used = 2, .unlimited = 1}},
+      .promised_bytes = 9,
+      .volumes = 2,
+      .limits_not_held = 2,
+      .limits_taken_off = 1};
   const operation::Id id{
       .kind = Kind::kTakeBack, .volume_name = "v", .owner_uid = "u", .attempt = 2};
   const std::vector<Use> uses{
@@ -246,6 +250,8 @@ TEST_CASE("what is wrong is named") {
   CHECK(contains(unread(R"({"session":"s","works":[{}]})"), "operation"));
   CHECK(contains(unread(R"({"session":"s","ended":[null]})"), "id"));
   CHECK(contains(unread(R"({"session":"s","bases":[{"path":"/a","space":1}]})"), "space"));
+  CHECK(contains(unread(R"({"session":"s","bases":[{"path":"/a","space":{"promises":1}}]})"),
+                 "promises"));
   CHECK(contains(unread(R"({"session":"s","uses":[7]})"), "use"));
   CHECK(contains(unread(R"({"session":"s","uses":[{"bytes":7}]})"), "path"));
   for (const char* number : {"bytes", "limitBytes", "inodes", "limitInodes"}) {

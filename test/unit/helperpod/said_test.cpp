@@ -61,6 +61,20 @@ TEST_CASE("what cannot be read is not said, and is for people") {
   CHECK(read_message("").rest.empty());
 }
 
+TEST_CASE("promises are told all or not at all") {
+  const std::string space = "space: size=10 free=5 inodes=2 freeInodes=1";
+  const Space without{.size = 10, .free = 5, .inodes = 2, .free_inodes = 1};
+  Space with = without;
+  with.promises = operation::Promises{.unused = 1, .used = 2, .unlimited = 3};
+  CHECK(read_message(space + " unused=1 limitedUsed=2 unlimited=3").space == with);
+  for (const char* part : {" unused=1 limitedUsed=2", " unused=1 unlimited=3", " unlimited=3",
+                           " unused=-1 limitedUsed=2 unlimited=3",
+                           " unused=1 limitedUsed=2 unlimited=99999999999999999999"}) {
+    CAPTURE(part);
+    CHECK(read_message(space + part).space == without);
+  }
+}
+
 TEST_CASE("what a directory takes up is known with its limit only") {
   CHECK_FALSE(read_message("used: bytes=7\nlimits: none").usage);
   CHECK_FALSE(read_message("used: bytes=7").usage);

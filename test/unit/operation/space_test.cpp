@@ -80,6 +80,54 @@ TEST_CASE("the board does not grow beyond its bound") {
   CHECK(board.find("0", "/data")->size == 1);
 }
 
+TEST_CASE("what is promised and not used yet is taken from what is free, used bytes once") {
+  const Space space{.size = 1000, .free = 600};
+  CHECK(Promises{}.not_used_yet(space) == 0);
+  CHECK(Promises{.unused = 250, .used = 50}.not_used_yet(space) == 250);
+  // 350 are others': of volumes without limits these may be.
+  CHECK(Promises{.unused = 250, .used = 50, .unlimited = 300}.not_used_yet(space) == 250);
+  CHECK(Promises{.unused = 250, .used = 50, .unlimited = 400}.not_used_yet(space) == 300);
+  CHECK(Promises{.used = 5000, .unlimited = 400}.not_used_yet(space) == 400);
+  Promises most{.unused = INT64_MAX, .used = INT64_MAX, .unlimited = INT64_MAX};
+  most += most;
+  CHECK(most.not_used_yet({.size = INT64_MAX}) == std::int64_t{1} << 62U);
+}
+
+TEST_CASE("promises are those of all base paths, or not known, and what is made counts at once") {
+  using Paths = std::vector<std::string>;
+  SpaceBoard board;
+  const Promises one{.unused = 10, .used = 2, .unlimited = 3};
+  board.note("n1", "/a", {.size = 100, .promises = one});
+  board.note("n1", "/b", {.size = 100, .promises = one});
+  board.note("n1", "/c", {.size = 100});
+  CHECK(board.promises("n1", Paths{"/a"}) == one);
+  CHECK(board.promises("n1", Paths{"/a", "/b"}) ==
+        Promises{.unused = 20, .used = 4, .unlimited = 6});
+  CHECK_FALSE(board.promises("n1", Paths{"/a", "/c"}));
+  CHECK_FALSE(board.promises("n2", Paths{"/a"}));
+
+  // A work of an agent tells the space without them.
+  for (int i = 0; i < 2; ++i) {
+    board.note_work("n1", "/a", {.size = 100, .free = 40});
+    board.note_made("n1", "/a", "/a/pvc-1", {.unused = 5});
+    board.note_made("n1", "/a", "/a/pvc-2", {.unlimited = 7});
+    board.note_made("n1", "/c", "/c/pvc-1", {.unused = 5});
+  }
+  CHECK(board.find("n1", "/a")->free == 40);
+  CHECK(board.promises("n1", Paths{"/a"}) == Promises{.unused = 15, .used = 2, .unlimited = 10});
+  CHECK_FALSE(board.promises("n1", Paths{"/c"}));
+  board.note_removed("n1", "/a", "/a/pvc-2");
+  CHECK(board.promises("n1", Paths{"/a"}) == Promises{.unused = 15, .used = 2, .unlimited = 3});
+  SUBCASE("told anew, they hold what was made") {
+    board.note("n1", "/a", {.size = 100, .promises = Promises{.unused = 15}});
+    CHECK(board.promises("n1", Paths{"/a"}) == Promises{.unused = 15});
+  }
+  SUBCASE("who tells them no more, as after a downgrade, does not leave old ones") {
+    board.note("n1", "/a", {.size = 100});
+    CHECK_FALSE(board.promises("n1", Paths{"/a"}));
+  }
+}
+
 Operation of(const Limits& limits) {
   Operation operation;
   operation.size_bytes = 64;

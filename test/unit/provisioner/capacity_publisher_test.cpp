@@ -184,6 +184,18 @@ TEST_CASE("what is promised is counted from volumes and from what is being made"
   make.path = "/data/pvc-3";
   make.size_bytes = 150;
   bed.ledger.take(make);
+  SUBCASE("and what the node tells of it goes before, with what is made since") {
+    make.volume_name = "pvc-4";
+    make.path = "/data/pvc-4";
+    make.size_bytes = 30;
+    make.limits.hard = true;
+    bed.ledger.take(make);
+    // Of 400 used 50 are not the volumes' with limits: 100 of the 150 without one are not there.
+    bed.space.note(
+        "n1", "/data",
+        {.size = 1000, .free = 600, .promises = operation::Promises{.unused = 120, .used = 350}});
+    CHECK(bed.look() == "create n1=350, create n2=300, driver");
+  }
   SUBCASE("by base path") { CHECK(bed.look() == "create n1=350, create n2=300, driver"); }
   SUBCASE("of all base paths of a file system") {
     for (const char* path : {"/data", "/other", "/data/sub"}) {

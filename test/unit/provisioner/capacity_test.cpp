@@ -140,6 +140,29 @@ TEST_CASE("reserve is always taken off, promises only without overcommit") {
   }
 }
 
+TEST_CASE("what the node tells of its promises goes before the sum of the sizes") {
+  const auto room = [](const std::string& overcommit, const std::string& reserve,
+                       operation::Promises promises) {
+    const auto storage_class =
+        fast().parameter("overcommit", overcommit).parameter("reserve", reserve).build();
+    // 400 are used; all sizes together would be 900.
+    return room_for(storage_class,
+                    {.space = {.size = 1000, .free = 600}, .promised = 900, .promises = promises});
+  };
+  for (const char* reserve : {"0%", "10%"}) {
+    const std::int64_t kept = reserve == std::string("0%") ? 0 : 100;
+    CHECK(room("true", reserve, {.unused = 500}) == 600 - kept);
+    // Volumes use all of the 400, then 100 of it, then nothing: the rest is others'.
+    CHECK(room("false", reserve, {.unused = 300, .used = 400}) == 300 - kept);
+    CHECK(room("false", reserve, {.unused = 450, .used = 100}) == 150 - kept);
+    CHECK(room("false", reserve, {.unused = 900}) == 0);
+    // What volumes without limits use is part of what others use.
+    CHECK(room("false", reserve, {.unused = 200, .used = 100, .unlimited = 300}) == 400 - kept);
+    CHECK(room("false", reserve, {.unused = 200, .used = 100, .unlimited = 350}) == 350 - kept);
+    CHECK(room("false", reserve, {}) == 600 - kept);
+  }
+}
+
 TEST_CASE("a change below one percent is not worth a write") {
   for (const auto& [before, after, worth] :
        std::initializer_list<std::tuple<std::int64_t, std::int64_t, bool>>{

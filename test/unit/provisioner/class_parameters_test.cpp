@@ -136,6 +136,9 @@ struct Choice {
     known.room[path] = {.promised = promised,
                         .space = operation::Space{.size = size, .free = free}};
   }
+  void tells(const std::string& path, operation::Promises promises) {
+    known.room[path].promises = promises;
+  }
 };
 
 TEST_CASE("mostFree: what is promised and not used yet is taken off") {
@@ -144,6 +147,25 @@ TEST_CASE("mostFree: what is promised and not used yet is taken off") {
   choice.room("/b", 100, 40, 10);  // used by others
   choice.room("/c", 100, 50, 70);
   CHECK(choice.most_free() == "/b");
+  SUBCASE("where the node tells it, what others use is not taken for use of the volumes") {
+    choice.tells("/a", {.unused = 85});              // 5 are left
+    choice.tells("/b", {.unused = 10});              // 30
+    choice.tells("/c", {.unused = 15, .used = 50});  // 35: no byte counts twice
+    CHECK(choice.most_free() == "/c");
+    choice.tells("/c", {.unused = 45, .used = 25});  // 5, of 70 promised: 25 are others'
+    CHECK(choice.most_free() == "/b");
+    choice.tells("/b", {.unused = 36});  // 4
+    choice.room("/a", 100, 90, 5000);    // who tells nothing is not asked for it
+    choice.tells("/a", {});
+    CHECK(choice.most_free() == "/a");
+    SUBCASE("a reserve is kept beside it") {
+      choice.room("/a", 1000, 90, 0);
+      choice.tells("/a", {});
+      choice.tells("/b", {});
+      CHECK(choice.most_free({{"reserve", "5%"}}) == "/a");  // 40, 35, 0
+      CHECK(choice.most_free({{"reserve", "7%"}}) == "/b");  // 20, 33, -2
+    }
+  }
   SUBCASE("a share that is kept differs with the size") {
     choice.room("/a", 1000, 45, 0);
     CHECK(choice.most_free() == "/a");

@@ -271,6 +271,38 @@ TEST_CASE("mostFree goes where most is left, with what was promised meanwhile") 
     bed.put(testing::volume("v").host_path("/other/v").node("n2").capacity("70Gi"));
     expected = "/data";
   }
+  SUBCASE("as the node tells it, used bytes count once") {
+    // By the sum of the sizes the first would have 30 left.
+    bed.put(testing::volume("v").host_path("/fast/v").node("n2").capacity("70Gi"));
+    bed.space.note(
+        "n2", "/fast",
+        {.size = 100 * kGi, .free = 70 * kGi, .promises = operation::Promises{.unused = 5 * kGi}});
+    SUBCASE("") {}
+    SUBCASE("with what an agent has made since") {
+      operation::Operation other{.volume_name = "pvc-other", .node = "n2"};
+      other.base_path = "/fast";
+      other.path = "/fast/pvc-other";
+      other.size_bytes = 10 * kGi;
+      const operation::Progress done{
+          .state = State::kSucceeded,
+          .space = operation::Space{.size = 100 * kGi, .free = 70 * kGi, .filesystem = "8:17"}};
+      for (const bool hard : {true, false}) {
+        other.limits.hard = hard;
+        note_told(bed.world, other, done);
+      }
+      // Without a limit it may lie in what is used: 65 are left, else 55.
+      CHECK(bed.space.promises("n2", {"/fast"}) ==
+            operation::Promises{.unused = 5 * kGi, .unlimited = 10 * kGi});
+      other.limits.hard = true;
+      note_told(bed.world, other, done);
+      expected = "/data";
+      SUBCASE("and taken away") {
+        other.kind = Kind::kRemove;
+        note_told(bed.world, other, done);
+        expected = "/fast";
+      }
+    }
+  }
   SUBCASE("one that is being made counts") {
     operation::Operation other;
     other.volume_name = "pvc-other";
