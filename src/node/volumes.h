@@ -142,9 +142,10 @@ class Volumes {
   Result<Volume> make(const MakeRequest& request) const;
 
   /// Gives limits to a directory that is there and may be in use, with all that is in it; one with
-  /// limits gets these. Slow for large trees: on this thread, at a low I/O priority. Again after a
-  /// crash or a stop it goes on. kInvalid: it holds more than the limits, or is a plain directory
-  /// of btrfs, which only limits subvolumes. kNotFound: there is no directory.
+  /// limits gets these, and keeps its own if that fails. Slow for large trees: on this thread, at a
+  /// low I/O priority. Again after a crash or a stop it goes on. kInvalid: it holds more than the
+  /// limits, or is a plain directory of btrfs, which only limits subvolumes. kNotFound: there is no
+  /// directory.
   Result<Volume> adopt(const AdoptRequest& request) const;
 
   /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.

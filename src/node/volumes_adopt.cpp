@@ -7,23 +7,20 @@
 #include "node/volumes.h"
 
 // The order of an adoption: the record tells of it; the directory gets its project, then all that
-// is in it; when all counts and fits, the limit.
+// is in it; when all counts and fits, the limit, then the record tells of that. Of one with limits
+// the record names all the time what holds, and what fails leaves everything as it was. One that
+// has lost its project gets another one: the record names the former one until that has no limit.
 
 namespace lpp::node {
 
 namespace {
 
-/// A lower limit that the project has is not to stop what the new one lets in: ext4 refuses files
-/// that do not fit.
-Result<void> make_way(const ProjectQuota& quota, std::uint32_t project, const Limits& limits) {
-  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(project), "limit");
-  if (!use || !use->limits.any()) return {};
-  const auto higher = [](std::uint64_t now, std::uint64_t wanted) {
-    return now == 0 || wanted == 0 ? 0 : std::max(now, wanted);
+/// Both hold as long as these do.
+Limits higher(const Limits& one, const Limits& other) {
+  const auto of = [](std::uint64_t a, std::uint64_t b) {
+    return a == 0 || b == 0 ? 0 : std::max(a, b);
   };
-  const Limits both{.bytes = higher(use->limits.bytes, limits.bytes),
-                    .inodes = higher(use->limits.inodes, limits.inodes)};
-  return both == use->limits ? Result<void>() : quota.limit(project, both);
+  return {.bytes = of(one.bytes, other.bytes), .inodes = of(one.inodes, other.inodes)};
 }
 
 }  // namespace
@@ -91,24 +88,56 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
       LPP_RETURN_IF_ERROR(ProjectQuota::set_project(*kernel_, folder, volume.project), shown);
     }
   }
-  if (request.size != 0) volume.size = request.size;
-  LPP_RETURN_IF_ERROR(records.write(volume), "record");
-  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  const auto write = [&](const Volume& now) -> Result<void> {
+    LPP_RETURN_IF_ERROR(records.write(now), "record");
+    if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+    return {};
+  };
+  const auto count_all = [&](const Limits& limits) -> Result<void> {
+    if (!quota.by_subvolumes()) {
+      TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
+      LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
+    }
+    LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
+    return check_holds(volume.id, limits, use.value_or(ProjectUse{}));
+  };
+  Volume adopted = volume;
+  if (request.size != 0) adopted.size = request.size;
+  if (request.limits.bytes != 0) adopted.limits.bytes = request.limits.bytes;
+  if (request.limits.inodes != 0) adopted.limits.inodes = request.limits.inodes;
 
-  if (!quota.by_subvolumes()) {
-    LPP_RETURN_IF_ERROR(make_way(quota, volume.project, request.limits), shown);
-    TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
-    LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
+  const std::uint32_t former = recorded ? recorded->project : 0;
+  if (former != 0 && former != volume.project) {
+    LPP_RETURN_IF_ERROR(count_all(adopted.limits), "adopt");
+    LPP_RETURN_IF_ERROR(lift_unused(former, 0), "limit");
+    adopted.state = State::kMaking;
+    LPP_RETURN_IF_ERROR(write(adopted), "adopt");
+    LPP_RETURN_IF_ERROR(quota.limit(volume.project, adopted.limits), "limit");
+    adopted.state = State::kPresent;
+    LPP_RETURN_IF_ERROR(write(adopted), "adopt");
+    return adopted;
   }
-  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
-  LPP_RETURN_IF_ERROR(check_holds(volume.id, request.limits, use.value_or(ProjectUse{})), "adopt");
-  if (request.limits.bytes != 0) volume.limits.bytes = request.limits.bytes;
-  if (request.limits.inodes != 0) volume.limits.inodes = request.limits.inodes;
-  // The record never tells of a limit that is not there.
-  LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "limit");
-  LPP_RETURN_IF_ERROR(records.write(volume), "record");
-  if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
-  return volume;
+
+  const auto work = [&]() -> Result<void> {
+    // A lower limit that the project has is not to stop what the new one lets in: ext4 refuses
+    // files that do not fit.
+    LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
+    const Limits now = use ? use->limits : Limits{};
+    const Limits meanwhile = higher(volume.limits.any() ? volume.limits : now, adopted.limits);
+    if (volume.limits.any()) volume.limits = meanwhile;
+    LPP_RETURN_IF_ERROR(write(volume), "adopt");
+    if (now.any() && now != meanwhile) {
+      LPP_RETURN_IF_ERROR(quota.limit(volume.project, meanwhile), shown);
+    }
+    LPP_RETURN_IF_ERROR(count_all(adopted.limits), "adopt");
+    // The record never tells of a limit that is not there.
+    LPP_RETURN_IF_ERROR(quota.limit(volume.project, adopted.limits), "limit");
+    return write(adopted);
+  };
+  auto worked = work();
+  if (worked.ok()) return adopted;
+  if (former != 0 && quota.limit(former, recorded->limits).ok()) (void)write(*recorded);
+  return std::move(worked).error();
 }
 
 }  // namespace lpp::node

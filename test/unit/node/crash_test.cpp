@@ -3,6 +3,7 @@
 
 #include "everywhere.h"
 #include "harness/file_text.h"
+#include "node/held_limits.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
@@ -205,6 +206,155 @@ TEST_CASE("an adoption that crashes or fails anywhere loses nothing, and the nex
     CAPTURE(error);
     fail_everywhere(put, work, error, check);
   }
+}
+
+namespace {
+
+/// Limits of a volume that is adopted with others; btrfs limits no files.
+Limits held_before() {
+  return {.bytes = 8 * kMiB, .inodes = BaseFolder::has_projects() ? 100U : 0U};
+}
+
+void make_held(const BaseFolder& base) {
+  Kernel kernel;
+  MakeRequest request = make_request("pvc-1", "web/pvc-1");
+  request.limits = held_before();
+  request.size = request.limits.bytes;
+  REQUIRE(base.volumes(kernel).make(request).ok());
+  base.write("web/pvc-1/file");
+  base.write("web/pvc-1/folder/file");
+}
+
+/// Takes the directory and what is in it out of its project, as its owner can.
+void take_out(const BaseFolder& base) {
+  Kernel kernel;
+  for (const char* const name : {"web/pvc-1", "web/pvc-1/folder"}) {
+    const UniqueFd folder(kernel.open(base.at(name).c_str(), O_RDONLY | O_DIRECTORY));
+    REQUIRE(ProjectQuota::set_project(kernel, folder.get(), 0).ok());
+  }
+}
+
+std::size_t limited_projects(const BaseFolder& base) {
+  Kernel kernel;
+  const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+  const auto quota = ProjectQuota::open(kernel, folder.get());
+  REQUIRE(quota.ok());
+  const auto uses = quota->uses();
+  REQUIRE(uses.ok());
+  return static_cast<std::size_t>(std::count_if(
+      uses->begin(), uses->end(),
+      [](const ProjectUse& use) { return ProjectQuota::is_own(use.project) && use.limits.any(); }));
+}
+
+bool within(std::uint64_t held, std::uint64_t told) {
+  return told == 0 || (held != 0 && held <= told);
+}
+
+/// What an adoption with other limits has come to, at whichever place it has ended.
+struct Readoption {
+  std::uint64_t bytes = 0;
+  bool taken_out = false;  // beforehand
+
+  Limits wanted() const { return {.bytes = bytes, .inodes = held_before().inodes}; }
+  bool work(const Volumes& volumes) const {
+    return volumes
+        .adopt({.id = "pvc-1", .path = "web/pvc-1", .limits = {.bytes = bytes}, .size = bytes})
+        .ok();
+  }
+  /// The limit on record holds; or the record says that it is not so far, or it is told.
+  void check_record(const Volumes& volumes, bool killed) const {
+    const auto usage = volumes.usage();
+    REQUIRE(usage.ok());
+    REQUIRE(usage->volumes.size() == 1);
+    const auto& [volume, use, out] = usage->volumes[0];
+    if (taken_out) {
+      const bool is_told = limits_not_held(*usage).size() == 1;
+      CHECK((is_told || volume.state == State::kMaking || use->limits == volume.limits));
+      return;
+    }
+    REQUIRE(use.has_value());
+    CHECK(volume.state == State::kPresent);
+    CHECK(volume.limits.any());
+    CHECK(within(use->limits.bytes, volume.limits.bytes));
+    CHECK(within(use->limits.inodes, volume.limits.inodes));
+    if (killed) return;
+    CHECK(use->limits == volume.limits);
+    CHECK((volume.limits == held_before() || volume.limits == wanted()));
+    CHECK(volume.size == volume.limits.bytes);
+  }
+  Check check(bool killed) const {
+    return [this, killed](const BaseFolder& base, const Volumes& volumes) {
+      check_record(volumes, killed);
+      REQUIRE(work(volumes));
+      const VolumeUsage after = only_volume(volumes);
+      CHECK(after.volume.state == State::kPresent);
+      CHECK(after.volume.limits == wanted());
+      CHECK(after.volume.size == bytes);
+      CHECK(after.use->limits == wanted());
+      CHECK(limits_not_held(*volumes.usage()).empty());
+      if (BaseFolder::has_projects()) {
+        CHECK(after.use->inodes == 4);
+        CHECK(limited_projects(base) == 1);
+      }
+      CHECK(text_of(base.at("web/pvc-1/folder/file")) == "data");
+      CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+      check_gone(base, volumes);
+    };
+  }
+  void everywhere(const Prepare& prepare) const {
+    const Work work = [this](const Volumes& volumes) { return this->work(volumes); };
+    CHECK(crash_everywhere(prepare, work, check(true)) > 40);
+    for (const int error : {EIO, EDQUOT}) {
+      if (BaseFolder::has_subvolumes() && error != EIO) continue;
+      CAPTURE(error);
+      fail_everywhere(prepare, work, error, check(false));
+    }
+  }
+};
+
+}  // namespace
+
+TEST_CASE("an adoption with other limits that crashes or fails anywhere tells what holds" *
+          NeedsLimits()) {
+  for (const std::uint64_t bytes : {4 * kMiB, 16 * kMiB}) {
+    CAPTURE(bytes);
+    Readoption{.bytes = bytes}.everywhere(make_held);
+  }
+}
+
+TEST_CASE("an adoption of what has left its limit leaves no limit of the former project behind" *
+          NeedsProjects()) {
+  const auto put = [](const BaseFolder& base) {
+    make_held(base);
+    take_out(base);
+  };
+  const Readoption again{.bytes = 4 * kMiB, .taken_out = true};
+  again.everywhere(put);
+  const auto work = [&](const Volumes& volumes) { return again.work(volumes); };
+  crash_everywhere(put, work, [](const auto& base, const auto& volumes) {
+    CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+    check_gone(base, volumes);
+  });
+}
+
+TEST_CASE("an adoption that is refused leaves limits and record as they were" * NeedsLimits()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  make_held(base);
+  base.write("web/pvc-1/big", std::string(3 * kMiB, 'x'));
+  ::sync();
+  const auto refused = volumes.adopt({.id = "pvc-1",
+                                      .path = "web/pvc-1",
+                                      .claim = "web/later",
+                                      .uid = "u-2",
+                                      .limits = {.bytes = 2 * kMiB}});
+  CHECK(refused.error().is(ErrorCode::kInvalid));
+  const VolumeUsage after = only_volume(volumes);
+  CHECK(after.volume.limits == held_before());
+  CHECK(after.volume.size == held_before().bytes);
+  CHECK(after.volume.uid == make_request("pvc-1", "web/pvc-1").uid);
+  CHECK(after.use->limits == held_before());
 }
 
 TEST_CASE("a volume that crashes or fails anywhere while it grows is never smaller, then has all") {
