@@ -108,3 +108,24 @@ TEST_CASE("what a volume has grown to is on the disk before that is told") {
   REQUIRE(recorded != kernel.calls.end());
   CHECK(count(kernel.calls, recorded, kernel.calls.end(), "fsync") >= 1);
 }
+
+TEST_CASE("an empty volume with a limit costs two fsyncs at most, where metadata keeps its order") {
+  const BaseFolder base;
+  const bool ordered = keeps_order(base);
+  // btrfs has no order: each folder by itself.
+  const std::ptrdiff_t most = ordered ? 2 : 3;
+  NotingKernel kernel;
+  const Volumes volumes = base.volumes(kernel);
+  const Calls& calls = kernel.calls;
+  // The first one makes the folder of the records, its identity and the spare folder, once.
+  for (const char* const id : {"pvc-0", "pvc-1", "pvc-2"}) {
+    CAPTURE(id);
+    kernel.calls.clear();
+    REQUIRE(volumes.make(make_request(id, id)).ok());
+    const auto made = count(calls, calls.begin(), calls.end(), "fsync");
+    if (std::string(id) != "pvc-0") CHECK(made <= most);
+    kernel.calls.clear();
+    REQUIRE(volumes.remove({.id = id}).ok());
+    CHECK(count(calls, calls.begin(), calls.end(), "fsync") <= most);
+  }
+}
