@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "devcluster/runtime/json_access.h"
 #include "devcluster/runtime/wait.h"
+#include "harness/http_get.h"
 #include "harness/installation.h"
 #include "harness/yaml_objects.h"
 
@@ -99,6 +100,11 @@ void Demo::say(const std::string& line) {
   std::printf("[%5.2f s] %s✔%s %s\n", elapsed.count(), colours_ ? "\033[32m" : "",
               colours_ ? "\033[0m" : "", line.c_str());
   std::fflush(stdout);
+}
+
+std::string Demo::metrics() const {
+  const auto told = testing::http_get(daemon_->health_port(), "/metrics");
+  return told.ok() ? told->body : std::string();
 }
 
 bool Demo::stopped() {

@@ -67,6 +67,8 @@ class Demo {
   std::vector<ObjectPtr> helper_pods() const;
   /// From the claim's creation.
   std::chrono::milliseconds bound_after() const { return bound_after_; }
+  /// What the daemon's /metrics says.
+  std::string metrics() const;
   /// Of the volume, on this machine.
   const std::string& directory() const { return directory_; }
 

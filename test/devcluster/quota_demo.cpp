@@ -2,6 +2,7 @@
 #include "devcluster/quota_demo.h"
 
 #include <cstdio>
+#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -105,8 +106,46 @@ Result<void> QuotaDemo::show_usage() {
                                 {"volumes", "-A", "--kubeconfig", cluster().kubeconfig()}),
                       "volumes");
   const std::string base = fs::path(directory()).parent_path();
-  return show_full("local-path-provisioner node usage --base /opt/local-path-provisioner",
-                   {"node", "usage", "--base", base});
+  LPP_RETURN_IF_ERROR(
+      show_full("local-path-provisioner node usage --base /opt/local-path-provisioner",
+                {"node", "usage", "--base", base}),
+      "usage");
+  return show_metrics();
+}
+
+Result<void> QuotaDemo::show_metrics() {
+  // The volume's are of when it has grown: a helper pod has told them then.
+  struct Shown {
+    std::string_view name;
+    std::string label;
+    double least;
+    double most;
+  };
+  const std::string volume = "persistentvolumeclaim=\"" + std::string(kClaimName) + '"';
+  const std::string path = "path=\"/opt/local-path-provisioner\"";
+  const double disk = 1024.0 * kMi;
+  std::printf("            $ curl -s localhost:8080/metrics | grep -e _volume_stats_ -e _bytes\n");
+  const std::string text = metrics();
+  std::string missing;
+  for (const Shown& shown : {
+           Shown{"volume_stats_used_bytes", volume, kBefore - kMi, kBefore},
+           Shown{"volume_stats_capacity_bytes", volume, kAfter, kAfter},
+           Shown{"volumes_requested_bytes", path, kAfter, kAfter},
+           Shown{"path_size_bytes", path, 2.0 * kAfter, disk},
+           Shown{"path_free_bytes", path, kAfter, disk - kBefore},
+       }) {
+    const std::string name = "local_path_provisioner_" + std::string(shown.name) + '{';
+    bool is_told = false;
+    for (const std::string_view line : split(text, '\n')) {
+      if (!line.starts_with(name) || line.find(shown.label) == std::string_view::npos) continue;
+      print_indented(line);
+      const double value = std::strtod(std::string(line.substr(line.rfind(' '))).c_str(), nullptr);
+      is_told = value >= shown.least && value <= shown.most;
+    }
+    if (!is_told) missing += ' ' + std::string(shown.name);
+  }
+  if (missing.empty()) return {};
+  return invalid("/metrics does not tell, or not as it is:" + missing);
 }
 
 Result<void> QuotaDemo::show_full(const std::string& typed, const std::vector<std::string>& args) {

@@ -22,6 +22,8 @@ class QuotaDemo final : public Demo {
   Result<void> watch_fill(const std::string& name, std::uintmax_t bytes);
   Result<void> grow();
   Result<void> show_usage();
+  /// Prints what Prometheus hears of the volume and of its path, and checks that it is so.
+  Result<void> show_metrics();
   /// Prints a command as a person would type it, and what it says: that the volume is full.
   Result<void> show_full(const std::string& typed, const std::vector<std::string>& args);
 
