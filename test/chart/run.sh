@@ -5,7 +5,8 @@
 # values/*.yaml are rendered and compared with golden/*.yaml; the objects must be those of
 # deploy/local-path-storage.yaml; every value of values.schema.json must have an effect
 # (effects.yaml), those of the former chart must be among them (former-values.yaml), and what cannot
-# work must be refused (refused.yaml). --update copies the scripts of the manifest into the chart and
+# work must be refused (refused.yaml). Each `--set` of the docs must render and do something, and the
+# Role of docs/sizes.md grant what the command beside it asks for. --update copies the scripts of the manifest into the chart and
 # writes the golden files anew.
 # Exit: 0 all is well, 1 a check failed, 2 usage, 3 this machine cannot run it (no Go, or its
 # modules cannot be fetched), with the reason on stderr.

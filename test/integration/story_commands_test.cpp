@@ -9,6 +9,7 @@
 #include "harness/command_run.h"
 #include "harness/yaml_objects.h"
 #include "places/places.h"
+#include "support/command_desk.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -16,24 +17,28 @@ namespace {
 
 using Output = CommandOutput;
 
+void grant_to_reader(StoryBed& story, const nlohmann::json& role) {
+  LPP_MUST(story.admin().apply(role));
+  const nlohmann::json binding{
+      {"apiVersion", "rbac.authorization.k8s.io/v1"},
+      {"kind", role["kind"].get<std::string>() + "Binding"},
+      {"metadata", role["metadata"]},
+      {"roleRef",
+       {{"apiGroup", "rbac.authorization.k8s.io"},
+        {"kind", role["kind"]},
+        {"name", role["metadata"]["name"]}}},
+      {"subjects",
+       nlohmann::json::array(
+           {{{"kind", "ServiceAccount"}, {"name", "reader"}, {"namespace", kDaemonNamespace}}})}};
+  LPP_MUST(story.admin().apply(binding));
+}
+
 /// The kubeconfig of somebody who has the rights of deploy/reader.yaml and no others.
 std::string reader_kubeconfig(StoryBed& story) {
-  const std::string ns = kDaemonNamespace;
   for (const auto& role : LPP_MUST(read_yaml_objects(repository("deploy/reader.yaml")))) {
-    LPP_MUST(story.admin().apply(role));
-    nlohmann::json binding{
-        {"apiVersion", "rbac.authorization.k8s.io/v1"},
-        {"kind", role["kind"].get<std::string>() + "Binding"},
-        {"metadata", role["metadata"]},
-        {"roleRef",
-         {{"apiGroup", "rbac.authorization.k8s.io"},
-          {"kind", role["kind"]},
-          {"name", role["metadata"]["name"]}}},
-        {"subjects", nlohmann::json::array(
-                         {{{"kind", "ServiceAccount"}, {"name", "reader"}, {"namespace", ns}}})}};
-    LPP_MUST(story.admin().apply(binding));
+    grant_to_reader(story, role);
   }
-  return LPP_MUST(story.bed->cluster().service_account_kubeconfig(ns, "reader"));
+  return LPP_MUST(story.bed->cluster().service_account_kubeconfig(kDaemonNamespace, "reader"));
 }
 
 /// Runs a command with the rights of a reader, unless another kubeconfig is given.
@@ -49,6 +54,41 @@ bool has(const Output& output, const std::string& part) {
   const bool found = output.text.find(part) != std::string::npos;
   CHECK(found);
   return found;
+}
+
+/// The one block of a page that begins so.
+std::string block_of(const std::string& page, const std::string& begin) {
+  const std::string text = text_of(repository(page));
+  const auto at = text.find("```yaml\n" + begin);
+  REQUIRE(at != std::string::npos);
+  const auto from = at + std::string_view("```yaml\n").size();
+  return text.substr(from, text.find("```", from) - from);
+}
+
+TEST_CASE("with the Role of docs/sizes.md a reader sees how full volumes are and without it not") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "data"}, .selected_node = "node-1"})));
+  const auto volume = LPP_MUST(story.audit.wait_bound({"app", "data"}));
+  CommandDesk desk(story);
+  desk.show([&](const std::string& path) -> std::optional<std::string> {
+    if (path != "usage") return std::nullopt;
+    return R"({"agents":[{"node":"node-1"}],"volumes":[{"volume":")" + volume.pv +
+           R"(","usedBytes":95,"capacityBytes":100}]})";
+  });
+  const std::string reader = reader_kubeconfig(story);
+  const auto before = run(story, {"volumes", "-A", "-o", "json"}, reader);
+  CHECK(before.code == 0);
+  CHECK(before.text.find("\"usedBytes\": 95") == std::string::npos);
+
+  const auto roles =
+      LPP_MUST(parse_yaml_objects(block_of("docs/sizes.md", "kind: Role "), "docs/sizes.md"));
+  REQUIRE(roles.size() == 1);
+  grant_to_reader(story, roles[0]);
+  const auto after = run(story, {"volumes", "-A", "-o", "json"}, reader);
+  CHECK(after.code == 0);
+  has(after, "\"usedBytes\": 95");
 }
 
 TEST_CASE("a reader may ask check for all that agents need") {
