@@ -49,6 +49,12 @@ bool touch(const Operation& a, const Operation& b) {
   return (any_node || a.node == b.node) && overlaps(a.path, b.path);
 }
 
+const DiskThere& disk_there(const ClaimScene& scene, const Operation& place) {
+  static const DiskThere kUnseen;
+  const auto it = scene.disks.find(place_of(place));
+  return it == scene.disks.end() ? kUnseen : it->second;
+}
+
 bool is_wanted(const ClaimScene& scene, const Make& make) {
   if (make.shown) return true;
   // What has been given up is taken back first, whatever has happened since.
@@ -119,7 +125,8 @@ const Retry* take_back_retry(const ClaimScene& scene, const Operation& place) {
 
 bool take_back_is_held(const ClaimScene& scene, const Operation& place) {
   const Retry* const retry = take_back_retry(scene, place);
-  return retry != nullptr && held(*retry, scene.now, scene.sight).has_value();
+  const std::string& sight = disk_there(scene, place).sight;
+  return retry != nullptr && held(*retry, scene.now, sight).has_value();
 }
 
 /// Versions that knew no better recorded teardowns of directories that may have been there before.

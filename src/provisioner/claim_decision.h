@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -40,6 +41,11 @@ struct TakingBack {
   bool in_use = false;  // a volume is there, whichever
 };
 
+/// The disk where something was begun, as it is seen now, see Executor.
+struct DiskThere {
+  std::string sight{};
+};
+
 /// Everything that what is to be done for a claim depends on: plain values, taken from the stores,
 /// the executor and this process's memory at one moment.
 struct ClaimScene {
@@ -58,6 +64,7 @@ struct ClaimScene {
   bool binds = false;                           // the binding is for us to write
   BasePaths base_paths{};                       // of the selected node
   std::string sight{};                          // of its disks, see Executor::sight()
+  std::map<std::string, DiskThere> disks{};     // by place_of(), on whichever node
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
   std::vector<TakingBack> lost_taking_back{};  // of memory.taking_back, not on record any more

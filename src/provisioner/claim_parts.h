@@ -15,6 +15,8 @@ bool is_counted(const ClaimScene& scene, const Make& make);
 /// not be equal, for a pattern may have led elsewhere by now.
 bool touch(const operation::Operation& a, const operation::Operation& b);
 
+const DiskThere& disk_there(const ClaimScene& scene, const operation::Operation& place);
+
 /// Whether the make is what the claim waits for, or what it has got.
 bool is_wanted(const ClaimScene& scene, const Make& make);
 

@@ -93,6 +93,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
   }
   note_missed(scene);
   scene.sight = sight_of(scene);
+  look_at_disks(scene);
   scene.base_paths = base_paths_of(scene);
   return scene;
 }

@@ -83,6 +83,7 @@ class ClaimReconciler {
   Action reschedule(Pass& pass, const std::string& reason, const std::string& why);
   void note_unfit(Pass& pass, const for_claim::Failed& decision);
   std::string sight_of(const ClaimScene& scene) const;
+  void look_at_disks(ClaimScene& scene) const;
   BasePaths base_paths_of(const ClaimScene& scene) const;
   std::string disk_of(const Make& make) const;
   enum class Wanted { kNo, kYes, kHasVolume };

@@ -58,6 +58,18 @@ std::string ClaimReconciler::sight_of(const ClaimScene& scene) const {
   return seen;
 }
 
+/// What is to be taken back may be on another node than the selected one.
+void ClaimReconciler::look_at_disks(ClaimScene& scene) const {
+  const auto look_at = [&](const Operation& place) {
+    scene.disks[place_of(place)] = {.sight = world_.executor.sight(place.node, place.base_path)};
+  };
+  for (const Make& make : scene.makes) {
+    if (!make.begun.done && !make.shown) look_at(make.operation());
+  }
+  for (const TakingBack& one : scene.taking_back) look_at(*one.operation);
+  for (const TakingBack& one : scene.lost_taking_back) look_at(*one.operation);
+}
+
 /// What is known of the selected node's base paths.
 BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
   BasePaths known;

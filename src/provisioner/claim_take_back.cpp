@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "provisioner/base_paths.h"
+#include "provisioner/claim_parts.h"
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -39,7 +40,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
     scene.memory = memories_.get(scene.volume_name);
     Retry& retry = scene.memory.take_back[place_of(made)];
     retry.hold_until = scene.now + wait;
-    retry.seen = scene.sight;
+    retry.seen = disk_there(scene, made).sight;
     remember(pass);
     return std::nullopt;
   };
@@ -307,7 +308,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   Retry& retry = pass.scene.memory.take_back[place_of(operation)];
   retry = {.number = operation.attempt,
            .hold_until = pass.scene.now + memories_.wait_after(operation.attempt),
-           .seen = pass.scene.sight};
+           .seen = disk_there(pass.scene, operation).sight};
   not_missed(pass, operation.id());
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);

@@ -137,6 +137,36 @@ TEST_CASE("where an attempt before it may have left something that is taken back
   CHECK(bed.executor.last(Kind::kTakeBack, kVolume).operation.only_if_empty);
 }
 
+TEST_CASE("what is taken back waits for the disk of its own node, wherever the claim went") {
+  Bed bed;
+  bed.put(claim("a").node("n1"));
+  bed.step();
+  REQUIRE(bed.begun() == 1);
+  bed.executor.fail(Kind::kMake, kVolume, "EIO");
+  bed.step();
+  SUBCASE("to another node") { bed.put(claim("a").node("n2").resource_version("2")); }
+  SUBCASE("away") { bed.claims.erase(kKey.claim); }
+  bed.step();
+  const auto take_backs = [&] {
+    return std::count_if(bed.executor.started.begin(), bed.executor.started.end(),
+                         [](const auto& one) { return one.kind == Kind::kTakeBack; });
+  };
+  REQUIRE(take_backs() == 1);
+  for (int attempt = 1; attempt < 9; ++attempt) {
+    bed.executor.fail(Kind::kTakeBack, kVolume, "not on its disk");
+    bed.step();
+    if (attempt < 8) bed.clock.advance(minutes(20));
+    bed.step();
+  }
+  REQUIRE(take_backs() == 8);
+  bed.executor.sights["n2:/data"] = "disk-2/";
+  bed.step();
+  CHECK(take_backs() == 8);
+  bed.executor.sights["n1:/data"] = "disk-1/";
+  bed.step();
+  CHECK(take_backs() == 9);
+}
+
 TEST_CASE("a removal that waits for its disk begins when that is seen again") {
   testing::VolumeBed bed;
   bed.put(testing::released());

@@ -37,13 +37,11 @@ class FakeExecutor final : public operation::Executor {
   void begin(operation::Owner new_owner) override { owner = std::move(new_owner); }
   void end(Duration /*limit*/) override { owner = {}; }
   void node_changed(std::string_view /*node*/) override {}
-  std::string sight(const std::string& /*node*/, const std::string& base_path) const override {
-    const auto it = sights.find(base_path);
-    return it == sights.end() ? std::string() : it->second;
+  std::string sight(const std::string& node, const std::string& base_path) const override {
+    return of_disk(sights, node, base_path);
   }
-  std::string why_unfit(const std::string& /*node*/, const std::string& base_path) const override {
-    const auto it = unfit.find(base_path);
-    return it == unfit.end() ? std::string() : it->second;
+  std::string why_unfit(const std::string& node, const std::string& base_path) const override {
+    return of_disk(unfit, node, base_path);
   }
 
   std::vector<operation::Recorded> recorded(std::string_view volume) override {
@@ -129,7 +127,7 @@ class FakeExecutor final : public operation::Executor {
   std::vector<operation::Operation> started;
   std::vector<operation::Operation> turned_away;
   std::vector<std::string> cancelled;
-  std::map<std::string, std::string> sights;  // by base path, like the next
+  std::map<std::string, std::string> sights;  // by base path or "n1:/data", like the next
   std::map<std::string, std::string> unfit;
   std::vector<std::string> forgotten;
   std::vector<std::string> quiet;  // those of them that may wait
@@ -139,6 +137,12 @@ class FakeExecutor final : public operation::Executor {
   bool cache_is_late = false;  // what is forgotten is known to be gone later only
 
  private:
+  static std::string of_disk(const std::map<std::string, std::string>& known,
+                             const std::string& node, const std::string& base_path) {
+    auto it = known.find(node + ":" + base_path);
+    if (it == known.end()) it = known.find(base_path);
+    return it == known.end() ? std::string() : it->second;
+  }
   std::vector<Record>::iterator find(const operation::Id& id) {
     return std::find_if(records.begin(), records.end(),
                         [&](const Record& record) { return record.operation.id() == id; });
