@@ -218,6 +218,7 @@ class AgentExecutor final : public operation::Executor {
     std::vector<std::string> base_paths{};  // as it was told
     std::vector<Base> bases{};
     TimePoint bases_told{};
+    std::set<std::string> had_disk{};         // paths where one was told of
     std::map<std::string, EntryPtr> works{};  // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
     std::set<std::string> told{};      // so far, while it tells everything
@@ -250,7 +251,8 @@ class AgentExecutor final : public operation::Executor {
       LPP_REQUIRES(mutex_);
   /// What is not to be believed becomes a failure.
   Result<void> believe(const std::string& node, std::vector<Work>& works) const;
-  void apply(Agent& agent, Work work, bool everything, Effects& effects) LPP_REQUIRES(mutex_);
+  void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)
+      LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   static void outdate(Entry& entry, Effects& effects);
   void note_uses(const std::string& node, Agent& agent, const Tell& tell, bool everything)

@@ -118,6 +118,9 @@ void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector
   if (!all(same_sight)) effects.sights.push_back(node);
   agent.bases = std::move(bases);
   agent.bases_told = clock_.now();
+  for (const Base& base : agent.bases) {
+    if (!base.identity.empty()) agent.had_disk.insert(base.path);
+  }
   if (same) return;
   for (const auto& [name, entry] : agent.works) {
     if (entry->progress.over()) effects.woken.push_back(entry->operation);
@@ -125,10 +128,12 @@ void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector
 }
 
 /// The first make gives a disk its identity, and its volume may name that before a look tells it.
+/// Where a look has seen one before, that there is none now is what is new.
 void AgentExecutor::learn_disk(Agent& agent, const Entry& made) {
   for (Base& base : agent.bases) {
     const bool is_its_base = base.path == made.operation->base_path && base.problem.empty();
-    if (is_its_base && base.identity.empty()) base.identity = made.progress.disk;
+    if (!is_its_base || !base.identity.empty() || made.progress.disk.empty()) continue;
+    if (agent.had_disk.insert(base.path).second) base.identity = made.progress.disk;
   }
 }
 

@@ -160,7 +160,9 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
       saw_bases(node, *agent, *tell.bases, effects);
     }
     bases = std::move(tell.bases);
-    for (Work& work : tell.works) apply(*agent, std::move(work), everything, effects);
+    for (Work& work : tell.works) {
+      apply(*agent, std::move(work), everything, bases.has_value(), effects);
+    }
     for (const Ended& ended : tell.ended) {
       agent->forgotten.erase(name_of(ended.id));
       const auto it = agent->works.find(name_of(ended.id));
@@ -219,7 +221,8 @@ void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effect
   load_.began(*entry->operation, name_of(entry->operation->id()));
 }
 
-void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& effects) {
+void AgentExecutor::apply(Agent& agent, Work work, bool everything, bool has_looked,
+                          Effects& effects) {
   const std::string name = name_of(work.operation.id());
   if (everything) agent.told.insert(name);
   // What is told of it has not heard yet that it is to be forgotten, unless it is of another order:
@@ -287,7 +290,7 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, Effects& eff
   // An agent that comes back has looked at its disks since.
   entry->over_since = is_news && everything ? TimePoint() : clock_.now();
   entry->suspended = false;
-  if (!is_news && !everything) learn_disk(agent, *entry);
+  if (!is_news && !everything && !has_looked) learn_disk(agent, *entry);
   const auto served = load_.ended(*entry->operation, name);
   effects.woken.insert(effects.woken.end(), served.begin(), served.end());
 }

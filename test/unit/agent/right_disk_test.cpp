@@ -110,6 +110,26 @@ TEST_CASE("a disk has its identity from the first make on, before its agent has 
   CHECK_FALSE(scene.why().empty());
 }
 
+TEST_CASE("what is seen of a base path counts more than where something was made there before") {
+  Seen scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  (void)scene.executor.start(make_of());
+  (void)agent.take();
+  Work made = work_of(make_of(), State::kSucceeded);
+  made.progress.disk = "disk-1";
+  Tell tell{.works = {made}};
+  SUBCASE("in the same word") { tell.bases = std::vector{Base{.path = "/opt/local"}}; }
+  SUBCASE("in one before") {
+    scene.see(agent, "disk-1");
+    scene.see(agent, "");
+  }
+  REQUIRE(agent.tell(tell).ok());
+  scene.disks_named = {"disk-1"};
+  CHECK(scene.why().find("there is none") != std::string::npos);
+  CHECK(scene.sight().empty());
+}
+
 TEST_CASE("a make that is refused for its disk may be served elsewhere, whatever its class") {
   AgentScene scene;
   SceneAgent agent(scene);
