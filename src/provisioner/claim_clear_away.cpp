@@ -125,7 +125,8 @@ const Retry* take_back_retry(const ClaimScene& scene, const Operation& place) {
 
 bool take_back_is_held(const ClaimScene& scene, const Operation& place) {
   const Retry* const retry = take_back_retry(scene, place);
-  const std::string& sight = disk_there(scene, place).sight;
+  const auto& [sight, why_unfit] = disk_there(scene, place);
+  if (!why_unfit.empty()) return true;  // it is on a disk that is not there
   return retry != nullptr && held(*retry, scene.now, sight).has_value();
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "operation/reasons.h"
 #include "provisioner/claim_parts.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
@@ -134,6 +135,10 @@ std::optional<ClaimDecision> clear_place(const ClaimScene& scene, const Make& cu
 }
 
 ClaimDecision make_again(const ClaimScene& scene, const Make& make) {
+  const std::string& unfit = disk_there(scene, make.operation()).why_unfit;
+  if (!unfit.empty() && !make.operation().shared) {
+    return for_claim::Failed{make.begun.operation, unfit, std::string(operation::kOtherDisk), true};
+  }
   if (held(scene.memory.retry, scene.now, scene.settings())) return wait(scene);
   Operation next = make.operation();
   next.attempt = next_attempt(scene);

@@ -44,6 +44,7 @@ struct TakingBack {
 /// The disk where something was begun, as it is seen now, see Executor.
 struct DiskThere {
   std::string sight{};
+  std::string why_unfit{};  // of what is over
 };
 
 /// Everything that what is to be done for a claim depends on: plain values, taken from the stores,

@@ -258,6 +258,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
                   .seen = pass.scene.settings()};
   memory.in_flight = nullptr;
   if (decision.unfit) {
+    give_up(pass, *decision.operation);
     // The claim may be served elsewhere, and nobody would hear of a disk that is missing.
     if (decision.reason == operation::kOtherDisk) {
       reporter_.tell(subject(pass), decision.message);

@@ -81,6 +81,7 @@ class ClaimReconciler {
   /// Each write is refused by the API server if its object is not in the version decided from.
   Result<void> write_binding(ClaimScene& scene, const for_claim::Bind& decision);
   Action reschedule(Pass& pass, const std::string& reason, const std::string& why);
+  static void give_up(Pass& pass, const operation::Operation& make);
   void note_unfit(Pass& pass, const for_claim::Failed& decision);
   std::string sight_of(const ClaimScene& scene) const;
   void look_at_disks(ClaimScene& scene) const;

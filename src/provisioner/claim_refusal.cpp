@@ -28,6 +28,17 @@ const std::vector<std::string>* paths_of(const ClaimScene& scene) {
 
 }  // namespace
 
+/// What has failed for another reason, before its disk went, would be made again once that is back,
+/// when another path or node has the claim.
+void ClaimReconciler::give_up(Pass& pass, const Operation& make) {
+  for (const Make& one : pass.scene.makes) {
+    if (one.operation().id() != make.id() || one.falls_short()) continue;
+    for (Begun& begun : pass.scene.memory.begun) {
+      if (begun.operation->id() == make.id()) begun.given_up = true;
+    }
+  }
+}
+
 /// The claim does not wait: another base path of the node may serve, or another node. That none
 /// does is told when there is none left.
 void ClaimReconciler::note_unfit(Pass& pass, const for_claim::Failed& decision) {
@@ -60,14 +71,17 @@ std::string ClaimReconciler::sight_of(const ClaimScene& scene) const {
 
 /// What is to be taken back may be on another node than the selected one.
 void ClaimReconciler::look_at_disks(ClaimScene& scene) const {
-  const auto look_at = [&](const Operation& place) {
-    scene.disks[place_of(place)] = {.sight = world_.executor.sight(place.node, place.base_path)};
+  const auto look_at = [&](const Operation& place, bool is_over) {
+    DiskThere& there = scene.disks[place_of(place)];
+    there.sight = world_.executor.sight(place.node, place.base_path);
+    if (is_over) there.why_unfit = world_.executor.why_unfit(place.node, place.base_path);
   };
   for (const Make& make : scene.makes) {
-    if (!make.begun.done && !make.shown) look_at(make.operation());
+    const bool is_over = !make.progress || make.progress->over();
+    if (!make.begun.done && !make.shown) look_at(make.operation(), is_over);
   }
-  for (const TakingBack& one : scene.taking_back) look_at(*one.operation);
-  for (const TakingBack& one : scene.lost_taking_back) look_at(*one.operation);
+  for (const TakingBack& one : scene.taking_back) look_at(*one.operation, one.progress.over());
+  for (const TakingBack& one : scene.lost_taking_back) look_at(*one.operation, true);
 }
 
 /// What is known of the selected node's base paths.
@@ -92,7 +106,8 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
   }
   // Only for a choice, for it takes a look at all volumes. A path that was unfit is one.
   const bool has_begun = std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
-    return make.progress && make.operation().node == scene.node_name && !make.falls_short();
+    return make.progress && make.operation().node == scene.node_name && !make.falls_short() &&
+           !make.begun.given_up;
   });
   const bool is_to_choose = scene.claim != nullptr && scene.storage_class != nullptr &&
                             scene.volume == nullptr && !scene.node_name.empty() && !has_begun;

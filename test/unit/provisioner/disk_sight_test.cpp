@@ -52,7 +52,8 @@ struct Bed : testing::Scene {
     step();
   }
 
-  int version = 1;  // of the claim
+  int version = 1;       // of the claim
+  bool is_known = true;  // on which disk its first attempt was
   ClaimReconciler reconciler{world, memories};
 };
 
@@ -135,6 +136,73 @@ TEST_CASE("where an attempt before it may have left something that is taken back
   bed.refuse();
   REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));
   CHECK(bed.executor.last(Kind::kTakeBack, kVolume).operation.only_if_empty);
+}
+
+TEST_CASE("a claim whose attempt failed on a disk that died goes elsewhere, and cleans up later") {
+  Bed bed;
+  bed.step();
+  REQUIRE(bed.begun() == 1);
+  const std::string dead = bed.executor.started[0].base_path;
+  const std::string other = dead == "/data" ? "/fast" : "/data";
+  bed.executor.fail(Kind::kMake, kVolume, "EIO");
+  bed.executor.last(Kind::kMake, kVolume).progress.disk = "disk-1";
+  bed.step();
+  CHECK(bed.begun() == 1);
+  bed.executor.sights[dead] = "?";
+  bed.executor.unfit[dead] = "its disk is missing";
+  const auto is_cleaned_up = [&] {
+    bed.clock.advance(minutes(20));
+    bed.step();
+    CHECK_FALSE(bed.executor.has(Kind::kTakeBack, kVolume));
+    bed.executor.unfit.clear();
+    bed.executor.sights[dead] = "disk-1/";
+    bed.step();
+    REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));
+    const auto& undo = bed.executor.last(Kind::kTakeBack, kVolume).operation;
+    CHECK(undo.base_path == dead);
+    CHECK(undo.disk == (bed.is_known ? "disk-1" : ""));
+    CHECK(undo.only_if_empty);
+  };
+  SUBCASE("another path of the node") {
+    bed.step();
+    REQUIRE(bed.begun() == 2);
+    CHECK(bed.executor.started[1].base_path == other);
+    CHECK(bed.executor.started[1].attempt == 2);
+    CHECK(bed.has_event("its disk is missing"));
+    CHECK(bed.sent_back() == 0);
+    is_cleaned_up();
+  }
+  SUBCASE("where its record is gone as well") {
+    bed.step();
+    bed.executor.records.erase(bed.executor.records.begin());
+    bed.is_known = false;
+    is_cleaned_up();
+  }
+  SUBCASE("back to the scheduler") {
+    bed.executor.unfit[other] = "disk 2 is there; mount it";
+    bed.step();
+    CHECK(bed.begun() == 1);
+    CHECK(bed.sent_back() == 1);
+    CHECK(bed.has_event("no path of node n2 can serve the claim"));
+    SUBCASE("that chooses another node") {
+      bed.put(claim("a").node("n1").resource_version("99"));
+      bed.executor.unfit = {{"n2:" + dead, "its disk is missing"}};
+      bed.executor.sights = {{"n2:" + dead, "?"}};
+      bed.step();
+      REQUIRE(bed.begun() == 2);
+      CHECK(bed.executor.started[1].node == "n1");
+      bed.executor.sights["n2:" + dead] = "disk-1/";
+    }
+    SUBCASE("that chooses it again and again") {
+      for (int i = 0; i < 60; ++i) {
+        bed.clock.advance(seconds(1));
+        bed.step();
+      }
+      CHECK(bed.begun() == 1);
+      CHECK(bed.sent_back() <= 6);
+    }
+    is_cleaned_up();
+  }
 }
 
 TEST_CASE("what is taken back waits for the disk of its own node, wherever the claim went") {
