@@ -93,8 +93,7 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
           },
       .disks_named =
           [this](const std::string& node, const std::string& base_path) {
-            return provisioner::disks_named(parts_.volumes, parts_.nodes, node, base_path,
-                                            base_paths_of(*parts_.config.current(), node));
+            return named_disks_.of(node, base_path, base_paths_of(*parts_.config.current(), node));
           },
       .not_put_back = [this](const operation::Operation& removal,
                              const std::string& why) { tell_not_put_back(removal, why); },

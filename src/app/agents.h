@@ -28,6 +28,7 @@
 #include "operation/path_ledger.h"
 #include "operation/space.h"
 #include "provisioner/capacity_publisher.h"
+#include "provisioner/named_disks.h"
 
 namespace lpp::app {
 
@@ -85,6 +86,7 @@ class Agents {
   void keep_certificate(const std::stop_token& stop);
 
   const Parts parts_;
+  provisioner::NamedDisks named_disks_{parts_.volumes, parts_.nodes};
   agent::AgentExecutor agents_;
   agent::MixedExecutor mixed_;
   AgentPods pods_;

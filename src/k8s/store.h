@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -66,11 +67,24 @@ class Store {
     return objects_.size();
   }
 
+  /// How often something has changed, and how often something has come or gone: as long as that is
+  /// the same, so is what was made of the store.
+  struct Changes {
+    std::uint64_t all = 0;
+    std::uint64_t keys = 0;
+    bool operator==(const Changes&) const = default;
+  };
+  Changes changes() const {
+    MutexLock lock(mutex_);
+    return changes_;
+  }
+
  protected:
   using Index = typename IndexOf<T>::Type;
   mutable Mutex mutex_;
   Objects objects_ LPP_GUARDED_BY(mutex_);
   Index index_ LPP_GUARDED_BY(mutex_);  // of what is in objects_, each object once
+  Changes changes_ LPP_GUARDED_BY(mutex_);
 };
 
 /// Write side: exactly one per Store, used by its informer's thread, or by tests to set a scene.
@@ -83,6 +97,8 @@ class StoreWriter : public Store<T> {
   std::shared_ptr<const T> put(const ObjectKey& key, std::shared_ptr<const T> object) {
     MutexLock lock(this->mutex_);
     auto& slot = this->objects_[key];
+    ++this->changes_.all;
+    if (!slot) ++this->changes_.keys;
     if (slot) this->index_.remove(slot);
     this->index_.add(object);
     std::swap(slot, object);
@@ -94,6 +110,8 @@ class StoreWriter : public Store<T> {
     MutexLock lock(this->mutex_);
     const auto it = this->objects_.find(key);
     if (it == this->objects_.end()) return nullptr;
+    ++this->changes_.all;
+    ++this->changes_.keys;
     auto old = std::move(it->second);
     this->objects_.erase(it);
     this->index_.remove(old);
@@ -106,6 +124,8 @@ class StoreWriter : public Store<T> {
     typename Store<T>::Index index;  // the old one in the end: outlives the lock
     for (const auto& [key, object] : objects) index.add(object);
     MutexLock lock(this->mutex_);
+    ++this->changes_.all;
+    ++this->changes_.keys;
     std::swap(objects, this->objects_);
     std::swap(index, this->index_);
     return objects;

@@ -127,15 +127,14 @@ std::optional<operation::Promises> told_promises(const operation::SpaceBoard& bo
   return promises;
 }
 
-std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& volumes,
-                                     const k8s::Store<k8s::Node>& nodes, const std::string& node,
-                                     const std::string& base_path,
+std::vector<std::string> disks_named(const Volumes& volumes, const k8s::Store<k8s::Node>& nodes,
+                                     const std::string& node, const std::string& base_path,
                                      const std::vector<std::string>& base_paths) {
   std::vector<std::string> inner;
   std::copy_if(base_paths.begin(), base_paths.end(), std::back_inserter(inner),
                [&](const std::string& other) { return strictly_below(other, base_path); });
   std::map<std::string, std::string> newest;  // time of creation by disk
-  for (const auto& volume : volumes.list()) {
+  for (const auto& volume : volumes) {
     const std::string* disk = k8s::find(volume->meta.annotations, kVolumeDisk);
     if (disk == nullptr || !strictly_below(volume->path, base_path)) continue;
     if (below_any(volume->path, inner)) continue;

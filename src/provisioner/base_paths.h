@@ -49,12 +49,13 @@ std::int64_t promised_bytes(const k8s::Store<k8s::PersistentVolume>& volumes,
                             const k8s::Store<k8s::Node>& nodes, const operation::PathLedger& ledger,
                             const std::string& node, const std::vector<std::string>& base_paths);
 
-/// The disks (annotation local.path.provisioner/disk) that volumes below a base path of the node
-/// name, that of the newest volume first; of `base_paths`, all that the node has, some may lie
-/// below that one, and have disks of their own.
-std::vector<std::string> disks_named(const k8s::Store<k8s::PersistentVolume>& volumes,
-                                     const k8s::Store<k8s::Node>& nodes, const std::string& node,
-                                     const std::string& base_path,
+using Volumes = std::vector<std::shared_ptr<const k8s::PersistentVolume>>;
+
+/// The disks (annotation local.path.provisioner/disk) that of these volumes those below a base path
+/// of the node name, that of the newest volume first; of `base_paths`, all that the node has, some
+/// may lie below that one, and have disks of their own.
+std::vector<std::string> disks_named(const Volumes& volumes, const k8s::Store<k8s::Node>& nodes,
+                                     const std::string& node, const std::string& base_path,
                                      const std::vector<std::string>& base_paths);
 
 /// The base path for a volume, of those that the configuration has for the node (nullptr: it has

@@ -33,6 +33,7 @@ void take_best(const k8s::StorageClass& storage_class, const std::string& node,
                const std::vector<std::string>& paths, const CapacityScene& scene,
                Capacity& capacity) {
   for (const std::string& path : paths) {
+    if (scene.unfit.contains({node, path})) continue;
     const auto it = scene.rooms.find({node, path});
     if (it == scene.rooms.end()) {
       capacity.bytes = kUnknownRoom;
@@ -78,6 +79,21 @@ std::int64_t room_for(const k8s::StorageClass& storage_class, const PathRoom& ro
   // Each is at least 0, so that no difference of two wraps around.
   const std::int64_t left = space.free - std::min(space.free, taken);
   return left - std::min(left, reserve);
+}
+
+std::set<CapacityScene::Place> places_of(const CapacityScene& scene) {
+  std::set<CapacityScene::Place> places;
+  for (const auto& storage_class : scene.classes) {
+    if (storage_class->provisioner != scene.provisioner) continue;
+    const auto* const config = scene.config->paths_for_class(storage_class->meta.name);
+    if (config == nullptr || config->shared()) continue;
+    for (const auto& node : scene.nodes) {
+      for (const auto& path : paths_of(*storage_class, *config, node->meta.name)) {
+        places.emplace(node->meta.name, path);
+      }
+    }
+  }
+  return places;
 }
 
 std::vector<Capacity> wanted_capacities(const CapacityScene& scene) {

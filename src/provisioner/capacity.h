@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,7 +62,11 @@ struct CapacityScene {
   std::vector<std::shared_ptr<const k8s::Node>> nodes{};
   std::shared_ptr<const config::Config> config{};
   std::map<Place, PathRoom> rooms{};  // only of what was told lately
+  std::set<Place> unfit{};            // nothing can be made there now, see Executor::why_unfit()
 };
+
+/// Where a volume of these classes may be made.
+std::set<CapacityScene::Place> places_of(const CapacityScene& scene);
 
 /// What can be made there for the class: the free bytes, less `reserve` of the class; and with
 /// overcommit false, less what volumes were promised and do not use yet. Never below 0. The node

@@ -200,6 +200,11 @@ CapacityScene CapacityPublisher::scene() {
     scene.rooms[place].space = space;
   }
   if (!scene.rooms.empty() && needs_promised(scene)) add_promised(scene);
+  if (scene.config == nullptr) return scene;
+  for (const auto& place : places_of(scene)) {
+    const auto& [node, path] = place;
+    if (!world_.executor.why_unfit(node, path).empty()) scene.unfit.insert(place);
+  }
   return scene;
 }
 

@@ -118,7 +118,8 @@ std::string ClaimReconciler::disk_of(const Make& make) const {
   if (make.progress && !make.progress->disk.empty()) return make.progress->disk;
   const Operation& made = make.operation();
   if (made.disk.empty()) return {};
-  const auto named = disks_named(world_.volumes, world_.nodes, made.node, made.base_path, {});
+  const auto named =
+      disks_named(world_.volumes.list(), world_.nodes, made.node, made.base_path, {});
   const bool is_named = std::find(named.begin(), named.end(), made.disk) != named.end();
   return is_named ? made.disk : std::string();
 }

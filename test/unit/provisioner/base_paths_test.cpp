@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "fakes/builders.h"
+#include "provisioner/named_disks.h"
 
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
@@ -24,7 +25,7 @@ TEST_CASE("the disks of a base path are those that the node's volumes in it name
     volumes.put({"", made.build().meta.name}, made.shared());
   };
   const auto named = [&](const std::string& node, const std::string& base) {
-    return disks_named(volumes, nodes, node, base, {"/data", "/data/ssd", "/more"});
+    return disks_named(volumes.list(), nodes, node, base, {"/data", "/data/ssd", "/more"});
   };
   CHECK(named("n1", "/data").empty());
 
@@ -53,10 +54,62 @@ TEST_CASE("the disk of a base path that is configured no more is not that of the
     volumes.put({"", made.build().meta.name}, made.shared());
   };
   add("/data/fast/a", "/data/fast", "fast");
-  CHECK(disks_named(volumes, nodes, "n1", "/data", {"/data"}).empty());
+  CHECK(disks_named(volumes.list(), nodes, "n1", "/data", {"/data"}).empty());
   // A pattern may have led it there.
   add("/data/fast/b", "/data", "slow");
-  CHECK(disks_named(volumes, nodes, "n1", "/data", {"/data"}) == std::vector<std::string>{"slow"});
-  CHECK(disks_named(volumes, nodes, "n1", "/data/fast", {"/data/fast"}) ==
+  CHECK(disks_named(volumes.list(), nodes, "n1", "/data", {"/data"}) ==
+        std::vector<std::string>{"slow"});
+  CHECK(disks_named(volumes.list(), nodes, "n1", "/data/fast", {"/data/fast"}) ==
         std::vector<std::string>{"fast"});
+}
+
+TEST_CASE(
+    "the disks of all nodes are found in one look at the volumes, and in one more after news") {
+  constexpr int kNodes = 40;
+  k8s::StoreWriter<k8s::Node> nodes;
+  k8s::StoreWriter<k8s::PersistentVolume> volumes;
+  const auto name = [](int i) { return "n" + std::to_string(i); };
+  const auto put = [&](const std::string& volume_name, int on, const std::string& disk) {
+    auto made = volume(volume_name).host_path("/data/" + volume_name).node(name(on));
+    made.annotation("local.path.provisioner/selected-node", name(on));
+    made.annotation("local.path.provisioner/disk", disk);
+    volumes.put({"", volume_name}, made.shared());
+  };
+  for (int i = 0; i < kNodes; ++i) {
+    nodes.put({"", name(i)}, node(name(i)).shared());
+    for (const char* which : {"a", "b"}) put(which + std::to_string(i), i, "disk-" + name(i));
+  }
+  NamedDisks named(volumes, nodes);
+  const auto all_are_found = [&] {
+    for (int i = 0; i < kNodes; ++i) {
+      CAPTURE(i);
+      const auto disks = named.of(name(i), "/data", {"/data", "/more"});
+      CHECK(disks == disks_named(volumes.list(), nodes, name(i), "/data", {"/data", "/more"}));
+      CHECK(named.of(name(i), "/more", {"/data", "/more"}).empty());
+    }
+  };
+  all_are_found();
+  CHECK(named.of("n7", "/data", {"/data"}) == std::vector<std::string>{"disk-n7"});
+  CHECK(named.passes() == 1);
+  SUBCASE("of a volume that comes") {
+    put("c", 7, "disk-new");
+    CHECK(named.of("n7", "/data", {"/data"}).size() == 2);
+  }
+  SUBCASE("of volumes that go") {
+    for (const char* gone : {"a7", "b7"}) (void)volumes.erase({"", gone});
+    CHECK(named.of("n7", "/data", {"/data"}).empty());
+  }
+  SUBCASE("of another state of all of them") {
+    (void)volumes.swap({});
+    CHECK(named.of("n7", "/data", {"/data"}).empty());
+  }
+  SUBCASE("of a node that goes, by whose label another one may have its volumes") {
+    (void)nodes.erase({"", "n7"});
+    nodes.put({"", "heir"}, node("heir").label("kubernetes.io/hostname", "n7").shared());
+    CHECK(named.of("heir", "/data", {"/data"}) == std::vector<std::string>{"disk-n7"});
+  }
+  CHECK(named.passes() == 2);
+  nodes.put({"", "n8"}, node("n8").label("beats", "again").shared());
+  all_are_found();
+  CHECK(named.passes() == 2);
 }

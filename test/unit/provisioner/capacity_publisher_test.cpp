@@ -140,6 +140,15 @@ struct PublisherBed : testing::Scene {
   }
 };
 
+TEST_CASE("a node whose disk is missing has no room, until it is back") {
+  PublisherBed bed;
+  CHECK(bed.look() == "create n1=600, create n2=300, driver");
+  bed.executor.unfit["n1:/data"] = "its disk is missing";
+  CHECK(bed.look() == "change n1=0");
+  bed.executor.unfit.clear();
+  CHECK(bed.look() == "change n1=600");
+}
+
 TEST_CASE("the objects come first and the CSIDriver after them, once") {
   PublisherBed bed;
   CHECK(bed.look() == "create n1=600, create n2=300, driver");

@@ -58,6 +58,13 @@ TEST_CASE("each node has what its best path can take") {
   CHECK(table.wanted() == "fast n1 600, fast n2 600");
   table.scene.rooms[{"n2", "/ssd"}].space.free = 900;
   CHECK(table.wanted() == "fast n1 600, fast n2 900");
+  SUBCASE("a path whose disk is missing has none, whatever is told of it, or nothing") {
+    table.scene.unfit = {{"n2", "/ssd"}, {"n1", "/data"}};
+    table.scene.rooms.erase({"n1", "/data"});
+    CHECK(table.wanted() == "fast n1 0, fast n2 600");
+    table.scene.rooms.erase({"n2", "/data"});
+    CHECK(table.wanted() == "fast n1 0, fast n2 ?");
+  }
   SUBCASE("only the path that the class names counts") {
     table.scene.classes = {fast().parameter("nodePath", "/data").shared()};
     CHECK(table.wanted() == "fast n1 600, fast n2 600");
