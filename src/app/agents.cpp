@@ -90,6 +90,11 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             for (const auto& base : bases) {
               if (base.space) parts_.space.note(node, base.path, *base.space);
             }
+            // Before it has told everything nothing is said of its disks.
+            if (agents_.presence(node) != agent::Presence::kConnected) return;
+            for (const auto& base : bases) {
+              disk_news_.look(node, base.path, agents_.why_unfit(node, base.path));
+            }
           },
       .disks_named =
           [this](const std::string& node, const std::string& base_path) {

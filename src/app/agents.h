@@ -16,6 +16,7 @@
 #include "agent/mixed_executor.h"
 #include "agent/token_reviewer.h"
 #include "app/agent_pods.h"
+#include "app/disk_news.h"
 #include "app/options.h"
 #include "app/subjects.h"
 #include "base/sync.h"
@@ -87,6 +88,7 @@ class Agents {
 
   const Parts parts_;
   provisioner::NamedDisks named_disks_{parts_.volumes, parts_.nodes};
+  DiskNews disk_news_{parts_.events, parts_.nodes};
   agent::AgentExecutor agents_;
   agent::MixedExecutor mixed_;
   AgentPods pods_;

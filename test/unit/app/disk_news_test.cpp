@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "app/disk_news.h"
+
+#include <doctest/doctest.h>
+
+#include "fakes/builders.h"
+#include "fakes/captured_log.h"
+#include "unit/provisioner/scene.h"
+
+using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+
+TEST_CASE("that a base path's disk is missing, and that it is back, is told once on the node") {
+  CapturedLog log;
+  RecordedEvents events;
+  k8s::StoreWriter<k8s::Node> nodes;
+  nodes.put({"", "n1"}, node("n1").shared());
+  app::DiskNews news(events, nodes);
+  news.look("n1", "/data", "");
+  CHECK(events.lines.empty());
+  news.look("n1", "/data", "/data on node n1 is not on its disk");
+  news.look("n1", "/data", "/data on node n1 is not on its disk, in other words");
+  news.look("n1", "/fast", "");
+  CHECK(events.lines == std::vector<std::string>{
+                            "Node/n1 Warning DiskMissing: /data on node n1 is not on its disk"});
+  news.look("n1", "/data", "");
+  news.look("n1", "/data", "");
+  CHECK(events.lines.size() == 2);
+  CHECK(events.lines.back() ==
+        "Node/n1 Normal DiskBack: /data on node n1 has its disk again: what waited for it goes on");
+  // Without its object at least the log tells.
+  news.look("n2", "/data", "its disk is missing");
+  CHECK(events.lines.size() == 2);
+  CHECK(log.take().back() == "warning its disk is missing");
+}
