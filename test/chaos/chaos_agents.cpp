@@ -21,6 +21,7 @@ void ChaosRun::trouble_machine(const std::string& machine) {
 /// Its agent goes with it, and its agent's pod.
 Result<void> ChaosRun::machine_goes(const std::string& machine) {
   if (agents_ == nullptr || !agents_->has(machine)) return {};
+  LPP_RETURN_IF_ERROR(keep_disks_of(machine), "agents");
   return agents_->uninstall(machine);
 }
 
@@ -50,7 +51,7 @@ Result<void> ChaosRun::agent_step(const Step& step) {
       if (model_.gone_nodes.contains(machine)) return {};
       return agents_->start(machine, known_name(machine));
     case StepKind::kRemoveAgent:
-      return agents_->uninstall(machine);
+      return machine_goes(machine);
     case StepKind::kFreezeAgent:
       agents_->freeze(machine);
       return {};

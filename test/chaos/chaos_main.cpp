@@ -87,7 +87,8 @@ int run(const cxxopts::ParseResult& arguments) {
       summary->volumes, summary->takeovers, summary->excused, summary->stayed, summary->saved,
       summary->written, summary->removed);
   if (agents) {
-    std::printf("%zu volumes at quiet points were made by agents\n", summary->by_agents);
+    std::printf("%zu volumes at quiet points were made by agents, %zu times a disk was away\n",
+                summary->by_agents, summary->disks_away);
     if (summary->by_agents == 0) {
       std::fprintf(stderr, "lpp-chaos: FAILED: no agent has made anything\n");
       return 1;

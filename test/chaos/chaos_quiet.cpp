@@ -29,6 +29,7 @@ bool is_folder_of_pattern(const std::string& directory) {
 }  // namespace
 
 Result<void> ChaosRun::end_faults() {
+  LPP_RETURN_IF_ERROR(bring_back_of(""), "disks");
   for (Replica& replica : replicas_) {
     replica.faults->set_level(0);
     FaultProxy& proxy = replica.installation->proxy();
@@ -227,6 +228,7 @@ Result<void> ChaosRun::clear_leftovers(Clearing clearing) {
 
 /// What prepare() made, for beds that are used for something else too.
 Result<void> ChaosRun::remove_objects() {
+  LPP_RETURN_IF_ERROR(forget_disks(), "end");
   for (const ChaosClass& one : chaos_classes()) {
     if (!one.name.starts_with("chaos-")) continue;
     LPP_RETURN_IF_ERROR(bed_.admin().remove_and_wait(k8s::kStorageClasses, {"", one.name}), "end");
@@ -242,6 +244,7 @@ void ChaosRun::clean_up() {
   for (const auto& machine : options_.agents) {
     if (agents_ != nullptr) static_cast<void>(agents_->uninstall(machine));
   }
+  static_cast<void>(bring_back_of(""));
   for (const std::string& node : nodes_) {
     cluster_.trouble_node(known_name(node), {});
     if (model_.gone_nodes.erase(node) > 0) cluster_.return_node(known_name(node));
@@ -313,6 +316,7 @@ Result<void> ChaosRun::quiet_point(Clearing clearing) {
     LPP_RETURN_IF_ERROR(touch_data(claim), "quiet point");
     if (!claim.content.empty()) ++summary_.volumes;
   }
+  LPP_RETURN_IF_ERROR(name_disks(), "quiet point");
   LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "quiet point");
   summary_.by_agents += static_cast<std::size_t>(
       std::count_if(volumes.begin(), volumes.end(), [](const auto& one) { return one.by_agent; }));

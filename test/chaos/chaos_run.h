@@ -51,6 +51,7 @@ struct ChaosSummary {
   std::size_t written = 0;    // files of tenants
   std::size_t removed = 0;    // of these, as it should be
   std::size_t by_agents = 0;  // of the volumes
+  std::size_t disks_away = 0;
   std::map<std::string, std::size_t> faults{};
   std::map<std::string, std::size_t> kinds{};  // steps by kind
 };
@@ -95,6 +96,7 @@ class ChaosRun {
   Result<void> lease_step(const Step& step);
   Result<void> volume_step(const Step& step);
   Result<void> agent_step(const Step& step);
+  Result<void> disk_step(const Step& step);
 
   Result<void> come_back(std::size_t slot, const Step& step);
   Result<void> save_volume(std::size_t slot);
@@ -104,6 +106,14 @@ class ChaosRun {
                                const std::string& path, bool deletes);
   Result<void> save_old_volume(const Step& step);
   Result<void> change_in_time(const std::string& pv);
+  Result<bool> may_take_disk(const std::string& machine, const std::string& base);
+  bool is_away(const std::string& path) const;
+  Result<void> bring_back(const std::string& folder);
+  Result<void> bring_back_of(const std::string& machine);  // "" = of all
+  Result<void> keep_disks_of(const std::string& machine);
+  Result<void> name_disks();
+  Result<void> forget_disk(const std::string& name);
+  Result<void> forget_disks();
   Result<void> start_agents();
   /// Trouble of the machine, of which its agent has a part.
   void trouble_machine(const std::string& machine);
@@ -165,6 +175,10 @@ class ChaosRun {
   std::map<std::string, std::string> original_data_;  // of the ConfigMap
   std::vector<std::string> nodes_;
   std::map<std::string, ClusterFaults::NodeTrouble> troubles_;
+  std::map<std::string, std::string> disks_away_;  // machines by the folder of the base path
+  /// Disk and node that a volume names, by the folder of the base path.
+  std::map<std::string, std::pair<std::string, std::string>> anchors_;
+  std::set<std::string> unsteady_;  // machines whose disks stay in place for now
   bool config_is_bad_ = false;
   std::size_t generation_ = 0;
   std::deque<std::string> last_steps_;

@@ -83,6 +83,9 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kPartitionAgent:
     case StepKind::kHealAgent:
       return agent_step(step);
+    case StepKind::kTakeDisk:
+    case StepKind::kReturnDisk:
+      return disk_step(step);
     case StepKind::kWait:
       std::this_thread::sleep_for(milliseconds(step.a % 300));
       return {};
@@ -139,6 +142,7 @@ Result<void> ChaosRun::touch_data(ChaosClaim& claim) {
   LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "data");
   for (const ChaosVolume& volume : volumes) {
     if (volume.pv != claim.pv()) continue;
+    if (is_away(volume.disk)) return {};
     const std::string file = Promises::data_file(volume);
     if (claim.content.empty()) {
       const std::string content = claim.pv() + " of seed " + std::to_string(options_.seed) + "\n";
@@ -277,6 +281,7 @@ Result<void> ChaosRun::rename_node(const std::string& machine) {
 }
 
 Result<void> ChaosRun::relabel_node(const std::string& machine, const Step& step) {
+  LPP_RETURN_IF_ERROR(keep_disks_of(machine), "relabel node");  // volumes go by the label
   json labels = {{"chaos", std::to_string(step.b)}};
   if (step.b % 3 == 0) {
     labels = {{"kubernetes.io/hostname", machine + "-x"}};

@@ -231,6 +231,7 @@ Result<void> ChaosRun::save_old_volume(const Step& step) {
   const std::string path = fmt::format("{}/old-{}", bed_.base_paths().front(), number);
   if (model_.gone_nodes.contains(machine)) return {};
   const std::string directory = bed_.on_disk(machine, path);
+  if (is_away(directory)) return {};
   std::error_code error;
   if (!std::filesystem::create_directory(directory, error)) return {};  // no base folder yet
   kill_machine(machine);
@@ -329,6 +330,7 @@ Result<void> ChaosRun::make_old_volumes(const Step& step) {
   }
   if (model_.gone_nodes.contains(machine)) return {};
   const std::string directory = bed_.on_disk(machine, path);
+  if (is_away(directory)) return {};
   if (!shares) {
     std::error_code error;
     if (!std::filesystem::create_directory(directory, error)) return {};  // no base folder yet

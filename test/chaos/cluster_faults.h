@@ -28,6 +28,8 @@ class ClusterFaults {
   virtual void rename_node(const std::string& /*from*/, const std::string& /*to*/,
                            const std::string& /*machine*/) {}
   virtual bool can_rename_nodes() const { return false; }
+  /// Whether a base path's folder may be moved away.
+  virtual bool can_take_disks() const { return false; }
 };
 
 }  // namespace lpp::testing

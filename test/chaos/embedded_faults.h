@@ -27,6 +27,7 @@ class EmbeddedFaults final : public ClusterFaults {
         cluster_.nodes().add_node(to, {{"kubernetes.io/hostname", machine}}, machine));
   }
   bool can_rename_nodes() const override { return true; }
+  bool can_take_disks() const override { return true; }
   void trouble_node(const std::string& node, const NodeTrouble& trouble) override {
     const auto slow = std::chrono::milliseconds(trouble.slow ? 400 : 0);
     cluster_.nodes().set_faults(node, {.dead = trouble.dead,

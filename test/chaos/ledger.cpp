@@ -61,7 +61,7 @@ void Ledger::look_at(const std::string& directory) {
 void Ledger::drop_removed(const std::string& directory) {
   if (removable_.erase(directory) == 0) return;
   removed_ += std::erase_if(files_, [&](const auto& file) {
-    return file.second.directory == directory && !is_there(file.first);
+    return file.second.directory == directory && !is_there(place_of(file.first));
   });
 }
 
@@ -176,6 +176,29 @@ std::set<std::string> Ledger::saved_on(const std::string& machine) const {
   return saved == saved_.end() ? std::set<std::string>() : saved->second;
 }
 
+bool Ledger::move_away(const std::string& folder, const std::string& to) {
+  MutexLock lock(mutex_);
+  std::error_code error;
+  fs::rename(folder, to, error);
+  if (!error) away_[folder] = to;
+  return !error;
+}
+
+bool Ledger::move_back(const std::string& folder) {
+  MutexLock lock(mutex_);
+  std::error_code error;
+  fs::rename(away_.at(folder), folder, error);
+  if (!error) away_.erase(folder);
+  return !error;
+}
+
+std::string Ledger::place_of(const std::string& path) const {
+  for (const auto& [folder, to] : away_) {
+    if (is_at_or_below(path, folder)) return to + path.substr(folder.size());
+  }
+  return path;
+}
+
 bool Ledger::write_locked(const std::string& directory, const std::string& name,
                           const std::string& content) {
   const std::string path = directory + "/" + name;
@@ -212,9 +235,10 @@ void Ledger::write_somewhere(Random& random) {
 std::string Ledger::lost() const {
   MutexLock lock(mutex_);
   for (const auto& [path, file] : files_) {
-    if (text_of(path) == file.content) continue;
+    const std::string place = place_of(path);
+    if (text_of(place) == file.content) continue;
     const auto removable = removable_.find(file.directory);
-    const bool there = is_there(path);
+    const bool there = is_there(place);
     if (!there && removable != removable_.end() && !removable->second.empty()) continue;
     std::string owners;
     for (const auto& [pv, entry] : volumes_) {
@@ -227,7 +251,7 @@ std::string Ledger::lost() const {
                             entry.unsure ? ", changed to Retain when released" : "");
     }
     if (kept_.contains(file.directory)) owners += "\n  retained, its volume's object is gone";
-    return fmt::format("DATA LOST: {} {}; nobody was allowed to remove it:{}", path,
+    return fmt::format("DATA LOST: {} {}; nobody was allowed to remove it:{}", place,
                        there ? "is not what was written" : "is gone", owners);
   }
   return "";

@@ -49,6 +49,11 @@ class Ledger {
   /// Volumes that must be left alone when the dead machine comes back.
   std::set<std::string> saved_on(const std::string& machine) const;
 
+  /// The folder of a disk is moved away, and back; what is in it stays what it is, and nobody
+  /// writes into it meanwhile. False when it cannot be moved.
+  bool move_away(const std::string& folder, const std::string& to);
+  bool move_back(const std::string& folder);
+
   /// Writes into a directory that is there; false when it is not.
   bool write(const std::string& directory, const std::string& name, const std::string& content);
   /// Writes into one of the directories, as the tenant who has (or had) it.
@@ -90,6 +95,7 @@ class Ledger {
     std::string content{};
   };
 
+  std::string place_of(const std::string& path) const LPP_REQUIRES(mutex_);
   Entry* find(const std::string& pv) LPP_REQUIRES(mutex_);
   bool claim_is_gone(const Entry& entry) const LPP_REQUIRES(mutex_);
   bool is_certain(const Entry& entry) const LPP_REQUIRES(mutex_);
@@ -106,8 +112,9 @@ class Ledger {
   std::map<std::string, File> files_ LPP_GUARDED_BY(mutex_);                       // by path
   std::map<std::string, std::set<std::string>> removable_ LPP_GUARDED_BY(mutex_);  // by directory
   std::map<std::string, std::set<std::string>> saved_ LPP_GUARDED_BY(mutex_);      // by machine
-  std::set<std::string> kept_ LPP_GUARDED_BY(mutex_);    // directories without a volume
-  std::set<std::string> unsure_ LPP_GUARDED_BY(mutex_);  // may be there without a volume
+  std::set<std::string> kept_ LPP_GUARDED_BY(mutex_);               // directories without a volume
+  std::set<std::string> unsure_ LPP_GUARDED_BY(mutex_);             // may be there without a volume
+  std::map<std::string, std::string> away_ LPP_GUARDED_BY(mutex_);  // where to, by folder
   std::size_t written_ LPP_GUARDED_BY(mutex_) = 0;
   std::size_t removed_ LPP_GUARDED_BY(mutex_) = 0;
 };

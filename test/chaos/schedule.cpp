@@ -76,6 +76,8 @@ constexpr std::array kSteps = {
     Weighted{StepKind::kCutAgent, "cut-agent", 40},
     Weighted{StepKind::kPartitionAgent, "partition-agent", 12},
     Weighted{StepKind::kHealAgent, "heal-agent", 30},
+    Weighted{StepKind::kTakeDisk, "take-disk", 100},
+    Weighted{StepKind::kReturnDisk, "return-disk", 40},
 };
 
 std::size_t weight_of_all(bool with_agents) {

@@ -70,6 +70,8 @@ enum class StepKind {
   kCutAgent,
   kPartitionAgent,
   kHealAgent,
+  kTakeDisk,  // of a base path: away, or another one is in its place
+  kReturnDisk,
 };
 
 std::string_view to_string(StepKind kind);

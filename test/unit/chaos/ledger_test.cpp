@@ -51,6 +51,23 @@ TEST_CASE("a file may go when its volume is released with policy Delete, and not
   SUBCASE("bound") { CHECK(disk.lost_after_removal()); }
 }
 
+TEST_CASE("a file is where its disk is, and lost when it is gone there") {
+  Disk disk;
+  disk.make("a", false);
+  const std::string away = disk.directory() + ".away";
+  REQUIRE(disk.ledger.move_away(disk.directory(), away));
+  CHECK(disk.ledger.lost().empty());
+  SUBCASE("back again") {
+    REQUIRE(disk.ledger.move_back(disk.directory()));
+    CHECK(disk.ledger.lost().empty());
+    CHECK(disk.lost_after_removal());
+  }
+  SUBCASE("removed from the disk that is away") {
+    std::filesystem::remove(away + "/file");
+    CHECK(disk.ledger.lost().find(away) != std::string::npos);
+  }
+}
+
 TEST_CASE("a file of a retained volume is lost when it goes, with its object or without") {
   Disk disk;
   disk.make("a", false);

@@ -17,7 +17,7 @@ std::set<StepKind> kinds_of(Schedule schedule) {
 TEST_CASE("a schedule has every kind of step, those of agents only where there are some") {
   const auto with = kinds_of(Schedule(1, Schedule::Agents::kSome));
   const auto without = kinds_of(Schedule(1));
-  for (int i = 0; i <= static_cast<int>(StepKind::kHealAgent); ++i) {
+  for (int i = 0; i <= static_cast<int>(StepKind::kReturnDisk); ++i) {
     const auto kind = static_cast<StepKind>(i);
     CAPTURE(to_string(kind));
     CHECK(with.contains(kind));
