@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <thread>
 
 #include "base/paths.h"
 #include "chaos/chaos_run.h"
@@ -89,18 +90,38 @@ Result<void> ChaosRun::disk_step(const Step& step) {
   if (!ledger_.move_away(folder, away)) return Error{.message = folder + " cannot be moved"};
   disks_away_[folder] = machine;
   ++summary_.disks_away;
-  switch (step.c % 3) {
-    case 0:  // its mount point is gone, until an agent is started
-      return {};
-    case 1: {
-      std::error_code error;
-      fs::create_directory(folder, error);
-      return error ? Result<void>(Error{.message = folder + ": " + error.message()})
-                   : Result<void>();
-    }
-    default:
-      return put_other_disk(folder, away);
+  // Else its mount point is gone, until an agent is started.
+  if (step.c % 3 == 1) {
+    std::error_code error;
+    fs::create_directory(folder, error);
+    if (error) return Error{.message = folder + ": " + error.message()};
   }
+  if (step.c % 3 == 2) LPP_RETURN_IF_ERROR(put_other_disk(folder, away), "disk");
+  return need_disk(machine, folder, step);
+}
+
+/// A volume on it is to go at once, and another one to be made on the machine; for a moment, so
+/// that somebody tries.
+Result<void> ChaosRun::need_disk(const std::string& machine, const std::string& folder,
+                                 const Step& step) {
+  LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "disk");
+  for (const auto& [slot, claim] : model_.claims) {
+    const bool is_there =
+        std::any_of(volumes.begin(), volumes.end(), [&](const ChaosVolume& volume) {
+          return volume.pv == claim.pv() && is_at_or_below(volume.disk, folder);
+        });
+    if (!is_there || claim.content.empty()) continue;
+    LPP_RETURN_IF_ERROR(delete_claim(slot), "disk");
+    break;
+  }
+  std::size_t slot = 0;
+  while (model_.claims.contains(slot)) ++slot;
+  Step create = step;
+  create.c =
+      static_cast<std::size_t>(std::find(nodes_.begin(), nodes_.end(), machine) - nodes_.begin());
+  if (slot < ChaosModel::kSlots) LPP_RETURN_IF_ERROR(create_claim(slot, "", create), "disk");
+  std::this_thread::sleep_for(std::chrono::milliseconds(step.b % 600));
+  return {};
 }
 
 /// What helper pods have made or begun names no disk, and they compare none: where they were at
@@ -127,7 +148,7 @@ Result<bool> ChaosRun::may_take_disk(const std::string& machine, const std::stri
 
 /// Promise: nothing was made on the disk in its place, or noted there. That nothing was removed
 /// from the one that was away is the ledger's.
-Result<void> ChaosRun::bring_back(const std::string& folder) {
+Result<void> ChaosRun::bring_back(std::string folder) {
   disks_away_.erase(folder);
   const std::string trace = first_trace_in(folder);
   if (!trace.empty()) return Error{.message = "WRONG DISK: something was made there: " + trace};

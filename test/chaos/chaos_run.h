@@ -107,8 +107,9 @@ class ChaosRun {
   Result<void> save_old_volume(const Step& step);
   Result<void> change_in_time(const std::string& pv);
   Result<bool> may_take_disk(const std::string& machine, const std::string& base);
+  Result<void> need_disk(const std::string& machine, const std::string& folder, const Step& step);
   bool is_away(const std::string& path) const;
-  Result<void> bring_back(const std::string& folder);
+  Result<void> bring_back(std::string folder);
   Result<void> bring_back_of(const std::string& machine);  // "" = of all
   Result<void> keep_disks_of(const std::string& machine);
   Result<void> name_disks();
