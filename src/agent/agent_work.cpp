@@ -297,10 +297,14 @@ Result<void> Agent::drop(const EntryPtr& entry) {
     MutexLock lock(mutex_);
     if (entry->foreign) return {};
   }
-  // What is on a disk that is not there is told when it comes back.
+  // What is on a disk that is not there is told when it comes back, also if nobody has seen that it
+  // was away.
   const bool away = !volumes.ok() && volumes.error().is(ErrorCode::kNotFound);
+  if (!away && !volumes.ok()) return Error(volumes.error()).wrap("drop");
+  const auto disk = away ? Result<std::string>(volumes.error()) : volumes->identity();
+  const auto read = read_books_.find(operation.base_path);
+  if (read != read_books_.end() && (!disk.ok() || *disk != read->second)) read_books_.erase(read);
   if (!away) {
-    if (!volumes.ok()) return Error(volumes.error()).wrap("drop");
     LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, *volumes), "drop");
     LPP_RETURN_IF_ERROR(book.drop(operation), "drop");
   }
@@ -406,7 +410,9 @@ std::vector<std::string> Agent::glance() {
   for (const std::string& path : paths) {
     const auto volumes = node::Volumes::open(kernel_, at(path), {});
     const auto disk = volumes.ok() ? volumes->identities({}) : volumes.error();
-    seen.push_back(path + ":" + (disk.ok() ? disk->disk : disk.error().message));
+    MutexLock books(books_mutex_);
+    const char* const book = read_books_.contains(path) ? ":" : ", to be read:";
+    seen.push_back(path + book + (disk.ok() ? disk->disk : disk.error().message));
   }
   return seen;
 }

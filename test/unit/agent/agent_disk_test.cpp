@@ -233,6 +233,34 @@ TEST_CASE("what is refused where its disk is missing is not the outcome that com
   CHECK(eventually([&] { return work_files(base).empty(); }));
 }
 
+TEST_CASE("what is forgotten while its disk is away comes to light, however soon that is back") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  const auto make = operation_of(base, Kind::kMake);
+  const std::string disk = running.run(make).disk;
+  REQUIRE(eventually([&] {
+    running.clock.advance(std::chrono::seconds(1));
+    running.listener.hear();
+    return running.listener.bases().front().identity == disk;
+  }));
+  // Time stands still: nobody looks meanwhile.
+  point.unmount("first");
+  SUBCASE("with what is under it") {}
+  SUBCASE("with nothing") { std::filesystem::remove(base.path()); }
+  running.agent.take(forget(make));
+  REQUIRE(eventually([&] { return running.agent.view().on_record == 0; }));
+  point.mount("first");
+  running.listener.begin_session();
+  CHECK(work_files(base).size() == 1);
+  CHECK(eventually([&] {
+    running.clock.advance(std::chrono::seconds(1));
+    const auto told = running.listener.progress(make);
+    return told && told->state == State::kSucceeded;
+  }));
+}
+
 TEST_CASE("a disk that goes or comes is told within seconds, however seldom its usage is") {
   const BaseFolder base;
   const MountPoint point(base);
