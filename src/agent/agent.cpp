@@ -180,8 +180,9 @@ void Agent::cancel(const Order& order) {
   auto it = entries_.find(key_of(id));
   if (it != entries_.end() && comes_after(EntryPtr(it->second), order)) return;
   if (it == entries_.end() && order.operation && removes(order.operation->kind) &&
-      is_known(order.operation->base_path) && !foreign_works_.contains(key_of(id))) {
-    // It may have begun all the same: not every disk has room for a note of it, or a book.
+      !foreign_works_.contains(key_of(id))) {
+    // It may have begun all the same: not every disk has room for a note of it, or a book, and that
+    // of a base path which is not this agent's any more has not been read.
     it = entries_.emplace(key_of(id), std::make_shared<Entry>(Entry{.operation = *order.operation}))
              .first;
     it->second->begun = true;

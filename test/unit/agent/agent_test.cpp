@@ -150,6 +150,17 @@ TEST_CASE("what was never begun is cancelled at once, what is unknown has ended"
   running.agent.take(cancel(unknown));
   CHECK(running.listener.has_ended(unknown));
 
+  // Below a base path that it has no more, nobody knows what of it is left.
+  auto former = operation_of(base, Kind::kRemove, "pvc-8");
+  former.base_path = "/no/more";
+  former.path = "/no/more/pvc-8";
+  running.agent.take({.what = agent::Order::What::kCancel, .operation = former, .id = former.id()});
+  CHECK(ends_up([&] {
+    const auto told = running.listener.progress(former);
+    return told && told->reason == agent::kCannotCallOff;
+  }));
+  CHECK_FALSE(running.listener.has_ended(former));
+
   // Both threads for makes are held by the first one's folder of the records.
   std::vector<operation::Operation> makes;
   for (const char* name : {"pvc-1", "pvc-2", "pvc-3"}) {
