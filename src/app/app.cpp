@@ -86,6 +86,7 @@ class App::Impl {
                  .service_account = options.service_account_name,
                  .config_map = options.configmap_name,
                  .helper_image = options.helper_image,
+                 .beside_agents = options.agents,
                  .most_per_node = static_cast<std::size_t>(options.helper_pods_per_node)},
                 [this] { return current(); }),
         other_executor_(make_executor ? make_executor({clock_, ledger_, config_.config()})

@@ -196,6 +196,16 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = teller(context, "removed");
+  if (!request.disk.empty()) {
+    const auto there = volumes.identity();
+    if (!there.ok()) return fail_node(context, there.error());
+    if (*there != request.disk) {
+      return fail_node(
+          context, invalid(fmt::format(
+                       "the volume is on disk {}, and {} at {} now: mount it there", request.disk,
+                       there->empty() ? "there is none" : "disk " + *there + " is", request.base)));
+    }
+  }
   const auto removed = volumes.remove(removal);
   if (!removed.ok()) return fail_node(context, removed.error());
   std::string_view what = "removed";

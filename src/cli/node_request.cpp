@@ -87,6 +87,11 @@ constexpr std::array kMakeFlags = {
 };
 
 constexpr std::array kOtherFlags = {
+    Flag{.name = "disk",
+         .placeholder = "ID",
+         .env = "VOL_DISK",
+         .help = "remove only from the disk whose records have this identity, see identity.json "
+                 "beside them"},
     Flag{.name = "take-back",
          .fallback = "false",
          .help = "remove only an empty directory that was made for this volume"},
@@ -263,6 +268,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   read_room(flags, request.room);
   request.claim = flags.text("claim");
   request.uid = flags.text("uid");
+  request.disk = flags.text("disk");
   request.take_back = flags.boolean("take-back");
   request.if_empty = flags.boolean("if-empty");
   request.require_mount = flags.boolean("require-mount");

@@ -21,6 +21,7 @@ struct NodeRequest {
   std::string id{};
   std::string claim{};
   std::string uid{};
+  std::string disk{};  // where alone it may be removed; "" = anywhere
   node::Access access{};
   bool limited = false;   // quota: hard
   node::Limits limits{};  // bytes: the volume's size, limited or not

@@ -7,6 +7,8 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
+#include "helperpod/own_scripts.h"
+#include "node/volume.h"
 #include "operation/record.h"
 #include "text/dns_names.h"
 
@@ -59,36 +61,6 @@ std::string script_file(operation::Kind kind) {
   }
   return "/script/teardown";
 }
-
-/// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown
-/// would remove what is there. Folders that a path pattern made around it go too when they are
-/// empty. Never through a symbolic link: what it leads to is somebody else's.
-constexpr const char* kRemoveIfEmpty = R"sh(base=${VOL_DIR%/*} way=${VOL_DIR##*/}
-if [ -n "${VOL_BASE_DIR:-}" ]; then base=$VOL_BASE_DIR way=$VOL_SUB_DIR; fi
-cd -P -- "$base" || exit 1
-said=removed rest=$way
-while :; do
-  name=${rest%%/*}
-  if [ -L "./$name" ]; then said=kept; break; fi
-  if [ ! -e "./$name" ]; then said=absent; break; fi
-  if [ "$name" = "$rest" ]; then
-    rmdir -- "./$name" || said=kept
-    break
-  fi
-  here=$(pwd -P)
-  cd -P "./$name" || exit 1
-  if [ "$(pwd -P)" != "${here%/}/$name" ]; then exit 1; fi
-  rest=${rest#*/}
-done
-if [ "$said" != kept ]; then
-  cd -P -- "$base" || exit 1
-  while [ "$way" != "${way%/*}" ]; do
-    way=${way%/*}
-    if [ -e "./$way" ]; then rmdir -- "./$way" 2>/dev/null || break; fi
-  done
-fi
-echo "directory: $said" >/dev/termination-log
-)sh";
 
 /// The kubelet expands $(NAME) in args and env values and turns $$ into $; this way any text
 /// reaches the script as it is.
@@ -240,6 +212,15 @@ void set_claim(json& env, const Operation& operation) {
   if (!uid.empty()) set_env(env, "VOL_CLAIM_UID", uid);
 }
 
+/// For kTeardownBesideRecords; a command of its own gets them, too.
+void set_records(json& env, const Operation& operation) {
+  const std::string& base = operation.base_path;
+  const bool is_below = !base.empty() && strictly_below(operation.path, base);
+  const auto from = is_below && base != "/" ? base.size() : operation.path.rfind('/');
+  set_env(env, "VOL_DISK", operation.disk);
+  set_env(env, "VOL_RECORD", node::id_of_path(operation.path.substr(from + 1)));
+}
+
 /// Whether the command is our own program, whose image has no shell.
 bool is_own_program(std::string_view command) {
   return command.substr(command.rfind('/') + 1) == kNodeProgram;
@@ -255,9 +236,14 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   if (operation.only_if_empty || (takes_back && by_own_program)) {
     container.erase("terminationMessagePath");
   }
+  const bool beside_records = operation.kind == operation::Kind::kRemove &&
+                              (settings.beside_agents || !operation.disk.empty());
   if (operation.only_if_empty && !by_own_program) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
+  } else if (beside_records && settings.teardown_command.empty()) {
+    container["command"] =
+        json::array({"/bin/sh", "-c", literal(kTeardownBesideRecords), "teardown"});
   } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {
@@ -276,7 +262,8 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
-  if (by_own_program) set_claim(env, operation);
+  if (by_own_program || beside_records) set_claim(env, operation);
+  if (beside_records) set_records(env, operation);
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
 }

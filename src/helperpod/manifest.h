@@ -30,6 +30,7 @@ struct ManifestSettings {
   std::string setup_command{};  // "" = /bin/sh /script/setup
   std::string teardown_command{};
   std::string resize_command{};
+  bool beside_agents = false;          // agents may have begun what a helper pod goes on with
   std::chrono::seconds deadline{120};  // activeDeadlineSeconds
   std::size_t most_per_node = 0;       // helper pods at work at once; 0 = no limit
 };

@@ -184,7 +184,7 @@ Operation resize_to(const ResizeScene& scene, const Size& goal) {
   operation.node = scene.node.name;
   operation.path = volume.path;
   if (const auto* disk = k8s::find(volume.meta.annotations, kVolumeDisk)) operation.disk = *disk;
-  operation.base_path = base_path_of(operation.node, operation.path, *scene.config);
+  operation.base_path = base_path_of(operation.node, volume, *scene.config);
   operation.require_mount = scene.config->must_be_mounted(operation.node, operation.base_path);
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
   operation.size_bytes = goal.bytes;

@@ -118,7 +118,7 @@ Operation removal_of(const VolumeScene& scene, int attempt) {
   operation.path = volume.path;
   if (const auto* disk = k8s::find(volume.meta.annotations, kVolumeDisk)) operation.disk = *disk;
   if (!volume.volume_mode.empty()) operation.volume_mode = volume.volume_mode;
-  operation.base_path = base_path_of(operation.node, operation.path, *scene.config);
+  operation.base_path = base_path_of(operation.node, volume, *scene.config);
   operation.require_mount = scene.config->must_be_mounted(operation.node, operation.base_path);
   if (const auto size = k8s::Quantity::parse(volume.capacity); size.ok()) {
     operation.size_bytes = size->value();

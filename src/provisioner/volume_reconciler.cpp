@@ -93,7 +93,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.volume_name = name;
   place.node = scene.node.name;
   place.path = scene.volume->path;
-  place.base_path = base_path_of(place.node, place.path, *scene.config);
+  place.base_path = base_path_of(place.node, *scene.volume, *scene.config);
   scene.sight = world_.executor.sight(place.node, place.base_path);
   // One that keeps its directory counts before those that are to be removed too.
   for (const auto& other :

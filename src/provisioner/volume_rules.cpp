@@ -153,6 +153,15 @@ std::string base_path_of(std::string_view node, std::string_view path,
   return longest;
 }
 
+std::string base_path_of(std::string_view node, const k8s::PersistentVolume& volume,
+                         const config::Config& config) {
+  const auto* const made_in = k8s::find(volume.meta.annotations, kVolumeBasePath);
+  if (made_in != nullptr && made_in->starts_with('/') && strictly_below(volume.path, *made_in)) {
+    return *made_in;
+  }
+  return base_path_of(node, volume.path, config);
+}
+
 bool is_on_shared_filesystem(std::string_view path, const config::Config& config) {
   const auto below = [&](const config::PathConfig& paths) {
     return paths.shared() && strictly_below(path, paths.shared_file_system_path);

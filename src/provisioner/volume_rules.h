@@ -68,6 +68,9 @@ std::string base_path_on(std::string_view node, std::string_view path,
 /// in the configuration (any more).
 std::string base_path_of(std::string_view node, std::string_view path,
                          const config::Config& config);
+/// That of a volume on the node: the one it was made in, if that is known, whatever is configured.
+std::string base_path_of(std::string_view node, const k8s::PersistentVolume& volume,
+                         const config::Config& config);
 
 /// Whether `path` lies below a base path that today's configuration says all nodes share.
 bool is_on_shared_filesystem(std::string_view path, const config::Config& config);

@@ -3,6 +3,10 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
+#include <fstream>
+
+#include "fakes/eventually.h"
 #include "support/agent_story.h"
 
 namespace lpp::testing {
@@ -48,6 +52,43 @@ TEST_CASE("helper pods finish what agents have begun, and keep and remove what t
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
   CHECK(sanitizer_report(plain->log_text()) == "");
   LPP_MUST(plain->stop_daemon());
+}
+
+TEST_CASE("helper pods end a removal that an agent has begun") {
+  AgentStory story;
+  story.start_with({"node-1"});
+  const auto claim = story.want("going");
+  const auto volume = story.wait_bound_and_write(claim);
+  constexpr int kMany = 150;  // what takes an agent longer than we take to kill it
+  for (int folder = 0; folder < kMany; ++folder) {
+    const std::string inside = volume.disk + "/" + std::to_string(folder);
+    std::filesystem::create_directory(inside);
+    for (int file = 0; file < kMany; ++file) std::ofstream(inside + "/" + std::to_string(file));
+  }
+  const std::filesystem::path place(volume.disk);
+  const auto gone =
+      place.parent_path() / ".local-path-provisioner" / ("gone." + place.filename().string());
+  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  REQUIRE(eventually([&] { return std::filesystem::exists(gone / "volume"); }));
+  story.agents->of("node-1").kill();
+  REQUIRE(std::filesystem::exists(gone / "volume"));
+  REQUIRE_FALSE(std::filesystem::exists(place));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPods, {kDaemonNamespace, "agent-node-1"}, 0));
+  SUBCASE("the daemon looks out for agents") {
+    LPP_MUST(story.audit.wait_deleted(claim, volume));
+    CHECK_FALSE(std::filesystem::exists(gone));
+    LPP_MUST(story.installation->stop_daemon());
+  }
+  SUBCASE("the plain daemon comes") {
+    LPP_MUST(story.installation->stop_daemon());
+    const TempDir folder;
+    const auto plain = LPP_MUST(
+        Installation::create(*story.bed, {.daemon = daemon_program(), .folder = folder.path()}));
+    LPP_MUST(plain->start_daemon());
+    LPP_MUST(story.audit.wait_deleted(claim, volume));
+    CHECK_FALSE(std::filesystem::exists(gone));
+    LPP_MUST(plain->stop_daemon());
+  }
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "fakes/builders.h"
+#include "provisioner/names.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::provisioner::volume_nodes {
@@ -259,6 +260,25 @@ TEST_CASE("a node concerns the volumes that name it: by annotation, label or nam
   for (const Row& row : rows) {
     CHECK_MESSAGE(concerns(named, row.made.build()) == row.concerned, row.what);
   }
+}
+
+TEST_CASE("a volume is on the disk of the base path that it was made in, whatever is configured") {
+  config::Config config;
+  config.paths.node_path_map = {{"n1", {"/data/prod", "/data"}}};
+  k8s::PersistentVolume volume;
+  volume.path = "/data/prod/db";
+  CHECK(base_path_of("n1", volume, config) == "/data/prod");
+  const auto made_in = [&](const std::string& base) {
+    volume.meta.annotations = {{std::string(kVolumeBasePath), base}};
+    return base_path_of("n1", volume, config);
+  };
+  CHECK(made_in("/data") == "/data");
+  CHECK(made_in("/elsewhere") == "/data/prod");
+  CHECK(made_in("data") == "/data/prod");
+  volume.path = "/elsewhere/ns/db";
+  CHECK(made_in("/elsewhere") == "/elsewhere");
+  CHECK(made_in("/elsewhere/ns/db").empty());
+  CHECK(made_in("").empty());
 }
 
 }  // namespace lpp::provisioner::volume_nodes

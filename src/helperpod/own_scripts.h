@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+/// What helper pods run of ours, for any POSIX shell, beside or around the scripts of the
+/// ConfigMap. They get what those get: VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments.
+namespace lpp::helperpod {
+
+/// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown
+/// would remove what is there. Folders that a path pattern made around it go too when they are
+/// empty. Never through a symbolic link: what it leads to is somebody else's.
+inline constexpr const char* kRemoveIfEmpty = R"sh(base=${VOL_DIR%/*} way=${VOL_DIR##*/}
+if [ -n "${VOL_BASE_DIR:-}" ]; then base=$VOL_BASE_DIR way=$VOL_SUB_DIR; fi
+cd -P -- "$base" || exit 1
+said=removed rest=$way
+while :; do
+  name=${rest%%/*}
+  if [ -L "./$name" ]; then said=kept; break; fi
+  if [ ! -e "./$name" ]; then said=absent; break; fi
+  if [ "$name" = "$rest" ]; then
+    rmdir -- "./$name" || said=kept
+    break
+  fi
+  here=$(pwd -P)
+  cd -P "./$name" || exit 1
+  if [ "$(pwd -P)" != "${here%/}/$name" ]; then exit 1; fi
+  rest=${rest#*/}
+done
+if [ "$said" != kept ]; then
+  cd -P -- "$base" || exit 1
+  while [ "$way" != "${way%/*}" ]; do
+    way=${way%/*}
+    if [ -e "./$way" ]; then rmdir -- "./$way" 2>/dev/null || break; fi
+  done
+fi
+echo "directory: $said" >/dev/termination-log
+)sh";
+
+/// Around the teardown of a volume whose base path holds records, made by an agent or by our own
+/// program, once their agent does not remove it any more. Nothing is removed on another disk than
+/// VOL_DISK ("" = not known). What an agent had begun to remove has left its place for a folder
+/// beside the records, VOL_RECORD names it: the teardown goes on there, if the record says that it
+/// is this claim's (VOL_CLAIM_UID), and what stands in the place by now is somebody else's. The
+/// record stays: an agent that comes back sweeps it, with the limits that it tells of.
+inline constexpr const char* kTeardownBesideRecords =
+    R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
+if [ -n "$VOL_DISK" ]; then
+  case $(cat -- "$records/identity.json" 2>/dev/null) in
+    *'"disk":"'"$VOL_DISK"'"'*) ;;
+    *)
+      echo "the volume is on disk $VOL_DISK, and that is not the one at its base path now:" \
+        "mount it there; if it is gone for good, take the annotation" \
+        "local.path.provisioner/disk off the volume" >&2
+      exit 1
+      ;;
+  esac
+fi
+gone=$records/gone.$VOL_RECORD
+case $(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) in
+  '') gone= ;;
+  *'"uid":""'* | *'"uid":"'"$VOL_CLAIM_UID"'"'*) ;;
+  *) if [ -n "$VOL_CLAIM_UID" ]; then gone=; fi ;;
+esac
+if [ -n "$gone" ] && [ -d "$gone/volume" ] && [ ! -L "$gone/volume" ]; then
+  shift 2
+  VOL_DIR=$gone/volume VOL_BASE_DIR='' VOL_SUB_DIR='' \
+    /bin/sh /script/teardown -p "$gone/volume" "$@" || exit
+  rmdir -- "$gone"
+elif [ -n "$gone" ] && [ -d "$gone" ] && [ ! -e "$VOL_DIR" ] && [ ! -L "$VOL_DIR" ]; then
+  rmdir -- "$gone"
+else
+  exec /bin/sh /script/teardown "$@"
+fi
+)sh";
+
+}  // namespace lpp::helperpod
