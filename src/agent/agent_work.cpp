@@ -211,7 +211,8 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   // Before anything is written: where the disk is missing that would be another disk.
   const auto volumes =
       node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
-  const auto checked = volumes.ok() ? check_disk(operation, *volumes) : volumes.error();
+  auto checked = volumes.ok() ? check_disk(operation, *volumes) : volumes.error();
+  if (checked.ok()) checked = check_owner(operation, *volumes);
   if (!checked.ok()) {
     Progress progress = failed(operation, checked.error());
     if (operation.kind == operation::Kind::kMake && !had_begun) {
@@ -384,6 +385,27 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
   return Error{.code = ErrorCode::kUnavailable,
                .message = words_of_other_disk(operation, expected, there),
                .reason = std::string(kOtherDisk)};
+}
+
+/// What was another cluster's becomes a claim's of this one when somebody says so, see `adopt`: it
+/// would go with the claim.
+Result<void> Agent::check_owner(const operation::Operation& operation,
+                                const node::Volumes& volumes) {
+  if (operation.kind != operation::Kind::kMake) return {};
+  const std::string ours = cluster();
+  LPP_ASSIGN_OR_RETURN(const auto known, volumes.identities({}), "whose disk it is");
+  if (!WorkBook::Whose{.ours = ours, .records = known.cluster}.is_foreign({})) return {};
+  LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "place");
+  LPP_ASSIGN_OR_RETURN(const auto listing, volumes.list(), "records");
+  for (const auto& theirs : listing.volumes) {
+    if (theirs.id != place.volume_id || theirs.uid == operation.owner_uid) continue;
+    return invalid(fmt::format(
+        "{} on node {} is by its record the directory of claim {} of another cluster, {}: adopt it "
+        "(local-path-provisioner adopt --node {} --path {} --claim {}), or remove it by hand",
+        operation.path, operation.node, theirs.claim, known.cluster, operation.node, operation.path,
+        operation.claim.to_string()));
+  }
+  return {};
 }
 
 /// False when it is to stop.

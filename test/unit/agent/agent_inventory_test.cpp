@@ -108,6 +108,14 @@ TEST_CASE("what another cluster has begun on a disk is neither told nor touched"
     std::filesystem::remove(base.at(BaseFolder::record("gone.y")));
     CHECK(base.content() == before);
     CHECK(cluster_of(base) == "c-1");
+    // By a path pattern the claim of that name would get what is theirs, and take it along.
+    auto same_place = their_make;
+    same_place.owner_uid = "uid-of-another-claim";
+    const auto refused = running.run(same_place);
+    CHECK(refused.state == State::kFailed);
+    CHECK(refused.message.find("adopt --node") != std::string::npos);
+    CHECK(refused.message.find("cluster, c-1") != std::string::npos);
+    CHECK(base.has("web/theirs/data"));
     // New volumes are made there all the same.
     REQUIRE(running.run(ours).state == State::kSucceeded);
   }
