@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The first process of the user-mode Linux kernel that run.sh starts. Its root is the machine's own,
-# read-only; TESTS is the test program, PROGRAM the one that is shipped or nothing, DOCS the page whose commands
-# are run; TYPES and CASES as in run.sh.
+# The first process of the kernel that run.sh starts. Its root is the machine's own, read-only, its disks
+# are /dev/$DISKS with a letter; TESTS is the test program, PROGRAM the one that is shipped or nothing, DOCS the
+# page whose commands are run; TYPES and CASES as in run.sh.
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 export PATH
 
@@ -18,6 +18,7 @@ mountpoint -q /dev || mount -t devtmpfs devtmpfs /dev
 mount -t tmpfs tmpfs /mnt
 modules=/usr/lib/uml/modules/$(uname -r)/kernel/fs/quota
 for module in quota_tree quota_v2; do
+  if [ "$DISKS" != ubd ]; then continue; fi # all are there before the root is
   insmod "$modules/$module.ko" || end "the kernel's module $module is missing: ext4 needs it"
 done
 
@@ -25,19 +26,19 @@ on() { # NAME DEVICE OPTIONS
   mkdir "/mnt/$1"
   mount -o "$3" "/dev/$2" "/mnt/$1" || end "$1 cannot be mounted"
 }
-on xfs ubda prjquota
-on ext4 ubdb prjquota
-on xfs-off ubdc rw
-on ext4-off ubdd rw
-on ext4-counts ubde rw
+on xfs "${DISKS}a" prjquota
+on ext4 "${DISKS}b" prjquota
+on xfs-off "${DISKS}c" rw
+on ext4-off "${DISKS}d" rw
+on ext4-counts "${DISKS}e" rw
 # What is removed is taken apart once per commit, else every 30 s.
-on btrfs ubdf commit=5
-on btrfs-off ubdg rw
+on btrfs "${DISKS}f" commit=5
+on btrfs-off "${DISKS}g" rw
 btrfs quota enable /mnt/btrfs || end "btrfs has no quota"
 btrfs quota rescan -w /mnt/btrfs >/mnt/out
 
-LPP_QUOTA_OFF="/mnt/xfs-off=mount -o prjquota /dev/ubdc /mnt/xfs-off"
-LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-off=tune2fs -O project,quota -Q prjquota /dev/ubdd"
+LPP_QUOTA_OFF="/mnt/xfs-off=mount -o prjquota /dev/${DISKS}c /mnt/xfs-off"
+LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-off=tune2fs -O project,quota -Q prjquota /dev/${DISKS}d"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-counts=quotaon -P /mnt/ext4-counts"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/btrfs-off=btrfs quota enable /mnt/btrfs-off"
 export LPP_QUOTA_OFF
@@ -124,8 +125,8 @@ node() { # NAME EXIT_CODE COMMAND ARGUMENT...
   "$PROGRAM" node "$command" --base "$base" "$@" >/mnt/out 2>&1 || code=$?
   [ $code = "$wanted" ] || end "node $command $* ended with $code, not $wanted: $(cat /mnt/out)"
 }
-tagged xfs-tagged ubdh "mount -o prjquota /dev/ubdh /mnt/xfs-tagged"
-tagged ext4-tagged ubdi "quotaon -P /mnt/ext4-tagged"
+tagged xfs-tagged "${DISKS}h" "mount -o prjquota /dev/${DISKS}h /mnt/xfs-tagged"
+tagged ext4-tagged "${DISKS}i" "quotaon -P /mnt/ext4-tagged"
 
 # The commands of the page, as they stand there: those for the file system from a disk that holds nothing,
 # and those that are the same for all. Only the disk has another name here.
@@ -244,7 +245,7 @@ fill() { # FILE
     dd if=/dev/zero of="$1" bs=1M count=100 2>/mnt/out
 }
 umount /mnt/xfs-off /mnt/ext4-off /mnt/btrfs-off
-page xfs ubdc
-page ext4 ubdd
-page btrfs ubdg
+page xfs "${DISKS}c"
+page ext4 "${DISKS}d"
+page btrfs "${DISKS}g"
 end "all passed"

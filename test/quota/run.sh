@@ -3,12 +3,15 @@
 # run.sh TESTS [PROGRAM]: runs the tests of src/node and the commands of docs/sizes.md (without PROGRAM the
 # tests only) on XFS and ext4 with project quota and on btrfs, in a user-mode Linux kernel: as any user,
 # without a disk and whatever kernel the machine has. LPP_QUOTA_TYPES=btrfs or xfs,ext4: only there; LPP_QUOTA_CASES: only the
-# test cases of that pattern, in which ? stands for a blank.
+# test cases of that pattern, in which ? stands for a blank. LPP_QUOTA_KERNEL=guest: in Debian's own kernel, in a virtual
+# machine (guest.sh says what that takes).
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=test/quota/kernel.sh
 . "$here/kernel.sh"
+# shellcheck source=test/quota/guest.sh
+. "$here/guest.sh"
 
 if [ $# != 1 ] && [ $# != 2 ]; then
   echo "usage: run.sh TESTS [PROGRAM]" >&2
@@ -18,7 +21,22 @@ tests=$(realpath "$1")
 program=${2:+$(realpath "$2")}
 PATH=$PATH:/usr/sbin:/sbin
 
+case ${LPP_QUOTA_KERNEL:-process} in
+  process) run=run_kernel memory=256M disks=ubd ;;
+  guest)
+    run=run_guest memory=1024M disks=vd
+    if why=$(guest_lacks); then
+      echo "skipped: quota: $why"
+      exit 3
+    fi
+    ;;
+  *)
+    echo "LPP_QUOTA_KERNEL is neither process nor guest" >&2
+    exit 2
+    ;;
+esac
 for tool in c++ linux.uml mkfs.xfs mkfs.ext4 mkfs.btrfs insmod setpriv; do
+  if [ "$run" = run_guest ]; then break; fi
   if command -v "$tool" >/dev/null; then continue; fi
   echo "skipped: quota: there is no $tool; scripts/install-deps.sh quota installs it"
   exit 3
@@ -26,8 +44,8 @@ done
 
 # In memory where there is enough of it: what is on the images is fsynced all the time. The s of
 # "ubd0s" writes at once; without it this kernel waits for ever for flushes of files in memory.
-memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
-if [ "${memory:-0}" -gt 2000 ] && can_run_from /dev/shm; then TMPDIR=/dev/shm; fi
+free=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
+if [ "${free:-0}" -gt 2000 ] && can_run_from /dev/shm; then TMPDIR=/dev/shm; fi
 work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -55,7 +73,7 @@ images() {
 
 renice -n 10 $$ >/dev/null
 in_kernel() {
-  run_kernel "$work" 256M "$here/init.sh" \
+  "$run" "$work" "$memory" "$here/init.sh" DISKS=$disks \
     ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
     ubd4s="$work/ext4-counts" ubd5s="$work/btrfs" ubd6s="$work/btrfs-off" \
     ubd7s="$work/xfs-tagged" ubd8s="$work/ext4-tagged" \
@@ -78,7 +96,7 @@ for attempt in 1 2 3; do
     if [ $(($(date +%s) - ${last%.*})) -gt 120 ]; then
       hung=$(tr -d '\r' <"$work/out" | grep -a '^quota: silent since' | tail -n 1 || true)
       hung=${hung:-at the start}
-      pkill -KILL -f "umid=lpp-$$ " || true
+      pkill -KILL -f "(umid=|-name )lpp-$$ " || true
     fi
   done
   wait "$kernel" || true
@@ -113,7 +131,7 @@ if [ "${LPP_QUOTA_TYPES:-}${LPP_QUOTA_CASES:-}" = "" ]; then
 fi
 if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi
 if ! grep -aq '^quota: ' "$work/out"; then
-  echo "skipped: quota: the user-mode Linux kernel does not start on this machine"
+  echo "skipped: quota: its kernel does not start on this machine"
   exit 3
 fi
 echo "quota: FAILED" >&2
