@@ -9,7 +9,10 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using lpp::fuzz::require;
   using namespace lpp::node;  // NOLINT(google-build-using-namespace): a test file
   const auto read = decode_record(lpp::fuzz::text_of(data, size));
+  const auto parsed = decode_record(" " + std::string(lpp::fuzz::text_of(data, size)));
+  require(read.ok() == parsed.ok(), "a blank changes nothing");
   if (!read.ok()) {
+    require(read.error().message == parsed.error().message, "nor what is wrong");
     require(!read.error().message.empty(), "an error has a message");
     return 0;
   }
@@ -23,6 +26,7 @@ int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
               again->path == read->path && again->state == read->state &&
               again->origin == read->origin,
           "a record reads as it was written");
+  require(encode_record(*parsed) == text, "nor what is read");
   require(encode_record(*again) == text, "a record is written as it was read");
   return 0;
 }

@@ -83,6 +83,33 @@ TEST_CASE("a record that is cut, of another kind or version is refused with its 
   CHECK_FALSE(decode_record("[]").ok());
 }
 
+TEST_CASE("what is read of a record does not depend on how it is written") {
+  const auto told = [](const std::string& text) {
+    const auto read = decode_record(text);
+    return read.ok() ? encode_record(*read) : read.error().message;
+  };
+  // A blank in front is nothing that we write.
+  const auto same = [&](const std::string& text) { CHECK(told(text) == told(" " + text)); };
+  const std::string good = encode_record(example());
+  same(good);
+  same("{}");
+  same("{\"version\":1,\"version\":2," + good.substr(1));
+  same("{\"version\":2," + good.substr(1));
+  same("{\"more\":[{}]," + good.substr(1));
+  same("{\"size\":1e3," + good.substr(1, good.size() - 3) + ",\"size\":18446744073709551616}");
+  constexpr std::string_view kBytes("\"\\{}[],:0-.eft \n\0\x1f~\x7f\x80\xc3\xff", 22);
+  for (std::size_t at = 0; at < good.size(); ++at) {
+    std::string text = good;
+    same(text.erase(at, 1));
+    for (const char byte : kBytes) {
+      text = good;
+      text[at] = byte;
+      same(text);
+      same(good.substr(0, at) + byte + good.substr(at));
+    }
+  }
+}
+
 TEST_CASE("ids are plain names, and paths stay below the base folder") {
   for (const char* id : {"a", "pvc-0b4c", "A.b_c-1"}) CHECK(is_id(id));
   for (const char* id : {"", ".", "..", ".a", "-a", "a/b", "a b", "a\n", "\xc3\xa4"}) {
