@@ -5,7 +5,8 @@
 # Without KVM it runs on an emulated processor whose clock goes on by 1 ns with each instruction: times are then what the
 # work takes in instructions, whatever else the machine does, and not its own.
 #   LPP_BUILD_DIR    CMake's build directory (build/release)
-#   LPP_BENCH_TYPES  xfs,ext4,btrfs, or some of them
+#   LPP_BENCH_TYPES  xfs,ext4,btrfs, or some of them, or tmpfs: what the same takes without limits, and so, beside
+#                    lpp_node_bench itself, what an instruction takes of this machine's time
 #   LPP_TREE_FILES   of the tree that is removed (100,000); each takes 5 KiB of the disk
 # Exit: 0 measured, 1 not, 3 it cannot be done here.
 set -euo pipefail

@@ -25,8 +25,9 @@ for type in $(echo "$TYPES" | tr , ' '); do
     # As many inodes as there are blocks for: a tree of small files takes them.
     ext4) mkfs.ext4 -qF -E nodiscard,quotatype=prjquota -O quota,project -i 4096 /dev/ram0 ;;
     btrfs) mkfs.btrfs -qfK /dev/ram0 && options=commit=30 ;;
+    tmpfs) options=rw ;;
   esac >/mnt/out 2>&1 || end "no $type is made"
-  mount -o "$options" /dev/ram0 /mnt/disk || end "$type cannot be mounted"
+  mount -t "$type" -o "$options" /dev/ram0 /mnt/disk || end "$type cannot be mounted"
   if [ "$type" = btrfs ]; then
     btrfs quota enable /mnt/disk && btrfs quota rescan -w /mnt/disk >/mnt/out
   fi || end "btrfs has no quota"
