@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/belief.h"
 #include "agent/identity.h"
 #include "agent/orphan_board.h"
 #include "agent/protocol.h"
@@ -78,11 +79,8 @@ class AgentExecutor final : public operation::Executor {
     std::function<std::chrono::seconds()> cmd_timeout;
     /// Configured for the node.
     std::function<std::vector<std::string>(const std::string& node)> base_paths;
-    /// Whether the node has that label. What an agent says of others is not believed. May ask the
-    /// API server.
-    std::function<Result<bool>(const std::string& node, const std::string& key,
-                               const std::string& value)>
-        has_label;
+    /// What the cluster has to say of work that was not ordered here.
+    std::function<Belief(const Operation& told)> belief;
     /// May ask the API server.
     std::function<Result<bool>(const std::string& node)> is_node_gone;
     /// Whether a pod of an agent is on the node, ready or not, that is not known never to have
@@ -175,6 +173,7 @@ class AgentExecutor final : public operation::Executor {
     TimePoint over_since{};  // when its outcome was told; zero: before the agent saw its disks
     /// When the owner wanted it; nullopt: its agent has been away since.
     std::optional<TimePoint> ordered{};
+    bool is_ours = false;     // ordered by this process
     bool outdated = false;    // the owner is to order it anew
     bool sent = false;        // the agent may have it on record
     bool begun = false;       // told so
@@ -224,6 +223,7 @@ class AgentExecutor final : public operation::Executor {
     std::set<std::string> told{};      // so far, while it tells everything
     std::set<std::string> used{};      // paths whose usage it has told so far, as well
     std::set<std::string> troubles{};  // with what it tells, that have been logged
+    bool was_doubted = false;          // something that it told is not believed for now
   };
   /// What is known of the pods of a node whose agent does not speak.
   struct Absence {
@@ -244,13 +244,17 @@ class AgentExecutor final : public operation::Executor {
   void perform(const Effects& effects) const;
   void wake(const std::vector<std::shared_ptr<const Operation>>& operations) const;
 
+  static void end_session(Agent& agent, Effects& effects);
   Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
       LPP_REQUIRES(mutex_);
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
-  std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell)
+  std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell,
+                                    const std::vector<Belief>& beliefs, Effects& effects)
       LPP_REQUIRES(mutex_);
-  /// What is not to be believed becomes a failure.
-  Result<void> believe(const std::string& node, std::vector<Work>& works) const;
+  /// Takes out of it what is not for agents to say. Of each what there is against it if it is new.
+  std::vector<Belief> judge(std::vector<Work>& works) const;
+  /// Whether the id is another node's. Who tells of it without being at home gives way.
+  bool is_taken(const Operation& told, bool at_home, Effects& effects) LPP_REQUIRES(mutex_);
   void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)
       LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);

@@ -70,6 +70,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
     for (const auto& entry : it->second) {
       const Operation& other = *entry->operation;
       if (other.id() == operation.id()) {
+        if (other.node != operation.node) return Start::kOtherFound;
         if (!removes(other.kind)) go_on(entry, effects);
         return Start::kRecorded;
       }
@@ -92,6 +93,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
     ordered->disk = right_disk(agent.bases, operation.base_path, disks);
   }
   const auto entry = add(agent, std::move(ordered));
+  entry->is_ours = true;
   entry->ordered = clock_.now();
   entry->serial = fmt::format("{}-{}", settings_.instance, ++last_serial_);
   order_start(agent, entry, effects);

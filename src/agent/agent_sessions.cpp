@@ -78,12 +78,8 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
       agent.lost_wall = clock_.wall_now();
       agent.shown = presence_of(agent, clock_.now());
     }
-    if (agent.held) {
-      effects.answers.emplace_back(
-          std::move(agent.held->answer),
-          refused(ErrorCode::kExpired, "session", "a newer session has begun"));
-      agent.held.reset();
-    }
+    if (agent.held) end_session(agent, effects);
+    agent.was_doubted = false;
     welcome.session = fmt::format("{}-{}", settings_.instance, ++last_session_);
     agent.session = welcome.session;
     agent.program = hello.program;
@@ -105,11 +101,20 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
   return welcome;
 }
 
+/// It begins another one, and tells everything anew.
+void AgentExecutor::end_session(Agent& agent, Effects& effects) {
+  agent.session.clear();
+  if (!agent.held) return;
+  effects.answers.emplace_back(std::move(agent.held->answer),
+                               refused(ErrorCode::kExpired, "session", "a newer one is to begin"));
+  agent.held.reset();
+}
+
 Result<AgentExecutor::Agent*> AgentExecutor::session_of(const AgentIdentity& identity,
                                                         const std::string& session) {
   if (!active_) return not_leading();
   const auto it = agents_.find(identity.node);
-  if (it == agents_.end() || it->second.session != session) {
+  if (it == agents_.end() || session.empty() || it->second.session != session) {
     return refused(ErrorCode::kExpired, "session", "the session has ended: begin with hello");
   }
   return &it->second;
@@ -125,7 +130,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     if (tell.inventory) keep_below_bases(*agent, tell.inventory->directories);
     keep_below_bases(*agent, tell.sweeps);
   }
-  LPP_RETURN_IF_ERROR(believe(node, tell.works), "tell");
+  const std::vector<Belief> beliefs = judge(tell.works);
   if (tell.inventory) {
     auto& directories = tell.inventory->directories;
     directories = surroundings_.nobodys(node, std::move(directories), false);
@@ -140,7 +145,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   {
     MutexLock lock(mutex_);
     LPP_ASSIGN_OR_RETURN(Agent* const agent, session_of(identity, tell.session), "tell");
-    troubles = sort_out(node, *agent, tell);
+    troubles = sort_out(node, *agent, tell, beliefs, effects);
     agent->heard = clock_.now();
     everything = everything && !agent->complete;  // else a repetition
     if (tell.bases) {
@@ -454,6 +459,10 @@ void AgentExecutor::bases_changed() {
       const auto it = agents_.find(node);
       if (it == agents_.end() || it->second.base_paths == base_paths) continue;
       it->second.base_paths = base_paths;
+      if (it->second.was_doubted) {
+        end_session(it->second, effects);
+        continue;
+      }
       (void)order(it->second,
                   {.order = {.what = Order::What::kBases, .base_paths = std::move(base_paths)}},
                   effects);

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
 #include "agent/work.h"
+#include "base/log.h"
 
 // What of the words of agents is believed. They are left out one by one: what is wrong with one,
 // such as a record that came with a disk of another node, must not silence the others.
@@ -17,6 +20,8 @@ namespace {
 // On record of one node; nobody has so many, or so large ones, but somebody may say so.
 constexpr std::size_t kMostWorks = 20'000;
 constexpr std::size_t kMostBytes = 32UL << 20U;
+/// Of one volume on one node: attempts that have ended are forgotten before others begin.
+constexpr std::size_t kMostOfVolume = 32;
 /// Different ones of a node that are logged.
 constexpr std::size_t kMostTroubles = 100;
 
@@ -52,46 +57,43 @@ std::size_t weight_of(const Operation& operation, const Progress& progress) {
 
 }  // namespace
 
-/// A volume of what it says it has made must not be tied to other nodes.
-Result<void> AgentExecutor::believe(const std::string& node, std::vector<Work>& works) const {
-  constexpr std::size_t kMostLabels = 32;  // classes have few keys, and a node one value for each
-  std::map<std::pair<std::string, std::string>, bool> known;
+/// How a volume looks, and to which nodes it is tied, is never an agent's word: it is made from
+/// class, claim and node when there is to be one.
+std::vector<Belief> AgentExecutor::judge(std::vector<Work>& works) const {
+  std::vector<Belief> beliefs;
+  beliefs.reserve(works.size());
   for (Work& work : works) {
     work.progress = plain(std::move(work.progress));
+    work.operation.shape.reset();
     const bool has_failed = work.progress.state == State::kFailed;
     if (work.operation.kind == Kind::kMake && has_failed && work.progress.reason == kOtherDisk) {
       work.progress.unfit = true;
     }
-    const auto& shape = work.operation.shape;
-    if (work.operation.kind != Kind::kMake || !shape || work.progress.state != State::kSucceeded) {
-      continue;
-    }
-    if (shape->has_affinity) {
-      const auto [label, is_new] =
-          known.try_emplace({shape->affinity_key, shape->affinity_value}, false);
-      if (is_new && known.size() <= kMostLabels) {
-        const auto has = surroundings_.has_label(node, label->first.first, label->first.second);
-        // It tells the same again after a while.
-        if (!has.ok()) {
-          return Error{.code = ErrorCode::kTooManyRequests,
-                       .message = has.error().message,
-                       .reason = "labels"};
-        }
-        label->second = *has;
-      }
-      if (label->second) continue;
-    }
-    work.progress = {.state = State::kFailed,
-                     .message = fmt::format("the record on node {} is of a volume that is not tied "
-                                            "to this node, or its labels have changed",
-                                            node),
-                     .reason = "RecordRefused"};
+    // Below its base path, and not where the records are.
+    const auto place = place_of(work.operation);
+    beliefs.push_back(place.ok() ? surroundings_.belief(work.operation)
+                                 : Belief{.against = place.error().message});
   }
-  return {};
+  return beliefs;
 }
 
-std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent& agent,
-                                                 Tell& tell) {
+bool AgentExecutor::is_taken(const Operation& told, bool at_home, Effects& effects) {
+  bool taken = false;
+  for (const EntryPtr& entry : find(told.id())) {
+    if (entry->operation->node == told.node) continue;
+    // What was ordered here is where it belongs.
+    if (!at_home || entry->is_ours) {
+      taken = true;
+      continue;
+    }
+    drop(agents_.at(entry->operation->node), entry, effects);
+  }
+  return taken;
+}
+
+std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent& agent, Tell& tell,
+                                                 const std::vector<Belief>& beliefs,
+                                                 Effects& effects) {
   std::vector<std::pair<const char*, std::string>> refusals;
   const auto refuse = [&](const char* reason, std::string words) {
     refusals.emplace_back(reason, std::move(words));
@@ -103,30 +105,53 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
   for (const auto& [name, entry] : agent.works) {
     bytes += weight_of(*entry->operation, entry->progress);
   }
+  const auto on_record = [&](const std::string& volume_name) -> std::size_t {
+    const auto it = by_volume_.find(volume_name);
+    if (it == by_volume_.end()) return 0;
+    return static_cast<std::size_t>(
+        std::count_if(it->second.begin(), it->second.end(),
+                      [&](const EntryPtr& entry) { return entry->operation->node == node; }));
+  };
+  // By volume, with those on record already.
+  std::map<std::string, std::size_t> new_of_volume;
   std::vector<Work> good;
   good.reserve(tell.works.size());
-  for (Work& work : tell.works) {
+  for (std::size_t i = 0; i < tell.works.size(); ++i) {
+    Work& work = tell.works[i];
     const Operation& operation = work.operation;
-    bool foreign = operation.node != node || operation.shared;
-    for (const auto& entry : find(operation.id())) {
-      foreign = foreign || entry->operation->node != node;
+    const bool may_count = operation.node == node && !operation.shared;
+    const auto known = agent.works.find(name_of(operation.id()));
+    const bool is_new = known == agent.works.end();
+    // What is known is what was ordered, or told first: of it only the progress is heard.
+    if (may_count && is_new && !beliefs[i].against.empty()) {
+      agent.was_doubted = true;
+      refuse("unbelievable",
+             fmt::format("{} of volume {} at {} was not ordered by this replica, and is neither "
+                         "published nor undone: {}",
+                         to_string(operation.kind), log::quoted(operation.volume_name),
+                         log::quoted(operation.path), beliefs[i].against));
+      continue;
     }
-    if (foreign) {
+    if (!may_count || is_taken(operation, is_new && beliefs[i].at_home, effects)) {
       refuse("foreign",
              fmt::format("{} of volume {} is an operation of node {}", to_string(operation.kind),
                          operation.volume_name, operation.node.empty() ? "-" : operation.node));
       continue;
     }
-    const auto known = agent.works.find(name_of(operation.id()));
-    const bool is_new = known == agent.works.end();
     std::size_t after = bytes + weight_of(operation, work.progress);
     if (!is_new) after -= weight_of(*known->second->operation, known->second->progress);
-    if (after > kMostBytes || (is_new && count >= kMostWorks)) {
+    std::size_t& of_volume = new_of_volume[operation.volume_name];
+    if (is_new && of_volume == 0) of_volume = on_record(operation.volume_name);
+    const bool too_many = is_new && (count >= kMostWorks || of_volume >= kMostOfVolume);
+    if (after > kMostBytes || too_many) {
       refuse("too_many", "more operations than anybody has, or larger ones");
       continue;
     }
     bytes = after;
-    if (is_new) ++count;
+    if (is_new) {
+      ++count;
+      ++of_volume;
+    }
     good.push_back(std::move(work));
   }
   tell.works = std::move(good);

@@ -9,7 +9,7 @@
 #include "base/strings.h"
 #include "provisioner/base_paths.h"
 #include "provisioner/names.h"
-#include "provisioner/plan.h"
+#include "provisioner/told_work.h"
 #include "provisioner/volume_node.h"
 
 namespace lpp::app {
@@ -76,12 +76,10 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
       .cmd_timeout = [this] { return parts_.config.current()->cmd_timeout; },
       .base_paths =
           [this](const std::string& node) { return base_paths_of(*parts_.config.current(), node); },
-      .has_label = [this](const std::string& node, const std::string& key,
-                          const std::string& value) -> Result<bool> {
-        LPP_ASSIGN_OR_RETURN(const auto found,
-                             provisioner::node_with_label(parts_.nodes, parts_.client, node, key),
-                             "label");
-        return found != nullptr && provisioner::affinity_value_of(*found, key) == value;
+      .belief = [this](const operation::Operation& told) -> agent::Belief {
+        auto judged = provisioner::judge(told, base_paths_of(*parts_.config.current(), told.node),
+                                         parts_.claims, parts_.volumes, parts_.nodes);
+        return {.against = std::move(judged.against), .at_home = judged.at_home};
       },
       .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
       .has_agent_pod = [this](const std::string& node) { return has_agent_pod(node); },

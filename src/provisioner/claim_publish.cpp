@@ -29,6 +29,9 @@ std::optional<Refusal> ClaimReconciler::complete_shape(const ClaimScene& scene,
                               " was made before the configuration of its class changed between "
                               "local and shared: configure it as before, or delete the claim"};
   }
+  if (scene.storage_class->provisioner != scene.names.own()) {
+    made.provisioner = scene.storage_class->provisioner;
+  }
   operation.shape = std::move(made);
   return std::nullopt;
 }

@@ -167,7 +167,7 @@ std::optional<ResizeDecision> clear_away(const ResizeScene& scene, const Recorde
 }
 
 int next_attempt(const ResizeScene& scene) {
-  int last = scene.memory.retry.number;
+  int last = std::max(scene.memory.retry.number, scene.last_elsewhere);
   for (const Recorded& resize : scene.resizes) last = std::max(last, resize.operation->attempt);
   return last + 1;
 }

@@ -38,7 +38,8 @@ struct ResizeScene {
   VolumeNode node{};                                          // where its directory is
   std::shared_ptr<const k8s::StorageClass> storage_class{};   // the volume's, if it is there
   std::shared_ptr<const config::Config> config{};
-  std::vector<operation::Recorded> resizes{};  // on record for both
+  std::vector<operation::Recorded> resizes{};  // on record for both, where the volume may be
+  int last_elsewhere = 0;                      // attempt of one on record on another node
   std::optional<bool> has_way{};  // whether the executor can limit directories, if it was asked
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more

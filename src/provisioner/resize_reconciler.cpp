@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
+#include "provisioner/volume_node.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::provisioner {
@@ -59,16 +60,22 @@ ResizeScene ResizeReconciler::look(const Pass& pass) const {
     return scene;
   }
   const std::string& volume = scene.claim->volume_name;
-  for (auto& one : world_.executor.recorded(volume)) {
+  auto recorded = world_.executor.recorded(volume);
+  scene.volume = world_.volumes.get({"", volume});
+  for (auto& one : recorded) {
     const Operation& operation = *one.operation;
-    if (operation.kind == operation::Kind::kResize && operation.owner_uid == pass.key.uid) {
-      scene.resizes.push_back(std::move(one));
+    if (operation.kind != operation::Kind::kResize || operation.owner_uid != pass.key.uid) continue;
+    // The volume's step calls it off.
+    if (scene.volume != nullptr && !operation.node.empty() &&
+        !may_be_on(*scene.volume, operation.node, world_.nodes)) {
+      scene.last_elsewhere = std::max(scene.last_elsewhere, operation.attempt);
+      continue;
     }
+    scene.resizes.push_back(std::move(one));
   }
   std::sort(scene.resizes.begin(), scene.resizes.end(), [](const auto& a, const auto& b) {
     return a.operation->attempt < b.operation->attempt;
   });
-  scene.volume = world_.volumes.get({"", volume});
   if (scene.resizes.empty() && !wants_resize(*scene.claim)) {
     forget(scene);
     scene.volume = nullptr;  // nothing to be decided

@@ -139,7 +139,7 @@ const Recorded* current(const VolumeScene& scene) {
 }
 
 int next_attempt(const VolumeScene& scene) {
-  int last = std::max(scene.memory.retry.number, scene.last_take_back);
+  int last = std::max(scene.memory.retry.number, scene.last_other);
   for (const Recorded& removal : scene.removals) {
     last = std::max(last, removal.operation->attempt);
   }
@@ -292,6 +292,9 @@ std::string VolumeScene::settings() const {
 }
 
 VolumeDecision decide(const VolumeScene& scene) {
+  for (const Recorded& one : scene.elsewhere) {
+    if (auto decision = stop(one, false)) return *std::move(decision);
+  }
   // The claim that it was to grow for is gone, or bound to another volume.
   if (auto decision = clear_away(scene, scene.resizes)) return *std::move(decision);
   if (scene.volume == nullptr) {

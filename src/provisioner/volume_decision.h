@@ -34,7 +34,10 @@ struct VolumeScene {
   std::vector<operation::Recorded> removals{};
   std::vector<operation::Recorded> makes{};
   std::vector<operation::Recorded> resizes{};  // for no claim that is bound to it
-  int last_take_back = 0;                      // attempt of one on record under the volume's name
+  /// Removals and resizes on record of a node where the volume is not: of another one that had its
+  /// name, or a lie. They are called off, and keep nothing waiting.
+  std::vector<operation::Recorded> elsewhere{};
+  int last_other = 0;  // attempt of those, and of what takes back under the volume's name
   /// Another volume in whose directory, or around it, this one's lies.
   std::shared_ptr<const k8s::PersistentVolume> overlapping{};
   bool overlapping_goes_too = false;        // it is to be removed too

@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "provisioner/names.h"
+#include "provisioner/volume_node.h"
 
 namespace lpp::provisioner {
 
@@ -53,7 +54,15 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   const auto recorded = world_.executor.recorded(name);
   scene.volume = world_.volumes.get({"", name});
   for (const auto& one : recorded) {
-    switch (one.operation->kind) {
+    const auto kind = one.operation->kind;
+    const bool is_of_volume = kind == operation::Kind::kRemove || kind == operation::Kind::kResize;
+    if (is_of_volume && scene.volume != nullptr && !one.operation->node.empty() &&
+        !may_be_on(*scene.volume, one.operation->node, world_.nodes)) {
+      scene.last_other = std::max(scene.last_other, one.operation->attempt);
+      scene.elsewhere.push_back(one);
+      continue;
+    }
+    switch (kind) {
       case operation::Kind::kRemove:
         scene.removals.push_back(one);
         break;
@@ -61,7 +70,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
         scene.makes.push_back(one);
         break;
       case operation::Kind::kTakeBack:
-        scene.last_take_back = std::max(scene.last_take_back, one.operation->attempt);
+        scene.last_other = std::max(scene.last_other, one.operation->attempt);
         break;
       case operation::Kind::kResize:
         // Of a claim that is bound to it that claim's step takes care.
@@ -162,7 +171,11 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::C
   const Operation& operation = *decision.removal.operation;
   const log::Scope fields({{"path", operation.path}});
   const bool removes = operation.kind == operation::Kind::kRemove;
-  const bool anew = removes && decision.removal.progress.outdated && pass.scene.is_wanted;
+  const bool is_elsewhere =
+      std::any_of(pass.scene.elsewhere.begin(), pass.scene.elsewhere.end(),
+                  [&](const auto& one) { return one.operation == decision.removal.operation; });
+  const bool anew =
+      removes && !is_elsewhere && decision.removal.progress.outdated && pass.scene.is_wanted;
   if (removes) {
     log::info("removal of the directory is cancelled{}",
               anew ? ": whether it is wanted is asked anew" : "");

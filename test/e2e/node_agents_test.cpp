@@ -277,6 +277,19 @@ TEST_CASE("real node: an agent's token is good for its own node, and for nothing
           200);
   }
   agents.wait_for_metric(R"(local_path_provisioner_agent_refused_total{reason="foreign"} 2)");
+  // Work that nobody has ordered counts below the node's base paths only.
+  operation::Operation unasked = *orders[0].operation;
+  for (const auto state :
+       {operation::Progress::State::kRunning, operation::Progress::State::kSucceeded}) {
+    ++unasked.attempt;
+    unasked.path = "/etc";
+    CHECK(tell({.works = {{.operation = unasked, .progress = {.state = state}}}}) == 200);
+    ++unasked.attempt;
+    unasked.base_path = "/";
+    CHECK(tell({.works = {{.operation = unasked, .progress = {.state = state}}}}) == 200);
+    unasked.base_path = orders[0].operation->base_path;
+  }
+  agents.wait_for_metric(R"(local_path_provisioner_agent_refused_total{reason="unbelievable"} 4)");
   CHECK(LPP_MUST(story.audit.bound_volume(applied.key("kept"))).pv == kept.pv);
 
   // The agent itself ends that, and does the work.

@@ -24,8 +24,6 @@ using agent::kHelloTarget;
 using agent::kPollTarget;
 using agent::kTellTarget;
 using nlohmann::json;
-using operation::Kind;
-using operation::Operation;
 
 using Steady = std::chrono::steady_clock;
 
@@ -162,78 +160,6 @@ TEST_CASE("nodes with and without an agent live side by side, and agents come an
   CHECK(story.helper_pods_made() == 2);
   LPP_MUST(story.audit.wait_clean());
   CHECK(story.audit.directories().empty());
-}
-
-TEST_CASE("who is no agent is refused, and an agent can do nothing for another node") {
-  AgentStory story;
-  story.start_with({"node-2"});
-  const auto answer = [&](const std::string& token, std::string_view target,
-                          const std::string& body) {
-    RawClient client(story.agents->port());
-    REQUIRE(client.connected());
-    return client.ask(std::string(target), token, body);
-  };
-  const std::string hello = encode(agent::Hello{});
-  CHECK(answer("", kHelloTarget, hello).status == 401);
-  CHECK(answer("wrong", kHelloTarget, hello).status == 401);
-  const std::string audience(agent::kAudience);
-  const k8s::ObjectKey other{kDaemonNamespace, "local-path-provisioner-service-account"};
-  CHECK(answer(LPP_MUST(request_token(story.admin(), other, {audience})), kHelloTarget, hello)
-            .status == 403);
-  const std::string mine = story.agents->token("node-1");
-  const k8s::ObjectKey account{kDaemonNamespace, kAgentAccount};
-  // Of the agents' account, but of no pod, and for the API server.
-  CHECK(answer(LPP_MUST(request_token(story.admin(), account, {audience})), kHelloTarget, hello)
-            .status == 403);
-  CHECK(answer(LPP_MUST(request_token(story.admin(), account, {"somebody"}, "agent-node-1")),
-               kHelloTarget, hello)
-            .status == 401);
-
-  const auto welcomed = answer(mine, kHelloTarget, hello);
-  REQUIRE(welcomed.status == 200);
-  const std::string session = LPP_MUST(agent::decode_welcome(welcomed.body)).session;
-  const auto tell = [&](agent::Tell what) {
-    what.session = session;
-    return answer(mine, kTellTarget, encode(what));
-  };
-  std::vector<agent::Base> bases;
-  for (const auto& base : story.bed->base_paths()) bases.push_back({.path = base});
-  CHECK(tell({.everything = true, .bases = bases}).status == 200);
-
-  // Its node's orders it gets, the other node's it does not, nor can it say that they are done.
-  RawClient poll(story.agents->port());
-  REQUIRE(poll.post(std::string(kPollTarget), mine, encode(agent::Poll{.session = session})));
-  const auto theirs = story.wait_bound_and_write(story.want("theirs", "node-2"));
-  story.want("ours", "node-1");
-  const auto orders = LPP_MUST(agent::decode_orders(poll.answer().body)).orders;
-  REQUIRE(orders.size() == 1);
-  REQUIRE(orders[0].operation);
-  CHECK(orders[0].operation->claim.name == "ours");
-  Operation lie = *orders[0].operation;
-  lie.node = "node-2";
-  lie.volume_name = theirs.pv;
-  lie.path = theirs.path;
-  for (const Kind kind : {Kind::kMake, Kind::kRemove}) {
-    lie.kind = kind;
-    // That is left out, and the rest is heard.
-    const auto told =
-        tell({.works = {{.operation = lie,
-                         .progress = {.state = operation::Progress::State::kSucceeded}}}});
-    CHECK(told.status == 200);
-  }
-  story.wait_for_metric(R"(local_path_provisioner_agent_refused_total{reason="foreign"} 2)");
-  // A session is its agent's only.
-  CHECK(answer(story.agents->token("node-2"), kTellTarget, encode(agent::Tell{.session = session}))
-            .status == 410);
-  CHECK(text_of(theirs.disk + "/below/data") == kTenantsData);
-  CHECK(LPP_MUST(story.audit.bound_volume({"app", "theirs"})).pv == theirs.pv);
-
-  // The node's own agent ends the session of whoever had its token, and does the work.
-  story.agents->start("node-1");
-  LPP_MUST(story.audit.wait_bound({"app", "ours"}));
-  CHECK(tell({}).status == 410);
-  CHECK(story.helper_pods_made() == 0);
-  story.remove_all({{"app", "ours"}, {"app", "theirs"}});
 }
 
 TEST_CASE("a certificate that somebody has emptied is made anew, and agents believe it") {

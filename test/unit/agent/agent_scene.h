@@ -68,11 +68,11 @@ struct AgentScene {
             clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
             {.cmd_timeout = [] { return seconds(120); },
              .base_paths = [this](const std::string& node) { return base_paths[node]; },
-             .has_label = [this](const std::string& node, const std::string& key,
-                                 const std::string& value) -> Result<bool> {
-               ++asked_for_labels;
-               if (no_labels) return *no_labels;
-               return key == "host" && value == node;
+             .belief = [this](const Operation& work) -> Belief {
+               const auto doubt = doubts.find(work.volume_name);
+               const auto home = homes.find(work.volume_name);
+               return {.against = doubt == doubts.end() ? "" : doubt->second,
+                       .at_home = home != homes.end() && home->second == work.node};
              },
              .is_node_gone = [this](const std::string& node) -> Result<bool> {
                ++asked_for_nodes;
@@ -143,8 +143,8 @@ struct AgentScene {
   std::map<std::string, std::vector<std::string>> base_paths;
   std::set<std::string> gone;
   int asked_for_nodes = 0;
-  int asked_for_labels = 0;
-  std::optional<Error> no_labels{};                // why they cannot be read
+  std::map<std::string, std::string> doubts{};     // by volume: why it is not believed
+  std::map<std::string, std::string> homes{};      // by volume: the node where it is to be
   std::set<std::string> pods{"node-1", "node-2"};  // nodes with one of an agent
   bool pods_are_secret = false;
   int asked_for_pods = 0;

@@ -387,15 +387,28 @@ TEST_CASE("an agent is believed for its own node only") {
     CHECK(scene.state(make_of("a")) == State::kRunning);
     CHECK(scene.state(make_of("b")) == State::kRunning);
   }
-  SUBCASE("a volume that would be tied to other nodes") {
+  SUBCASE("how a volume looks, and to which nodes it is tied") {
     Operation make = make_of("pvc-9", "node-2");
-    make.shape = operation::Shape{.affinity_key = "host", .affinity_value = "node-2"};
-    State wanted = State::kFailed;
-    SUBCASE("its own") { wanted = State::kSucceeded; }
-    SUBCASE("another") { make.shape->affinity_value = "node-1"; }
-    SUBCASE("any") { make.shape->has_affinity = false; }
-    other.tell(make, State::kSucceeded);
-    CHECK(scene.state(make) == wanted);
+    make.shape = operation::Shape{.affinity_key = "kubernetes.io/os", .affinity_value = "linux"};
+    for (const State state :
+         {State::kWaiting, State::kRunning, State::kSucceeded, State::kFailed}) {
+      ++make.attempt;
+      other.tell(make, state);
+      other.tell(make, State::kSucceeded);
+    }
+    REQUIRE(scene.executor.recorded("pvc-9").size() == 4);
+    for (const auto& one : scene.executor.recorded("pvc-9")) CHECK_FALSE(one.operation->shape);
+  }
+  SUBCASE("more of one volume than there can be") {
+    std::vector<Work> works;
+    for (int attempt = 1; attempt <= 100; ++attempt) {
+      works.push_back(work_of(make_of("pvc-9", "node-2", attempt), State::kRunning));
+    }
+    CHECK(other.tell(Tell{.works = works}).ok());
+    CHECK(other.tell(Tell{.works = works}).ok());
+    CHECK(scene.executor.recorded("pvc-9").size() == 32);
+    agent.tell(make_of("pvc-9", "node-1", 200), State::kRunning);
+    CHECK(scene.executor.recorded("pvc-9").size() == 33);
   }
   SUBCASE("more than any node has") {
     std::vector<Work> works;

@@ -81,31 +81,6 @@ TEST_CASE("a make that has failed is as uncertain as one that has not while its 
   CHECK(progress->message == "the disk is full of bees");
 }
 
-TEST_CASE("while a node's labels cannot be read its agent tells the same again") {
-  AgentScene scene;
-  SceneAgent agent(scene);
-  agent.connect();
-  (void)scene.executor.start(make_of("pvc-1"));
-  (void)scene.executor.start(make_of("pvc-2"));
-  (void)agent.take();
-  scene.no_labels = Error{ErrorCode::kUnavailable, "the API server is away"};
-  std::vector<Work> works;
-  for (const char* volume : {"pvc-1", "pvc-2"}) {
-    Operation make = make_of(volume);
-    make.shape = operation::Shape{.affinity_key = "host", .affinity_value = "node-1"};
-    works.push_back(work_of(make, State::kSucceeded));
-  }
-  const auto refused = agent.tell(Tell{.works = works});
-  REQUIRE_FALSE(refused.ok());
-  CHECK(refused.error().is(ErrorCode::kTooManyRequests));
-  CHECK(scene.state(make_of()) == State::kWaiting);
-  scene.no_labels.reset();
-  scene.asked_for_labels = 0;
-  CHECK(agent.tell(Tell{.works = works}).ok());
-  CHECK(scene.asked_for_labels == 1);
-  CHECK(scene.state(make_of()) == State::kSucceeded);
-}
-
 TEST_CASE("the first make on a disk is certain though a look before it saw no identity") {
   AgentScene scene;
   SceneAgent agent(scene);

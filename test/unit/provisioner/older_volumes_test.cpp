@@ -6,6 +6,7 @@
 #include <functional>
 #include <tuple>
 
+#include "provisioner/names.h"
 #include "provisioner/volume_reconciler.h"
 #include "unit/provisioner/scene.h"
 

@@ -489,7 +489,7 @@ TEST_CASE("the number of a removal is one that no other has had, nor what took i
   Row row;
   row.has_failed(4, -seconds(1));
   CHECK(row.next_is<for_volume::Remove>().operation.attempt == 5);
-  row.last_take_back = 6;
+  row.last_other = 6;
   CHECK(row.next_is<for_volume::Remove>().operation.attempt == 7);
 }
 

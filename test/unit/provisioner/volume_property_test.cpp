@@ -92,7 +92,7 @@ class VolumeScenes {
     for (std::uint64_t i = 0; i < makes; ++i) {
       scene.makes.push_back({operation(dice, makes_, attempts[i]), dice.progress()});
     }
-    if (dice.one_in(8)) scene.last_take_back = dice.number();
+    if (dice.one_in(8)) scene.last_other = dice.number();
     const bool lets_go = dice.one_in(2);
     if (lets_go) scene.lets_go_after = std::chrono::seconds(1 + dice.below(8));
     if (dice.one_in(2)) scene.claim = dice.of(claims_);
@@ -251,7 +251,7 @@ const std::vector<For> kWhatGoes{
        const auto* const remove = std::get_if<for_volume::Remove>(&decision);
        if (remove == nullptr) return true;
        const int attempt = remove->operation.attempt;
-       return attempt > scene.last_take_back && attempt > scene.memory.retry.number &&
+       return attempt > scene.last_other && attempt > scene.memory.retry.number &&
               std::all_of(
                   scene.removals.begin(), scene.removals.end(),
                   [&](const Recorded& removal) { return removal.operation->attempt < attempt; });

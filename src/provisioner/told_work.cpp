@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "provisioner/told_work.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/paths.h"
+#include "k8s/quantity.h"
+#include "provisioner/path_safety.h"
+#include "provisioner/plan.h"
+#include "provisioner/volume_node.h"
+
+namespace lpp::provisioner {
+
+using operation::Operation;
+
+namespace {
+
+/// What comes next has the next number, and numbers have an end.
+constexpr int kMostAttempts = 1'000'000;
+
+std::string place_trouble(const Operation& told, const std::vector<std::string>& base_paths) {
+  const auto is_asked_for = [&](const std::string& base) { return base == told.base_path; };
+  if (std::none_of(base_paths.begin(), base_paths.end(), is_asked_for) ||
+      !strictly_below(told.path, told.base_path)) {
+    return "it does not lie below a path that the configuration has for the node";
+  }
+  const auto holds = [&](const std::string& base) { return is_at_or_below(base, told.path); };
+  if (std::any_of(base_paths.begin(), base_paths.end(), holds)) {
+    return "it is a path of the configuration itself, or around one";
+  }
+  const auto safe = check_volume_path(told.path);
+  return safe.ok() ? std::string() : safe.error().message;
+}
+
+/// Of what is on record for a claim.
+ToldWork of_claim(const Operation& told, const std::vector<std::string>& base_paths,
+                  const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
+  ToldWork judged{.against = place_trouble(told, base_paths)};
+  if (told.volume_name != volume_name_of(told.owner_uid)) {
+    judged.against = "no volume of that name is made for a claim of that UID";
+  }
+  const auto claim = claims.get(told.claim);
+  if (claim == nullptr || claim->meta.uid != told.owner_uid) return judged;
+  judged.at_home = selected_node(*claim) == told.node;
+  const auto size = k8s::Quantity::parse(claim->storage_request);
+  const bool is_bound = !claim->volume_name.empty();  // it may have grown since
+  if (told.kind == operation::Kind::kMake && !is_bound && size.ok() &&
+      size->value() != told.size_bytes) {
+    judged.against = fmt::format("it has {} bytes, and the claim asks for {}", told.size_bytes,
+                                 claim->storage_request);
+  }
+  return judged;
+}
+
+/// Of what is on record for a volume. One that is of another volume of this name, or in another
+/// place, is only called off.
+ToldWork of_volume(const Operation& told, const std::vector<std::string>& base_paths,
+                   const k8s::Store<k8s::PersistentVolume>& volumes,
+                   const k8s::Store<k8s::Node>& nodes) {
+  const auto volume = volumes.get({"", told.volume_name});
+  const bool is_its_path = volume != nullptr && volume->path == told.path;
+  ToldWork judged{.at_home = is_its_path && may_be_on(*volume, told.node, nodes)};
+  // The path may have left the configuration; the volume names it still.
+  if (!judged.at_home) judged.against = place_trouble(told, base_paths);
+  return judged;
+}
+
+}  // namespace
+
+ToldWork judge(const Operation& told, const std::vector<std::string>& base_paths,
+               const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+               const k8s::Store<k8s::PersistentVolume>& volumes,
+               const k8s::Store<k8s::Node>& nodes) {
+  const bool is_of_claim =
+      told.kind == operation::Kind::kMake || told.kind == operation::Kind::kTakeBack;
+  ToldWork judged = is_of_claim ? of_claim(told, base_paths, claims)
+                                : of_volume(told, base_paths, volumes, nodes);
+  if (!judged.at_home && told.attempt > kMostAttempts) {
+    judged.against = fmt::format("nothing is tried {} times", told.attempt);
+  }
+  return judged;
+}
+
+}  // namespace lpp::provisioner

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whether what a node tells of work that nobody here has ordered is believed.
+
+#include "provisioner/told_work.h"
+
+#include <doctest/doctest.h>
+
+#include "fakes/builders.h"
+#include "unit/provisioner/scene.h"
+
+namespace lpp::provisioner::told_works {
+namespace {
+
+using operation::Kind;
+using operation::Operation;
+using testing::claim;
+using testing::node;
+using testing::volume;
+
+constexpr std::int64_t kGi = 1LL << 30;
+
+struct Cluster : testing::Scene {
+  Cluster() {
+    put(node("n1"));
+    put(node("n2"));
+    put(claim("a").node("n1").request("1Gi"));
+  }
+  ToldWork judged(const Operation& told) {
+    return judge(told, base_paths, world.claims, world.volumes, world.nodes);
+  }
+  bool believes(const Operation& told) { return judged(told).against.empty(); }
+
+  std::vector<std::string> base_paths{"/data", "/data/ssd", "/other"};
+};
+
+Operation told(Kind kind) {
+  Operation operation;
+  operation.kind = kind;
+  operation.volume_name = "pvc-uid-a";
+  operation.claim = {"default", "a"};
+  operation.owner_uid = kind == Kind::kMake || kind == Kind::kTakeBack ? "uid-a" : "uid-pvc-uid-a";
+  operation.node = "n1";
+  operation.base_path = "/data";
+  operation.path = "/data/pvc-uid-a_default_a";
+  operation.size_bytes = kGi;
+  return operation;
+}
+
+TEST_CASE("what a former leader has ordered is believed") {
+  Cluster cluster;
+  for (const Kind kind : {Kind::kMake, Kind::kTakeBack, Kind::kRemove, Kind::kResize}) {
+    CHECK(cluster.believes(told(kind)));
+    // Its claim is gone, or waits on another node: it is for the owner to take back.
+    Operation other = told(kind);
+    if (kind == Kind::kMake || kind == Kind::kTakeBack) {
+      other.volume_name = "pvc-uid-gone";
+      other.owner_uid = "uid-gone";
+    }
+    CHECK(cluster.believes(other));
+    other.node = "n2";
+    CHECK(cluster.believes(other));
+    CHECK_FALSE(cluster.judged(other).at_home);
+  }
+  CHECK(cluster.judged(told(Kind::kMake)).at_home);
+}
+
+TEST_CASE("no directory is believed that the node's base paths do not hold") {
+  Cluster cluster;
+  for (const Kind kind : {Kind::kMake, Kind::kTakeBack, Kind::kRemove, Kind::kResize}) {
+    Operation lie = told(kind);
+    SUBCASE("outside") { lie.path = "/etc"; }
+    SUBCASE("outside with a base path of its own") {
+      lie.base_path = "/etc";
+      lie.path = "/etc/kubernetes";
+    }
+    SUBCASE("the whole node") {
+      lie.base_path = "/";
+      lie.path = "/etc";
+    }
+    SUBCASE("the base path") { lie.path = "/data"; }
+    SUBCASE("another base path within") { lie.path = "/data/ssd"; }
+    SUBCASE("of another base path") { lie.path = "/other/pvc-uid-a_default_a"; }
+    SUBCASE("with a line of its own") { lie.path = "/data/a\nb"; }
+    SUBCASE("of a path that is configured no more") { cluster.base_paths = {"/other"}; }
+    CHECK_FALSE(cluster.believes(lie));
+  }
+}
+
+TEST_CASE("a make is believed for its own claim only, in the claim's size") {
+  Cluster cluster;
+  Operation lie = told(Kind::kMake);
+  SUBCASE("another size") { lie.size_bytes = 1; }
+  SUBCASE("the volume of another claim") { lie.volume_name = "pvc-uid-b"; }
+  SUBCASE("a volume that no claim can have") { lie.volume_name = "database"; }
+  CHECK_FALSE(cluster.believes(lie));
+}
+
+TEST_CASE("the volume names its directory after its path has left the configuration") {
+  Cluster cluster;
+  cluster.base_paths = {"/other"};
+  const auto made = [](const std::string& path) {
+    return volume("pvc-uid-a")
+        .host_path(path)
+        .node("n1")
+        .annotation("local.path.provisioner/selected-node", "n1");
+  };
+  for (const Kind kind : {Kind::kRemove, Kind::kResize}) {
+    cluster.put(made("/data/pvc-uid-a_default_a"));
+    CHECK(cluster.believes(told(kind)));
+    CHECK(cluster.judged(told(kind)).at_home);
+    Operation elsewhere = told(kind);
+    elsewhere.node = "n2";
+    CHECK_FALSE(cluster.believes(elsewhere));
+    CHECK_FALSE(cluster.judged(elsewhere).at_home);
+    cluster.put(made("/data/another"));
+    CHECK_FALSE(cluster.believes(told(kind)));
+  }
+}
+
+TEST_CASE("no node uses up the numbers of another node's attempts") {
+  Cluster cluster;
+  Operation many = told(Kind::kMake);
+  many.attempt = 1'000'000'000;
+  CHECK(cluster.believes(many));  // it is its own claim
+  many.node = "n2";
+  CHECK_FALSE(cluster.believes(many));
+  many.attempt = 1'000'000;
+  CHECK(cluster.believes(many));
+}
+
+}  // namespace
+}  // namespace lpp::provisioner::told_works
