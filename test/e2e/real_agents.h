@@ -60,6 +60,7 @@ class RealAgents {
 
  private:
   void apply_daemon_set();
+  void wait_nothing_released();
   void remove_all();
 
   const int port_;
