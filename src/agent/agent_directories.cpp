@@ -8,7 +8,8 @@
 #include "agent/work.h"
 #include "base/paths.h"
 
-// What agents tell of single directories: how full they are, and that they are there.
+// Which base paths agents are to look at, and what they tell of single directories there: how full
+// they are, and that they are there.
 
 namespace lpp::agent {
 
@@ -108,6 +109,32 @@ std::vector<OrphanBoard::Entry> AgentExecutor::orphans() const {
     return at == works.end() || at->second.has(entry.listed);
   });
   return entries;
+}
+
+void AgentExecutor::bases_changed() {
+  std::map<std::string, std::vector<std::string>> wanted;
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [node, agent] : agents_) wanted[node];
+  }
+  for (auto& [node, base_paths] : wanted) base_paths = surroundings_.base_paths(node);
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    for (auto& [node, base_paths] : wanted) {
+      const auto it = agents_.find(node);
+      if (it == agents_.end() || it->second.base_paths == base_paths) continue;
+      it->second.base_paths = base_paths;
+      if (it->second.was_doubted) {
+        end_session(it->second, effects);
+        continue;
+      }
+      (void)order(it->second,
+                  {.order = {.what = Order::What::kBases, .base_paths = std::move(base_paths)}},
+                  effects);
+    }
+  }
+  perform(effects);
 }
 
 }  // namespace lpp::agent

@@ -110,12 +110,6 @@ Progress AgentExecutor::lost(const Operation& operation) const {
           .reason = "RecordRemoved"};
 }
 
-Result<bool> AgentExecutor::can_resize(const Operation& operation) {
-  if (presence(operation.node) == Presence::kConnected) return true;
-  return Error{.code = ErrorCode::kUnavailable,
-               .message = "the agent on node " + operation.node + " is not connected"};
-}
-
 void AgentExecutor::node_changed(std::string_view node) {
   std::vector<std::shared_ptr<const Operation>> there;
   {

@@ -100,6 +100,12 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
   return Start::kRecorded;
 }
 
+Result<bool> AgentExecutor::can_resize(const Operation& operation) {
+  if (presence(operation.node) == Presence::kConnected) return true;
+  return Error{.code = ErrorCode::kUnavailable,
+               .message = "the agent on node " + operation.node + " is not connected"};
+}
+
 Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const {
   std::string disk = operation.disk;
   if (operation.kind == operation::Kind::kMake) {

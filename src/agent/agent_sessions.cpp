@@ -445,32 +445,6 @@ Orders AgentExecutor::take_orders(Agent& agent) {
   return orders;
 }
 
-void AgentExecutor::bases_changed() {
-  std::map<std::string, std::vector<std::string>> wanted;
-  {
-    MutexLock lock(mutex_);
-    for (const auto& [node, agent] : agents_) wanted[node];
-  }
-  for (auto& [node, base_paths] : wanted) base_paths = surroundings_.base_paths(node);
-  Effects effects;
-  {
-    MutexLock lock(mutex_);
-    for (auto& [node, base_paths] : wanted) {
-      const auto it = agents_.find(node);
-      if (it == agents_.end() || it->second.base_paths == base_paths) continue;
-      it->second.base_paths = base_paths;
-      if (it->second.was_doubted) {
-        end_session(it->second, effects);
-        continue;
-      }
-      (void)order(it->second,
-                  {.order = {.what = Order::What::kBases, .base_paths = std::move(base_paths)}},
-                  effects);
-    }
-  }
-  perform(effects);
-}
-
 Duration AgentExecutor::tick() {
   Effects effects;
   {
