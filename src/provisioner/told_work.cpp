@@ -20,10 +20,12 @@ namespace {
 /// What comes next has the next number, and numbers have an end.
 constexpr int kMostAttempts = 1'000'000;
 
-std::string place_trouble(const Operation& told, const std::vector<std::string>& base_paths) {
+/// `is_named`: where it lies says whose it is, whether or not the path is configured any more.
+std::string place_trouble(const Operation& told, const std::vector<std::string>& base_paths,
+                          bool is_named) {
   const auto is_asked_for = [&](const std::string& base) { return base == told.base_path; };
-  if (std::none_of(base_paths.begin(), base_paths.end(), is_asked_for) ||
-      !strictly_below(told.path, told.base_path)) {
+  const bool is_configured = std::any_of(base_paths.begin(), base_paths.end(), is_asked_for);
+  if ((!is_configured && !is_named) || !strictly_below(told.path, told.base_path)) {
     return "it does not lie below a path that the configuration has for the node";
   }
   const auto holds = [&](const std::string& base) { return is_at_or_below(base, told.path); };
@@ -37,13 +39,16 @@ std::string place_trouble(const Operation& told, const std::vector<std::string>&
 /// Of what is on record for a claim.
 ToldWork of_claim(const Operation& told, const std::vector<std::string>& base_paths,
                   const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
-  ToldWork judged{.against = place_trouble(told, base_paths)};
+  const auto claim = claims.get(told.claim);
+  const bool is_its_claim = claim != nullptr && claim->meta.uid == told.owner_uid;
+  ToldWork judged{.at_home = is_its_claim && selected_node(*claim) == told.node};
+  // A directory with the claim's UID is nobody else's, on whichever node.
+  const std::string name = told.path.substr(told.path.rfind('/') + 1);
+  judged.against = place_trouble(told, base_paths, name.starts_with(told.volume_name + "_"));
   if (told.volume_name != volume_name_of(told.owner_uid)) {
     judged.against = "no volume of that name is made for a claim of that UID";
   }
-  const auto claim = claims.get(told.claim);
-  if (claim == nullptr || claim->meta.uid != told.owner_uid) return judged;
-  judged.at_home = selected_node(*claim) == told.node;
+  if (!is_its_claim) return judged;
   const auto size = k8s::Quantity::parse(claim->storage_request);
   const bool is_bound = !claim->volume_name.empty();  // it may have grown since
   if (told.kind == operation::Kind::kMake && !is_bound && size.ok() &&
@@ -63,7 +68,7 @@ ToldWork of_volume(const Operation& told, const std::vector<std::string>& base_p
   const bool is_its_path = volume != nullptr && volume->path == told.path;
   ToldWork judged{.at_home = is_its_path && may_be_on(*volume, told.node, nodes)};
   // The path may have left the configuration; the volume names it still.
-  if (!judged.at_home) judged.against = place_trouble(told, base_paths);
+  if (!judged.at_home) judged.against = place_trouble(told, base_paths, false);
   return judged;
 }
 

@@ -81,9 +81,31 @@ TEST_CASE("no directory is believed that the node's base paths do not hold") {
     SUBCASE("another base path within") { lie.path = "/data/ssd"; }
     SUBCASE("of another base path") { lie.path = "/other/pvc-uid-a_default_a"; }
     SUBCASE("with a line of its own") { lie.path = "/data/a\nb"; }
-    SUBCASE("of a path that is configured no more") { cluster.base_paths = {"/other"}; }
+    SUBCASE("of a path that is configured no more, by a pattern") {
+      cluster.base_paths = {"/other"};
+      lie.path = "/data/default/a";
+    }
+    SUBCASE("below itself") {
+      lie.base_path = "/etc";
+      lie.path = "/etc";
+    }
     CHECK_FALSE(cluster.believes(lie));
   }
+}
+
+TEST_CASE("a directory that has its claim's name is believed wherever it was begun") {
+  Cluster cluster;
+  cluster.base_paths = {"/other"};
+  CHECK(cluster.believes(told(Kind::kMake)));
+  CHECK(cluster.believes(told(Kind::kTakeBack)));
+  Operation lie = told(Kind::kMake);
+  SUBCASE("that of another volume") { lie.path = "/data/pvc-uid-b_default_b"; }
+  SUBCASE("within it") { lie.path = "/data/pvc-uid-a_default_a/below"; }
+  SUBCASE("no claim's") {
+    lie.volume_name = "database";
+    lie.path = "/data/database_default_a";
+  }
+  CHECK_FALSE(cluster.believes(lie));
 }
 
 TEST_CASE("a make is believed for its own claim only, in the claim's size") {
