@@ -67,6 +67,7 @@ std::string block_of(const std::string& page, const std::string& begin) {
 
 TEST_CASE("with the Role of docs/sizes.md a reader sees how full volumes are and without it not") {
   StoryBed story;
+  story.bed->record_no_rights();  // this Role is none of the manifests'
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   LPP_MUST(story.admin().create(claim_object({.key = {"app", "data"}, .selected_node = "node-1"})));

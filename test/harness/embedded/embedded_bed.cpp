@@ -11,7 +11,7 @@ namespace lpp::testing {
 
 EmbeddedBed::~EmbeddedBed() {
   const auto file = setting("LPP_RIGHTS_RECORD");
-  if (!file || cluster_ == nullptr) return;
+  if (!file || !records_rights_ || cluster_ == nullptr) return;
   std::ofstream out(*file, std::ios::app);
   for (const auto& line : cluster_->server().rbac().used()) out << line << '\n';
 }

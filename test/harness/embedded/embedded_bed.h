@@ -32,6 +32,8 @@ class EmbeddedBed final : public TestBed {
   static Result<std::unique_ptr<EmbeddedBed>> create(const Options& options);
   /// Adds the grants that were used to the file of LPP_RIGHTS_RECORD in the environment, if set.
   ~EmbeddedBed() override;
+  /// It uses grants that the manifests do not hold.
+  void record_no_rights() { records_rights_ = false; }
 
   std::string name() const override { return "embedded cluster"; }
   Kube& admin() override { return *admin_; }
@@ -63,6 +65,7 @@ class EmbeddedBed final : public TestBed {
   std::unique_ptr<Kube> admin_;
   Upstream upstream_;
   std::string daemon_token_;
+  bool records_rights_ = true;
 };
 
 }  // namespace lpp::testing
