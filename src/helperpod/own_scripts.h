@@ -37,10 +37,11 @@ echo "directory: $said" >/dev/termination-log
 
 /// Around the teardown of a volume whose base path holds records, made by an agent or by our own
 /// program, once their agent does not remove it any more. Nothing is removed on another disk than
-/// VOL_DISK ("" = not known). What an agent had begun to remove has left its place for a folder
-/// beside the records, VOL_RECORD names it: the teardown goes on there, if the record says that it
-/// is this claim's (VOL_CLAIM_UID), and what stands in the place by now is somebody else's. The
-/// record stays: an agent that comes back sweeps it, with the limits that it tells of.
+/// VOL_DISK ("" = not known), nor what is by its record the directory of another claim than
+/// VOL_CLAIM_UID. What an agent had begun to remove has left its place for a folder beside the
+/// records, VOL_RECORD names it: the teardown goes on there, and what stands in the place by now is
+/// somebody else's, unless the record tells its inode. The record stays: an agent that comes back
+/// sweeps it, with the limits that it tells of.
 inline constexpr const char* kTeardownBesideRecords =
     R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
@@ -55,22 +56,38 @@ if [ -n "$VOL_DISK" ]; then
       ;;
   esac
 fi
+fail() {
+  echo "$*" >&2
+  exit 1
+}
 gone=$records/gone.$VOL_RECORD
-case $(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) in
-  '') gone= ;;
-  *'"uid":""'* | *'"uid":"'"$VOL_CLAIM_UID"'"'*) ;;
-  *) if [ -n "$VOL_CLAIM_UID" ]; then gone=; fi ;;
-esac
-if [ -n "$gone" ] && [ -d "$gone/volume" ] && [ ! -L "$gone/volume" ]; then
-  shift 2
-  VOL_DIR=$gone/volume VOL_BASE_DIR='' VOL_SUB_DIR='' \
-    /bin/sh /script/teardown -p "$gone/volume" "$@" || exit
-  rmdir -- "$gone"
-elif [ -n "$gone" ] && [ -d "$gone" ] && [ ! -e "$VOL_DIR" ] && [ ! -L "$VOL_DIR" ]; then
-  rmdir -- "$gone"
-else
+record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
+inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
+is_recorded= ours=
+case $record in *'"inode":'"${inode:-none}"','*) is_recorded=yes ;; esac
+case $record in *'"uid":""'* | *'"uid":"'"$VOL_CLAIM_UID"'"'*) ours=yes ;; esac
+if [ -z "$ours" ]; then
+  if [ -n "$is_recorded" ] && [ -n "$VOL_CLAIM_UID" ]; then
+    fail "$VOL_DIR is by its record the directory of another claim: set the volume's reclaim" \
+      "policy to Retain to keep it"
+  fi
+  if [ -z "$record" ] && [ -d "$gone" ] && [ -z "$inode" ]; then
+    fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
+  fi
   exec /bin/sh /script/teardown "$@"
 fi
+if [ ! -d "$gone" ]; then exec /bin/sh /script/teardown "$@"; fi
+left=
+for part in "$gone/volume" "$gone"/deep.*; do
+  if [ ! -d "$part" ] || [ -L "$part" ]; then continue; fi
+  left=yes
+  (
+    shift 2
+    VOL_DIR=$part VOL_BASE_DIR='' VOL_SUB_DIR='' /bin/sh /script/teardown -p "$part" "$@"
+  ) || exit
+done
+rmdir -- "$gone" || exit
+if [ -z "$left" ] && [ -n "$is_recorded" ]; then exec /bin/sh /script/teardown "$@"; fi
 )sh";
 
 }  // namespace lpp::helperpod

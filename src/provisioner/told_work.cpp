@@ -82,7 +82,7 @@ ToldWork judge(const Operation& told, const std::vector<std::string>& base_paths
       told.kind == operation::Kind::kMake || told.kind == operation::Kind::kTakeBack;
   ToldWork judged = is_of_claim ? of_claim(told, base_paths, claims)
                                 : of_volume(told, base_paths, volumes, nodes);
-  if (!judged.at_home && told.attempt > kMostAttempts) {
+  if (told.attempt > kMostAttempts) {
     judged.against = fmt::format("nothing is tried {} times", told.attempt);
   }
   return judged;

@@ -156,7 +156,8 @@ std::string base_path_of(std::string_view node, std::string_view path,
 std::string base_path_of(std::string_view node, const k8s::PersistentVolume& volume,
                          const config::Config& config) {
   const auto* const made_in = k8s::find(volume.meta.annotations, kVolumeBasePath);
-  if (made_in != nullptr && made_in->starts_with('/') && strictly_below(volume.path, *made_in)) {
+  const bool is_path = made_in != nullptr && made_in->size() > 1 && made_in->starts_with('/');
+  if (is_path && strictly_below(volume.path, *made_in)) {
     return *made_in;
   }
   return base_path_of(node, volume.path, config);

@@ -160,6 +160,60 @@ TEST_CASE("what stands in the place of a volume that is being removed is not tou
   }
 }
 
+TEST_CASE("what stands in its place when a removal is run again is not touched either") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    fs::rename(scene.base() / "v", scene.base() / "kept");  // its inode is nobody else's
+    fs::create_directory(scene.gone("v"));                  // emptied, and killed before it went
+    fs::create_directory(scene.base() / "v");
+    std::ofstream(scene.base() / "v" / "data") << kTheirs;
+    const Run run = scene.helper_pod(scene.removal("v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+    CHECK(testing::text_of(scene.base() / "v" / "data") == kTheirs);
+  }
+}
+
+TEST_CASE("what an agent has moved out of great depth goes with the rest") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    scene.begin_to_remove("v");
+    fs::create_directories(scene.gone("v") / "deep.1" / "below");
+    fs::create_directories(scene.gone("v") / "deep.2");
+    std::ofstream(scene.gone("v") / "deep.1" / "below" / "file") << "x";
+    const Run run = scene.helper_pod(scene.removal("v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+  }
+}
+
+TEST_CASE("a directory that is another claim's by its record is not removed") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v", "uid-2");
+    const Run run = scene.helper_pod(scene.removal("v"));
+    CHECK(run.exit_code != 0);
+    CHECK(run.output.find("Retain") != std::string::npos);
+    CHECK(fs::exists(scene.base() / "v" / "19" / "19"));
+    // One that was made in its place has no record.
+    fs::rename(scene.base() / "v", scene.base() / "theirs");
+    fs::create_directory(scene.base() / "v");
+    CHECK(scene.helper_pod(scene.removal("v")).exit_code == 0);
+    CHECK_FALSE(fs::exists(scene.base() / "v"));
+  }
+}
+
+TEST_CASE("what is left without a record is told and not taken for removed") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    scene.begin_to_remove("v");
+    fs::remove(scene.base() / node::kRecordFolder / "volume.v.json");
+    const Run run = scene.helper_pod(scene.removal("v"));
+    CHECK(run.exit_code != 0);
+    CHECK(run.output.find("gone.v") != std::string::npos);
+    CHECK(fs::exists(scene.gone("v") / "volume" / "19" / "19"));
+  }
+}
+
 TEST_CASE("what was another claim's and is being removed is not touched") {
   FOR_EACH_BASE(scene) {
     scene.make("v");

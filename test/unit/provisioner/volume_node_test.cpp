@@ -275,6 +275,7 @@ TEST_CASE("a volume is on the disk of the base path that it was made in, whateve
   CHECK(made_in("/data") == "/data");
   CHECK(made_in("/elsewhere") == "/data/prod");
   CHECK(made_in("data") == "/data/prod");
+  CHECK(made_in("/") == "/data/prod");
   volume.path = "/elsewhere/ns/db";
   CHECK(made_in("/elsewhere") == "/elsewhere");
   CHECK(made_in("/elsewhere/ns/db").empty());
