@@ -13,7 +13,6 @@ namespace lpp::agent {
 using operation::Admission;
 using operation::Id;
 using operation::Operation;
-using operation::Progress;
 
 namespace {
 

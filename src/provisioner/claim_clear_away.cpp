@@ -50,9 +50,9 @@ bool touch(const Operation& a, const Operation& b) {
 }
 
 const DiskThere& disk_there(const ClaimScene& scene, const Operation& place) {
-  static const DiskThere kUnseen;
+  static const DiskThere unseen;
   const auto it = scene.disks.find(place_of(place));
-  return it == scene.disks.end() ? kUnseen : it->second;
+  return it == scene.disks.end() ? unseen : it->second;
 }
 
 bool is_wanted(const ClaimScene& scene, const Make& make) {

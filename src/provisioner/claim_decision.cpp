@@ -15,7 +15,6 @@ namespace lpp::provisioner {
 
 using operation::Operation;
 using operation::Progress;
-using operation::same_place;
 using State = Progress::State;
 
 namespace {
