@@ -105,13 +105,6 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
   for (const auto& [name, entry] : agent.works) {
     bytes += weight_of(*entry->operation, entry->progress);
   }
-  const auto on_record = [&](const std::string& volume_name) -> std::size_t {
-    const auto it = by_volume_.find(volume_name);
-    if (it == by_volume_.end()) return 0;
-    return static_cast<std::size_t>(
-        std::count_if(it->second.begin(), it->second.end(),
-                      [&](const EntryPtr& entry) { return entry->operation->node == node; }));
-  };
   // By volume, with those on record already.
   std::map<std::string, std::size_t> new_of_volume;
   std::vector<Work> good;
@@ -141,7 +134,12 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
     std::size_t after = bytes + weight_of(operation, work.progress);
     if (!is_new) after -= weight_of(*known->second->operation, known->second->progress);
     std::size_t& of_volume = new_of_volume[operation.volume_name];
-    if (is_new && of_volume == 0) of_volume = on_record(operation.volume_name);
+    const auto others = by_volume_.find(operation.volume_name);
+    if (is_new && of_volume == 0 && others != by_volume_.end()) {
+      of_volume = static_cast<std::size_t>(
+          std::count_if(others->second.begin(), others->second.end(),
+                        [&](const EntryPtr& entry) { return entry->operation->node == node; }));
+    }
     const bool too_many = is_new && (count >= kMostWorks || of_volume >= kMostOfVolume);
     if (after > kMostBytes || too_many) {
       refuse("too_many", "more operations than anybody has, or larger ones");

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 
 #include "base/paths.h"
 #include "harness/file_text.h"
@@ -60,9 +61,11 @@ void Ledger::look_at(const std::string& directory) {
 /// What was removed until now was removed as it should be; nothing else will be.
 void Ledger::drop_removed(const std::string& directory) {
   if (removable_.erase(directory) == 0) return;
-  removed_ += std::erase_if(files_, [&](const auto& file) {
-    return file.second.directory == directory && !is_there(place_of(file.first));
-  });
+  for (auto file = files_.begin(); file != files_.end();) {
+    const bool gone = file->second.directory == directory && !is_there(place_of(file->first));
+    removed_ += gone ? 1 : 0;
+    file = gone ? files_.erase(file) : std::next(file);
+  }
 }
 
 void Ledger::may_exist(const LedgerVolume& volume) {
