@@ -104,20 +104,22 @@ RealAgents::~RealAgents() {
 /// Without its records no volume is on its disk any more. As far as it goes, as below.
 void RealAgents::wait_nothing_released() {
   if (!story_.installation->daemon().alive()) return;
-  static_cast<void>(wait_until("what was released is removed",
-                               [&]() -> std::string {
-                                 const auto volumes = story_.admin().list(k8s::kPersistentVolumes);
-                                 if (!volumes.ok()) return volumes.error().message;
-                                 for (const json& volume : *volumes) {
-                                   const std::string phase = volume["status"].value("phase", "");
-                                   const std::string policy =
-                                       volume["spec"].value("persistentVolumeReclaimPolicy", "");
-                                   if (phase == "Released" && policy == "Delete")
-                                     return "volumes are left";
-                                 }
-                                 return "";
-                               },
-                               {.limit = std::chrono::seconds(20)}));
+  static_cast<void>(wait_until(
+      "what was released is removed",
+      [&]() -> std::string {
+        const auto volumes = story_.admin().list(k8s::kPersistentVolumes);
+        if (!volumes.ok()) return volumes.error().message;
+        for (const json& volume : *volumes) {
+          const std::string policy = volume["spec"].value("persistentVolumeReclaimPolicy", "");
+          const json annotations = volume["metadata"].value("annotations", json::object());
+          // Claims and pods are on their way out, too.
+          if (policy == "Delete" && annotations.contains("local.path.provisioner/disk")) {
+            return "volumes are left";
+          }
+        }
+        return "";
+      },
+      {.limit = std::chrono::seconds(40)}));
 }
 
 void RealAgents::remove_all() {
