@@ -19,7 +19,8 @@ std::int64_t add_sizes(std::int64_t a, std::int64_t b) {
 
 std::int64_t Promises::not_used_yet(const Space& space) const {
   // What is used and by no volume with a limit may be by those without.
-  const std::int64_t others = std::max<std::int64_t>(space.size - space.free - used, 0);
+  const std::int64_t all = std::max<std::int64_t>(space.size - space.free, 0);
+  const std::int64_t others = std::max<std::int64_t>(all - used, 0);
   return add_sizes(unused, std::max<std::int64_t>(unlimited - others, 0));
 }
 
