@@ -129,12 +129,13 @@ Result<void> resize(const node::Volumes& volumes, const Operation& operation, co
 Result<void> remove(const node::Volumes& volumes, const Operation& operation, const Place& place,
                     const std::stop_token& stop, const std::function<bool()>& may_begin,
                     const node::ProgressSink& gone, Progress& progress) {
-  node::RemoveRequest request{.id = place.volume_id,
-                              .path = place.path,
-                              .uid = operation.claim_uid,
-                              .progress = gone,
-                              .stop = stop,
-                              .may_begin = may_begin};
+  node::RemoveRequest request{
+      .id = place.volume_id,
+      .path = place.path,
+      .uid = operation.kind == Kind::kTakeBack ? operation.owner_uid : operation.claim_uid,
+      .progress = gone,
+      .stop = stop,
+      .may_begin = may_begin};
   if (operation.kind == Kind::kTakeBack) request.removal = node::Removal::kTakeBack;
   if (operation.only_if_empty) request.removal = node::Removal::kIfEmpty;
   LPP_ASSIGN_OR_RETURN(const auto removed, volumes.remove(request), "remove " + operation.path);

@@ -79,7 +79,7 @@ enum class Removal {
 struct RemoveRequest {
   std::string id{};
   std::string path{};  // for a volume without a record; "" = only with one
-  std::string uid{};   // kReleased: of the claim it was made for; "" = whatever claim is on record
+  std::string uid{};   // of the claim it was made for; "" = whatever claim is on record
   Removal removal = Removal::kReleased;
   ProgressSink progress{};  // may be empty
   std::stop_token stop{};

@@ -42,8 +42,10 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   if (recorded && !request.path.empty() && recorded->path != request.path) {
     return invalid(request.id + " is at " + recorded->path + ", not at " + request.path);
   }
-  if (recorded && request.removal == Removal::kReleased && !request.uid.empty() &&
-      !recorded->uid.empty() && recorded->uid != request.uid) {
+  const bool is_anothers =
+      recorded && !request.uid.empty() && !recorded->uid.empty() && recorded->uid != request.uid;
+  if (is_anothers && request.removal != Removal::kReleased) return Removed::kKept;
+  if (is_anothers) {
     // As after a cluster was restored from a backup that is older than the disk's records.
     return invalid(shown_ + "/" + recorded->path + " is by its record the directory of claim " +
                    (recorded->claim.empty() ? "" : recorded->claim + ", ") + "UID " +

@@ -56,6 +56,21 @@ TEST_CASE("a directory that is another claim's by its record goes with nobody el
   CHECK(*remove("") == Removed::kRemoved);
 }
 
+TEST_CASE("a take-back leaves what is another claim's by its record, empty or not") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+  const auto before = base.content();
+  for (const Removal removal : {Removal::kTakeBack, Removal::kIfEmpty}) {
+    CHECK(*volumes.remove({.id = "data", .path = "web/data", .uid = "u2", .removal = removal}) ==
+          Removed::kKept);
+    CHECK(base.content() == before);
+  }
+  CHECK(*volumes.remove({.id = "data", .uid = "u1", .removal = Removal::kIfEmpty}) ==
+        Removed::kRemoved);
+}
+
 TEST_CASE("a removal by another path than that on record takes nothing away") {
   const BaseFolder base;
   Kernel kernel;
