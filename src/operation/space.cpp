@@ -36,31 +36,29 @@ Promises& Promises::operator+=(const Promises& other) {
   return *this;
 }
 
+SpaceBoard::Told* SpaceBoard::renew(const std::string& node, const std::string& base_path,
+                                    Space space) {
+  const auto it = spaces_.find({node, base_path});
+  if (it == spaces_.end() && spaces_.size() >= kMost) return nullptr;
+  Told& told = it == spaces_.end() ? spaces_[{node, base_path}] : it->second;
+  if (space.filesystem.empty()) space.filesystem = std::move(told.space.filesystem);
+  told.space = std::move(space);
+  told.number = ++last_;
+  return &told;
+}
+
 void SpaceBoard::note(const std::string& node, const std::string& base_path, const Space& space) {
   MutexLock lock(mutex_);
-  const auto it = spaces_.find({node, base_path});
-  if (it != spaces_.end()) {
-    Space now = space;
-    if (now.filesystem.empty()) now.filesystem = std::move(it->second.space.filesystem);
-    it->second = {std::move(now), ++last_, {}};
-  } else if (spaces_.size() < kMost) {
-    spaces_.emplace(Key{node, base_path}, Told{space, ++last_, {}});
-  }
+  if (Told* const told = renew(node, base_path, space)) told->made.clear();
 }
 
 void SpaceBoard::note_work(const std::string& node, const std::string& base_path,
                            const Space& space) {
   MutexLock lock(mutex_);
   const auto it = spaces_.find({node, base_path});
-  if (it == spaces_.end()) {
-    if (spaces_.size() < kMost) spaces_.emplace(Key{node, base_path}, Told{space, ++last_, {}});
-    return;
-  }
   Space now = space;
-  if (now.filesystem.empty()) now.filesystem = std::move(it->second.space.filesystem);
-  now.promises = it->second.space.promises;
-  it->second.space = std::move(now);
-  it->second.number = ++last_;
+  if (it != spaces_.end()) now.promises = it->second.space.promises;
+  renew(node, base_path, std::move(now));
 }
 
 void SpaceBoard::note_made(const std::string& node, const std::string& base_path,

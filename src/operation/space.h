@@ -94,6 +94,10 @@ class SpaceBoard {
     std::map<std::string, Promises> made{};  // by path, since the promises were told
   };
 
+  /// nullptr: there is no room for another one.
+  Told* renew(const std::string& node, const std::string& base_path, Space space)
+      LPP_REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   std::map<Key, Told> spaces_ LPP_GUARDED_BY(mutex_);
   std::uint64_t last_ LPP_GUARDED_BY(mutex_) = 0;
