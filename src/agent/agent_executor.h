@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-#include "agent/belief.h"
 #include "agent/identity.h"
 #include "agent/orphan_board.h"
 #include "agent/protocol.h"
 #include "base/clock.h"
 #include "base/sync.h"
+#include "operation/belief.h"
 #include "operation/executor.h"
 #include "operation/node_load.h"
 #include "operation/path_ledger.h"
@@ -80,7 +80,7 @@ class AgentExecutor final : public operation::Executor {
     /// Configured for the node.
     std::function<std::vector<std::string>(const std::string& node)> base_paths;
     /// What the cluster has to say of work that was not ordered here.
-    std::function<Belief(const Operation& told)> belief;
+    std::function<operation::Belief(const Operation& told)> belief;
     /// May ask the API server.
     std::function<Result<bool>(const std::string& node)> is_node_gone;
     /// Whether a pod of an agent is on the node, ready or not, that is not known never to have
@@ -249,10 +249,10 @@ class AgentExecutor final : public operation::Executor {
       LPP_REQUIRES(mutex_);
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
   std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell,
-                                    const std::vector<Belief>& beliefs, Effects& effects)
+                                    const std::vector<operation::Belief>& beliefs, Effects& effects)
       LPP_REQUIRES(mutex_);
   /// Takes out of it what is not for agents to say. Of each what there is against it if it is new.
-  std::vector<Belief> judge(std::vector<Work>& works) const;
+  std::vector<operation::Belief> judge(std::vector<Work>& works) const;
   /// Whether the id is another node's. Who tells of it without being at home gives way.
   bool is_taken(const Operation& told, bool at_home, Effects& effects) LPP_REQUIRES(mutex_);
   void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)

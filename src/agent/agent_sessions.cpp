@@ -11,6 +11,7 @@
 
 namespace lpp::agent {
 
+using operation::Belief;
 using operation::Operation;
 using operation::Progress;
 

@@ -76,11 +76,11 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
       .cmd_timeout = [this] { return parts_.config.current()->cmd_timeout; },
       .base_paths =
           [this](const std::string& node) { return base_paths_of(*parts_.config.current(), node); },
-      .belief = [this](const operation::Operation& told) -> agent::Belief {
-        auto judged = provisioner::judge(told, base_paths_of(*parts_.config.current(), told.node),
-                                         parts_.claims, parts_.volumes, parts_.nodes);
-        return {.against = std::move(judged.against), .at_home = judged.at_home};
-      },
+      .belief =
+          [this](const operation::Operation& told) {
+            return provisioner::judge(told, base_paths_of(*parts_.config.current(), told.node),
+                                      parts_.claims, parts_.volumes, parts_.nodes);
+          },
       .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
       .has_agent_pod = [this](const std::string& node) { return has_agent_pod(node); },
       .bases_told =

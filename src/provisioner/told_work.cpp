@@ -13,6 +13,7 @@
 
 namespace lpp::provisioner {
 
+using operation::Belief;
 using operation::Operation;
 
 namespace {
@@ -37,11 +38,11 @@ std::string place_trouble(const Operation& told, const std::vector<std::string>&
 }
 
 /// Of what is on record for a claim.
-ToldWork of_claim(const Operation& told, const std::vector<std::string>& base_paths,
-                  const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
+Belief of_claim(const Operation& told, const std::vector<std::string>& base_paths,
+                const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
   const auto claim = claims.get(told.claim);
   const bool is_its_claim = claim != nullptr && claim->meta.uid == told.owner_uid;
-  ToldWork judged{.at_home = is_its_claim && selected_node(*claim) == told.node};
+  Belief judged{.at_home = is_its_claim && selected_node(*claim) == told.node};
   // A directory with the claim's UID is nobody else's, on whichever node.
   const std::string name = told.path.substr(told.path.rfind('/') + 1);
   judged.against = place_trouble(told, base_paths, name.starts_with(told.volume_name + "_"));
@@ -61,12 +62,12 @@ ToldWork of_claim(const Operation& told, const std::vector<std::string>& base_pa
 
 /// Of what is on record for a volume. One that is of another volume of this name, or in another
 /// place, is only called off.
-ToldWork of_volume(const Operation& told, const std::vector<std::string>& base_paths,
-                   const k8s::Store<k8s::PersistentVolume>& volumes,
-                   const k8s::Store<k8s::Node>& nodes) {
+Belief of_volume(const Operation& told, const std::vector<std::string>& base_paths,
+                 const k8s::Store<k8s::PersistentVolume>& volumes,
+                 const k8s::Store<k8s::Node>& nodes) {
   const auto volume = volumes.get({"", told.volume_name});
   const bool is_its_path = volume != nullptr && volume->path == told.path;
-  ToldWork judged{.at_home = is_its_path && may_be_on(*volume, told.node, nodes)};
+  Belief judged{.at_home = is_its_path && may_be_on(*volume, told.node, nodes)};
   // The path may have left the configuration; the volume names it still.
   if (!judged.at_home) judged.against = place_trouble(told, base_paths, false);
   return judged;
@@ -74,14 +75,13 @@ ToldWork of_volume(const Operation& told, const std::vector<std::string>& base_p
 
 }  // namespace
 
-ToldWork judge(const Operation& told, const std::vector<std::string>& base_paths,
-               const k8s::Store<k8s::PersistentVolumeClaim>& claims,
-               const k8s::Store<k8s::PersistentVolume>& volumes,
-               const k8s::Store<k8s::Node>& nodes) {
+Belief judge(const Operation& told, const std::vector<std::string>& base_paths,
+             const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+             const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes) {
   const bool is_of_claim =
       told.kind == operation::Kind::kMake || told.kind == operation::Kind::kTakeBack;
-  ToldWork judged = is_of_claim ? of_claim(told, base_paths, claims)
-                                : of_volume(told, base_paths, volumes, nodes);
+  Belief judged = is_of_claim ? of_claim(told, base_paths, claims)
+                              : of_volume(told, base_paths, volumes, nodes);
   if (told.attempt > kMostAttempts) {
     judged.against = fmt::format("nothing is tried {} times", told.attempt);
   }

@@ -97,7 +97,7 @@ struct TodaysController {
       {.cmd_timeout = [] { return std::chrono::seconds(120); },
        .base_paths =
            [](const auto&) { return std::vector<std::string>{"/opt/local-path-provisioner"}; },
-       .belief = [](const auto&) { return agent::Belief{}; },
+       .belief = [](const auto&) { return operation::Belief{}; },
        .is_node_gone = [](const auto&) -> Result<bool> { return false; },
        .has_agent_pod = [](const auto&) -> Result<bool> { return true; },
        .bases_told = [](const auto&, const auto&) {},

@@ -96,7 +96,7 @@ class AgentInstance final : public ExecutorInstance {
              .most_per_node = most_per_node},
             {.cmd_timeout = [patience] { return patience; },
              .base_paths = [&story](const auto&) { return story.bed->base_paths(); },
-             .belief = [](const auto&) { return agent::Belief{}; },
+             .belief = [](const auto&) { return operation::Belief{}; },
              .is_node_gone = [](const auto&) { return false; },
              .has_agent_pod = [](const auto&) { return true; },
              .bases_told = [](const auto&, const auto&) {},

@@ -68,7 +68,7 @@ struct AgentScene {
             clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
             {.cmd_timeout = [] { return seconds(120); },
              .base_paths = [this](const std::string& node) { return base_paths[node]; },
-             .belief = [this](const Operation& work) -> Belief {
+             .belief = [this](const Operation& work) -> operation::Belief {
                const auto doubt = doubts.find(work.volume_name);
                const auto home = homes.find(work.volume_name);
                return {.against = doubt == doubts.end() ? "" : doubt->second,

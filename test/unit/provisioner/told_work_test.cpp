@@ -25,7 +25,7 @@ struct Cluster : testing::Scene {
     put(node("n2"));
     put(claim("a").node("n1").request("1Gi"));
   }
-  ToldWork judged(const Operation& told) {
+  operation::Belief judged(const Operation& told) {
     return judge(told, base_paths, world.claims, world.volumes, world.nodes);
   }
   bool believes(const Operation& told) { return judged(told).against.empty(); }
