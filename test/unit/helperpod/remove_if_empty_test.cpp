@@ -7,27 +7,15 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
-#include <nlohmann/json.hpp>
 
 #include "harness/temp_dir.h"
-#include "helperpod/manifest.h"
-#include "unit/app/script_run.h"
+#include "own_script.h"
 
 namespace lpp::helperpod {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
-using testing::Environment;
 using testing::Run;
-
-/// What the kubelet makes of a text with $$ in it.
-std::string expanded(std::string text) {
-  for (auto at = text.find("$$"); at != std::string::npos; at = text.find("$$", at + 1)) {
-    text.erase(at, 1);
-  }
-  return text;
-}
 
 class Taker {
  public:
@@ -45,29 +33,10 @@ class Taker {
                                          .base_path = base(),
                                          .path = dir,
                                          .only_if_empty = true};
-    const auto pod = make_pod(parse_template("spec: {containers: [{}]}", "t", false).value(),
-                              operation, {.config_map = "c"});
-    REQUIRE_MESSAGE(pod.ok(), (pod.ok() ? "" : pod.error().message));
-    const json& container = (*pod)["spec"]["containers"][0];
-    REQUIRE(container["command"].size() == 4);
-    REQUIRE(container["command"][1] == "-c");
     const fs::path said = fs::path(folder_.path()) / "said";
-    std::string script = expanded(container["command"][2]);
-    const std::string_view usual = "/dev/termination-log";
-    const auto at = script.find(usual);
-    REQUIRE(at != std::string::npos);
-    script.replace(at, usual.size(), said.string());
-    Environment environment;
-    for (const json& variable : container["env"]) {
-      std::string value = expanded(variable["value"]);
-      if (variable["name"] == "VOL_BASE_DIR") value = base();
-      environment.emplace_back(variable["name"], value);
-    }
-    auto command = shell_;
-    command.insert(command.end(), {"-c", script, "remove-if-empty"});
-    for (const json& argument : container["args"]) command.push_back(expanded(argument));
     fs::remove(said);
-    run = testing::run(command, environment);
+    run = run_own_script(operation, {.config_map = "c"}, shell_,
+                         {{"/dev/termination-log", said.string()}});
     std::string line;
     std::getline(std::ifstream(said), line);
     return line;

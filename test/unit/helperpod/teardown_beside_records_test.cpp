@@ -6,22 +6,19 @@
 
 #include <filesystem>
 #include <fstream>
-#include <nlohmann/json.hpp>
 #include <stop_token>
 
 #include "harness/must.h"
-#include "helperpod/manifest.h"
 #include "node/kernel.h"
 #include "node/volumes.h"
+#include "own_script.h"
 #include "unit/app/script_scene.h"
 
 namespace lpp::helperpod {
 namespace {
 
 namespace fs = std::filesystem;
-using nlohmann::json;
 using operation::Operation;
-using testing::Environment;
 using testing::Run;
 
 const std::string kTheirs = "what another claim has written";
@@ -67,40 +64,13 @@ class Base : public testing::Scripts {
   fs::path gone(const std::string& way) const {
     return base() / node::kRecordFolder / ("gone." + node::id_of_path(way));
   }
-  /// As the kubelet runs it.
   Run helper_pod(const Operation& operation, bool beside_agents = false) const {
-    const auto empty = LPP_MUST(parse_template("spec: {containers: [{}]}", "t", false));
-    const auto pod =
-        LPP_MUST(make_pod(empty, operation, {.config_map = "c", .beside_agents = beside_agents}));
-    const json& container = pod["spec"]["containers"][0];
-    REQUIRE(container["command"].size() == 4);
-    std::string script = expanded(container["command"][2]);
-    const std::string theirs = "/script/teardown";
-    for (auto at = script.find(theirs); at != std::string::npos;
-         at = script.find(theirs, at + theirs.size())) {
-      script.replace(at, theirs.size(), (base().parent_path() / "teardown").string());
-    }
-    Environment environment;
-    for (const json& variable : container["env"]) {
-      std::string value = expanded(variable["value"]);
-      if (variable["name"] == "VOL_BASE_DIR") value = base();
-      environment.emplace_back(variable["name"], value);
-    }
-    auto command = shell_;
-    command.insert(command.end(), {"-c", script, "teardown"});
-    for (const json& argument : container["args"]) command.push_back(expanded(argument));
-    return testing::run(command, environment);
+    return run_own_script(operation, {.config_map = "c", .beside_agents = beside_agents}, shell_,
+                          {{"/script/teardown", (base().parent_path() / "teardown").string()}});
   }
   node::Volumes volumes() const { return LPP_MUST(node::Volumes::open(kernel_, base(), {})); }
 
  private:
-  /// What the kubelet makes of a text with $$ in it.
-  static std::string expanded(std::string text) {
-    for (auto at = text.find("$$"); at != std::string::npos; at = text.find("$$", at + 1)) {
-      text.erase(at, 1);
-    }
-    return text;
-  }
   const std::vector<std::string> shell_;
   mutable node::Kernel kernel_;
 };
