@@ -43,23 +43,22 @@ echo "directory: $said" >/dev/termination-log
 /// somebody else's, unless the record tells its inode. The record stays: an agent that comes back
 /// sweeps it, with the limits that it tells of.
 inline constexpr const char* kTeardownBesideRecords =
-    R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+    R"sh(fail() {
+  echo "$*" >&2
+  exit 1
+}
+records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
 if [ -n "$VOL_DISK" ]; then
   case $(cat -- "$records/identity.json" 2>/dev/null) in
     *'"disk":"'"$VOL_DISK"'"'*) ;;
     *)
-      echo "the volume is on disk $VOL_DISK, and that is not the one at its base path now:" \
+      fail "the volume is on disk $VOL_DISK, and that is not the one at its base path now:" \
         "mount it there; if it is gone for good, take the annotation" \
-        "local.path.provisioner/disk off the volume" >&2
-      exit 1
+        "local.path.provisioner/disk off the volume"
       ;;
   esac
 fi
-fail() {
-  echo "$*" >&2
-  exit 1
-}
 gone=$records/gone.$VOL_RECORD
 record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
 inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
