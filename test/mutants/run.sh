@@ -170,7 +170,7 @@ run_tests() { # NUMBER
   local n=$1 program sources='' file
   program=$(program_of "$n")
   if [ -n "${quotas[n]}" ]; then
-    LPP_QUOTA_TYPES=${quotas[n]} LPP_QUOTA_CASES=${cases[n]// /?} \
+    LPP_QUOTA_TYPES=${quotas[n]} LPP_QUOTA_CASES=${cases[n]} \
       test/quota/run.sh "$built/unit/$program" >"$log" 2>&1
     return
   fi

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # run.sh TESTS [PROGRAM]: runs the tests of src/node and the commands of docs/sizes.md (without PROGRAM the
-# tests only) on XFS and ext4 with project quota and on btrfs, in a user-mode Linux kernel: as any user,
-# without a disk and whatever kernel the machine has. LPP_QUOTA_TYPES=btrfs or xfs,ext4: only there; LPP_QUOTA_CASES: only the
-# test cases of that pattern, in which ? stands for a blank. LPP_QUOTA_KERNEL=guest: in Debian's own kernel, in a virtual
-# machine (guest.sh says what that takes).
+# tests only) on XFS and ext4 with project quota and on btrfs, in user-mode Linux kernels: as any user,
+# without a disk and whatever kernel the machine has. One kernel for each file system and one for the
+# page, beside each other: one has one processor.
+# LPP_QUOTA_TYPES=btrfs or xfs,ext4: the tests only there. LPP_QUOTA_CASES: only the test cases of that
+# pattern. LPP_QUOTA_KERNEL=guest: in Debian's own kernel, in a virtual machine (guest.sh says what that takes).
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -52,17 +53,18 @@ trap 'rm -rf "$work"' EXIT
 image() { # FILE COMMAND...
   local file=$1
   shift
-  truncate -s 0 "$work/$file"
-  truncate -s 400M "$work/$file"
-  "$@" "$work/$file" >"$work/log" 2>&1 || {
-    cat "$work/log" >&2
+  truncate -s 0 "$own/$file"
+  truncate -s 400M "$own/$file"
+  "$@" "$own/$file" >"$own/log" 2>&1 || {
+    cat "$own/log" >&2
     exit 1
   }
 }
 images() {
-  image xfs mkfs.xfs -q
+  # With few inodes: tests use up all.
+  image xfs mkfs.xfs -q -i maxpct=3
   image xfs-off mkfs.xfs -q
-  image ext4 mkfs.ext4 -q -O quota,project -E quotatype=prjquota
+  image ext4 mkfs.ext4 -q -N 16384 -O quota,project -E quotatype=prjquota
   image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
   image ext4-off mkfs.ext4 -q
   image xfs-tagged mkfs.xfs -q
@@ -71,68 +73,92 @@ images() {
   image btrfs-off mkfs.btrfs -q
 }
 
+
 renice -n 10 $$ >/dev/null
+# in_kernel PART    xfs, ext4 or btrfs: the tests; page: the commands of the page. In the directory $own.
 in_kernel() {
-  "$run" "$work" "$memory" "$here/init.sh" DISKS=$disks \
-    ubd0s="$work/xfs" ubd1s="$work/ext4" ubd2s="$work/xfs-off" ubd3s="$work/ext4-off" \
-    ubd4s="$work/ext4-counts" ubd5s="$work/btrfs" ubd6s="$work/btrfs-off" \
-    ubd7s="$work/xfs-tagged" ubd8s="$work/ext4-tagged" \
-    TESTS="$tests" PROGRAM="$program" DOCS="$(realpath "$here/../../docs/sizes.md")" \
-    TYPES="${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" CASES="${LPP_QUOTA_CASES:-*}" >"$work/out"
+  local types=$1 shipped=''
+  if [ "$1" = page ]; then types='' shipped=$program; fi
+  kernel_name=lpp-$$-$1 "$run" "$own" "$memory" "$here/init.sh" DISKS=$disks \
+    ubd0s="$own/xfs" ubd1s="$own/ext4" ubd2s="$own/xfs-off" ubd3s="$own/ext4-off" \
+    ubd4s="$own/ext4-counts" ubd5s="$own/btrfs" ubd6s="$own/btrfs-off" \
+    ubd7s="$own/xfs-tagged" ubd8s="$own/ext4-tagged" \
+    TESTS="$tests" PROGRAM="$shipped" DOCS="$(realpath "$here/../../docs/sizes.md")" \
+    TYPES="$types" CASES="${cases// /?}" >"$own/out"
 }
+cases=${LPP_QUOTA_CASES:-*}
 
 # Now and then this kernel waits for ever for a write of its own. The tests write all the time: when
 # nothing has been written for two minutes it is started anew, with new file systems; what hangs twice
-# at the same test is ours.
-hung_at=none
-for attempt in 1 2 3; do
-  images
-  in_kernel &
-  kernel=$!
-  hung=
-  while kill -0 "$kernel" 2>/dev/null; do
-    sleep 2
-    last=$(find "$work" -maxdepth 1 -type f -printf '%T@\n' | sort -n | tail -n 1)
-    if [ $(($(date +%s) - ${last%.*})) -gt 120 ]; then
-      hung=$(tr -d '\r' <"$work/out" | grep -a '^quota: silent since' | tail -n 1 || true)
-      hung=${hung:-at the start}
-      pkill -KILL -f "(umid=|-name )lpp-$$ " || true
+# at the same test is ours. What it said is in PART/out afterwards.
+part() { # PART
+  local own=$work/$1 hung_at=none attempt kernel hung last
+  mkdir "$own"
+  for attempt in 1 2 3; do
+    images
+    in_kernel "$1" &
+    kernel=$!
+    hung=
+    while kill -0 "$kernel" 2>/dev/null; do
+      sleep 2
+      last=$(find "$own" -maxdepth 1 -type f -printf '%T@\n' | sort -n | tail -n 1)
+      if [ $(($(date +%s) - ${last%.*})) -gt 120 ]; then
+        hung=$(tr -d '\r' <"$own/out" | grep -a '^quota: silent since' | tail -n 1 || true)
+        hung=${hung:-at the start}
+        pkill -KILL -f "(umid=|-name )lpp-$$-$1 " || true
+      fi
+    done
+    wait "$kernel" || true
+    if [ -z "$hung" ]; then return; fi
+    echo "quota: the kernel of $1, attempt $attempt, did nothing any more:" >&2
+    tail -n 100 "$own/out" >&2
+    # Durations differ.
+    case $hung in
+      *' s: '*) hung=${hung#* s: } ;;
+      *) hung="before the first test or after the last one, attempt $attempt" ;;
+    esac
+    if [ "$hung" = "$hung_at" ] || [ "$attempt" = 3 ]; then
+      echo "quota: FAILED: it hangs on $1: $hung" >&2
+      return 1
     fi
+    hung_at=$hung
   done
-  wait "$kernel" || true
-  if [ -z "$hung" ]; then break; fi
-  echo "quota: the kernel of attempt $attempt did nothing any more:" >&2
-  tail -n 100 "$work/out" >&2
-  # Durations differ.
-  case $hung in
-    *' s: '*) hung=${hung#* s: } ;;
-    *) hung="before the first test or after the last one, attempt $attempt" ;;
-  esac
-  if [ "$hung" = "$hung_at" ] || [ "$attempt" = 3 ]; then
-    echo "quota: FAILED: it hangs: $hung" >&2
-    exit 1
-  fi
-  hung_at=$hung
-done
+}
 
-tr -d '\r' <"$work/out" | grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^operation not supported error\|^$' || true
+parts=${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}${program:+,page}
+IFS=, read -r -a parts <<<"$parts"
+began=()
+for name in "${parts[@]}"; do
+  part "$name" &
+  began+=($!)
+done
+hung=0
+for pid in "${began[@]}"; do wait "$pid" || hung=1; done
+
+result=0
+for name in "${parts[@]}"; do
+  tr -d '\r' <"$work/$name/out" >"$work/said-$name"
+  grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^operation not supported error\|^$' \
+    "$work/said-$name" || true
+  if grep -aq '^quota: all passed' "$work/said-$name"; then continue; fi
+  if [ $result = 0 ] && ! grep -aq '^quota: ' "$work/said-$name"; then
+    result=3
+    continue
+  fi
+  echo "quota: FAILED: $name" >&2
+  result=1
+done
+if [ $hung = 1 ]; then result=1; fi
+if [ $result = 3 ]; then echo "skipped: quota: its kernel does not start on this machine"; fi
 # A case that ran on none of them has tested nothing.
-if [ "${LPP_QUOTA_TYPES:-}${LPP_QUOTA_CASES:-}" = "" ]; then
-  nowhere=$(tr -d '\r' <"$work/out" | awk '
-    /^quota: off on / { over = 1 }
-    over { next }
+if [ $result = 0 ] && [ "${LPP_QUOTA_TYPES:-}${LPP_QUOTA_CASES:-}" = "" ]; then
+  nowhere=$(cat "$work"/said-* | awk '
     /^quota: on / { ++types }
     /^not here: .*, as test\/quota has$/ { ++count[$0] }
     END { for (line in count) if (count[line] == types) print line }')
   if [ -n "$nowhere" ]; then
     printf 'quota: FAILED: on no file system: %s\n' "$nowhere" >&2
-    exit 1
+    result=1
   fi
 fi
-if grep -aq '^quota: all passed' "$work/out"; then exit 0; fi
-if ! grep -aq '^quota: ' "$work/out"; then
-  echo "skipped: quota: its kernel does not start on this machine"
-  exit 3
-fi
-echo "quota: FAILED" >&2
-exit 1
+exit $result
