@@ -15,7 +15,7 @@ beds=dev
 cmake --preset "$preset" --log-level=WARNING >/dev/null
 if grep -q "^LPP_TEST_BEDS:PATH=$PWD/build/$beds$" "$build/CMakeCache.txt"; then
   cmake --preset "$beds" --log-level=WARNING >/dev/null
-  cmake --build --preset "$beds" --target story_test lpp-chaos lpp-devcluster -- --quiet
+  cmake --build --preset "$beds" --target story_test lpp-chaos lpp-devcluster lpp-rights -- --quiet
 else
   beds=$preset
 fi

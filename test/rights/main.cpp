@@ -3,7 +3,7 @@
 // manifests grant with what was used while tests ran, and fails when they grant more or less. A
 // record is what devcluster::Rbac::used() returns, one line each, or the audit log of an API
 // server, of which the requests of that user count. Without a record of the crash tests, say, it
-// would find rights unused: all must be there, or --part says that there is only a part of them.
+// would find rights unused: it ends with 3 when one is not there. --part: there is only a part of them.
 
 #include <fstream>
 #include <iostream>
@@ -135,7 +135,10 @@ int main(int argc, char** argv) {
       user = *++next;
     } else if (records) {
       std::ifstream in(arg);
-      if (!in) return fail(arg + " is missing: run the tests that write it");
+      if (!in) {
+        std::cout << "skipped: rights: " << arg << " is missing: run the tests that write it\n";
+        return 3;
+      }
       read_record(in, user, granted, used);
     } else {
       const auto objects = lpp::testing::read_yaml_objects(arg);
