@@ -92,6 +92,14 @@ tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON
   node "$1" 0 make --path data --size 64Mi --quota hard
   echo kept >"/mnt/$1/data/file"
   chown 1000 "/mnt/$1/data"
+  # As the pod of a tenant with hostUsers: false, even as root of its user namespace.
+  if (cd "/mnt/$1/data" &&
+    setpriv --reuid 1000 --clear-groups unshare --user --map-root-user chattr -p 0 .) >/mnt/out 2>&1; then
+    end "the owner takes the directory out of its project, in a user namespace of its own"
+  fi
+  grep -q '^chattr: Invalid argument' /mnt/out || end "it is refused otherwise: $(cat /mnt/out)"
+  node "$1" 0 usage
+  if grep -q 'out of their limit' /mnt/out; then end "it is out of its limit all the same"; fi
   (cd "/mnt/$1/data" && setpriv --reuid 1000 --clear-groups --bounding-set=-all chattr -p 0 .) ||
     end "the owner cannot take the directory out of its project"
   node "$1" 0 usage
