@@ -2,8 +2,18 @@
 // A node agent in its pod, with what the manifest gives it and nothing more, on a real node.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <map>
@@ -68,6 +78,73 @@ std::vector<std::string> mounted_from_node(pid_t pid) {
     if (!usual) places.push_back(place);
   }
   return places;
+}
+
+/// Of the ports in its network namespace on which somebody listens, the lines of /proc.
+std::vector<std::string> listening_with(pid_t pid) {
+  std::vector<std::string> found;
+  for (const char* const kind : {"tcp", "tcp6"}) {
+    std::istringstream lines(text_of("/proc/" + std::to_string(pid) + "/net/" + kind));
+    for (std::string line; std::getline(lines, line);) {
+      if (line.find(" 0A ") != std::string::npos) found.push_back(line);
+    }
+  }
+  return found;
+}
+
+/// What the kernel answers to whoever is in the process's place: with its mounts and capabilities.
+/// 0 where it lets him.
+struct Attempts {
+  int look_at_node;     // its configuration
+  int mount;            // over a base path
+  int make_device;      // below a base path
+  int leave_root;       // into another root directory
+  int open_by_handle;   // a file that no path leads to
+  int in_own_base = 1;  // what it is for
+};
+Attempts attempts_in_place_of(pid_t pid, const std::string& base_path) {
+  const std::string process = "/proc/" + std::to_string(pid);
+  const int mounts = ::open((process + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC);
+  REQUIRE(mounts >= 0);
+  std::array<int, 2> ends{};
+  REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+  const std::string device = base_path + "/device";
+  const std::string file = base_path + "/a-file-of-the-agent";
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {  // system calls only: the parent has threads
+    Attempts seen{};
+    const auto answer = [](long result) { return result >= 0 ? 0 : errno; };
+    __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
+    std::array<__user_cap_data_struct, 2> rights{};
+    rights[0].effective = rights[0].permitted = 0x1b;
+    if (::setns(mounts, CLONE_NEWNS) != 0 || ::syscall(SYS_capset, &header, rights.data()) != 0) {
+      ::_exit(1);
+    }
+    seen.look_at_node = answer(::open("/etc/kubernetes", O_RDONLY));
+    seen.mount = answer(::mount("none", base_path.c_str(), "tmpfs", 0, nullptr));
+    seen.make_device = answer(::mknod(device.c_str(), S_IFBLK | 0600, makedev(8, 0)));
+    seen.leave_root = answer(::chroot(base_path.c_str()));
+    alignas(file_handle) std::array<char, sizeof(file_handle) + MAX_HANDLE_SZ> room{};
+    auto* const handle = reinterpret_cast<file_handle*>(room.data());
+    handle->handle_bytes = MAX_HANDLE_SZ;
+    int mount_id = 0;
+    const int base = ::open(base_path.c_str(), O_RDONLY | O_DIRECTORY);
+    if (::name_to_handle_at(base, "", handle, &mount_id, AT_EMPTY_PATH) != 0) ::_exit(1);
+    seen.open_by_handle = answer(::open_by_handle_at(base, handle, O_RDONLY));
+    seen.in_own_base = answer(::open(file.c_str(), O_CREAT | O_WRONLY, 0600));
+    ::unlink(file.c_str());
+    ::_exit(::write(ends[1], &seen, sizeof seen) == sizeof seen ? 0 : 1);
+  }
+  ::close(mounts);
+  ::close(ends[1]);
+  Attempts seen{};
+  const bool all = ::read(ends[0], &seen, sizeof seen) == sizeof seen;
+  ::close(ends[0]);
+  int status = 0;
+  CHECK(::waitpid(child, &status, 0) == child);
+  REQUIRE_MESSAGE(all, "it could not take the process's place: ", status);
+  return seen;
 }
 
 /// A process that neither works nor speaks for a while; its connections stay.
@@ -139,6 +216,14 @@ TEST_CASE("real node: an agent's pod makes and removes volumes, and goes on when
     CHECK(fs::read_symlink("/proc/" + std::to_string(first) + link) !=
           fs::read_symlink("/proc/self" + link));
   }
+  const Attempts inside = attempts_in_place_of(first, story.bed->base_paths().front());
+  CHECK(inside.look_at_node == ENOENT);
+  CHECK(inside.mount == EPERM);
+  CHECK(inside.make_device == EPERM);
+  CHECK(inside.leave_root == EPERM);
+  CHECK(inside.open_by_handle == EPERM);
+  CHECK(inside.in_own_base == 0);
+  CHECK(listening_with(first) == std::vector<std::string>());
 
   const auto small = want("small");
   const auto quick = LPP_MUST(story.audit.wait_bound(small));

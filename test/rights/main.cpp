@@ -3,7 +3,8 @@
 // manifests grant with what was used while tests ran, and fails when they grant more or less. A
 // record is what devcluster::Rbac::used() returns, one line each, or the audit log of an API
 // server, of which the requests of that user count. Without a record of the crash tests, say, it
-// would find rights unused: it ends with 3 when one is not there. --part: there is only a part of them.
+// would find rights unused: it ends with 3 when one is not there. --part: there is only a part of
+// them.
 
 #include <fstream>
 #include <iostream>
