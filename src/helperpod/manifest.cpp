@@ -77,7 +77,6 @@ std::string literal(std::string_view text) {
 /// The volume's directory in parts.
 struct Folder {
   std::string parent;       // without a trailing slash
-  std::string name;         // of the directory in it
   std::string base{};       // set where there are folders between the base path and the directory
   std::string from_base{};  // then: the way from the base path to the directory
 };
@@ -89,7 +88,7 @@ Result<Folder> folder_of(const Operation& operation) {
     return invalid("invalid path \"" + path + "\" for volume " + operation.volume_name +
                    ": it needs an absolute parent directory and a name below it");
   }
-  Folder folder{.parent = path.substr(0, slash), .name = path.substr(slash + 1)};
+  Folder folder{.parent = path.substr(0, slash)};
   const std::string& base = operation.base_path;
   if (!base.empty() && strictly_below(folder.parent, base) &&
       !is_at_or_below(folder.parent, kBaseDir)) {
@@ -313,8 +312,13 @@ Result<json> build(const Template& pod_template, const Operation& operation,
   }
 
   add_scripts(spec, container, operation.kind, settings);
-  LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, folder.parent), "data");
-  set_work(container, operation, settings, seen_at + "/" + folder.name);
+  // The kubelet makes what it is to show and is not there. In the place of the disk that the volume
+  // is on, that may be the base folder only.
+  const bool on_named_disk = operation.kind == operation::Kind::kRemove &&
+                             !operation.disk.empty() && folder.base.size() > 1;
+  const std::string& shown = on_named_disk ? folder.base : folder.parent;
+  LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, shown), "data");
+  set_work(container, operation, settings, seen_at + operation.path.substr(shown.size()));
   if (!folder.base.empty()) add_base(spec, container, folder);
 
   // A template's nodeName never sends the work to another node than the volume's.

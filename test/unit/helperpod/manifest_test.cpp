@@ -204,6 +204,19 @@ TEST_CASE("below folders of a path pattern the base folder is shown once more") 
   CHECK(mounted("local-path-base").empty());
 }
 
+TEST_CASE("on a disk that took the place of a volume's own no folder of a path pattern is made") {
+  Operation operation = create();
+  operation.kind = Kind::kRemove;
+  operation.path = "/opt/lp/ns/claim/one";
+  operation.disk = "disk-1";
+  const json pod = build(load(kSimple), operation, settings());
+  for (const json& volume : pod["spec"]["volumes"]) {
+    if (volume.contains("hostPath")) CHECK(volume["hostPath"]["path"] == "/opt/lp/");
+  }
+  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
+  CHECK(env_of(pod, "VOL_SUB_DIR") == "ns/claim/one");
+}
+
 TEST_CASE("a template without the optional fields gets the defaults") {
   ManifestSettings s = settings();
   s.deadline = std::chrono::seconds(0);
