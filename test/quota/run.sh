@@ -62,9 +62,9 @@ image() { # FILE COMMAND...
 }
 images() {
   # With few inodes: tests use up all.
-  image xfs mkfs.xfs -q -i maxpct=3
+  image xfs mkfs.xfs -q -i maxpct=5
   image xfs-off mkfs.xfs -q
-  image ext4 mkfs.ext4 -q -N 16384 -O quota,project -E quotatype=prjquota
+  image ext4 mkfs.ext4 -q -N 32768 -O quota,project -E quotatype=prjquota
   image ext4-counts mkfs.ext4 -q -O quota,project -E quotatype=prjquota
   image ext4-off mkfs.ext4 -q
   image xfs-tagged mkfs.xfs -q

@@ -228,6 +228,37 @@ TEST_CASE("a directory that is in use is adopted with all that is in it" * Needs
   CHECK(base.has("web/pvc-1/a/b/two"));
 }
 
+TEST_CASE("an adoption tells how far it is, stops when asked to, and goes on the next time" *
+          NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  std::filesystem::create_directory(base.at("a"));
+  constexpr int kFiles = 10'000;
+  {
+    const UniqueFd folder(::open(base.at("a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    for (int i = 0; i < kFiles; ++i) {
+      REQUIRE(::mknodat(folder.get(), std::to_string(i).c_str(), S_IFREG | 0644, 0) == 0);
+    }
+  }
+  std::stop_source stop;
+  std::uint64_t told = 0;
+  AdoptRequest request{.id = "pvc-1", .path = "a", .limits = {.bytes = kMiB}};
+  request.stop = stop.get_token();
+  request.progress = [&](std::uint64_t done) {
+    told = done;
+    stop.request_stop();
+  };
+  CHECK(volumes.adopt(request).error().is(ErrorCode::kCancelled));
+  CHECK(told > 0);
+  CHECK(told < kFiles);
+  request.stop = {};
+  const auto adopted = volumes.adopt(request);
+  REQUIRE_MESSAGE(adopted.ok(), adopted.error().message);
+  CHECK(told > kFiles / 2);
+  CHECK(volumes.usage()->volumes.at(0).use->inodes == kFiles + 1);
+}
+
 TEST_CASE("a directory that was there changes no limit of another volume's project" *
           NeedsProjects()) {
   const BaseFolder base;
