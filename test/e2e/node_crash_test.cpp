@@ -29,8 +29,11 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   }
 }
 
-TEST_CASE("real node: a daemon killed at any API call of its start finishes what waits") {
-  RealStory story("crash-start");
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: a daemon killed at any API call of its start finishes what waits") {
+  StoryBy played("crash-start", by);
+  RealStory& story = *played;
+  if (by == By::kAgents) played.start();
   CrashStory crash(*story.installation, "crash-start", [](const auto& text) { MESSAGE(text); });
   const auto summary = LPP_MUST(crash.during_start(4));
   CHECK(summary.kills >= 5);

@@ -5,14 +5,15 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "disk.h"
 #include "harness/applied_objects.h"
+#include "real_agents.h"
 #include "real_faults.h"
-#include "real_story.h"
 
 namespace lpp::testing {
 namespace {
@@ -116,9 +117,11 @@ json flow_of_the_daemon() {
                                                                     {"namespaces", all}}})}}})}}}};
 }
 
-TEST_CASE("real node: flow control that rejects the daemon delays its claims and loses none") {
-  RealStory story("flow-control");
-  story.start();
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: flow control that rejects the daemon delays its claims and loses none") {
+  StoryBy played("flow-control", by);
+  RealStory& story = *played;
+  played.start();
   auto claims = claims_in(story, "flow-control");
   constexpr int kEach = 4;
   claims.make(0, kEach);
@@ -135,30 +138,31 @@ TEST_CASE("real node: flow control that rejects the daemon delays its claims and
       },
       story.bed->patience()));
 
-  // All helper pods are asked for in one moment. The answers are the API server's own.
+  // All helper pods, or volumes, are asked for in one moment. The answers are the API server's own.
+  const std::string asked = by == By::kHelperPods ? "pods" : "persistentvolumes";
+  const std::ptrdiff_t all = by == By::kHelperPods ? 2L * kEach : kEach;
   FaultProxy& proxy = story.installation->proxy();
   proxy.clear_records();
-  proxy.set_hooks({.before = [](const ApiRequest& request) {
-    return request.is("create", "pods") ? Decision::hang() : Decision::forward();
+  proxy.set_hooks({.before = [&](const ApiRequest& request) {
+    return request.is("create", asked) ? Decision::hang() : Decision::forward();
   }});
   claims.make(kEach, 2 * kEach);
   claims.remove(0, kEach);
-  const auto pods_asked_for = [&](int status) {
+  const auto asked_for = [&](int status) {
     const auto records = proxy.records();
     return std::count_if(records.begin(), records.end(), [&](const ProxyRecord& record) {
-      return record.request.is("create", "pods") && record.status == status;
+      return record.request.is("create", asked) && record.status == status;
     });
   };
   LPP_MUST(wait_until(
-      "all pods are asked for",
-      [&] { return pods_asked_for(0) == 2L * kEach ? "" : std::to_string(pods_asked_for(0)); },
+      "all are asked for", [&] { return asked_for(0) == all ? "" : std::to_string(asked_for(0)); },
       story.bed->patience()));
   proxy.set_hooks({});
   proxy.release_hung();
   claims.wait_bound(kEach, 2 * kEach);
   claims.wait_deleted(0, kEach);
   LPP_MUST(story.audit.wait_clean());
-  CHECK(pods_asked_for(429) > 0);
+  CHECK(asked_for(429) > 0);
   claims.remove(kEach, 2 * kEach);
   claims.wait_deleted(kEach, 2 * kEach);
   LPP_MUST(story.audit.wait_clean());
@@ -245,22 +249,23 @@ std::map<std::string, int> volumes_made(const std::vector<ProxyRecord>& records)
   return made;
 }
 
-TEST_CASE(
-    "real node: both replicas and the API server are killed, and what was begun is finished") {
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "real node: replicas and API server and agent are killed, and what was begun is finished") {
   const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=4s",
                                                 "--leader-elect-renew-deadline=3s",
                                                 "--leader-elect-retry-period=1s"};
-  RealStory story("killed-api-server", {.extra_args = quick_lease, .env = {}});
+  StoryBy played("killed-api-server", by, {.daemon_args = quick_lease, .standby = true});
+  RealStory& story = *played;
   story.may_be_forbidden = true;  // an API server that starts does not know its roles at once
   RealFaults faults(*story.bed);
-  story.start();
+  played.start();
   const std::string folder = story.folder + "/standby";
   std::filesystem::create_directories(folder);
-  const auto standby =
-      LPP_MUST(Installation::create(*story.bed, {.daemon = required_setting("LPP_E2E_DAEMON"),
-                                                 .folder = folder,
-                                                 .extra_args = quick_lease,
-                                                 .env = {}}));
+  const auto standby = LPP_MUST(Installation::create(
+      *story.bed, {.daemon = required_setting("LPP_E2E_DAEMON"),
+                   .folder = folder,
+                   .extra_args = by == By::kAgents ? played.agents()->standby_args() : quick_lease,
+                   .env = {}}));
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(standby->wait_ready());
   auto claims = claims_in(story, "killed-api-server");
@@ -270,18 +275,23 @@ TEST_CASE(
   write_text(kept, "bees");
 
   {
+    const pid_t agent = by == By::kAgents ? played.agents()->process() : 0;
     const ChangedText slow_setup(story.admin(), "setup", "set -eu\n", "set -eu\nsleep 1\n");
     const ChangedText slow_teardown(story.admin(), "teardown", "set -eu\n", "set -eu\nsleep 1\n");
     story.installation->proxy().clear_records();
     claims.make(4, 8);
     claims.remove(0, 3);
     REQUIRE(story.installation->proxy().wait_for_record(
-        [](const ProxyRecord& record) {
-          return record.request.is("create", "pods") && record.status == 201;
+        [&](const ProxyRecord& record) {
+          const bool begun = by == By::kHelperPods
+                                 ? record.request.is("create", "pods")
+                                 : record.request.is("create", "persistentvolumes");
+          return begun && record.status == 201;
         },
         story.bed->patience().limit));
     LPP_MUST(faults.kill_api_server());
     standby->kill_daemon();
+    if (by == By::kAgents) REQUIRE(::kill(agent, SIGKILL) == 0);
     story.installation->kill_daemon();
     // Before anybody answers.
     for (Installation* one : {story.installation.get(), standby.get()}) {

@@ -81,6 +81,7 @@ SharedMount::~SharedMount() { ::umount2(directory_.c_str(), MNT_DETACH); }
 
 RealAgents::RealAgents(const std::string& story, RealAgentsOptions options)
     : port_(free_port()),
+      standby_port_(free_port()),
       volumes_(required_setting("LPP_E2E_VOLUMES")),
       options_(std::move(options)),
       story_(story, {.extra_args = with_agents(options_.daemon_args, port_)}),
@@ -146,6 +147,10 @@ void RealAgents::remove_all() {
   }
 }
 
+std::vector<std::string> RealAgents::standby_args() const {
+  return with_agents(options_.daemon_args, standby_port_);
+}
+
 void RealAgents::start() {
   // In the order of a user who applies everything at once: the pods are there before what they
   // need.
@@ -161,8 +166,11 @@ void RealAgents::apply_daemon_set() {
   json& spec = object["spec"]["template"]["spec"];
   json& container = spec["containers"][0];
   container["image"] = required_setting("LPP_E2E_IMAGE");
+  const auto url = [](int port) {
+    return std::string("https://") + kHost + ":" + std::to_string(port);
+  };
   container["args"] = {"--controller",
-                       std::string("https://") + kHost + ":" + std::to_string(port_)};
+                       options_.standby ? url(port_) + "," + url(standby_port_) : url(port_)};
   if (options_.limits) container["securityContext"]["capabilities"]["add"].push_back("SYS_ADMIN");
   spec["hostAliases"] =
       json::array({{{"ip", required_setting("LPP_E2E_POD_GATEWAY")}, {"hostnames", {kHost}}}});

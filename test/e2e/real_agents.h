@@ -29,6 +29,7 @@ struct RealAgentsOptions {
   std::vector<std::string> daemon_args{};
   std::vector<std::string> base_paths{};  // empty: those of the bed
   bool limits = false;                    // with the capability that the manifest has as a comment
+  bool standby = false;                   // agents know of another replica, too
 };
 
 /// deploy/agents on the real node, for one test case: the manifest's DaemonSet with the image that
@@ -45,6 +46,8 @@ class RealAgents {
 
   RealStory& story() { return story_; }
   int port() const { return port_; }
+  /// What the other replica is started with.
+  std::vector<std::string> standby_args() const;
   /// Starts daemon and agents, and waits until they have found each other.
   void start();
   void wait_for_metric(const std::string& line);
@@ -64,6 +67,7 @@ class RealAgents {
   void remove_all();
 
   const int port_;
+  const int standby_port_;
   const SharedMount volumes_;
   const RealAgentsOptions options_;
   RealStory story_;
@@ -76,6 +80,8 @@ class StoryBy {
  public:
   StoryBy(const std::string& name, By by, const RealAgentsOptions& options = {});
   RealStory& operator*() { return agents_ ? agents_->story() : *pods_; }
+  /// nullptr: by helper pods.
+  RealAgents* agents() { return agents_.get(); }
   void start();
 
  private:
