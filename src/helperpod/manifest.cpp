@@ -312,11 +312,12 @@ Result<json> build(const Template& pod_template, const Operation& operation,
   }
 
   add_scripts(spec, container, operation.kind, settings);
-  // The kubelet makes what it is to show and is not there. In the place of the disk that the volume
-  // is on, that may be the base folder only.
-  const bool on_named_disk = operation.kind == operation::Kind::kRemove &&
-                             !operation.disk.empty() && folder.base.size() > 1;
-  const std::string& shown = on_named_disk ? folder.base : folder.parent;
+  // The kubelet makes what it is to show and is not there. Where agents have worked, a disk may
+  // have taken the place of the directory's own: then that may be the base folder only.
+  const bool may_be_elsewhere = operation.kind != operation::Kind::kMake &&
+                                folder.base.size() > 1 &&
+                                (settings.beside_agents || !operation.disk.empty());
+  const std::string& shown = may_be_elsewhere ? folder.base : folder.parent;
   LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, shown), "data");
   set_work(container, operation, settings, seen_at + operation.path.substr(shown.size()));
   if (!folder.base.empty()) add_base(spec, container, folder);

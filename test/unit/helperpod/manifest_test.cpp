@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
@@ -204,17 +205,27 @@ TEST_CASE("below folders of a path pattern the base folder is shown once more") 
   CHECK(mounted("local-path-base").empty());
 }
 
-TEST_CASE("on a disk that took the place of a volume's own no folder of a path pattern is made") {
+TEST_CASE("on a disk that took the place of a directory's own no folder of its pattern is made") {
   Operation operation = create();
-  operation.kind = Kind::kRemove;
   operation.path = "/opt/lp/ns/claim/one";
-  operation.disk = "disk-1";
-  const json pod = build(load(kSimple), operation, settings());
-  for (const json& volume : pod["spec"]["volumes"]) {
-    if (volume.contains("hostPath")) CHECK(volume["hostPath"]["path"] == "/opt/lp/");
+  ManifestSettings beside = settings();
+  beside.beside_agents = true;
+  const auto shows_base_only = [&](Kind kind, const std::string& disk, const auto& with) {
+    operation.kind = kind;
+    operation.disk = disk;
+    const json pod = build(load(kSimple), operation, with);
+    CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
+    CHECK(env_of(pod, "VOL_SUB_DIR") == "ns/claim/one");
+    const json& volumes = pod["spec"]["volumes"];
+    return std::all_of(volumes.begin(), volumes.end(), [](const json& volume) {
+      return !volume.contains("hostPath") || volume["hostPath"]["path"] == "/opt/lp/";
+    });
+  };
+  CHECK(shows_base_only(Kind::kRemove, "disk-1", settings()));
+  for (const auto kind : {Kind::kRemove, Kind::kTakeBack, Kind::kResize}) {
+    CHECK(shows_base_only(kind, "", beside));
+    CHECK_FALSE(shows_base_only(kind, "", settings()));
   }
-  CHECK(env_of(pod, "VOL_DIR") == "/opt/lp/ns/claim/one");
-  CHECK(env_of(pod, "VOL_SUB_DIR") == "ns/claim/one");
 }
 
 TEST_CASE("a template without the optional fields gets the defaults") {
