@@ -29,11 +29,9 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   }
 }
 
-LPP_PODS_AND_AGENTS_TEST_CASE(
-    "real node: a daemon killed at any API call of its start finishes what waits") {
-  StoryBy played("crash-start", by);
-  RealStory& story = *played;
-  if (by == By::kAgents) played.start();
+/// By agents: on the embedded cluster. Here each of the starts costs them a wait of many seconds.
+TEST_CASE("real node: a daemon killed at any API call of its start finishes what waits") {
+  RealStory story("crash-start");
   CrashStory crash(*story.installation, "crash-start", [](const auto& text) { MESSAGE(text); });
   const auto summary = LPP_MUST(crash.during_start(4));
   CHECK(summary.kills >= 5);
