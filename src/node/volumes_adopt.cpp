@@ -9,7 +9,8 @@
 // The order of an adoption: the record tells of it; the directory gets its project, then all that
 // is in it; when all counts and fits, the limit, then the record tells of that. Of one with limits
 // the record names all the time what holds, and what fails leaves everything as it was. One that
-// has lost its project gets another one: the record names the former one until that has no limit.
+// has lost its project gets another one: the record names the former one until that has no limit,
+// then the new one, whose limit is set after that: whatever comes next sets it if this cannot.
 
 namespace lpp::node {
 
@@ -110,11 +111,9 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   if (former != 0 && former != volume.project) {
     LPP_RETURN_IF_ERROR(count_all(adopted.limits), "adopt");
     LPP_RETURN_IF_ERROR(lift_unused(former, 0), "limit");
-    adopted.state = State::kMaking;
+    // From here until it is set usage tells that the limit does not hold, as it told before.
     LPP_RETURN_IF_ERROR(write(adopted), "adopt");
     LPP_RETURN_IF_ERROR(quota.limit(volume.project, adopted.limits), "limit");
-    adopted.state = State::kPresent;
-    LPP_RETURN_IF_ERROR(write(adopted), "adopt");
     return adopted;
   }
 

@@ -261,7 +261,7 @@ struct Readoption {
         .adopt({.id = "pvc-1", .path = "web/pvc-1", .limits = {.bytes = bytes}, .size = bytes})
         .ok();
   }
-  /// The limit on record holds; or the record says that it is not so far, or it is told.
+  /// The limit on record holds, or it is told that it does not.
   void check_record(const Volumes& volumes, bool killed) const {
     const auto usage = volumes.usage();
     REQUIRE(usage.ok());
@@ -269,7 +269,8 @@ struct Readoption {
     const auto& [volume, use, out] = usage->volumes[0];
     if (taken_out) {
       const bool is_told = limits_not_held(*usage).size() == 1;
-      CHECK((is_told || volume.state == State::kMaking || use->limits == volume.limits));
+      CHECK(volume.state == State::kPresent);
+      CHECK((is_told || use->limits == volume.limits));
       return;
     }
     REQUIRE(use.has_value());
@@ -335,6 +336,39 @@ TEST_CASE("an adoption of what has left its limit leaves no limit of the former 
     CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
     check_gone(base, volumes);
   });
+}
+
+TEST_CASE("a resize after an adoption that crashed anywhere holds, or says to adopt again" *
+          NeedsLimits()) {
+  const Readoption adoption{.bytes = 4 * kMiB};
+  const auto work = [&](const Volumes& volumes) { return adoption.work(volumes); };
+  int held = 0;
+  const auto check = [&](const auto& /*base*/, const auto& volumes) {
+    const bool is_told = limits_not_held(*volumes.usage()).size() == 1;
+    const auto resized = volumes.resize(
+        {.id = "pvc-1", .limits = {.bytes = kGrown}, .size = kGrown, .limited = true});
+    if (!resized.ok()) {
+      CHECK(resized.error().message.find("'node adopt' sets it again") != std::string::npos);
+      CHECK(is_told);
+      return;
+    }
+    ++held;
+    const VolumeUsage after = only_volume(volumes);
+    CHECK(after.volume.state == State::kPresent);
+    CHECK(after.volume.limits.bytes == kGrown);
+    CHECK(after.use->limits == after.volume.limits);
+    CHECK(limits_not_held(*volumes.usage()).empty());
+  };
+  const int places = crash_everywhere(make_held, work, check);
+  CHECK(held == places + 1);
+  if (!BaseFolder::has_projects()) return;
+  held = 0;
+  const auto put = [](const BaseFolder& base) {
+    make_held(base);
+    take_out(base);
+  };
+  crash_everywhere(put, work, check);
+  CHECK(held > 1);
 }
 
 TEST_CASE("an adoption that is refused leaves limits and record as they were" * NeedsLimits()) {
