@@ -11,6 +11,8 @@
 #include <cstring>
 #include <functional>
 
+#include "node/subvolume.h"
+
 namespace lpp::node {
 
 namespace {
@@ -139,11 +141,17 @@ Result<std::optional<Volume>> RecordFolder::read(const std::string& id) const {
   return std::optional(std::move(volume));
 }
 
-Result<void> RecordFolder::write(const Volume& volume) const {
+Result<bool> RecordFolder::keeps_order_around_move(int directory) const {
+  if (keeps_order_) return true;
+  LPP_ASSIGN_OR_RETURN(const auto subvolume, subvolume_at(*kernel_, directory), "look");
+  return subvolume != 0;
+}
+
+Result<void> RecordFolder::write(const Volume& volume, bool ordered) const {
   LPP_RETURN_IF_ERROR(
       put_file(record_name(volume.id), write_name(volume.id), encode_record(volume), true),
       "record");
-  if (!keeps_order_ && kernel_->sync(fd_.get()) != 0) {
+  if (!ordered && kernel_->sync(fd_.get()) != 0) {
     return system_error(errno, std::string("fsync ") + kRecordFolder);
   }
   return {};

@@ -52,6 +52,11 @@ class RecordFolder {
   /// The file system keeps changes of names and of inodes in their order over a crash: one fsync
   /// of what was done last covers what was done before (ext4, XFS).
   bool keeps_order() const { return keeps_order_; }
+  /// The same of what is done before and after that directory is moved. btrfs keeps no order of
+  /// names: fsync writes a log of what it is asked for. But it moves a subvolume in a transaction,
+  /// after whose begin and until whose end every fsync of the file system writes the transaction
+  /// as a whole, and transactions are written in their order.
+  Result<bool> keeps_order_around_move(int directory) const;
 
   /// kConflict when somebody works at the volume; does not wait.
   Result<Lock> lock_volume(const std::string& id) const;
@@ -60,8 +65,9 @@ class RecordFolder {
 
   Result<std::optional<Volume>> read(const std::string& id) const;
   /// The bytes are on the disk when this returns; the name is with the next sync() of a folder
-  /// if keeps_order(), else too.
-  Result<void> write(const Volume& volume) const;
+  /// if `ordered`, else too.
+  Result<void> write(const Volume& volume, bool ordered) const;
+  Result<void> write(const Volume& volume) const { return write(volume, keeps_order_); }
   /// On the disk when this returns.
   Result<void> erase(const std::string& id) const;
 

@@ -187,7 +187,8 @@ Result<Volume> Volumes::stage(const RecordFolder& records, const MakeRequest& re
     LPP_RETURN_IF_ERROR(set_access(folder.get(), request.access), "access");
     LPP_RETURN_IF_ERROR(label_for_containers(*kernel_, folder.get()), "label");
     LPP_ASSIGN_OR_RETURN(volume.directory, identity_of(*kernel_, folder.get()), name);
-    return records.write(volume);
+    LPP_ASSIGN_OR_RETURN(const bool ordered, records.keeps_order_around_move(folder.get()), name);
+    return records.write(volume, ordered);
   };
   if (auto prepared = prepare(); !prepared.ok()) {
     // The next make or recover() does it if this cannot.

@@ -204,13 +204,14 @@ Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int
   if (!gone.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
   const std::string leaf = leaf_of(volume.path);
+  LPP_ASSIGN_OR_RETURN(const bool ordered, records.keeps_order_around_move(folder), "look");
   int moved = kernel_->move(parent.get(), leaf.c_str(), gone.get(), "volume");
   // The owner of a subvolume can make it read-only.
   if (moved != 0 && errno == EROFS && kernel_->make_writable(folder) == 0) {
     moved = kernel_->move(parent.get(), leaf.c_str(), gone.get(), "volume");
   }
   if (moved == 0) {
-    if (records.keeps_order()) return {};
+    if (ordered) return {};
     if (kernel_->sync(gone.get()) != 0 || kernel_->sync(parent.get()) != 0) {
       return system_error(errno, "fsync");
     }
