@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 # collect-runtime.sh PROGRAM ROOT: makes ROOT a file system that can run the program and holds
 # nothing more: the program in /usr/bin by its two names, its shared libraries with their copyright files, a user.
-# Refuses to make more than 16 MiB of a program that is shipped, which is one without symbols.
+# Of a program that is shipped, which is one without symbols: refuses one that has grown by more than a tenth since
+# docs/performance.md told its size, and to make more than 16 MiB.
 set -euo pipefail
 LIMIT_MIB=16
+PROGRAM_LIMIT_KIB=2950
 
 if [ $# != 2 ] || [ ! -x "$1" ]; then
   echo 'usage: collect-runtime.sh PROGRAM ROOT' >&2
@@ -41,7 +43,13 @@ echo 'hosts: files dns' >"$root/etc/nsswitch.conf"
 size=$(du --apparent-size --bytes --summarize "$root" | cut -f 1)
 symbols=$(readelf --wide --sections "$program" | grep -cF ' .symtab ' || true)
 if [ "$symbols" = 0 ]; then
-  echo "collect-runtime: $(awk -v n="$size" 'BEGIN { printf "%.1f", n / 1048576 }') MiB, $LIMIT_MIB at most"
+  mib() { awk -v n="$1" 'BEGIN { printf "%.2f", n / 1048576 }'; }
+  program_size=$(stat -c %s "$program")
+  echo "collect-runtime: $(mib "$size") MiB, $LIMIT_MIB at most; the program $(mib "$program_size") MiB, $(mib $((PROGRAM_LIMIT_KIB << 10))) at most"
+  if [ "$program_size" -gt $((PROGRAM_LIMIT_KIB << 10)) ]; then
+    echo 'collect-runtime: the program is too large: see what has grown, or tell its size anew in docs/performance.md and here' >&2
+    exit 1
+  fi
   if [ "$size" -gt $((LIMIT_MIB << 20)) ]; then
     echo 'collect-runtime: that is too much' >&2
     exit 1
