@@ -178,17 +178,23 @@ LPP_EXECUTORS_TEST_CASE(
       class_object({.name = "named",
                     .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
                                    {"nodePath", "/opt/local-path-provisioner"}}})));
-  story.trouble.hold(Kind::kMake, Moment::kAfter);
-  const auto claim = story.want("data", "named");
-  story.trouble.wait_recorded("make running");
-  story.remove(claim);
-  story.want("data", "named");
-  wait_for_event(story, claim, "ProvisioningFailed", "overlaps");
-  const auto began = std::chrono::steady_clock::now();
-  story.trouble.end();
-  LPP_MUST(story.audit.wait_bound(claim));
-  // Less than the time after which what is in the way is looked at again in any case.
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::seconds(10));
+  // Sooner than what is in the way is looked at again in any case, which is after 15 s; at the
+  // third try at the latest, for a machine that is busy.
+  bool was_soon = false;
+  for (int i = 0; i < 3 && !was_soon; ++i) {
+    story.trouble.hold(Kind::kMake, Moment::kAfter);
+    const std::string name = "data-" + std::to_string(i);
+    const auto claim = story.want(name, "named");
+    story.trouble.wait_recorded("make running");
+    story.remove(claim);
+    story.want(name, "named");
+    wait_for_event(story, claim, "ProvisioningFailed", "overlaps");
+    const auto began = std::chrono::steady_clock::now();
+    story.trouble.end();
+    LPP_MUST(story.audit.wait_bound(claim));
+    was_soon = std::chrono::steady_clock::now() - began < std::chrono::seconds(10);
+  }
+  CHECK(was_soon);
 }
 
 LPP_EXECUTORS_TEST_CASE(

@@ -8,24 +8,37 @@
 namespace lpp::testing {
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr int kClaims = 200;
 
 LPP_PODS_AND_AGENTS_TEST_CASE("200 claims at once do not wait for one another") {
-  // What the daemon can do, not what a node may bear; helper pods take a second each.
+  // What the daemon can do, not what a node may bear.
   StoryBed story({"--helper-pods-per-node=0"},
                  {.manifest = repository("deploy/local-path-storage.yaml")}, by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("load")));
-  if (by == By::kHelperPods) change_script(story, "setup", "sleep 1");
   const auto nodes = story.bed->nodes();
-  const auto began = std::chrono::steady_clock::now();
+  // Nothing of the work ends before all that may be at once is under way: of what an agent may
+  // have, 100, a fifth is for removals.
+  const int at_once = story.agents ? 160 : kClaims;
+  for (const auto& node : nodes) {
+    if (story.agents) story.agents->freeze(node);
+    if (!story.agents) story.bed->cluster().nodes().set_faults(node, {.dead = true});
+  }
   for (std::size_t i = 0; i < kClaims; ++i) {
     LPP_MUST(story.admin().create(claim_object(
         {.key = {"load", "c" + std::to_string(i)}, .selected_node = nodes[i % nodes.size()]})));
   }
-  const auto created = std::chrono::steady_clock::now();
+  wait_for(story, "all work is under way", [&]() -> std::string {
+    const std::string now =
+        story.agents
+            ? LPP_MUST(metric(story, "local_path_provisioner_agent_operations"))
+            : std::to_string(LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace)).size());
+    return now == std::to_string(at_once) ? "" : now + " are";
+  });
+  for (const auto& node : nodes) {
+    if (story.agents) story.agents->thaw(node);
+    if (!story.agents) story.bed->cluster().nodes().set_faults(node, {});
+  }
   wait_for(story, "all claims are bound", [&]() -> std::string {
     const auto claims = story.admin().list(k8s::kPersistentVolumeClaims, "load");
     if (!claims.ok()) return claims.error().message;
@@ -35,16 +48,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE("200 claims at once do not wait for one another") 
         });
     return bound == kClaims ? "" : std::to_string(bound) + " are";
   });
-  const auto bound = std::chrono::steady_clock::now();
-  const auto took = std::chrono::duration_cast<milliseconds>(bound - began);
-  MESSAGE(kClaims, " claims bound in ", took.count(), " ms, ",
-          std::chrono::duration_cast<milliseconds>(created - began).count(),
-          " ms of them to create the claims");
-  // One after another would be 200 s; the embedded cluster itself needs most of these.
-  CHECK(took < milliseconds(is_sanitized() ? 60'000 : 20'000));
   LPP_MUST(story.audit.wait_clean());
 
-  const auto removal = std::chrono::steady_clock::now();
   for (int i = 0; i < kClaims; ++i) {
     LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, {"load", "c" + std::to_string(i)}));
   }
@@ -55,10 +60,6 @@ LPP_PODS_AND_AGENTS_TEST_CASE("200 claims at once do not wait for one another") 
     return std::to_string(volumes->size()) + " are left, one is " +
            volumes->front()["metadata"]["name"].get<std::string>();
   });
-  MESSAGE(
-      kClaims, " volumes removed in ",
-      std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - removal).count(),
-      " ms");
   LPP_MUST(story.audit.wait_clean());
   CHECK(story.audit.directories().empty());
   if (by == By::kAgents) CHECK(pods_asked_for(story) == 0);

@@ -219,7 +219,7 @@ TEST_CASE("a removal that its agent hears of late is not begun on the word of a 
   LPP_MUST(story.admin().merge(k8s::kPersistentVolumes, {"", volume.pv},
                                {{"spec", {{"persistentVolumeReclaimPolicy", "Retain"}}}}));
   SUBCASE("it was frozen") {
-    std::this_thread::sleep_for(std::chrono::seconds(3));
+    wait_until_old(story, "delete", 3);  // older than an order is good for
     story.agents->thaw("node-1");
   }
   SUBCASE("it was killed") { story.agents->start("node-1"); }

@@ -180,11 +180,10 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
     "a leader that is stopped hands over at once, as in a rolling update") {
   TwoReplicas story(by);
   story.begin_claims(0);
-  const auto began = steady_clock::now();
+  const std::string leader = holder_of_lease(story);
   LPP_MUST(story.installation->stop_daemon());
+  CHECK(holder_of_lease(story) != leader);  // nobody waits for the lease to run out
   story.wait_standby_leads(seconds(20));
-  // The time to end and one retry, which is spread up to 2.2 s; not the lease's duration on top.
-  CHECK(steady_clock::now() - began < milliseconds(is_sanitized() ? 8000 : 3900));
   story.go_on();
   // The new version of the first one becomes the standby while claims come.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));

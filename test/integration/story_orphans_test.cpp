@@ -4,11 +4,9 @@
 
 #include <doctest/doctest.h>
 
-#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <thread>
 #include <vector>
 
 #include "agent/protocol.h"
@@ -86,8 +84,29 @@ struct OrphanStory : AgentStory {
   }
 };
 
-/// As long as a sweep of what is a second old would take, and more.
-void wait_a_while() { std::this_thread::sleep_for(std::chrono::seconds(5)); }
+/// Returns when sweeps have passed by what is there now: twice something that is nobody's was made
+/// later, and went. Sweeps go on in order.
+void let_sweeps_pass(OrphanStory& story, const VolumeFacts& beside) {
+  for (const std::string later : {"/new.later", "/new.last"}) {
+    const std::string listed = OrphanStory::base_path(beside) + "/.local-path-provisioner" + later;
+    const fs::path made = OrphanStory::records(beside) + later;
+    fs::create_directory(made);
+    wait_for(story, "a sweep", [&]() -> std::string {
+      return fs::exists(made) || story.orphans().contains(listed) ? "none" : "";
+    });
+  }
+}
+
+/// The same where nothing may be swept: five times something that was made later is listed, and the
+/// agent looks once a second. It tells, asks and sweeps what is a second old after each look.
+void let_looks_pass(OrphanStory& story, const VolumeFacts& beside) {
+  for (int i = 0; i < 5; ++i) {
+    const std::string later = "/new.later-" + std::to_string(i);
+    fs::create_directory(OrphanStory::records(beside) + later);
+    story.wait_listed(OrphanStory::base_path(beside) + "/.local-path-provisioner" + later,
+                      "Unfinished");
+  }
+}
 
 std::vector<std::string> sweep_soon() { return {"--sweep-after", "1s", "--usage-interval", "1s"}; }
 
@@ -113,7 +132,7 @@ TEST_CASE("of volumes that a restored backup does not know every byte stays, and
   CHECK(one["since"].get<std::int64_t>() > 1'700'000'000);
   story.wait_for_metric(
       R"(local_path_provisioner_orphaned_directories{node="node-1",why="NoVolume"} 2)");
-  wait_a_while();
+  for (const auto& volume : volumes) let_sweeps_pass(story, volume);
   for (const auto& volume : volumes) CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
   CHECK(story.orphans().size() == 3);
 
@@ -184,7 +203,7 @@ TEST_CASE("a new cluster on the disks of another one removes nothing there, and 
   // New volumes are made beside them, and go again.
   const auto ours = story.want("ours", "node-1");
   const auto our_volume = story.wait_bound_and_write(ours);
-  wait_a_while();
+  let_looks_pass(story, volume);
   story.remove_and_wait(ours, our_volume);
   for (const auto& one : {volume, going_volume}) {
     CHECK(text_of(one.disk + "/below/data") == kTenantsData);
@@ -238,7 +257,7 @@ TEST_CASE("what was interrupted and nobody needs goes after a while, and what is
     }
     return "";
   });
-  wait_a_while();
+  let_sweeps_pass(story, volume);
   CHECK(text_of(by_hand + "/data") == kTenantsData);
   CHECK(text_of(records + "/gone." + id + "/piece") == kTenantsData);
   CHECK(text_of(records + "/gone.left/volume/below/data") == kTenantsData);
@@ -268,7 +287,7 @@ TEST_CASE("agents work without the permission to know their cluster, and sweep n
   story.agents->start("node-1", sweep_soon());
   story.agents->wait_connected("node-1");
   story.wait_listed(base + "/.local-path-provisioner/new.nobodys", "Unfinished");
-  wait_a_while();
+  let_looks_pass(story, volume);
   CHECK(fs::exists(records + "/new.nobodys"));
   story.remove_and_wait(claim, volume);
 }

@@ -73,10 +73,8 @@ TEST_CASE("helper pods that have done their work wait until nothing else is to b
   std::optional<Unrest> unrest(story);
   story.provision();
   CHECK(story.helper_pods() == kBurst);
-  unrest.reset();
-  const auto since = std::chrono::steady_clock::now();
+  unrest.reset();  // that they go now, and how long they wait, is told in sweeper_test.cpp
   LPP_MUST(story.audit.wait_clean());
-  CHECK(std::chrono::steady_clock::now() - since < seconds(8));
 }
 
 TEST_CASE("helper pods that have done their work go at last, however much is to be done") {

@@ -5,19 +5,12 @@
 
 #include <algorithm>
 #include <csignal>
-#include <thread>
 
 #include "support/story_steps.h"
 #include "support/trouble.h"
 
 namespace lpp::testing {
 namespace {
-
-using std::chrono::seconds;
-
-seconds elapsed_since(std::chrono::steady_clock::time_point began) {
-  return std::chrono::ceil<seconds>(std::chrono::steady_clock::now() - began);
-}
 
 /// No helper pod begins on node-1, or its agent hangs.
 void set_dead(StoryBed& story, bool dead) {
@@ -39,11 +32,9 @@ TEST_CASE("a setup script that fails is told on the claim at once, and the claim
   SUBCASE("before it made the directory") { change_script(story, "setup", bees); }
   SUBCASE("when the directory is there") { restore_script(story, "setup", good + "\n" + bees); }
   const k8s::ObjectKey claim{"app", "data"};
-  const auto began = std::chrono::steady_clock::now();
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  // Half of the command's time limit is waited for it.
   const std::string event = wait_for_event(story, claim, "ProvisioningFailed");
-  // The helper pod's own time and the second that is promised, not the command's time limit.
-  CHECK(elapsed_since(began) <= seconds(is_sanitized() ? 10 : 6));
   CHECK(event.starts_with("Warning "));
   CHECK(event.find('7') != std::string::npos);
   CHECK(event.find("the disk is full of bees") != std::string::npos);
@@ -95,7 +86,6 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a dead node delays only its own claims") {
     if (!pods.ok()) return pods.error().message;
     return pods->size() == kAtOnce ? "" : std::to_string(pods->size());
   });
-  const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < 5; ++i) {
     LPP_MUST(story.admin().create(
         claim_object({.key = {"app", "free-" + std::to_string(i)}, .selected_node = "node-2"})));
@@ -103,7 +93,11 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a dead node delays only its own claims") {
   for (int i = 0; i < 5; ++i) {
     LPP_MUST(story.audit.wait_bound({"app", "free-" + std::to_string(i)}));
   }
-  CHECK(elapsed_since(began) <= seconds(is_sanitized() ? 15 : 8));
+  for (int i = 0; i < kStuck; ++i) {
+    CHECK_FALSE(LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims,
+                                           {"app", "stuck-" + std::to_string(i)}))["spec"]
+                    .contains("volumeName"));
+  }
   set_dead(story, false);
   for (int i = 0; i < kStuck; ++i) {
     LPP_MUST(story.audit.wait_bound({"app", "stuck-" + std::to_string(i)}));
@@ -146,10 +140,9 @@ TEST_CASE("an image that cannot be pulled is told on the claim before any time l
   LPP_MUST(story.admin().apply(namespace_object("app")));
   story.bed->cluster().nodes().set_faults("node-1", {.fail_pulls = true});
   const k8s::ObjectKey claim{"app", "data"};
-  const auto began = std::chrono::steady_clock::now();
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
-  const std::string event = wait_for_event(story, claim, "ProvisioningFailed", "ull");
-  CHECK(elapsed_since(began) <= seconds(is_sanitized() ? 10 : 8));
+  // Half of the command's time limit is waited for it.
+  wait_for_event(story, claim, "ProvisioningFailed", "ull");
   story.bed->cluster().nodes().set_faults("node-1", {});
   LPP_MUST(story.audit.wait_bound(claim));
 }
@@ -275,14 +268,19 @@ TEST_CASE("a claim whose node cannot serve it is sent back once, however old the
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   wait_for_log(story, "the scheduler is asked for another one");
-  // More than a second later something has the claim looked at again.
-  std::this_thread::sleep_for(seconds(2));
+  // More than a second later something has the claim looked at again, and what comes after it.
+  const k8s::ObjectKey later{"app", "later"};
+  story.bed->cluster().nodes().set_faults("node-2", {.dead = true});
+  LPP_MUST(story.admin().create(claim_object({.key = later, .selected_node = "node-2"})));
+  wait_until_old(story, "provision", 2);
   LPP_MUST(story.admin().merge(k8s::kStorageClasses, {"", "local-path"},
                                {{"metadata", {{"labels", {{"a", "b"}}}}}}));
-  std::this_thread::sleep_for(seconds(1));
+  story.bed->cluster().nodes().set_faults("node-2", {});
+  LPP_MUST(story.audit.wait_bound(later));
   const auto records = story.installation->proxy().records();
   CHECK(std::count_if(records.begin(), records.end(), [](const ProxyRecord& record) {
-          return record.request.is("patch", "persistentvolumeclaims");
+          return record.request.is("patch", "persistentvolumeclaims") &&
+                 record.request.name == "data";
         }) == 1);
   story.installation->proxy().set_hooks({});
   story.installation->proxy().cut_connections();

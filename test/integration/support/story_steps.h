@@ -49,6 +49,22 @@ inline Result<std::string> metric(const StoryBed& story, const std::string& name
   return metric_of(story.installation->daemon().health_port(), name);
 }
 
+/// Who holds the daemon's lease; "" = nobody.
+inline std::string holder_of_lease(StoryBed& story) {
+  const auto lease = LPP_MUST(story.admin().get(k8s::kLeases, {kDaemonNamespace, kDaemonLease}));
+  return lease["spec"].value("holderIdentity", "");
+}
+
+/// Until the daemon has had unfinished work of the kind ("provision", "delete") for so long, by its
+/// own clock.
+inline void wait_until_old(StoryBed& story, const std::string& kind, double seconds) {
+  wait_for(story, "an unfinished " + kind + " is old", [&]() -> std::string {
+    const auto age = LPP_MUST(metric(
+        story, "local_path_provisioner_oldest_operation_age_seconds{operation=\"" + kind + "\"}"));
+    return std::stod(age) >= seconds ? "" : age + " s";
+  });
+}
+
 /// By the daemon, as its proxy has seen it.
 inline std::ptrdiff_t pods_asked_for(Installation& installation) {
   const auto records = installation.proxy().records();
