@@ -1,201 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <algorithm>
-#include <nlohmann/json.hpp>
+#include "provisioner/claim_refusal.h"
 
-#include "base/log.h"
-#include "provisioner/base_paths.h"
-#include "provisioner/claim_reconciler.h"
+#include "base/strings.h"
+#include "k8s/names.h"
+#include "k8s/quantity.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 
-// What cannot serve a claim: its base paths, its node, its class; and the way to another node.
-
 namespace lpp::provisioner {
-
-using operation::Operation;
 
 namespace {
 
-/// Longer than a helper pod takes: a node's paths are not tried in a circle.
-constexpr std::chrono::minutes kUnfitHold{1};
+using k8s::find;
 
-/// That a volume of the claim's class may get on the selected node; nullptr: there are none.
-const std::vector<std::string>* paths_of(const ClaimScene& scene) {
-  if (scene.claim == nullptr) return nullptr;
-  const auto* const paths = scene.config->paths_for_class(scene.claim->class_name());
-  return paths == nullptr || paths->shared() ? nullptr : paths->paths_for(scene.node_name);
+constexpr std::size_t kMaxLabelValue = 63;
+
+Refusal refuse(std::string message) { return Refusal{.message = std::move(message)}; }
+
+std::optional<Refusal> check_request(const k8s::PersistentVolumeClaim& claim, bool shared) {
+  if (!claim.volume_mode.empty() && claim.volume_mode != "Filesystem") {
+    return refuse("volumeMode " + claim.volume_mode +
+                  " is not supported: local-path volumes are directories, use Filesystem");
+  }
+  if (!claim.data_source.empty()) {
+    return refuse("dataSource " + claim.data_source +
+                  " is not supported: local-path volumes start empty");
+  }
+  if (!shared && claim.has_selector) {
+    return refuse("claim.Spec.Selector is not supported: remove spec.selector from the claim");
+  }
+  if (claim.access_modes.empty()) return refuse("spec.accessModes is empty");
+  if (shared) return std::nullopt;
+  for (const std::string& mode : claim.access_modes) {
+    if (mode != "ReadWriteOnce" && mode != "ReadWriteOncePod") {
+      return refuse("access mode " + mode +
+                    " is not supported: a node's own path only supports ReadWriteOnce and "
+                    "ReadWriteOncePod");
+    }
+  }
+  return std::nullopt;
+}
+
+/// A volume with a limit is local unless somebody says otherwise: the kubelet tells how full those
+/// are.
+std::variant<k8s::VolumeSource, Refusal> volume_source(const k8s::PersistentVolumeClaim& claim,
+                                                       const k8s::StorageClass& storage_class,
+                                                       const operation::Limits& limits) {
+  const std::string* wanted = find(claim.meta.annotations, kVolumeTypeAnnotation);
+  if (wanted == nullptr) wanted = find(storage_class.parameters, kVolumeTypeParameter);
+  if (wanted == nullptr)
+    wanted = find(storage_class.meta.annotations, kDefaultVolumeTypeAnnotation);
+  if (wanted == nullptr) {
+    return limits.hard ? k8s::VolumeSource::kLocal : k8s::VolumeSource::kHostPath;
+  }
+  const std::string type = to_lower(*wanted);
+  if (type == "hostpath") return k8s::VolumeSource::kHostPath;
+  if (type == "local") return k8s::VolumeSource::kLocal;
+  return refuse("\"" + *wanted +
+                "\" is not a recognised volume type: use \"hostPath\" or \"local\"");
 }
 
 }  // namespace
 
-/// What has failed for another reason, before its disk went, would be made again once that is back,
-/// when another path or node has the claim.
-void ClaimReconciler::give_up(Pass& pass, const Operation& make) {
-  for (const Make& one : pass.scene.makes) {
-    if (one.operation().id() != make.id() || one.falls_short()) continue;
-    for (Begun& begun : pass.scene.memory.begun) {
-      if (begun.operation->id() == make.id()) begun.given_up = true;
+std::variant<std::int64_t, Refusal> size_of(const k8s::PersistentVolumeClaim& claim) {
+  const auto size = k8s::Quantity::parse(claim.storage_request);
+  if (!size.ok()) return refuse("spec.resources.requests.storage: " + size.error().message);
+  if (size->value() <= 0 || size->saturated()) {
+    return refuse("spec.resources.requests.storage \"" + claim.storage_request +
+                  "\" is not a size that a volume can have");
+  }
+  return size->value();
+}
+
+std::string affinity_value_of(const k8s::Node& node, const std::string& key) {
+  const std::string* value = find(node.meta.labels, key);
+  return value == nullptr ? node.meta.name : *value;
+}
+
+std::optional<Refusal> tie_to(const k8s::Node& node, operation::Shape& shape) {
+  shape.affinity_value = affinity_value_of(node, shape.affinity_key);
+  if (shape.affinity_value.size() <= kMaxLabelValue) return std::nullopt;
+  return Refusal{.message = "node " + node.meta.name + " has no label " + shape.affinity_key +
+                            " and its name is too long to stand for it (63 bytes)",
+                 .node_is_the_reason = true};
+}
+
+std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
+                                                   const k8s::StorageClass& storage_class,
+                                                   const k8s::Node* node,
+                                                   const config::Config& config) {
+  const std::string class_name = claim.class_name();
+  const config::PathConfig* paths = config.paths_for_class(class_name);
+  if (paths == nullptr) {
+    return refuse("the configuration has no paths for StorageClass \"" + class_name +
+                  "\": add it to storageClassConfigs in config.json, or add a nodePathMap");
+  }
+  if (auto refusal = check_request(claim, paths->shared())) return *std::move(refusal);
+  const auto limits = limits_of(storage_class);
+  if (const auto* refusal = std::get_if<Refusal>(&limits)) return *refusal;
+  if (paths->shared() && std::get<operation::Limits>(limits).any()) {
+    return refuse("StorageClass \"" + class_name +
+                  "\" has quota, reserve or overcommit, which need paths of the nodes' own: this "
+                  "one has a sharedFileSystemPath");
+  }
+  const auto on_node_lost = on_node_lost_of(storage_class);
+  if (const auto* refusal = std::get_if<Refusal>(&on_node_lost)) return *refusal;
+  if (paths->shared() && std::get<OnNodeLost>(on_node_lost).release) {
+    return refuse("StorageClass \"" + class_name +
+                  "\" has onNodeLost: release, which needs paths of the nodes' own: this one has a "
+                  "sharedFileSystemPath");
+  }
+  const auto source = volume_source(claim, storage_class, std::get<operation::Limits>(limits));
+  if (const auto* refusal = std::get_if<Refusal>(&source)) return *refusal;
+
+  operation::Shape shape;
+  shape.source = std::get<k8s::VolumeSource>(source);
+  shape.mount_options = storage_class.mount_options;
+  if (!storage_class.reclaim_policy.empty()) shape.reclaim_policy = storage_class.reclaim_policy;
+  if (shape.source == k8s::VolumeSource::kHostPath && !shape.mount_options.empty()) {
+    return refuse("StorageClass \"" + class_name +
+                  "\" has mountOptions, which hostPath volumes do not support: remove them, or "
+                  "use volume type local");
+  }
+  if (paths->shared()) {
+    if (shape.source == k8s::VolumeSource::kLocal) {
+      return refuse(
+          "volume type local needs a node, and a shared filesystem has none: use hostPath");
     }
+    shape.has_affinity = false;
+    return shape;
   }
-}
-
-/// The claim does not wait: another base path of the node may serve, or another node. That none
-/// does is told when there is none left.
-void ClaimReconciler::note_unfit(Pass& pass, const for_claim::Failed& decision) {
-  Memory& memory = pass.scene.memory;
-  const Operation& operation = *decision.operation;
-  memory.retry.hold_until = pass.scene.now;
-  const auto known = std::find_if(memory.unfit.begin(), memory.unfit.end(), [&](const Unfit& one) {
-    return one.node == operation.node && one.base_path == operation.base_path;
-  });
-  Unfit& unfit = known == memory.unfit.end()
-                     ? memory.unfit.emplace_back(
-                           Unfit{.node = operation.node, .base_path = operation.base_path})
-                     : *known;
-  ++unfit.retry.number;
-  unfit.retry.hold_until =
-      pass.scene.now + std::max<Duration>(kUnfitHold, memories_.wait_after(unfit.retry.number));
-  unfit.retry.seen = pass.scene.settings();
-  unfit.message = decision.message;
-  log::warn("base path {} cannot serve the claim: {}", operation.base_path, decision.message);
-}
-
-std::string ClaimReconciler::sight_of(const ClaimScene& scene) const {
-  const auto* const paths = paths_of(scene);
-  std::string seen;
-  for (std::size_t i = 0; paths != nullptr && i < paths->size(); ++i) {
-    seen += world_.executor.sight(scene.node_name, (*paths)[i]) + "/";
+  if (node == nullptr) {
+    return refuse("no node was selected: StorageClass \"" + class_name +
+                  "\" needs volumeBindingMode: WaitForFirstConsumer");
   }
-  return seen;
-}
-
-/// What is to be taken back may be on another node than the selected one.
-void ClaimReconciler::look_at_disks(ClaimScene& scene) const {
-  const auto look_at = [&](const Operation& place, bool is_over) {
-    DiskThere& there = scene.disks[place_of(place)];
-    there.sight = world_.executor.sight(place.node, place.base_path);
-    if (is_over) there.why_unfit = world_.executor.why_unfit(place.node, place.base_path);
-  };
-  for (const Make& make : scene.makes) {
-    const bool is_over = !make.progress || make.progress->over();
-    if (!make.begun.done && !make.shown) look_at(make.operation(), is_over);
+  const std::string* key = find(storage_class.parameters, kNodeAffinityKeyParameter);
+  shape.affinity_key = key == nullptr || key->empty() ? std::string(kHostnameLabel) : *key;
+  if (!k8s::is_qualified_name(shape.affinity_key)) {
+    return refuse("nodeAffinityKey \"" + shape.affinity_key + "\" of StorageClass \"" + class_name +
+                  "\" cannot be the key of a label");
   }
-  for (const TakingBack& one : scene.taking_back) look_at(*one.operation, one.progress.over());
-  for (const TakingBack& one : scene.lost_taking_back) look_at(*one.operation, true);
-}
-
-/// What is known of the selected node's base paths.
-BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
-  BasePaths known;
-  for (const Unfit& unfit : scene.memory.unfit) {
-    if (unfit.node != scene.node_name) continue;
-    if (held(unfit.retry, scene.now, scene.settings())) {
-      known.unfit.emplace(unfit.base_path, unfit.message);
-    }
-  }
-  // Nothing can be made beside what has failed to go; its cause may be that of the make.
-  for (const TakingBack& one : scene.taking_back) {
-    if (one.operation->node != scene.node_name) continue;
-    const auto retry = scene.memory.take_back.find(place_of(*one.operation));
-    const bool has_failed = retry != scene.memory.take_back.end() && retry->second.number > 0;
-    if (!has_failed && one.progress.state != operation::Progress::State::kFailed) continue;
-    known.unfit.emplace(one.operation->base_path,
-                        "the directory of an earlier attempt, " + one.operation->path +
-                            ", cannot be taken back" +
-                            (one.progress.message.empty() ? "" : ": " + one.progress.message));
-  }
-  // Only for a choice, for it takes a look at all volumes. A path that was unfit is one.
-  const bool has_begun = std::any_of(scene.makes.begin(), scene.makes.end(), [&](const Make& make) {
-    return make.progress && make.operation().node == scene.node_name && !make.falls_short() &&
-           !make.begun.given_up;
-  });
-  const bool is_to_choose = scene.claim != nullptr && scene.storage_class != nullptr &&
-                            scene.volume == nullptr && !scene.node_name.empty() && !has_begun;
-  if (!is_to_choose || waits_for_next_attempt(scene)) return known;
-  const auto* const on_node = paths_of(scene);
-  if (on_node == nullptr) return known;
-  for (const std::string& path : *on_node) {
-    std::string why = world_.executor.why_unfit(scene.node_name, path);
-    if (!why.empty()) known.unfit.emplace(path, std::move(why));
-  }
-  const auto selection = path_selection_of(*scene.storage_class);
-  const auto* const wanted = std::get_if<PathSelection>(&selection);
-  if (wanted == nullptr || *wanted != PathSelection::kMostFree) return known;
-  for (const std::string& path : *on_node) {
-    const auto beside = world_.space.beside(scene.node_name, path);
-    known.room[path] = {.promised = promised_bytes(world_.volumes, world_.nodes, world_.ledger,
-                                                   scene.node_name, beside),
-                        .promises = told_promises(world_.space, world_.volumes, world_.ledger,
-                                                  scene.node_name, beside),
-                        .space = world_.space.find(scene.node_name, path),
-                        .tried = !world_.ledger.makes_below(scene.node_name, path).empty()};
-  }
-  return known;
-}
-
-ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
-                                               const for_claim::CheckNode& /*decision*/) {
-  const std::string& node = pass.scene.node_name;
-  const auto gone = node_is_gone(world_, node);
-  if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());
-  if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
-  return perform(pass, for_claim::Refuse{{.message = "nodes \"" + node + "\" not found",
-                                          .node_is_the_reason = true}});
-}
-
-ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Refuse& decision) {
-  ClaimScene& scene = pass.scene;
-  const Refusal& refusal = decision.refusal;
-  // What can be done is begun early; that it cannot is said when the control plane has asked.
-  if (!asks_for(*scene.claim, world_.names)) {
-    remember(pass);
-    return Action::await_change(kRecheck);
-  }
-  Memory& memory = scene.memory;
-  const bool another_node_may_serve =
-      refusal.node_is_the_reason && scene.storage_class != nullptr &&
-      k8s::find(scene.claim->meta.annotations, kSelectedNode) != nullptr;
-  const bool reschedule_now = another_node_may_serve && scene.now >= memory.reschedule_at;
-  const Duration wait = !another_node_may_serve ? Duration(Memories::kResync)
-                        : reschedule_now        ? Duration::zero()
-                                                : memory.reschedule_at - scene.now;
-  memory.retry.hold_until = scene.now + wait;
-  memory.retry.seen = scene.seen();
-  remember(pass);
-  const std::string reason = refusal.node_is_the_reason ? "NodeUnusable" : "Refused";
-  if (!reschedule_now) {
-    reporter_.failed(subject(pass), reason, refusal.message);
-    return Action::await_change(wait);
-  }
-  return reschedule(pass, reason, refusal.message);
-}
-
-/// Takes the selected node off the claim, so that the scheduler chooses again; each time a little
-/// later, since it may choose the same node.
-Action ClaimReconciler::reschedule(Pass& pass, const std::string& reason, const std::string& why) {
-  ClaimScene& scene = pass.scene;
-  const nlohmann::json patch{{"metadata",
-                              {{"uid", scene.claim->meta.uid},
-                               {"resourceVersion", scene.claim->meta.resource_version},
-                               {"annotations", {{kSelectedNode, nullptr}}}}}};
-  const auto patched =
-      world_.client.patch(k8s::kPersistentVolumeClaims, scene.claim->meta.key(),
-                          k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
-  if (!patched.ok() && k8s::is_stale(patched.error())) return Action::await_change(kSoon);
-  if (!patched.ok()) {
-    // One message for both, or each attempt would say first the one and then the other again.
-    if (Reporter::heals_by_itself(patched.error())) reporter_.tell(subject(pass), why);
-    return reporter_.api_failed(
-        subject(pass), patched.error().wrap(why + "; remove the selected node from the claim"));
-  }
-  reporter_.failed(subject(pass), reason, why);
-  scene.memory = memories_.get(scene.volume_name);
-  scene.memory.rescheduled_from = scene.claim->meta.resource_version;
-  ++scene.memory.reschedules;
-  scene.memory.reschedule_at = scene.now + memories_.wait_after(scene.memory.reschedules);
-  remember(pass);
-  log::info("the selected node cannot serve: the scheduler is asked for another one");
-  return Action::done();
+  if (auto refusal = tie_to(*node, shape)) return *std::move(refusal);
+  return shape;
 }
 
 }  // namespace lpp::provisioner

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "k8s/objects.h"
 #include "operation/operation.h"
-#include "provisioner/plan.h"
+#include "provisioner/claim_refusal.h"
 
 namespace lpp::provisioner {
 

@@ -5,7 +5,7 @@
 #include <variant>
 
 #include "k8s/objects.h"
-#include "provisioner/plan.h"
+#include "provisioner/claim_refusal.h"
 
 namespace lpp::provisioner {
 

@@ -2,11 +2,7 @@
 #include "provisioner/plan.h"
 
 #include <algorithm>
-#include <array>
 
-#include "base/strings.h"
-#include "k8s/names.h"
-#include "k8s/quantity.h"
 #include "provisioner/base_paths.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -20,7 +16,6 @@ namespace {
 using k8s::find;
 
 constexpr std::string_view kVolumeNamePrefix = "pvc-";
-constexpr std::size_t kMaxLabelValue = 63;
 
 /// Whom the controller manager has asked; nullptr = nobody yet.
 const std::string* asked_provisioner(const k8s::PersistentVolumeClaim& claim) {
@@ -31,51 +26,6 @@ const std::string* asked_provisioner(const k8s::PersistentVolumeClaim& claim) {
 bool has_selected_node(const k8s::PersistentVolumeClaim& claim) {
   const std::string* node = find(claim.meta.annotations, kSelectedNode);
   return node != nullptr && !node->empty();
-}
-
-Refusal refuse(std::string message) { return Refusal{.message = std::move(message)}; }
-
-std::optional<Refusal> check_request(const k8s::PersistentVolumeClaim& claim, bool shared) {
-  if (!claim.volume_mode.empty() && claim.volume_mode != "Filesystem") {
-    return refuse("volumeMode " + claim.volume_mode +
-                  " is not supported: local-path volumes are directories, use Filesystem");
-  }
-  if (!claim.data_source.empty()) {
-    return refuse("dataSource " + claim.data_source +
-                  " is not supported: local-path volumes start empty");
-  }
-  if (!shared && claim.has_selector) {
-    return refuse("claim.Spec.Selector is not supported: remove spec.selector from the claim");
-  }
-  if (claim.access_modes.empty()) return refuse("spec.accessModes is empty");
-  if (shared) return std::nullopt;
-  for (const std::string& mode : claim.access_modes) {
-    if (mode != "ReadWriteOnce" && mode != "ReadWriteOncePod") {
-      return refuse("access mode " + mode +
-                    " is not supported: a node's own path only supports ReadWriteOnce and "
-                    "ReadWriteOncePod");
-    }
-  }
-  return std::nullopt;
-}
-
-/// A volume with a limit is local unless somebody says otherwise: the kubelet tells how full those
-/// are.
-std::variant<k8s::VolumeSource, Refusal> volume_source(const k8s::PersistentVolumeClaim& claim,
-                                                       const k8s::StorageClass& storage_class,
-                                                       const operation::Limits& limits) {
-  const std::string* wanted = find(claim.meta.annotations, kVolumeTypeAnnotation);
-  if (wanted == nullptr) wanted = find(storage_class.parameters, kVolumeTypeParameter);
-  if (wanted == nullptr)
-    wanted = find(storage_class.meta.annotations, kDefaultVolumeTypeAnnotation);
-  if (wanted == nullptr) {
-    return limits.hard ? k8s::VolumeSource::kLocal : k8s::VolumeSource::kHostPath;
-  }
-  const std::string type = to_lower(*wanted);
-  if (type == "hostpath") return k8s::VolumeSource::kHostPath;
-  if (type == "local") return k8s::VolumeSource::kLocal;
-  return refuse("\"" + *wanted +
-                "\" is not a recognised volume type: use \"hostPath\" or \"local\"");
 }
 
 }  // namespace
@@ -112,78 +62,6 @@ bool should_provision(const k8s::PersistentVolumeClaim& claim,
   return storage_class->waits_for_first_consumer() ? has_selected_node(claim) : asked != nullptr;
 }
 
-std::string affinity_value_of(const k8s::Node& node, const std::string& key) {
-  const std::string* value = find(node.meta.labels, key);
-  return value == nullptr ? node.meta.name : *value;
-}
-
-std::optional<Refusal> tie_to(const k8s::Node& node, operation::Shape& shape) {
-  shape.affinity_value = affinity_value_of(node, shape.affinity_key);
-  if (shape.affinity_value.size() <= kMaxLabelValue) return std::nullopt;
-  return Refusal{.message = "node " + node.meta.name + " has no label " + shape.affinity_key +
-                            " and its name is too long to stand for it (63 bytes)",
-                 .node_is_the_reason = true};
-}
-
-std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
-                                                   const k8s::StorageClass& storage_class,
-                                                   const k8s::Node* node,
-                                                   const config::Config& config) {
-  const std::string class_name = claim.class_name();
-  const config::PathConfig* paths = config.paths_for_class(class_name);
-  if (paths == nullptr) {
-    return refuse("the configuration has no paths for StorageClass \"" + class_name +
-                  "\": add it to storageClassConfigs in config.json, or add a nodePathMap");
-  }
-  if (auto refusal = check_request(claim, paths->shared())) return *std::move(refusal);
-  const auto limits = limits_of(storage_class);
-  if (const auto* refusal = std::get_if<Refusal>(&limits)) return *refusal;
-  if (paths->shared() && std::get<operation::Limits>(limits).any()) {
-    return refuse("StorageClass \"" + class_name +
-                  "\" has quota, reserve or overcommit, which need paths of the nodes' own: this "
-                  "one has a sharedFileSystemPath");
-  }
-  const auto on_node_lost = on_node_lost_of(storage_class);
-  if (const auto* refusal = std::get_if<Refusal>(&on_node_lost)) return *refusal;
-  if (paths->shared() && std::get<OnNodeLost>(on_node_lost).release) {
-    return refuse("StorageClass \"" + class_name +
-                  "\" has onNodeLost: release, which needs paths of the nodes' own: this one has a "
-                  "sharedFileSystemPath");
-  }
-  const auto source = volume_source(claim, storage_class, std::get<operation::Limits>(limits));
-  if (const auto* refusal = std::get_if<Refusal>(&source)) return *refusal;
-
-  operation::Shape shape;
-  shape.source = std::get<k8s::VolumeSource>(source);
-  shape.mount_options = storage_class.mount_options;
-  if (!storage_class.reclaim_policy.empty()) shape.reclaim_policy = storage_class.reclaim_policy;
-  if (shape.source == k8s::VolumeSource::kHostPath && !shape.mount_options.empty()) {
-    return refuse("StorageClass \"" + class_name +
-                  "\" has mountOptions, which hostPath volumes do not support: remove them, or "
-                  "use volume type local");
-  }
-  if (paths->shared()) {
-    if (shape.source == k8s::VolumeSource::kLocal) {
-      return refuse(
-          "volume type local needs a node, and a shared filesystem has none: use hostPath");
-    }
-    shape.has_affinity = false;
-    return shape;
-  }
-  if (node == nullptr) {
-    return refuse("no node was selected: StorageClass \"" + class_name +
-                  "\" needs volumeBindingMode: WaitForFirstConsumer");
-  }
-  const std::string* key = find(storage_class.parameters, kNodeAffinityKeyParameter);
-  shape.affinity_key = key == nullptr || key->empty() ? std::string(kHostnameLabel) : *key;
-  if (!k8s::is_qualified_name(shape.affinity_key)) {
-    return refuse("nodeAffinityKey \"" + shape.affinity_key + "\" of StorageClass \"" + class_name +
-                  "\" cannot be the key of a label");
-  }
-  if (auto refusal = tie_to(*node, shape)) return *std::move(refusal);
-  return shape;
-}
-
 std::variant<operation::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
                                                            const k8s::StorageClass& storage_class,
                                                            const k8s::Node* node,
@@ -203,13 +81,9 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
   // On a shared filesystem the node is only the place where the work is done.
   if (node != nullptr) operation.node = node->meta.name;
 
-  const auto size = k8s::Quantity::parse(claim.storage_request);
-  if (!size.ok()) return refuse("spec.resources.requests.storage: " + size.error().message);
-  if (size->value() <= 0 || size->saturated()) {
-    return refuse("spec.resources.requests.storage \"" + claim.storage_request +
-                  "\" is not a size that a volume can have");
-  }
-  operation.size_bytes = size->value();
+  const auto size = size_of(claim);
+  if (const auto* refusal = std::get_if<Refusal>(&size)) return *refusal;
+  operation.size_bytes = std::get<std::int64_t>(size);
 
   auto rendered = render_patterns(claim, storage_class, operation.volume_name);
   if (auto* refusal = std::get_if<Refusal>(&rendered)) return std::move(*refusal);
@@ -220,8 +94,8 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
 
   const config::PathConfig* paths = config.paths_for_class(operation.storage_class);
   if (paths == nullptr) {
-    return refuse("the configuration has no paths for StorageClass \"" + operation.storage_class +
-                  "\"");
+    return Refusal{.message = "the configuration has no paths for StorageClass \"" +
+                              operation.storage_class + "\""};
   }
   if (paths->shared()) {
     operation.base_path = paths->shared_file_system_path;
@@ -235,7 +109,7 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
   }
   operation.path = operation.base_path + "/" + names.folder;
   if (auto safe = check_volume_path(operation.path); !safe.ok()) {
-    return refuse(safe.error().message);
+    return Refusal{.message = safe.error().message};
   }
   return operation;
 }
