@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/output.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "k8s/json_writer.h"
@@ -14,8 +15,16 @@ using nlohmann::json;
 
 std::string quoted(const json& text) { return k8s::write_json(text); }
 
+/// Some readers take for a date or a number what others take for text: "2026-05-28", "08", "1e999".
+bool is_doubtful(std::string_view text) {
+  return text.front() >= '0' && text.front() <= '9' &&
+         text.find_first_not_of("0123456789_.eE-") == std::string_view::npos &&
+         std::count(text.begin(), text.end(), '.') < 2;
+}
+
 /// A scalar; text is quoted, as in JSON, wherever a reader could take it for something else:
-/// yaml-cpp's own emitter writes the texts "true", "yes" and "12" plain.
+/// yaml-cpp's own emitter writes the texts "true", "yes" and "12" plain, and indents the lists of
+/// maps, which kubectl does not.
 std::string scalar(const json& value) {
   if (!value.is_string()) return quoted(value);
   const auto& text = value.get_ref<const std::string&>();
@@ -25,7 +34,7 @@ std::string scalar(const json& value) {
                      text.front() != '-' && text.front() != '.';
   if (!plain) return quoted(value);
   const auto typed = text::plain_scalar(text);
-  return typed && typed->is_string() ? text : quoted(value);
+  return typed && typed->is_string() && !is_doubtful(text) ? text : quoted(value);
 }
 
 void append(std::string& out, const json& value, std::size_t indent);

@@ -128,3 +128,61 @@ TEST_CASE("YAML output is read back as the same value") {
   CHECK(read->value == value);
   CHECK(to_yaml_text({{"a", {{{"b", 1}, {"c", 2}}}}}) == "a:\n- b: 1\n  c: 2\n");
 }
+
+TEST_CASE("YAML output quotes each text that a reader of YAML 1.1 or 1.2 takes for another type") {
+  for (const std::string text :
+       {"y",    "No",    "on",   "OFF",        "true",     "null",
+        "~",    "12",    "-3",   "+1",         "1_0",      "0x1F",
+        "0o17", "017",   "08",   "0b1",        "1.5",      "1e3",
+        ".5",   "1e999", ".inf", "-.Inf",      ".NaN",     "190:20:30",
+        "=",    "<<",    "",     "2026-05-28", "2026-5-8", "2026-05-28T20:26:40Z"}) {
+    CAPTURE(text);
+    CHECK(to_yaml_text({{"k", text}}) == "k: \"" + text + "\"\n");
+  }
+  for (const std::string text : {"pvc-1_default/x.y", "node-1", "10.0.0.1", "1.2.3", "v1", "20Gi",
+                                 "8f14e45f-ceea-467f-a0e6-31b1d2c0a1e2", "2026-05-28-backup"}) {
+    CHECK(to_yaml_text({{"k", text}}) == "k: " + text + "\n");
+  }
+}
+
+TEST_CASE("YAML output of any text, as a key too, is read back as the same text") {
+  for (const std::string text : {"a: b",
+                                 "a #b",
+                                 "#a",
+                                 "- a",
+                                 "? a",
+                                 "&a",
+                                 "*a",
+                                 "!a",
+                                 "|",
+                                 ">",
+                                 "%a",
+                                 "@a",
+                                 "`a",
+                                 "'a",
+                                 "\"a",
+                                 "{a",
+                                 "[a",
+                                 "a,",
+                                 "---",
+                                 "...",
+                                 " a",
+                                 "a ",
+                                 "a\n",
+                                 "\na",
+                                 "a\tb",
+                                 "a\rb",
+                                 "\\",
+                                 "\x01\x7f",
+                                 "\xc2\x85",
+                                 "\xe2\x80\xa8",
+                                 "\xef\xbb\xbf",
+                                 "\xf0\x9f\x90\x9d",
+                                 "\xc3\xa4"}) {
+    CAPTURE(text);
+    const nlohmann::json value{{text, {text, {{"k", text}}}}};
+    const auto read = lpp::text::yaml_to_json(to_yaml_text(value));
+    REQUIRE(read.ok());
+    CHECK(read->value == value);
+  }
+}
