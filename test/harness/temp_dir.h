@@ -15,8 +15,8 @@ namespace lpp::testing {
 /// is set.
 class TempDir {
  public:
-  TempDir() {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lpp-test-XXXXXX").string();
+  explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
+    std::string pattern = (parent / "lpp-test-XXXXXX").string();
     if (::mkdtemp(pattern.data()) == nullptr) std::abort();  // nothing can be tested without
     path_ = std::move(pattern);
   }
@@ -30,6 +30,7 @@ class TempDir {
 
   const std::string& path() const { return path_; }
   std::string path(std::string_view name) const { return path_ + "/" + std::string(name); }
+  std::filesystem::path operator/(std::string_view name) const { return path(name); }
   /// Writes a file (its directory is made) and returns its full name.
   std::string write(const std::string& name, const std::string& text) const {
     std::filesystem::create_directories(std::filesystem::path(path(name)).parent_path());

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "harness/temp_dir.h"
 #include "manifest_file.h"
 #include "script_run.h"
 
@@ -22,9 +23,6 @@ namespace lpp::testing {
 class Scripts {
  public:
   explicit Scripts(std::vector<std::string> shell) : shell_(std::move(shell)) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "lpp-scripts-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    root_ = std::filesystem::canonical(pattern);
     std::filesystem::create_directory(base());
     std::filesystem::permissions(base(), std::filesystem::perms(0755));
     const ManifestFile manifest;
@@ -37,13 +35,6 @@ class Scripts {
       std::ofstream(root_ / name) << text;
     }
   }
-  ~Scripts() {
-    std::error_code ignored;
-    std::filesystem::remove_all(root_, ignored);
-  }
-  Scripts(const Scripts&) = delete;
-  Scripts& operator=(const Scripts&) = delete;
-
   std::filesystem::path base() const { return root_ / "base"; }
   /// What stands for the container's termination message; a runtime makes it.
   std::filesystem::path message() const { return root_ / "message"; }
@@ -78,7 +69,8 @@ class Scripts {
   }
 
   std::vector<std::string> shell_;
-  std::filesystem::path root_{};
+  const TempDir folder_;
+  const std::filesystem::path root_ = std::filesystem::canonical(folder_.path());
 };
 
 inline std::string text_of(const std::filesystem::path& path) {

@@ -10,29 +10,13 @@
 #include <fstream>
 
 #include "fakes/fake_clock.h"
+#include "harness/temp_dir.h"
 #include "unit/config/observed_texts.h"
 
 namespace lpp::config {
 namespace {
 
 namespace fs = std::filesystem;
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = (fs::temp_directory_path() / "lpp-config-XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    path_ = pattern;
-  }
-  ~TempFolder() { fs::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-
-  fs::path operator/(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 void write(const fs::path& file, const std::string& text) {
   std::ofstream(file, std::ios::trunc) << text;
@@ -60,7 +44,7 @@ struct Started {
 using Texts = std::vector<std::string>;
 
 TEST_CASE("the first state of a file is observed before start returns") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   write(folder / "config.json", "one");
   const Started file(folder / "config.json");
   CHECK(file.seen.all() == Texts{"one"});
@@ -68,7 +52,7 @@ TEST_CASE("the first state of a file is observed before start returns") {
 }
 
 TEST_CASE("a missing file is an error that names it, and is seen when it comes") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   Started file(folder / "config.json");
   REQUIRE(file.seen.count() == 1);
   CHECK(file.seen.last() == "error: " + (folder / "config.json").string() +
@@ -78,7 +62,7 @@ TEST_CASE("a missing file is an error that names it, and is seen when it comes")
 }
 
 TEST_CASE("every way of changing a file is seen") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   const fs::path path = folder / "config.json";
   write(path, "one");
   Started file(path);
@@ -133,7 +117,7 @@ TEST_CASE("every way of changing a file is seen") {
 }
 
 TEST_CASE("the symlink swap of a mounted ConfigMap is seen, again and again") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   const auto version = [&](int n, const std::string& text) {
     const fs::path dir = folder / ("..2026_" + std::to_string(n));
     fs::create_directory(dir);
@@ -154,15 +138,15 @@ TEST_CASE("the symlink swap of a mounted ConfigMap is seen, again and again") {
 }
 
 TEST_CASE("a change of the file that a symlink leads to is seen") {
-  const TempFolder folder;
-  const TempFolder elsewhere;
+  const testing::TempDir folder;
+  const testing::TempDir elsewhere;
   write(elsewhere / "real.json", "one");
   fs::create_symlink(elsewhere / "real.json", folder / "config.json");
   Started file(folder / "config.json");
   write(elsewhere / "real.json", "two");
   CHECK(file.seen.wait_for("two"));
   // The link is turned to another file: from now on that one counts.
-  const TempFolder third;
+  const testing::TempDir third;
   write(third / "other.json", "three");
   fs::create_symlink(third / "other.json", folder / "tmp");
   fs::rename(folder / "tmp", folder / "config.json");
@@ -172,7 +156,7 @@ TEST_CASE("a change of the file that a symlink leads to is seen") {
 }
 
 TEST_CASE("the same text and the same error are not told twice") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   const fs::path path = folder / "config.json";
   write(path, "one");
   Started file(path);
@@ -187,7 +171,7 @@ TEST_CASE("the same text and the same error are not told twice") {
 }
 
 TEST_CASE("a writer that needs several steps is read when it is done") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   const fs::path path = folder / "config.json";
   write(path, "old");
   testing::FakeClock clock;
@@ -209,7 +193,7 @@ TEST_CASE("a writer that needs several steps is read when it is done") {
 }
 
 TEST_CASE("a folder that is never quiet does not hide a change for ever") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   const fs::path path = folder / "config.json";
   write(path, "one");
   FileSource::Options options = told_only();
@@ -221,7 +205,7 @@ TEST_CASE("a folder that is never quiet does not hide a change for ever") {
 }
 
 TEST_CASE("a folder that is made later, or removed and made again, is found by looking") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   FileSource::Options options = told_only();
   options.recheck_blind = std::chrono::milliseconds(5);
   Started file(folder / "later/config.json", options);
@@ -239,8 +223,8 @@ TEST_CASE("a folder that is made later, or removed and made again, is found by l
 }
 
 TEST_CASE("the target of a dangling symlink is found by looking") {
-  const TempFolder folder;
-  const TempFolder elsewhere;
+  const testing::TempDir folder;
+  const testing::TempDir elsewhere;
   fs::create_symlink(elsewhere / "real.json", folder / "config.json");
   FileSource::Options options = told_only();
   options.recheck_blind = std::chrono::milliseconds(5);
@@ -250,7 +234,7 @@ TEST_CASE("the target of a dangling symlink is found by looking") {
 }
 
 TEST_CASE("a change that inotify cannot tell is found by looking") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   fs::create_directory(folder / "a");
   fs::create_directory(folder / "b");
   write(folder / "a/config.json", "one");
@@ -265,7 +249,7 @@ TEST_CASE("a change that inotify cannot tell is found by looking") {
 }
 
 TEST_CASE("nothing is observed after stop, which ends at once and may be repeated") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   const fs::path path = folder / "config.json";
   write(path, "one");
   Started file(path);
@@ -297,7 +281,7 @@ TEST_CASE("an inline text is observed once") {
 }
 
 TEST_CASE("the error of a file says what kind it is") {
-  const TempFolder folder;
+  const testing::TempDir folder;
   write(folder / "file", "x");
   const auto missing = read_text_file((folder / "no").string(), 10);
   REQUIRE_FALSE(missing.ok());

@@ -16,6 +16,7 @@
 
 #include "fakes/needs.h"
 #include "fakes/setting.h"
+#include "harness/temp_dir.h"
 #include "node/subvolume.h"
 #include "node/volumes.h"
 
@@ -25,16 +26,7 @@ namespace lpp::testing {
 /// file system with limits there. Else in memory, where fsync costs nothing.
 class BaseFolder {
  public:
-  BaseFolder() : path_(root() + "/node-test-XXXXXX") {
-    if (::mkdtemp(path_.data()) == nullptr) throw std::runtime_error("no folder for a test");
-    std::filesystem::permissions(path_, std::filesystem::perms(0755));
-  }
-  ~BaseFolder() {
-    std::filesystem::remove_all(path_);
-    lift_all_limits();
-  }
-  BaseFolder(const BaseFolder&) = delete;
-  BaseFolder& operator=(const BaseFolder&) = delete;
+  BaseFolder() { std::filesystem::permissions(path_, std::filesystem::perms(0755)); }
 
   const std::string& path() const { return path_; }
   std::string at(const std::string& name) const { return path_ + "/" + name; }
@@ -122,7 +114,11 @@ class BaseFolder {
   }
 
  private:
-  std::string path_;
+  const struct Limits {
+    ~Limits() { lift_all_limits(); }
+  } limits_;  // goes after the folder
+  const TempDir folder_{root()};
+  const std::string& path_ = folder_.path();
 };
 
 /// Cases of the quota test bed: run.sh there fails for one that runs on none of its file systems.
