@@ -5,6 +5,7 @@
 
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/quantities.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -214,7 +215,7 @@ void apply_defaults(const ResourceInfo& info, Json& object) {
     if (child(object, "stringData").is_object()) {
       Json& data = object_in(object, "data");
       for (const auto& [key, value] : object["stringData"].items()) {
-        if (value.is_string()) data[key] = base64_encode(value.get<std::string>());
+        if (value.is_string()) data[key] = k8s::base64_encode(value.get<std::string>());
       }
       object.erase("stringData");
     }

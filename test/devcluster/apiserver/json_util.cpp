@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/json_util.h"
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
 
 #include "base/json_extent.h"
@@ -11,9 +9,6 @@ namespace lpp::devcluster {
 namespace {
 
 constexpr std::size_t kMaxDepth = 200;
-
-constexpr std::string_view kBase64 =
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 }  // namespace
 
@@ -78,39 +73,5 @@ std::optional<Json> parse_json(std::string_view text) {
 
 std::string namespace_of(const Json& object) { return text_at(object, {"metadata", "namespace"}); }
 std::string name_of(const Json& object) { return text_at(object, {"metadata", "name"}); }
-
-std::string base64_encode(std::string_view bytes) {
-  std::string out;
-  out.reserve((bytes.size() + 2) / 3 * 4);
-  for (std::size_t i = 0; i < bytes.size(); i += 3) {
-    std::array<std::uint32_t, 3> b{};
-    const std::size_t n = std::min<std::size_t>(3, bytes.size() - i);
-    for (std::size_t k = 0; k < n; ++k) b[k] = static_cast<unsigned char>(bytes[i + k]);
-    const std::uint32_t word = b[0] << 16 | b[1] << 8 | b[2];
-    out += kBase64[word >> 18 & 63];
-    out += kBase64[word >> 12 & 63];
-    out += n > 1 ? kBase64[word >> 6 & 63] : '=';
-    out += n > 2 ? kBase64[word & 63] : '=';
-  }
-  return out;
-}
-
-std::optional<std::string> base64_decode(std::string_view text) {
-  std::string out;
-  std::uint32_t word = 0;
-  int bits = 0;
-  for (const char c : text) {
-    if (c == '=' || c == '\n' || c == '\r') continue;
-    const auto value = kBase64.find(c);
-    if (value == std::string_view::npos) return std::nullopt;
-    word = (word << 6 | static_cast<std::uint32_t>(value)) & 0xffffffU;
-    bits += 6;
-    if (bits >= 8) {
-      bits -= 8;
-      out += static_cast<char>(word >> bits & 0xffU);
-    }
-  }
-  return out;
-}
 
 }  // namespace lpp::devcluster

@@ -41,7 +41,4 @@ std::optional<Json> parse_json(std::string_view text);
 std::string namespace_of(const Json& object);
 std::string name_of(const Json& object);
 
-std::string base64_encode(std::string_view bytes);
-std::optional<std::string> base64_decode(std::string_view text);
-
 }  // namespace lpp::devcluster

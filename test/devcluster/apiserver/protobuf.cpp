@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/protobuf_schema.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -75,7 +76,7 @@ bool put_bytes(Json& object, const Field& field, std::string_view bytes) {
       if (!entry) return false;
       const std::string value = text_at(*entry, {"value"});
       object[field.name][text_at(*entry, {"key"})] =
-          field.type == Type::kBytesMap ? base64_encode(value) : value;
+          field.type == Type::kBytesMap ? k8s::base64_encode(value) : value;
       return true;
     }
     case Type::kMessage:

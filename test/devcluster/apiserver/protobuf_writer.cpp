@@ -9,6 +9,7 @@
 
 #include "devcluster/apiserver/json_util.h"
 #include "devcluster/apiserver/protobuf_schema.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -130,7 +131,7 @@ class Encoder {
         pbf_writer(quantity).add_string(1, value.is_number() ? dump(value) : text_of(value));
         writer.add_message(2, quantity);
       } else if (field.type == Type::kBytesMap) {
-        const auto decoded = base64_decode(text_of(value));
+        const auto decoded = k8s::base64_decode(text_of(value));
         writer.add_bytes(2, decoded ? *decoded : wrong<std::string>());
       } else {
         writer.add_string(2, text_of(value));

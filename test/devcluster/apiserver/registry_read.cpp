@@ -4,6 +4,7 @@
 
 #include "devcluster/apiserver/registry_impl.h"
 #include "devcluster/apiserver/selectors.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -25,10 +26,11 @@ struct ContinueToken {
   std::string last_key{};
 
   std::string encode() const {
-    return base64_encode(dump({{"v", "meta.k8s.io/v1"}, {"rv", version}, {"start", last_key}}));
+    return k8s::base64_encode(
+        dump({{"v", "meta.k8s.io/v1"}, {"rv", version}, {"start", last_key}}));
   }
   static std::optional<ContinueToken> decode(std::string_view text) {
-    const auto bytes = base64_decode(text);
+    const auto bytes = k8s::base64_decode(text);
     if (!bytes) return std::nullopt;
     const auto json = parse_json(*bytes);
     if (!json) return std::nullopt;

@@ -14,6 +14,7 @@
 #include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/rbac.h"
 #include "harness/test_ca.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 
@@ -109,7 +110,7 @@ std::string ApiServer::kubeconfig(const std::string& token, const std::string& n
          url() +
          "\n"
          "    certificate-authority-data: " +
-         base64_encode(ca_pem()) +
+         k8s::base64_encode(ca_pem()) +
          "\n"
          "users:\n"
          "- name: embedded\n"

@@ -14,6 +14,7 @@
 #include "base/strings.h"
 #include "devcluster/node/expansion.h"
 #include "devcluster/runtime/json_access.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 
@@ -62,7 +63,7 @@ constexpr KeySource kSecret{"secrets", "secret", true};
 std::string decoded(const KeySource& source, const json& value) {
   if (!value.is_string()) return {};
   const auto& text = value.get_ref<const std::string&>();
-  return source.encoded ? decode_base64(text) : text;
+  return source.encoded ? k8s::base64_decode(text).value_or("") : text;
 }
 
 /// Sets the variable from one key of a ConfigMap or Secret; leaves it out if that is optional.

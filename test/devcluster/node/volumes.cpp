@@ -15,6 +15,7 @@
 #include "base/strings.h"
 #include "devcluster/runtime/json_access.h"
 #include "devcluster/runtime/selectors.h"
+#include "k8s/base64.h"
 
 namespace lpp::devcluster {
 
@@ -59,11 +60,12 @@ Result<std::vector<ProjectedFile>> key_files(const Registry& registry, std::stri
   for (const auto& [key, value] : object_at(*object, {"data"}).items()) {
     if (value.is_string()) {
       const auto& text = value.get_ref<const std::string&>();
-      values[key] = secret ? decode_base64(text) : text;
+      values[key] = secret ? k8s::base64_decode(text).value_or("") : text;
     }
   }
   for (const auto& [key, value] : object_at(*object, {"binaryData"}).items()) {
-    if (value.is_string()) values[key] = decode_base64(value.get_ref<const std::string&>());
+    if (value.is_string())
+      values[key] = k8s::base64_decode(value.get_ref<const std::string&>()).value_or("");
   }
   const json& items = array_at(source, {"items"});
   if (items.empty()) {
@@ -277,35 +279,6 @@ Result<std::string> pod_field(const json& pod, std::string_view path) {
     }
   }
   return invalid("unsupported fieldPath \"" + std::string(path) + '"');
-}
-
-std::string decode_base64(std::string_view text) {
-  std::string result;
-  unsigned bits = 0;
-  int count = 0;
-  for (const char c : text) {
-    unsigned value = 0;
-    if (c >= 'A' && c <= 'Z') {
-      value = static_cast<unsigned>(c - 'A');
-    } else if (c >= 'a' && c <= 'z') {
-      value = static_cast<unsigned>(c - 'a') + 26;
-    } else if (c >= '0' && c <= '9') {
-      value = static_cast<unsigned>(c - '0') + 52;
-    } else if (c == '+') {
-      value = 62;
-    } else if (c == '/') {
-      value = 63;
-    } else {
-      continue;  // padding, line ends
-    }
-    bits = bits << 6 | value;
-    count += 6;
-    if (count >= 8) {
-      count -= 8;
-      result += static_cast<char>(bits >> count & 0xff);
-    }
-  }
-  return result;
 }
 
 }  // namespace lpp::devcluster

@@ -39,7 +39,4 @@ bool node_affinity_allows(const nlohmann::json& persistent_volume, const nlohman
 /// The value of a downward API field ("metadata.name", "metadata.labels['a']", ...).
 Result<std::string> pod_field(const nlohmann::json& pod, std::string_view path);
 
-/// Decodes the base64 of Secret.data.
-std::string decode_base64(std::string_view text);
-
 }  // namespace lpp::devcluster

@@ -8,7 +8,6 @@
 #include "devcluster/node/expansion.h"
 #include "devcluster/node/volumes.h"
 
-using lpp::devcluster::decode_base64;
 using lpp::devcluster::expand_variables;
 using lpp::devcluster::image_is_known;
 
@@ -62,11 +61,4 @@ TEST_CASE("images that stand for busybox are recognised in every spelling") {
   CHECK(image_is_known("quay.example/me/mine:1", {"quay.example/me/mine"}));
   CHECK(lpp::devcluster::image_repository("host:5000/me/mine:1@sha256:0") == "host:5000/me/mine");
   CHECK(lpp::devcluster::image_repository("host:5000/me/mine") == "host:5000/me/mine");
-}
-
-TEST_CASE("base64 of secrets is decoded") {
-  CHECK(decode_base64("") == "");
-  CHECK(decode_base64("YQ==") == "a");
-  CHECK(decode_base64("aGVsbG8gd29ybGQ=") == "hello world");
-  CHECK(decode_base64("/+8=") == "\xff\xef");
 }
