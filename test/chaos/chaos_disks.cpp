@@ -13,6 +13,7 @@
 #include "chaos/chaos_run.h"
 #include "chaos/tolerate.h"
 #include "harness/file_text.h"
+#include "harness/objects.h"
 #include "helperpod/manifest.h"
 #include "node/volume.h"
 
@@ -188,25 +189,15 @@ Result<void> ChaosRun::name_disks() {
       const std::string name =
           "disk-of-" + machine + (base == bed_.base_paths().front() ? "" : "-2");
       LPP_RETURN_IF_ERROR(forget_disk(name), "disks");
-      const json term = {{"matchExpressions", json::array({{{"key", "kubernetes.io/hostname"},
-                                                            {"operator", "In"},
-                                                            {"values", json::array({machine})}}})}};
-      const json object = {
-          {"apiVersion", "v1"},
-          {"kind", "PersistentVolume"},
-          {"metadata",
-           {{"name", name},
-            {"annotations",
-             {{"local.path.provisioner/selected-node", anchor.second},
-              {"local.path.provisioner/base-path", base},
-              {"local.path.provisioner/disk", anchor.first}}}}},
-          {"spec",
-           {{"accessModes", json::array({"ReadWriteOnce"})},
-            {"capacity", {{"storage", "1Mi"}}},
-            {"hostPath", {{"path", base + "/somebody-else"}, {"type", "DirectoryOrCreate"}}},
-            {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}},
-            {"persistentVolumeReclaimPolicy", "Retain"},
-            {"storageClassName", "somebody-else"}}}};
+      const json object =
+          volume_object({.name = name,
+                         .node = machine,
+                         .path = base + "/somebody-else",
+                         .reclaim_policy = "Retain",
+                         .storage_class = "somebody-else",
+                         .annotations = {{"local.path.provisioner/selected-node", anchor.second},
+                                         {"local.path.provisioner/base-path", base},
+                                         {"local.path.provisioner/disk", anchor.first}}});
       LPP_ASSIGN_OR_RETURN(const auto created, bed_.admin().create(object), "disks");
       static_cast<void>(created);
       anchors_[folder] = anchor;

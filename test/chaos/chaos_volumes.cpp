@@ -360,30 +360,18 @@ Result<void> ChaosRun::make_old_volume(const std::string& name, const std::strin
                             .deletes = deletes};
   ledger_.claim_goes(uid);
   ledger_.may_exist(volume);
-  const json term = {{"matchExpressions", json::array({{{"key", "kubernetes.io/hostname"},
-                                                        {"operator", "In"},
-                                                        {"values", json::array({machine})}}})}};
-  const json object = {
-      {"apiVersion", "v1"},
-      {"kind", "PersistentVolume"},
-      {"metadata",
-       {{"name", volume.pv},
-        {"annotations",
-         {{"pv.kubernetes.io/provisioned-by", "rancher.io/local-path"},
-          {"local.path.provisioner/selected-node", known_name(machine)}}}}},
-      {"spec",
-       {{"accessModes", json::array({"ReadWriteOnce"})},
-        {"capacity", {{"storage", "1Mi"}}},
-        {"claimRef",
-         {{"apiVersion", "v1"},
-          {"kind", "PersistentVolumeClaim"},
-          {"namespace", kChaosNamespace},
-          {"name", "old-" + name},
-          {"uid", uid}}},
-        {"hostPath", {{"path", path}, {"type", "DirectoryOrCreate"}}},
-        {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}},
-        {"persistentVolumeReclaimPolicy", deletes ? kDelete : kRetain},
-        {"storageClassName", "local-path"}}}};
+  json object = volume_object(
+      {.name = volume.pv,
+       .node = machine,
+       .path = path,
+       .reclaim_policy = deletes ? kDelete : kRetain,
+       .annotations = {{"pv.kubernetes.io/provisioned-by", "rancher.io/local-path"},
+                       {"local.path.provisioner/selected-node", known_name(machine)}}});
+  object["spec"]["claimRef"] = {{"apiVersion", "v1"},
+                                {"kind", "PersistentVolumeClaim"},
+                                {"namespace", kChaosNamespace},
+                                {"name", "old-" + name},
+                                {"uid", uid}};
   LPP_RETURN_IF_ERROR(bed_.admin().create(object), "old volumes");
   ledger_.made(volume);
   return {};

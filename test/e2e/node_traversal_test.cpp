@@ -66,29 +66,17 @@ struct Traversal {
                                          .annotations = {{"folder", folder}}})));
   }
   void add_released_volume(const std::string& name, const std::string& path) {
-    const json expression = {
-        {"key", "kubernetes.io/hostname"}, {"operator", "In"}, {"values", {node}}};
-    const json term = {{"matchExpressions", json::array({expression})}};
-    LPP_MUST(applied.apply(
-        {{"apiVersion", "v1"},
-         {"kind", "PersistentVolume"},
-         {"metadata",
-          {{"name", name},
-           {"annotations",
-            {{"pv.kubernetes.io/provisioned-by", "rancher.io/local-path"},
-             {"local.path.provisioner/selected-node", node}}}}},
-         {"spec",
-          {{"accessModes", {"ReadWriteOnce"}},
-           {"capacity", {{"storage", "1Mi"}}},
-           {"hostPath", {{"path", path}, {"type", "DirectoryOrCreate"}}},
-           {"persistentVolumeReclaimPolicy", "Delete"},
-           {"storageClassName", "local-path"},
-           {"claimRef",
-            {{"kind", "PersistentVolumeClaim"},
-             {"namespace", kNamespace},
-             {"name", name + "-claim"},
-             {"uid", "6b6b0b9e-1111-4222-8333-" + std::string(12, '0')}}},
-           {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}}}}}));
+    json volume =
+        volume_object({.name = name,
+                       .node = node,
+                       .path = path,
+                       .annotations = {{"pv.kubernetes.io/provisioned-by", "rancher.io/local-path"},
+                                       {"local.path.provisioner/selected-node", node}}});
+    volume["spec"]["claimRef"] = {{"kind", "PersistentVolumeClaim"},
+                                  {"namespace", kNamespace},
+                                  {"name", name + "-claim"},
+                                  {"uid", "6b6b0b9e-1111-4222-8333-" + std::string(12, '0')}};
+    LPP_MUST(applied.apply(volume));
   }
   VolumeFacts bound(const std::string& claim) {
     return LPP_MUST(story.audit.wait_bound(applied.key(claim)));

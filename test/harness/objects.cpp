@@ -61,6 +61,22 @@ json class_object(const ClassSpec& spec) {
   };
 }
 
+json volume_object(const VolumeSpec& spec) {
+  const json term = {{"matchExpressions", json::array({{{"key", "kubernetes.io/hostname"},
+                                                        {"operator", "In"},
+                                                        {"values", json::array({spec.node})}}})}};
+  return {{"apiVersion", "v1"},
+          {"kind", "PersistentVolume"},
+          {"metadata", {{"name", spec.name}, {"annotations", spec.annotations}}},
+          {"spec",
+           {{"accessModes", json::array({"ReadWriteOnce"})},
+            {"capacity", {{"storage", "1Mi"}}},
+            {"hostPath", {{"path", spec.path}, {"type", "DirectoryOrCreate"}}},
+            {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}},
+            {"persistentVolumeReclaimPolicy", spec.reclaim_policy},
+            {"storageClassName", spec.storage_class}}}};
+}
+
 json namespace_object(const std::string& name) {
   return {{"apiVersion", "v1"}, {"kind", "Namespace"}, {"metadata", {{"name", name}}}};
 }

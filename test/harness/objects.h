@@ -41,6 +41,17 @@ struct ClassSpec {
 };
 nlohmann::json class_object(const ClassSpec& spec);
 
+struct VolumeSpec {
+  std::string name{};
+  std::string node{};
+  std::string path{};
+  std::string reclaim_policy = "Delete";
+  std::string storage_class = "local-path";
+  std::map<std::string, std::string> annotations{};
+};
+/// Of 1 Mi, a hostPath, bound to no claim.
+nlohmann::json volume_object(const VolumeSpec& spec);
+
 nlohmann::json namespace_object(const std::string& name);
 
 }  // namespace lpp::testing
