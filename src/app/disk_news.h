@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <set>
+#include <map>
 #include <string>
 #include <utility>
 
@@ -13,7 +13,8 @@
 namespace lpp::app {
 
 /// Tells people of base paths whose disk is missing or another one, and that it is back: an Event
-/// on the Node and a line in the log, once for each change. Thread-safe.
+/// on the Node and a line in the log, once for each change. The Event of a Node that is not known
+/// yet is told by a later look. Thread-safe.
 class DiskNews {
  public:
   DiskNews(k8s::EventSink& events, const k8s::Store<k8s::Node>& nodes)
@@ -23,13 +24,17 @@ class DiskNews {
   void look(const std::string& node, const std::string& base_path, const std::string& why);
 
  private:
-  void tell(const std::string& node, k8s::EventType type, std::string_view reason,
-            const std::string& message) const;
+  /// Of what is missing, what was told.
+  struct Told {
+    bool in_log = false;
+    bool in_event = false;
+    bool any() const { return in_log || in_event; }
+  };
 
   k8s::EventSink& events_;
   const k8s::Store<k8s::Node>& nodes_;
   Mutex mutex_;
-  std::set<std::pair<std::string, std::string>> unfit_ LPP_GUARDED_BY(mutex_);  // node, base path
+  std::map<std::pair<std::string, std::string>, Told> told_ LPP_GUARDED_BY(mutex_);  // node, path
 };
 
 }  // namespace lpp::app
