@@ -251,4 +251,25 @@ std::optional<ClaimDecision> clear_away(const ClaimScene& scene) {
   return std::nullopt;
 }
 
+std::vector<HeldByDisk> held_by_disks(const ClaimScene& scene) {
+  std::vector<HeldByDisk> all;
+  const auto look_at = [&](const std::shared_ptr<const Operation>& place) {
+    const std::string& why = disk_there(scene, *place).why_unfit;
+    if (!why.empty()) all.push_back({place, why});
+  };
+  for (const TakingBack& one : scene.taking_back) {
+    const Retry* const retry = take_back_retry(scene, *one.operation);
+    const bool is_tried_again = one.progress.state == State::kFailed && !one.in_use &&
+                                retry != nullptr && one.operation->attempt <= retry->number;
+    if (is_tried_again && !has_later(scene, one)) look_at(one.operation);
+  }
+  for (const Make& make : scene.makes) {
+    const bool rests = !make.progress || make.progress->over();
+    if (!rests || make.begun.done || make.shown || is_wanted(scene, make)) continue;
+    if (make.has_done_nothing() || heir_of(scene, make) != nullptr) continue;
+    if (!is_taken_back(scene, make.operation())) look_at(make.begun.operation);
+  }
+  return all;
+}
+
 }  // namespace lpp::provisioner

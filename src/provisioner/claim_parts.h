@@ -28,4 +28,11 @@ bool waits_for_word(const Make& make);
 /// unless that is in the same place.
 std::optional<ClaimDecision> clear_away(const ClaimScene& scene);
 
+/// What is not taken back for now because its disk is not there, and why; see clear_away().
+struct HeldByDisk {
+  std::shared_ptr<const operation::Operation> operation{};
+  std::string why{};
+};
+std::vector<HeldByDisk> held_by_disks(const ClaimScene& scene);
+
 }  // namespace lpp::provisioner

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "provisioner/claim_reconciler.h"
 
+#include "provisioner/claim_parts.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -109,6 +111,13 @@ void ClaimReconciler::show(const ClaimScene& scene) {
     any = true;
     world_.operations.progressed(Work::kUndo, *one.operation, step_of(one.progress),
                                  one.progress.message);
+  }
+  // Nothing else tells it, for as long as the disk does not come back.
+  for (const auto& [operation, why] : held_by_disks(scene)) {
+    any = true;
+    world_.operations.progressed(Work::kUndo, *operation, Step::kWaiting, why);
+    reporter_.tell(take_back_subject(*operation),
+                   "directory " + operation->path + " waits for its disk: " + why);
   }
   if (!any) world_.operations.forget(Work::kUndo, scene.volume_name);
 }

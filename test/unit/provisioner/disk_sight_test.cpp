@@ -138,6 +138,45 @@ TEST_CASE("where an attempt before it may have left something that is taken back
   CHECK(bed.executor.last(Kind::kTakeBack, kVolume).operation.only_if_empty);
 }
 
+TEST_CASE("what cannot be taken back without its disk is told again and again, and shown") {
+  Bed bed;
+  bed.step();
+  REQUIRE(bed.begun() == 1);
+  const std::string dead = bed.executor.started[0].base_path;
+  bed.executor.fail(Kind::kMake, kVolume, "EIO");
+  bed.claims.erase(kKey.claim);
+  SUBCASE("its taking back has failed before") {
+    bed.step();
+    REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));
+    bed.executor.fail(Kind::kTakeBack, kVolume, "not on its disk");
+  }
+  SUBCASE("it has not begun") {}
+  bed.executor.unfit[dead] = "the disk is gone for good";
+  const auto told = [&] {
+    return std::count_if(bed.events.lines.begin(), bed.events.lines.end(), [](const auto& line) {
+      return line.find("waits for its disk: the disk is gone for good") != std::string::npos;
+    });
+  };
+  bed.step();
+  CHECK(told() == 1);
+  bed.step();
+  CHECK(told() == 1);
+  const auto shown = bed.operations.in_flight(10);
+  REQUIRE(shown.size() == 1);
+  CHECK(shown[0].work == Work::kUndo);
+  CHECK(shown[0].step == Step::kWaiting);
+  CHECK(shown[0].problem == "the disk is gone for good");
+  bed.clock.advance(minutes(16));
+  bed.step();
+  CHECK(told() == 2);
+  bed.executor.unfit.clear();
+  bed.step();
+  REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));
+  bed.executor.succeed(Kind::kTakeBack, kVolume, Directory::kAbsent);
+  bed.step();
+  CHECK(bed.operations.in_flight(10).empty());
+}
+
 TEST_CASE("a claim whose attempt failed on a disk that died goes elsewhere, and cleans up later") {
   Bed bed;
   bed.step();
