@@ -14,6 +14,9 @@
 
 namespace lpp::node {
 
+/// Error::reason of a make: see MakeRequest::cluster. Nothing was touched.
+inline constexpr const char* kOtherCluster = "OtherCluster";
+
 /// Whom a directory is made for. What is absent stays as the system makes it.
 struct Access {
   std::optional<std::uint32_t> user{};   // below 2^32 - 1
@@ -44,7 +47,10 @@ struct MakeRequest {
   Limits limits{};         // any: the file system must be able to hold them
   std::uint64_t size = 0;  // bytes that the volume is promised, a limit or not
   Room room{};             // looked at for what is promised anew
-  bool published = true;   // a tenant may see it as soon as it is made
+  /// Which is this one; "" = nobody knows. What is another claim's by a record of another cluster,
+  /// or of one that nobody can compare, is refused; nullopt: nothing is compared.
+  std::optional<std::string> cluster{};
+  bool published = true;  // a tenant may see it as soon as it is made
 };
 
 struct ResizeRequest {

@@ -227,6 +227,9 @@ class Volumes {
   // kMaking while it gets the same. (volumes_make.cpp)
 
   Result<Volume> make_new(const RecordFolder& records, const MakeRequest& request) const;
+  /// What another cluster has on record becomes no claim's of this one: it would go with the claim.
+  Result<void> check_is_ours(const RecordFolder& records, const Volume& recorded,
+                             const MakeRequest& request) const;
   /// For another claim the directory was there before: what the record tells is for the claim of
   /// now. Whether it is another one.
   static bool note_claim(Volume& volume, const std::string& claim, const std::string& uid);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -66,6 +67,7 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
     return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
   }
   if (recorded) {
+    LPP_RETURN_IF_ERROR(check_is_ours(records, *recorded, request), request.id);
     if (recorded->path != request.path) {
       return Error{ErrorCode::kAlreadyExists, request.id + " is at " + recorded->path};
     }
@@ -83,6 +85,28 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
     LPP_RETURN_IF_ERROR(lift_unused(recorded->project, 0), request.id);
   }
   return make_new(records, request);
+}
+
+Result<void> Volumes::check_is_ours(const RecordFolder& records, const Volume& recorded,
+                                    const MakeRequest& request) const {
+  if (!request.cluster || recorded.uid == request.uid) return {};
+  LPP_ASSIGN_OR_RETURN(const auto known, records.identities({}), "whose disk it is");
+  if (known.cluster.empty() || known.cluster == *request.cluster) return {};
+  if (request.cluster->empty()) {
+    return Error{.code = ErrorCode::kUnavailable,
+                 .message = fmt::format(
+                     "{}/{} is by its record the directory of claim {} of cluster {}, and "
+                     "which cluster this is nobody knows: let the provisioner read the "
+                     "namespace kube-system",
+                     shown_, recorded.path, recorded.claim, known.cluster),
+                 .reason = kOtherCluster};
+  }
+  return Error{.code = ErrorCode::kInvalid,
+               .message = fmt::format(
+                   "{}/{} is by its record the directory of claim {} of another cluster, {}: adopt "
+                   "it, or remove it by hand",
+                   shown_, recorded.path, recorded.claim, known.cluster),
+               .reason = kOtherCluster};
 }
 
 Result<std::optional<Volume>> Volumes::finish(const RecordFolder& records,

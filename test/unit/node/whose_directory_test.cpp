@@ -56,6 +56,66 @@ TEST_CASE("a directory that is another claim's by its record goes with nobody el
   CHECK(*remove("") == Removed::kRemoved);
 }
 
+TEST_CASE("what another cluster has on record becomes no claim's of this one") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto make = [&](const std::string& uid, std::optional<std::string> cluster) {
+    return volumes.make({.id = "data",
+                         .path = "web/data",
+                         .claim = "web/data",
+                         .uid = uid,
+                         .cluster = std::move(cluster)});
+  };
+  REQUIRE(make("u1", "c-1").ok());
+  // As long as nobody says whose records these are they are those of whoever works here.
+  CHECK(make("u2", "c-2").ok());
+  REQUIRE(volumes.identities("c-1").ok());
+  CHECK(make("u2", "c-2").ok());  // its own
+  CHECK(make("u3", "c-1").ok());
+  const auto before = base.content();
+  for (const std::string ours : {"c-2", ""}) {
+    CAPTURE(ours);
+    const auto refused = make("u4", ours);
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().reason == kOtherCluster);
+    CHECK(refused.error().is(ours.empty() ? ErrorCode::kUnavailable : ErrorCode::kInvalid));
+    CHECK(refused.error().message.find("claim web/data of") != std::string::npos);
+    CHECK(refused.error().message.find("c-1") != std::string::npos);
+    CHECK(volumes.list()->volumes.at(0).uid == "u3");
+  }
+  CHECK(base.content() == before);
+  CHECK(make("u4", std::nullopt).ok());
+}
+
+TEST_CASE("whose records they are is looked at where that matters, and then one record is read") {
+  struct Counting : Kernel {
+    int before(const char* call) override {
+      if (std::string_view(call) == "openat2") ++opened;
+      return 0;
+    }
+    int opened = 0;
+  };
+  const BaseFolder base;
+  Counting kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto make = [&](int number, const std::string& uid, const std::string& cluster) {
+    kernel.opened = 0;
+    (void)volumes.make({.id = "v" + std::to_string(number),
+                        .path = "v" + std::to_string(number),
+                        .uid = uid,
+                        .cluster = cluster});
+    return kernel.opened;
+  };
+  (void)make(0, "u", "c-1");
+  REQUIRE(volumes.identities("c-1").ok());
+  const int refused = make(0, "another", "c-2");
+  const int made = make(1, "u", "c-2");
+  for (int i = 2; i < 50; ++i) (void)make(i, "u", "c-2");
+  CHECK(make(0, "another", "c-2") == refused);
+  CHECK(make(99, "u", "c-2") == made);
+}
+
 TEST_CASE("a take-back leaves what is another claim's by its record, empty or not") {
   const BaseFolder base;
   Kernel kernel;
