@@ -98,11 +98,13 @@ class Agent {
     std::int64_t gone = 0;    // files and directories, of a removal
     TimePoint gone_told{};
     std::optional<Order> next{};       // under the same id, for when it is dropped
+    bool gives_way = false;            // to other work under that id
     bool stays = false;                // could not be dropped, as was told
     bool asking = false;               // a removal that waits for leave to begin
     bool from_book = false;            // was begun before this process
     std::string disk{};                // of that book
     std::string cluster{};             // that began it, as far as the book tells
+    bool removing = false;             // certainly a removal has begun, here or by the disk's word
     bool foreign = false;              // another cluster's: is touched no more
     std::optional<TimePoint> asked{};  // and got it, as of then
     std::stop_source stop{};
@@ -135,6 +137,7 @@ class Agent {
   bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
 
   bool comes_after(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  void give_way(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
   bool takes_over(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
   void not_dropped(const EntryPtr& former, const Error& error) LPP_REQUIRES(mutex_);
   void obey(const Order& order) LPP_REQUIRES(mutex_);
@@ -158,15 +161,13 @@ class Agent {
   Work on_record(const Entry& entry, const operation::Progress& progress);
   Result<void> drop(const EntryPtr& entry);
   /// What a removal has left goes back into its place.
-  Result<node::PutBack> put_back(const operation::Operation& operation,
-                                 const node::Volumes& volumes);
+  Result<node::PutBack> put_back(const EntryPtr& entry, const node::Volumes& volumes);
   /// Takes note of the disk that is there.
   void saw_disk(const std::string& path, const std::string& disk);
   void tell_new_disk(const std::string& path);
   /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
   /// that was seen at the base path.
   Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);
-  Result<void> check_owner(const operation::Operation& operation, const node::Volumes& volumes);
   bool wait_to_look(TimePoint until, const std::stop_token& stop) LPP_REQUIRES(mutex_);
   bool is_at_work() const LPP_REQUIRES(mutex_);
   /// Which disks there are, in any words.

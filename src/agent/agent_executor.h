@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "agent/agent_state.h"
 #include "agent/identity.h"
 #include "agent/orphan_board.h"
 #include "agent/protocol.h"
@@ -26,32 +27,6 @@
 #include "operation/usage.h"
 
 namespace lpp::agent {
-
-/// Whether a node's agent can be reckoned with.
-enum class Presence {
-  kConnected,
-  kExpected,  // it may well come in a moment, and then tell what it has on record
-  kAbsent,
-};
-
-/// What an agent has on record.
-struct AgentWork {
-  std::shared_ptr<const operation::Operation> operation{};
-  operation::Progress::State state = operation::Progress::State::kWaiting;
-  Duration age{};         // since we know of it
-  std::int64_t gone = 0;  // of a removal: files and directories so far
-};
-
-/// What is to be said of a node's agent.
-struct AgentState {
-  std::string node{};
-  std::string pod{};
-  std::string program{};
-  Presence presence = Presence::kAbsent;
-  std::chrono::system_clock::time_point since{};  // of its session
-  std::vector<Base> bases{};
-  std::size_t works = 0;  // on record
-};
 
 /// The executor that lets agents on the nodes work. Knows no network: whoever speaks with the
 /// agents hands in what they say (hello, tell, poll), each with the identity that was proved, and
@@ -99,6 +74,12 @@ class AgentExecutor final : public operation::Executor {
     std::function<std::vector<Listed>(const std::string& node, std::vector<Listed> directories,
                                       bool idle)>
         nobodys;
+    /// For people; either may be none. What the node's agent tells is left out, once for each thing
+    /// under each leader; and two pods speak for the node and end each other's sessions, now and
+    /// then while they do.
+    std::function<void(const std::string& node, const LeftOut& what)> left_out{};
+    std::function<void(const std::string& node, const std::string& pod, const std::string& other)>
+        rivals{};
   };
 
   AgentExecutor(Clock& clock, operation::PathLedger& ledger, Settings settings,
@@ -220,10 +201,15 @@ class AgentExecutor final : public operation::Executor {
     std::set<std::string> had_disk{};         // paths where one was told of
     std::map<std::string, EntryPtr> works{};  // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
-    std::set<std::string> told{};      // so far, while it tells everything
-    std::set<std::string> used{};      // paths whose usage it has told so far, as well
-    std::set<std::string> troubles{};  // with what it tells, that have been logged
-    bool was_doubted = false;          // something that it told is not believed for now
+    std::set<std::string> told{};                   // so far, while it tells everything
+    std::set<std::string> used{};                   // paths whose usage it has told so far, as well
+    std::set<std::string> troubles{};               // with what it tells, that have been logged
+    std::map<std::string, std::string> left_out{};  // in words, by name_of(id), of this session
+    bool was_doubted = false;  // something that it told is not believed for now
+    std::string former_pod{};  // that spoke for the node before this one
+    TimePoint pod_since{};
+    int came_again = 0;  // how often in a row the former one did
+    std::optional<TimePoint> rivals_told{};
   };
   /// What is known of the pods of a node whose agent does not speak.
   struct Absence {
@@ -248,11 +234,16 @@ class AgentExecutor final : public operation::Executor {
   Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
       LPP_REQUIRES(mutex_);
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
-  std::vector<std::string> sort_out(const std::string& node, Agent& agent, Tell& tell,
-                                    const std::vector<operation::Belief>& beliefs, Effects& effects)
+  std::vector<LeftOut> sort_out(const std::string& node, Agent& agent, Tell& tell,
+                                const std::vector<operation::Belief>& beliefs, Effects& effects)
       LPP_REQUIRES(mutex_);
+  /// Takes note of who speaks for the node; whether it is to be told that two do.
+  bool is_rival(Agent& agent, const std::string& pod) const LPP_REQUIRES(mutex_);
+  std::string rival_of(const Agent& agent) const LPP_REQUIRES(mutex_);
+  void tell_left_out(const std::string& node, const std::vector<LeftOut>& news) const;
   /// Takes out of it what is not for agents to say. Of each what there is against it if it is new.
   std::vector<operation::Belief> judge(std::vector<Work>& works) const;
+  static Work taken_for_other(const Entry& ours, const Work& told);
   /// Whether the id is another node's. Who tells of it without being at home gives way.
   bool is_taken(const Operation& told, bool at_home, Effects& effects) LPP_REQUIRES(mutex_);
   void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)

@@ -69,7 +69,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
     for (const auto& entry : it->second) {
       const Operation& other = *entry->operation;
       if (other.id() == operation.id()) {
-        if (other.node != operation.node) return Start::kOtherFound;
+        if (!operation::same_work(other, operation)) return Start::kOtherFound;
         if (!removes(other.kind)) go_on(entry, effects);
         return Start::kRecorded;
       }

@@ -35,13 +35,21 @@ Presence AgentExecutor::presence(const std::string& node) const {
 }
 
 AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) const {
+  constexpr std::size_t kMostWords = 3;
+  std::vector<std::string> words;
+  for (const auto& [name, one] : agent.left_out) {
+    if (words.size() < kMostWords) words.push_back(one);
+  }
   return {.node = node,
           .pod = agent.pod,
           .program = agent.program,
           .presence = presence_of(agent, clock_.now()),
           .since = agent.since,
           .bases = agent.bases,
-          .works = agent.works.size()};
+          .works = agent.works.size(),
+          .left_out = agent.left_out.size(),
+          .left_out_words = std::move(words),
+          .rival = rival_of(agent)};
 }
 
 std::vector<AgentState> AgentExecutor::agents() const {

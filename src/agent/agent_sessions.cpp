@@ -67,6 +67,7 @@ bool AgentExecutor::sees(const std::string& node, const std::string& base_path) 
 Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {
   const auto base_paths = surroundings_.base_paths(identity.node);
   Effects effects;
+  std::string rival;
   Welcome welcome{
       .program = settings_.program, .base_paths = base_paths, .cluster = surroundings_.cluster()};
   {
@@ -81,10 +82,11 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     }
     if (agent.held) end_session(agent, effects);
     agent.was_doubted = false;
+    agent.left_out.clear();
     welcome.session = fmt::format("{}-{}", settings_.instance, ++last_session_);
     agent.session = welcome.session;
     agent.program = hello.program;
-    agent.pod = identity.pod;
+    if (is_rival(agent, identity.pod)) rival = agent.former_pod;
     agent.since = clock_.wall_now();
     if (std::exchange(agent.complete, false) || added) agent.tells_since = clock_.now();
     agent.heard = clock_.now();
@@ -99,6 +101,13 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     note_presence(identity.node, agent, effects);
   }
   perform(effects);
+  if (!rival.empty()) {
+    log::warn(
+        "pods {} and {} both speak for node {}, and end each other's sessions: "
+        "let one agent run on each node",
+        identity.pod, rival, identity.node);
+    if (surroundings_.rivals) surroundings_.rivals(identity.node, identity.pod, rival);
+  }
   return welcome;
 }
 
@@ -142,7 +151,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   Effects effects;
   Told answer;
   std::optional<std::vector<Base>> bases;
-  std::vector<std::string> troubles;
+  std::vector<LeftOut> troubles;
   {
     MutexLock lock(mutex_);
     LPP_ASSIGN_OR_RETURN(Agent* const agent, session_of(identity, tell.session), "tell");
@@ -171,6 +180,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     }
     for (const Ended& ended : tell.ended) {
       agent->forgotten.erase(name_of(ended.id));
+      agent->left_out.erase(name_of(ended.id));
       const auto it = agent->works.find(name_of(ended.id));
       if (it == agent->works.end() || !it->second->cancelled) continue;
       // A repeated word may be about one that has begun anew since, and been called off, too.
@@ -199,9 +209,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     }
     note_presence(node, *agent, effects);
   }
-  for (const std::string& trouble : troubles) {
-    log::warn("the agent on node {} tells what is left out: {}", node, trouble);
-  }
+  tell_left_out(node, troubles);
   for (const Operation& removal : tell.nothing_left) {
     log::warn("node {}: {} of {} was called off, and nothing of it was left to be put back", node,
               to_string(removal.kind), removal.path);
@@ -271,7 +279,8 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, bool has_loo
     log::warn("node {}: {} of {}: {}", entry->operation->node, to_string(entry->operation->kind),
               entry->operation->path, work.progress.message);
     // It acts no more. What is left of it stays on the node's disk, beside the records.
-    if (entry->operation->kind == operation::Kind::kRemove) {
+    const bool may_not_have_begun = work.progress.directory == operation::Directory::kKept;
+    if (entry->operation->kind == operation::Kind::kRemove && !may_not_have_begun) {
       effects.not_put_back.emplace_back(entry->operation, work.progress.message);
     }
     return drop(agent, entry, effects);

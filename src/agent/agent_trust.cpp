@@ -26,6 +26,10 @@ constexpr std::size_t kMostOfVolume = 32;
 /// Different ones of a node that are logged.
 constexpr std::size_t kMostTroubles = 100;
 
+/// Two pods that speak for a node do so about as often as they are refused.
+constexpr std::chrono::minutes kRivalsFor{5};
+constexpr std::chrono::minutes kTellRivals{15};
+
 /// That a message of agents can hold: what only we say of operations is not theirs to say.
 Progress plain(Progress progress) {
   if (progress.state == Progress::State::kLate || progress.state == Progress::State::kEnding) {
@@ -92,12 +96,30 @@ bool AgentExecutor::is_taken(const Operation& told, bool at_home, Effects& effec
   return taken;
 }
 
-std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent& agent, Tell& tell,
-                                                 const std::vector<Belief>& beliefs,
-                                                 Effects& effects) {
-  std::vector<std::pair<const char*, std::string>> refusals;
-  const auto refuse = [&](const char* reason, std::string words) {
-    refusals.emplace_back(reason, std::move(words));
+/// An order that was taken for one that was given before under its number, by another leader and in
+/// another place: whatever has become of that, what was ordered has not been done.
+Work AgentExecutor::taken_for_other(const Entry& ours, const Work& told) {
+  const Operation& order = *ours.operation;
+  return {
+      .operation = order,
+      .progress = {.state = State::kFailed,
+                   .message = fmt::format(
+                       "{} of {} was not done: under its number the agent on node {} has another "
+                       "one on record, at {}",
+                       to_string(order.kind), order.path, order.node,
+                       log::quoted(told.operation.path)),
+                   .reason = "OtherWork"},
+      .serial = told.serial};
+}
+
+std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& agent, Tell& tell,
+                                             const std::vector<Belief>& beliefs, Effects& effects) {
+  std::vector<std::pair<const char*, LeftOut>> refusals;
+  const auto refuse = [&](const char* reason, std::string words,
+                          const Operation* operation = nullptr) {
+    LeftOut left{.words = std::move(words)};
+    if (operation != nullptr) left.operation = *operation;
+    refusals.emplace_back(reason, std::move(left));
   };
   for (std::string& words : tell.unread) refuse("unreadable", std::move(words));
 
@@ -117,20 +139,39 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
     const auto known = agent.works.find(name_of(operation.id()));
     const bool is_new = known == agent.works.end();
     // What is known is what was ordered, or told first: of it only the progress is heard.
+    agent.left_out.erase(name_of(operation.id()));
     if (may_count && is_new && !beliefs[i].against.empty()) {
       agent.was_doubted = true;
       refuse("unbelievable",
              fmt::format("{} of volume {} at {} was not ordered by this replica, and is neither "
                          "published nor undone: {}",
                          to_string(operation.kind), log::quoted(operation.volume_name),
-                         log::quoted(operation.path), beliefs[i].against));
+                         log::quoted(operation.path), beliefs[i].against),
+             &operation);
       continue;
     }
     if (!may_count || is_taken(operation, is_new && beliefs[i].at_home, effects)) {
+      agent.was_doubted = true;
       refuse("foreign",
-             fmt::format("{} of volume {} is an operation of node {}", to_string(operation.kind),
-                         operation.volume_name, operation.node.empty() ? "-" : operation.node));
+             fmt::format("{} of volume {} at {} is an operation of {}", to_string(operation.kind),
+                         log::quoted(operation.volume_name), log::quoted(operation.path),
+                         may_count ? "another node" : "node " + log::quoted(operation.node)),
+             &operation);
       continue;
+    }
+    if (!is_new && !operation::same_work(operation, *known->second->operation)) {
+      const Entry& ours = *known->second;
+      refuse("other",
+             fmt::format("{} of volume {} at {} stands under the number of what is to be "
+                         "done at {}",
+                         to_string(operation.kind), log::quoted(operation.volume_name),
+                         log::quoted(operation.path), ours.operation->path),
+             &operation);
+      // Of a former order: what was ordered here comes when that has gone. Else the agent has taken
+      // the order for the other work, and goes on with that.
+      if (work.serial && *work.serial != ours.serial) continue;
+      if (!ours.is_ours) continue;
+      work = taken_for_other(ours, work);
     }
     std::size_t after = bytes + weight_of(operation, work.progress);
     if (!is_new) after -= weight_of(*known->second->operation, known->second->progress);
@@ -159,14 +200,46 @@ std::vector<std::string> AgentExecutor::sort_out(const std::string& node, Agent&
     if (is_foreign) refuse("foreign", "a removal that was called off is not of this node");
     return is_foreign;
   });
-  std::vector<std::string> news;
-  for (auto& [reason, words] : refusals) {
+  std::vector<LeftOut> news;
+  for (auto& [reason, left] : refusals) {
     ++left_out_[reason];
+    if (left.operation && agent.left_out.size() < kMostTroubles) {
+      agent.left_out[name_of(left.operation->id())] = left.words;
+    }
     // Each session tells it anew.
     const bool has_room = agent.troubles.size() < kMostTroubles;
-    if (has_room && agent.troubles.insert(words).second) news.push_back(std::move(words));
+    if (has_room && agent.troubles.insert(left.words).second) news.push_back(std::move(left));
   }
   return news;
+}
+
+void AgentExecutor::tell_left_out(const std::string& node, const std::vector<LeftOut>& news) const {
+  for (const LeftOut& one : news) {
+    log::warn("the agent on node {} tells what is left out: {}", node, one.words);
+    if (surroundings_.left_out) surroundings_.left_out(node, one);
+  }
+}
+
+/// Pods of a DaemonSet follow each other and do not come again; what ended the session of one that
+/// is alive is another one that is.
+bool AgentExecutor::is_rival(Agent& agent, const std::string& pod) const {
+  if (pod == agent.pod) return false;
+  const TimePoint now = clock_.now();
+  const bool comes_again =
+      !pod.empty() && pod == agent.former_pod && now < agent.pod_since + kRivalsFor;
+  agent.came_again = comes_again ? agent.came_again + 1 : 0;
+  agent.former_pod = std::exchange(agent.pod, pod);
+  agent.pod_since = now;
+  if (rival_of(agent).empty()) return false;
+  if (agent.rivals_told && now < *agent.rivals_told + kTellRivals) return false;
+  agent.rivals_told = now;
+  return true;
+}
+
+/// One that is about to end may come once more.
+std::string AgentExecutor::rival_of(const Agent& agent) const {
+  const bool is_one = agent.came_again >= 2 && clock_.now() < agent.pod_since + kRivalsFor;
+  return is_one ? agent.former_pod : std::string();
 }
 
 std::map<std::string, std::uint64_t> AgentExecutor::left_out() const {

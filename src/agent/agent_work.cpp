@@ -143,15 +143,19 @@ void Agent::serve(const EntryPtr& entry) {
     MutexLock lock(mutex_);
     entry->active = false;
     is_known = std::exchange(entry->stays, true);
-    const bool is_waited_for = entry->next.has_value();
+    const bool is_waited_for = entry->next.has_value() && !entry->gives_way;
     not_dropped(entry, dropped.error());
     // It acts no more; it stays on record so that nobody ends the removal. Tried again later.
-    Progress ending{
-        .state = State::kEnding,
-        .message = "called off, but what is left of it, in " + entry->operation.base_path +
-                   "/.local-path-provisioner, cannot be put back yet: " + dropped.error().message,
-        .reason = std::string(kCannotCallOff),
-        .acts_no_more = true};
+    Progress ending{.state = State::kEnding,
+                    .message = entry->removing
+                                   ? "called off, but what is left of it, in " +
+                                         entry->operation.base_path +
+                                         "/.local-path-provisioner, cannot be put back yet: "
+                                   : "called off, and whether it had begun cannot be told yet: ",
+                    .reason = std::string(kCannotCallOff),
+                    .acts_no_more = true};
+    ending.message += dropped.error().message;
+    if (!entry->removing) ending.directory = operation::Directory::kKept;
     if (entry->cancelling && (is_waited_for || entry->progress != ending)) {
       entry->progress = std::move(ending);
       changed(*entry);
@@ -212,7 +216,6 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   const auto volumes =
       node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
   auto checked = volumes.ok() ? check_disk(operation, *volumes) : volumes.error();
-  if (checked.ok()) checked = check_owner(operation, *volumes);
   if (!checked.ok()) {
     Progress progress = failed(operation, checked.error());
     if (operation.kind == operation::Kind::kMake && !had_begun) {
@@ -233,10 +236,15 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   }
   const auto may_remove = [&] {
     MutexLock lock(mutex_);
-    return !entry->forgotten && !needs_leave(*entry);
+    if (entry->forgotten || needs_leave(*entry)) return false;
+    entry->removing = true;
+    return true;
   };
-  auto done = do_work(*volumes, operation, stop, may_remove,
-                      [&](std::uint64_t gone) { note_gone(entry, gone); });
+  auto done = do_work(*volumes, operation,
+                      {.stop = stop,
+                       .cluster = cluster(),
+                       .may_remove = may_remove,
+                       .gone = [&](std::uint64_t gone) { note_gone(entry, gone); }});
   if (!done.ok()) return std::nullopt;
   done->kept.mount = operation.require_mount;
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
@@ -276,7 +284,7 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   if (removes(operation.kind) && (half_done || failed)) {
     const auto mounted =
         node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
-    const auto back = mounted.ok() ? put_back(operation, *mounted) : mounted.error();
+    const auto back = mounted.ok() ? put_back(entry, *mounted) : mounted.error();
     // Who forgets one that failed has given it up, or begins anew where this has ended; without its
     // disk it had not even begun.
     const bool must = half_done || (called_off && mounted.ok());
@@ -317,15 +325,20 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   return {};
 }
 
-Result<node::PutBack> Agent::put_back(const operation::Operation& operation,
-                                      const node::Volumes& volumes) {
+Result<node::PutBack> Agent::put_back(const EntryPtr& entry, const node::Volumes& volumes) {
+  const operation::Operation& operation = entry->operation;
   LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "place");
   LPP_RETURN_IF_ERROR(check_disk(operation, volumes), "disk");
-  LPP_ASSIGN_OR_RETURN(const auto back, volumes.put_back(place.volume_id, place.path), "put back");
-  if (back == node::PutBack::kInPlace) {
+  const auto back = volumes.put_back(place.volume_id, place.path);
+  if (!back.ok()) {
+    MutexLock lock(mutex_);
+    entry->removing = true;
+    return Error(back.error()).wrap("put back");
+  }
+  if (*back == node::PutBack::kInPlace) {
     log::info("{} {}: what is left is in its place", to_string(operation.kind), operation.path);
   }
-  return back;
+  return *back;
 }
 
 void Agent::saw_disk(const std::string& path, const std::string& disk) {
@@ -385,27 +398,6 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
   return Error{.code = ErrorCode::kUnavailable,
                .message = words_of_other_disk(operation, expected, there),
                .reason = std::string(kOtherDisk)};
-}
-
-/// What was another cluster's becomes a claim's of this one when somebody says so, see `adopt`: it
-/// would go with the claim.
-Result<void> Agent::check_owner(const operation::Operation& operation,
-                                const node::Volumes& volumes) {
-  if (operation.kind != operation::Kind::kMake) return {};
-  const std::string ours = cluster();
-  LPP_ASSIGN_OR_RETURN(const auto known, volumes.identities({}), "whose disk it is");
-  if (!WorkBook::Whose{.ours = ours, .records = known.cluster}.is_foreign({})) return {};
-  LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "place");
-  LPP_ASSIGN_OR_RETURN(const auto listing, volumes.list(), "records");
-  for (const auto& theirs : listing.volumes) {
-    if (theirs.id != place.volume_id || theirs.uid == operation.owner_uid) continue;
-    return invalid(fmt::format(
-        "{} on node {} is by its record the directory of claim {} of another cluster, {}: adopt it "
-        "(local-path-provisioner adopt --node {} --path {} --claim {}), or remove it by hand",
-        operation.path, operation.node, theirs.claim, known.cluster, operation.node, operation.path,
-        operation.claim.to_string()));
-  }
-  return {};
 }
 
 /// False when it is to stop.

@@ -43,7 +43,8 @@ inline constexpr std::string_view kHelloTarget = "/agent/v1/hello";
 inline constexpr std::string_view kTellTarget = "/agent/v1/tell";
 inline constexpr std::string_view kPollTarget = "/agent/v1/poll";
 
-/// Progress::reason of a removal that was called off, and cannot be put back.
+/// Progress::reason of a removal that was called off, and cannot be put back. With
+/// Directory::kKept it may not even have begun: its disk is not there to tell.
 inline constexpr std::string_view kCannotCallOff = "CannotCallOff";
 
 /// Bounds of what is accepted from the other side.

@@ -16,6 +16,7 @@ namespace {
 
 std::string_view reason_of(const Error& error) {
   if (error.reason == kOtherDisk) return kOtherDisk;
+  if (error.reason == node::kOtherCluster) return node::kOtherCluster;
   switch (error.code) {
     case ErrorCode::kInvalid:
     case ErrorCode::kAlreadyExists:
@@ -90,22 +91,29 @@ void note_kept(Progress& progress, const node::Limits& limits, const node::Room&
 }
 
 Result<void> make(const node::Volumes& volumes, const Operation& operation, const Place& place,
-                  Progress& progress) {
+                  const std::string& cluster, Progress& progress) {
   LPP_ASSIGN_OR_RETURN(const auto access, access_of(operation), "make");
   LPP_ASSIGN_OR_RETURN(const auto limits, limits_of(operation), "make");
   LPP_ASSIGN_OR_RETURN(const auto room, room_of(operation), "make");
-  LPP_ASSIGN_OR_RETURN(const auto made,
-                       volumes.make({.id = place.volume_id,
-                                     .path = place.path,
-                                     .claim = operation.claim.to_string(),
-                                     .uid = operation.owner_uid,
-                                     .access = access,
-                                     .limits = operation.limits.hard ? limits : node::Limits{},
-                                     .size = limits.bytes,
-                                     .room = room}),
-                       "make " + operation.path);
-  note_kept(progress, made.limits, room);
-  progress.directory = made.origin == node::Origin::kMade ? Directory::kMade : Directory::kFound;
+  const auto made = volumes.make({.id = place.volume_id,
+                                  .path = place.path,
+                                  .claim = operation.claim.to_string(),
+                                  .uid = operation.owner_uid,
+                                  .access = access,
+                                  .limits = operation.limits.hard ? limits : node::Limits{},
+                                  .size = limits.bytes,
+                                  .room = room,
+                                  .cluster = cluster});
+  if (!made.ok()) {
+    Error error = Error(made.error()).wrap("make " + operation.path);
+    if (error.reason == node::kOtherCluster) {
+      error.message += fmt::format("; local-path-provisioner adopt --node {} --path {} --claim {}",
+                                   operation.node, operation.path, operation.claim.to_string());
+    }
+    return error;
+  }
+  note_kept(progress, made->limits, room);
+  progress.directory = made->origin == node::Origin::kMade ? Directory::kMade : Directory::kFound;
   return {};
 }
 
@@ -127,15 +135,14 @@ Result<void> resize(const node::Volumes& volumes, const Operation& operation, co
 }
 
 Result<void> remove(const node::Volumes& volumes, const Operation& operation, const Place& place,
-                    const std::stop_token& stop, const std::function<bool()>& may_begin,
-                    const node::ProgressSink& gone, Progress& progress) {
+                    const WorkOptions& options, Progress& progress) {
   node::RemoveRequest request{
       .id = place.volume_id,
       .path = place.path,
       .uid = operation.kind == Kind::kTakeBack ? operation.owner_uid : operation.claim_uid,
-      .progress = gone,
-      .stop = stop,
-      .may_begin = may_begin};
+      .progress = options.gone,
+      .stop = options.stop,
+      .may_begin = options.may_remove};
   if (operation.kind == Kind::kTakeBack) request.removal = node::Removal::kTakeBack;
   if (operation.only_if_empty) request.removal = node::Removal::kIfEmpty;
   LPP_ASSIGN_OR_RETURN(const auto removed, volumes.remove(request), "remove " + operation.path);
@@ -146,19 +153,18 @@ Result<void> remove(const node::Volumes& volumes, const Operation& operation, co
 }
 
 Result<void> work(const node::Volumes& volumes, const Operation& operation,
-                  const std::stop_token& stop, const std::function<bool()>& may_remove,
-                  const node::ProgressSink& gone, Progress& progress) {
+                  const WorkOptions& options, Progress& progress) {
   LPP_ASSIGN_OR_RETURN(const Place place, place_of(operation), "agent");
   switch (operation.kind) {
     case Kind::kMake:
-      return make(volumes, operation, place, progress);
+      return make(volumes, operation, place, options.cluster, progress);
     case Kind::kResize:
       return resize(volumes, operation, place, progress);
     case Kind::kTakeBack:
     case Kind::kRemove:
       break;
   }
-  return remove(volumes, operation, place, stop, may_remove, gone, progress);
+  return remove(volumes, operation, place, options, progress);
 }
 
 }  // namespace
@@ -223,12 +229,14 @@ Progress failed(const Operation& operation, const Error& error) {
 }
 
 Result<Progress> do_work(const node::Volumes& volumes, const Operation& operation,
-                         const std::stop_token& stop, const std::function<bool()>& may_remove,
-                         const node::ProgressSink& gone) {
+                         const WorkOptions& options) {
   Progress progress{.state = Progress::State::kSucceeded};
-  if (auto done = work(volumes, operation, stop, may_remove, gone, progress); !done.ok()) {
+  if (auto done = work(volumes, operation, options, progress); !done.ok()) {
     if (done.error().is(ErrorCode::kCancelled)) return std::move(done).error();
-    return failed(operation, done.error());
+    Progress refused = failed(operation, done.error());
+    // Before anything was touched: nothing is to be taken back of what is not ours.
+    if (refused.reason == node::kOtherCluster) refused.directory = Directory::kAbsent;
+    return refused;
   }
   // Worth no failure: the next one tells it, too.
   if (operation.kind == Kind::kMake) {

@@ -35,13 +35,15 @@ bool removes(operation::Kind kind);
 /// Does an operation in its base folder, on this thread; once, however often it is called. What
 /// became of it, as a helper pod would tell; the message of a failure is for an Event. kCancelled:
 /// a removal was stopped, and goes on the next time or is called off (node::Volumes::put_back).
-/// `may_remove` is asked when a removal is about to begin, and `gone` told how much of it is gone,
-/// now and then; both may be empty.
+struct WorkOptions {
+  std::stop_token stop{};
+  std::string cluster{};               // this one's, see node::MakeRequest
+  std::function<bool()> may_remove{};  // asked when a removal is about to begin; may be empty
+  node::ProgressSink gone{};           // told how much of it is gone, now and then; may be empty
+};
 Result<operation::Progress> do_work(const node::Volumes& volumes,
                                     const operation::Operation& operation,
-                                    const std::stop_token& stop,
-                                    const std::function<bool()>& may_remove = {},
-                                    const node::ProgressSink& gone = {});
+                                    const WorkOptions& options = {});
 
 using operation::kOtherDisk;
 

@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "provisioner/base_paths.h"
 #include "provisioner/names.h"
+#include "provisioner/plan.h"
 #include "provisioner/told_work.h"
 #include "provisioner/volume_node.h"
 
@@ -112,6 +113,19 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
             }
             return directories;
           },
+      .left_out = [this](const std::string& node,
+                         const agent::LeftOut& what) { tell_left_out(node, what); },
+      .rivals =
+          [this](const std::string& node, const std::string& pod, const std::string& other) {
+            const auto known = parts_.nodes.get({"", node});
+            if (known == nullptr) return;
+            parts_.events.event(
+                k8s::reference_to("Node", known->meta), k8s::EventType::kWarning,
+                provisioner::kTwoAgents,
+                "Pods " + pod + " and " + other +
+                    " both speak for this node, and end each other's sessions: let one agent run "
+                    "on each node");
+          },
   };
 }
 
@@ -157,6 +171,27 @@ void Agents::tell_not_put_back(const operation::Operation& removal, const std::s
   if (claim != nullptr && claim->volume_name == removal.volume_name) {
     tell(k8s::reference_to(*claim));
   }
+}
+
+/// On the volume or claim only if it may be on that node: of others an agent has nothing to tell.
+void Agents::tell_left_out(const std::string& node, const agent::LeftOut& what) const {
+  const std::string message =
+      "What the agent on node " + node + " tells is left out: " + what.words;
+  const auto tell = [&](const k8s::ObjectReference& about) {
+    parts_.events.event(about, k8s::EventType::kWarning, provisioner::kAgentDisbelieved, message);
+  };
+  if (const auto known = parts_.nodes.get({"", node}); known != nullptr) {
+    tell(k8s::reference_to("Node", known->meta));
+  }
+  if (!what.operation) return;
+  const auto volume = parts_.volumes.get({"", what.operation->volume_name});
+  if (volume != nullptr && provisioner::may_be_on(*volume, node, parts_.nodes)) {
+    tell(k8s::reference_to(*volume));
+  }
+  const auto claim = parts_.claims.get(what.operation->claim);
+  const bool is_its_claim = claim != nullptr && provisioner::volume_name_of(claim->meta.uid) ==
+                                                    what.operation->volume_name;
+  if (is_its_claim && provisioner::selected_node(*claim) == node) tell(k8s::reference_to(*claim));
 }
 
 Result<void> Agents::start() {

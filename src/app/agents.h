@@ -72,16 +72,18 @@ class Agents {
     return agents_.oldest_works(node);
   }
   OrphansSubject orphans() const;
+  /// Tells this cluster from others; "" = not known.
+  std::string cluster() const;
 
  private:
   agent::AgentExecutor::Surroundings surroundings();
   Result<bool> is_node_gone(const std::string& node);
   Result<bool> has_agent_pod(const std::string& node);
   void tell_not_put_back(const operation::Operation& removal, const std::string& why) const;
+  void tell_left_out(const std::string& node, const agent::LeftOut& what) const;
   OrphanScene scene(bool idle = true) const {
     return {parts_.volumes, parts_.claims, parts_.nodes, idle ? &parts_.ledger : nullptr};
   }
-  std::string cluster() const;
   /// Whether another attempt may tell more.
   bool learn_cluster();
   void keep_certificate(const std::stop_token& stop);

@@ -200,6 +200,8 @@ std::string works_of(const agent::AgentState& one, const std::vector<agent::Agen
   if (one.works > oldest.size()) {
     text += fmt::format(" and {} more", one.works - oldest.size());
   }
+  if (one.left_out > 0) text += fmt::format("; told and left out: {}", one.left_out);
+  for (const std::string& words : one.left_out_words) text += " (" + words + ")";
   return text;
 }
 
@@ -227,11 +229,13 @@ void add_agents(HtmlPage& page, const Subjects& subjects,
       }
       if (!base.cluster.empty()) bases += " (with records of cluster " + base.cluster + ")";
     }
-    rows.push_back({one.node,
-                    one.presence == agent::Presence::kConnected  ? "connected"
-                    : one.presence == agent::Presence::kExpected ? "expected"
-                                                                 : "away",
-                    when(one.since, now), one.program, bases,
+    std::string state = one.presence == agent::Presence::kConnected  ? "connected"
+                        : one.presence == agent::Presence::kExpected ? "expected"
+                                                                     : "away";
+    if (!one.rival.empty()) {
+      state += fmt::format(": pods {} and {} end each other's sessions", one.pod, one.rival);
+    }
+    rows.push_back({one.node, std::move(state), when(one.since, now), one.program, bases,
                     works_of(one, subjects.oldest_works(one.node))});
   }
   page.heading("Agents").table(

@@ -61,6 +61,14 @@ std::string what_is_missing(const Operation& operation, const Kept& kept) {
   return {};
 }
 
+bool same_work(const Operation& a, const Operation& b) {
+  // Who does not know it says nothing against it.
+  const bool one_claim = a.claim_uid.empty() || b.claim_uid.empty() || a.claim_uid == b.claim_uid;
+  const bool has_size = a.kind == Kind::kMake || a.kind == Kind::kResize;
+  return a.id() == b.id() && a.node == b.node && a.path == b.path && a.base_path == b.base_path &&
+         one_claim && (!has_size || a.size_bytes == b.size_bytes);
+}
+
 bool same_place(const Operation& a, const Operation& b) {
   const bool any_node = a.node.empty() || b.node.empty() || (a.shared && b.shared);
   return (any_node || a.node == b.node) && a.path == b.path;

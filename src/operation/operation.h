@@ -118,6 +118,10 @@ struct Operation {
 /// looked at, or one of another size. Empty when nothing is missing.
 std::string what_is_missing(const Operation& operation, const Kept& kept);
 
+/// Whether what was done for one of them, under an id that both have, was done for the other: ids
+/// repeat, with another leader and another configuration. Only by what every version writes down.
+bool same_work(const Operation& a, const Operation& b);
+
 /// Whether both are about one directory of one node.
 bool same_place(const Operation& a, const Operation& b);
 

@@ -110,6 +110,9 @@ class Listener {
       return std::find(ended_.begin(), ended_.end(), operation.id()) != ended_.end();
     });
   }
+  bool has_ended_by_now(const operation::Operation& operation) const {
+    return std::find(ended_.begin(), ended_.end(), operation.id()) != ended_.end();
+  }
   const std::vector<agent::Base>& bases() const { return bases_; }
   std::size_t works() const { return works_.size(); }
 

@@ -302,6 +302,7 @@ TEST_CASE("a removal that was called off is put back on its own disk when that i
     return now && now->state == State::kEnding;
   }));
   CHECK(running.listener.progress(remove)->reason == kCannotCallOff);
+  CHECK(running.listener.progress(remove)->directory == Directory::kUnknown);
   CHECK(base.content().empty());
   point.mount("first");
   REQUIRE(eventually([&] {
@@ -310,6 +311,43 @@ TEST_CASE("a removal that was called off is put back on its own disk when that i
   }));
   CHECK(base.has("web/pvc-1"));
   CHECK(work_files(base).size() == 1);  // of the make
+}
+
+TEST_CASE("of a removal that is called off without its disk nobody says that it had begun") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  RunningAgent running(base, kernel);
+  REQUIRE(running.run(operation_of(base, Kind::kMake)).state == State::kSucceeded);
+  const auto remove = operation_of(base, Kind::kRemove);
+  SUBCASE("it waits for leave") {
+    running.listener.lets_begin = false;
+    running.agent.take(testing::start(remove));
+    REQUIRE(eventually([&] { return running.listener.asked(remove) > 0; }));
+  }
+  SUBCASE("it was never heard of") {}
+  point.unmount("first");
+  Order order = cancel(remove);
+  order.operation = remove;
+  running.agent.take(order);
+  bool is_over = false;
+  REQUIRE(eventually([&] {
+    const auto now = running.listener.progress(remove);
+    is_over = is_over || running.listener.has_ended_by_now(remove);
+    return is_over || (now && now->reason == kCannotCallOff);
+  }));
+  if (!is_over) {
+    CHECK(running.listener.progress(remove)->directory == Directory::kKept);
+    CHECK(running.listener.progress(remove)->message.find("whether it had begun") !=
+          std::string::npos);
+  }
+  CHECK(running.listener.nothing_left.empty());
+  point.mount("first");
+  CHECK(eventually([&] {
+    running.clock.advance(std::chrono::seconds(61));
+    return running.agent.view().on_record == 1;  // the make
+  }));
+  CHECK(base.has("web/pvc-1"));
 }
 
 TEST_CASE("a removal that is called off when it has ended tells that nothing is left") {

@@ -115,7 +115,10 @@ TEST_CASE("what another cluster has begun on a disk is neither told nor touched"
     CHECK(refused.state == State::kFailed);
     CHECK(refused.message.find("adopt --node") != std::string::npos);
     CHECK(refused.message.find("cluster, c-1") != std::string::npos);
+    CHECK(refused.directory == Directory::kAbsent);
     CHECK(base.has("web/theirs/data"));
+    running.agent.take(forget(same_place));
+    CHECK(eventually([&] { return running.agent.view().on_record == 0; }));
     // New volumes are made there all the same.
     REQUIRE(running.run(ours).state == State::kSucceeded);
   }

@@ -120,5 +120,23 @@ TEST_CASE("a removal that cannot be called off yet, and is ordered again, fails"
   CHECK(scene.state(removal_of()) == State::kFailed);
 }
 
+TEST_CASE("that a directory is not in its place is told only of a removal that had begun") {
+  for (const auto left : {operation::Directory::kUnknown, operation::Directory::kKept}) {
+    AgentScene scene;
+    SceneAgent agent(scene);
+    agent.connect();
+    (void)scene.executor.start(removal_of());
+    (void)agent.take();
+    CHECK(scene.executor.cancel(removal_of().id()).ok());
+    Work work = work_of(removal_of(), State::kEnding);
+    work.progress.reason = kCannotCallOff;
+    work.progress.message = "called off, but: it is another disk";
+    work.progress.directory = left;
+    CHECK(agent.tell(Tell{.works = {work}}).ok());
+    CHECK_FALSE(scene.state(removal_of()));
+    CHECK(scene.not_put_back.size() == (left == operation::Directory::kKept ? 0 : 1));
+  }
+}
+
 }  // namespace
 }  // namespace lpp::agent

@@ -95,6 +95,12 @@ struct AgentScene {
                      return owned.contains(one.path) || (idle && being_made.contains(one.path));
                    });
                    return directories;
+                 },
+             .left_out = [this](const std::string& node,
+                                const LeftOut& what) { left_out.emplace_back(node, what); },
+             .rivals =
+                 [this](const std::string& node, const std::string& pod, const std::string& other) {
+                   rivals.push_back(node + ": " + pod + " " + other);
                  }}) {
     executor.on_presence([this](const std::string& node) { present.push_back(node); });
     base_paths["node-1"] = {"/opt/local"};
@@ -149,7 +155,9 @@ struct AgentScene {
   bool pods_are_secret = false;
   int asked_for_pods = 0;
   std::map<std::string, std::vector<Base>> told;
-  std::map<std::string, std::string> not_put_back{};  // why, by path
+  std::map<std::string, std::string> not_put_back{};        // why, by path
+  std::vector<std::pair<std::string, LeftOut>> left_out{};  // by node
+  std::vector<std::string> rivals{};
   std::string cluster_uid = "cluster-1";
   std::set<std::string> owned;  // directories that are a volume's or a claim's
   std::set<std::string> being_made;

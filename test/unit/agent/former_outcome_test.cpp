@@ -249,6 +249,71 @@ TEST_CASE("a new order may be about another place than the former one under its 
   CHECK(work_files(book.base).size() == 1);
 }
 
+TEST_CASE("what a former leader's order has begun in another place gives way to this one's") {
+  Book book;
+  Operation moved = book.make;
+  moved.path = book.base.at("other/pvc-1");
+  SUBCASE("interrupted by a restart") {
+    book.note(book.make, State::kRunning, "former");
+    RunningAgent running(book.base, book.kernel);
+    running.agent.take(with_serial(testing::start(moved), "now"));
+    // What is told of the former one until then is left out by whoever hears it.
+    CHECK(eventually([&] {
+      running.listener.hear();
+      return book.base.has("other/pvc-1") && running.listener.operation(moved).path == moved.path;
+    }));
+    running.listener.begin_session();
+    CHECK(running.listener.outcome(moved).value_or(Progress{}).directory == Directory::kMade);
+    CHECK_FALSE(book.base.has("web/pvc-1"));
+    CHECK(work_files(book.base).size() == 1);
+  }
+  SUBCASE("at work") {
+    testing::HoldingKernel kernel("mkdirat", 1);
+    RunningAgent running(book.base, kernel);
+    running.agent.take(with_serial(testing::start(book.make), "former"));
+    REQUIRE(kernel.holds());
+    running.agent.take(with_serial(testing::start(moved), "now"));
+    SUBCASE("and it is wanted") {
+      kernel.let_go();
+      CHECK(eventually([&] { return book.base.has("other/pvc-1"); }));
+    }
+    SUBCASE("and is called off") {
+      running.agent.take(with_serial(testing::cancel_and_keep(moved), "now"));
+      kernel.let_go();
+      CHECK(eventually([&] {
+        running.listener.hear();
+        return running.listener.ended_serial == "now";
+      }));
+      CHECK(eventually([&] { return running.agent.view().on_record == 0; }));
+      CHECK_FALSE(book.base.has("other/pvc-1"));
+    }
+  }
+}
+
+TEST_CASE("what a former leader's removal has left is in its place before another one begins") {
+  const BaseFolder base;
+  testing::HoldingKernel kernel("unlinkat", 6);
+  for (int i = 0; i < 10; ++i) base.write("web/pvc-1/" + std::to_string(i));
+  base.write("other/pvc-1/data");
+  RunningAgent running(base, kernel);
+  const Operation removal = testing::operation_of(base, Kind::kRemove);
+  running.agent.take(with_serial(testing::start(removal), "former"));
+  REQUIRE(eventually([&] {
+    running.listener.hear();
+    return !base.has("web/pvc-1");
+  }));
+  REQUIRE(kernel.holds());
+  Operation moved = removal;
+  moved.path = base.at("other/pvc-1");
+  running.agent.take(with_serial(testing::start(moved), "now"));
+  kernel.let_go();
+  CHECK(eventually([&] {
+    running.listener.hear();
+    return !base.has("other/pvc-1");
+  }));
+  CHECK(base.has("web/pvc-1"));
+}
+
 TEST_CASE("what was begun when the node had another name is done for the one that orders it now") {
   for (const auto kind : {Kind::kMake, Kind::kTakeBack, Kind::kRemove}) {
     for (const auto state : {State::kRunning, State::kSucceeded, State::kFailed}) {

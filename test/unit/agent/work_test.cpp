@@ -188,7 +188,7 @@ TEST_CASE("a removal that is stopped says so, and has lost nothing") {
   std::stop_source stop;
   stop.request_stop();
   const auto done =
-      do_work(base.volumes(kernel), operation_of(base, Kind::kRemove), stop.get_token());
+      do_work(base.volumes(kernel), operation_of(base, Kind::kRemove), {.stop = stop.get_token()});
   CHECK(done.error().is(ErrorCode::kCancelled));
   CHECK(*base.volumes(kernel).put_back(node::id_of_path("web/pvc-1")) == node::PutBack::kInPlace);
   CHECK(base.has("web/pvc-1/file"));

@@ -48,6 +48,8 @@ TEST_CASE("metrics and the status page tell of agents, when there may be some") 
             "/data (3 of 5 volumes have a limit that does not hold: the owners of 1 took "
             "the directory out of it, or put another in its place)"));
   CHECK(has(page, "make pvc-7 (running for 4 s, 512 files and directories gone) and 2 more"));
+  CHECK(has(page, "told and left out: 4 (make of volume "));
+  CHECK(has(page, "connected: pods agent-1 and agent-of-another-set end each other"));
   fixture.agents = nullptr;
   metrics = fixture.text();
   CHECK_FALSE(has(metrics, "local_path_provisioner_agent"));

@@ -64,6 +64,9 @@ struct BusyFixture : SubjectsFixture {
       there.bases[0].volumes = 5;
       there.bases[0].limits_not_held = 3;
       there.bases[0].limits_taken_off = 1;
+      there.rival = "agent-of-another-set";
+      there.left_out = 4;
+      there.left_out_words = {"make of volume \"pvc-8\" is an operation of another node"};
       agent::AgentState away{.node = "n2"};
       return app::AgentsSubject{
           .leads = true,
