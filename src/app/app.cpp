@@ -357,7 +357,8 @@ helperpod::HelperPodRunner::Current App::Impl::current() const {
           .cmd_timeout = config->cmd_timeout,
           .setup_command = config->setup_command,
           .teardown_command = config->teardown_command,
-          .resize_command = config->resize_command};
+          .resize_command = config->resize_command,
+          .cluster = agents_ == nullptr ? std::nullopt : std::optional(agents_->cluster())};
 }
 
 operation::Executor& App::Impl::pods_or_other() {

@@ -147,12 +147,18 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
                                   .access = request.access,
                                   .limits = request.limited ? request.limits : node::Limits{},
                                   .size = request.limits.bytes,
-                                  .room = request.room});
+                                  .room = request.room,
+                                  .cluster = request.cluster});
   Told told(volumes, context);
   if (!made.ok()) {
     // How much room there is when there is too little.
     if (made.error().is(ErrorCode::kUnfit)) {
       told.failed(made.error());
+      told.send();
+    }
+    if (made.error().reason == node::kOtherCluster) {
+      told.failed(made.error());
+      told.directory("absent");  // of what is not ours nothing is taken back
       told.send();
     }
     return fail_node(context, made.error(), helperpod::kUnfitExitCode);

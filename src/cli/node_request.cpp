@@ -41,6 +41,11 @@ constexpr std::array kVolumeFlags = {
          .env = "VOL_CLAIM_UID",
          .help = "the claim's, for the record; remove refuses a directory that is another claim's "
                  "by its record"},
+    Flag{.name = "cluster",
+         .placeholder = "UID",
+         .env = "VOL_CLUSTER",
+         .help = "of the namespace kube-system: make refuses what is another claim's by a record "
+                 "of another cluster"},
     Flag{.name = "require-mount",
          .env = "VOL_REQUIRE_MOUNT",
          .fallback = "false",
@@ -269,6 +274,9 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   request.claim = flags.text("claim");
   request.uid = flags.text("uid");
   request.disk = flags.text("disk");
+  // Told to be nothing is another thing than not told.
+  request.cluster = flags.text("cluster");
+  if (request.cluster->empty() && !getenv("VOL_CLUSTER")) request.cluster.reset();
   request.take_back = flags.boolean("take-back");
   request.if_empty = flags.boolean("if-empty");
   request.require_mount = flags.boolean("require-mount");

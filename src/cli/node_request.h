@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ struct NodeRequest {
   std::string id{};
   std::string claim{};
   std::string uid{};
+  std::optional<std::string> cluster{};
   std::string disk{};  // where alone it may be removed; "" = anywhere
   node::Access access{};
   bool limited = false;   // quota: hard

@@ -211,13 +211,23 @@ void set_claim(json& env, const Operation& operation) {
   if (!uid.empty()) set_env(env, "VOL_CLAIM_UID", uid);
 }
 
-/// For kTeardownBesideRecords; a command of its own gets them, too.
-void set_records(json& env, const Operation& operation) {
+std::string record_of(const Operation& operation) {
   const std::string& base = operation.base_path;
   const bool is_below = !base.empty() && strictly_below(operation.path, base);
   const auto from = is_below && base != "/" ? base.size() : operation.path.rfind('/');
+  return node::id_of_path(operation.path.substr(from + 1));
+}
+
+/// For kTeardownBesideRecords; a command of its own gets them, too.
+void set_records(json& env, const Operation& operation) {
   set_env(env, "VOL_DISK", operation.disk);
-  set_env(env, "VOL_RECORD", node::id_of_path(operation.path.substr(from + 1)));
+  set_env(env, "VOL_RECORD", record_of(operation));
+}
+
+/// For kSetupBesideRecords and our own program.
+void set_cluster(json& env, const Operation& operation, const std::string& cluster) {
+  set_env(env, "VOL_CLUSTER", cluster);
+  set_env(env, "VOL_RECORD", record_of(operation));
 }
 
 /// Whether the command is our own program, whose image has no shell.
@@ -237,12 +247,15 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   }
   const bool beside_records = operation.kind == operation::Kind::kRemove &&
                               (settings.beside_agents || !operation.disk.empty());
+  const bool make_beside_records = create && settings.cluster.has_value();
   if (operation.only_if_empty && !by_own_program) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
   } else if (beside_records && settings.teardown_command.empty()) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kTeardownBesideRecords), "teardown"});
+  } else if (make_beside_records && settings.setup_command.empty()) {
+    container["command"] = json::array({"/bin/sh", "-c", literal(kSetupBesideRecords), "setup"});
   } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {
@@ -261,7 +274,8 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
-  if (by_own_program || beside_records) set_claim(env, operation);
+  if (by_own_program || beside_records || make_beside_records) set_claim(env, operation);
+  if (make_beside_records) set_cluster(env, operation, *settings.cluster);
   if (beside_records) set_records(env, operation);
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");

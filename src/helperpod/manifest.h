@@ -30,7 +30,10 @@ struct ManifestSettings {
   std::string setup_command{};  // "" = /bin/sh /script/setup
   std::string teardown_command{};
   std::string resize_command{};
-  bool beside_agents = false;          // agents may have begun what a helper pod goes on with
+  bool beside_agents = false;  // agents may have begun what a helper pod goes on with
+  /// Where agents may have worked: tells this cluster from others. "" = nobody knows; nullopt: no
+  /// agents, and nothing is compared.
+  std::optional<std::string> cluster{};
   std::chrono::seconds deadline{120};  // activeDeadlineSeconds
   std::size_t most_per_node = 0;       // helper pods at work at once; 0 = no limit
 };

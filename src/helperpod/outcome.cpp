@@ -80,6 +80,10 @@ Outcome failure(const k8s::Pod& pod) {
     const Said said = read_message(container->terminated_message);
     const std::string& message = said.rest;
     outcome.progress.space = said.space;
+    // Else nobody knows what it has left.
+    if (said.directory == operation::Directory::kAbsent) {
+      outcome.progress.directory = said.directory;
+    }
     outcome.output = tail_of(message);
     append(text, outcome.output);
     outcome.log_wanted = message.empty() && !never_started(reason);

@@ -40,8 +40,9 @@ echo "directory: $said" >/dev/termination-log
 /// VOL_DISK ("" = not known), nor what is by its record the directory of another claim than
 /// VOL_CLAIM_UID. What an agent had begun to remove has left its place for a folder beside the
 /// records, VOL_RECORD names it: the teardown goes on there, and what stands in the place by now is
-/// somebody else's, unless the record tells its inode. The record stays: an agent that comes back
-/// sweeps it, with the limits that it tells of.
+/// somebody else's, unless the record tells its inode. Then what our own program would take away
+/// goes: folders of a path pattern that are empty, and the record, if it is the claim's and tells
+/// of no limit. That a script cannot lift: such a record stays for an agent that comes back.
 inline constexpr const char* kTeardownBesideRecords =
     R"sh(fail() {
   echo "$*" >&2
@@ -75,7 +76,28 @@ if [ -z "$ours" ]; then
   fi
   exec /bin/sh /script/teardown "$@"
 fi
-if [ ! -d "$gone" ]; then exec /bin/sh /script/teardown "$@"; fi
+tidy() {
+  if [ -e "$VOL_DIR" ] || [ -L "$VOL_DIR" ] || [ -e "$gone" ]; then return; fi
+  case $record in
+    *'"uid":""'*) ;;
+    *'"project":0,'*) rm -f -- "$records/volume.$VOL_RECORD.json" ;;
+  esac
+  if [ -z "${VOL_BASE_DIR:-}" ]; then return; fi
+  cd -P -- "$VOL_BASE_DIR" || return
+  base=$(pwd -P) way=$VOL_SUB_DIR
+  while [ "$way" != "${way%/*}" ]; do
+    way=${way%/*}
+    if [ ! -e "./$way" ] && [ ! -L "./$way" ]; then continue; fi
+    there=$(cd -P -- "./$way" 2>/dev/null && pwd -P) || return
+    if [ "$there" != "${base%/}/$way" ]; then return; fi
+    rmdir -- "./$way" 2>/dev/null || return
+  done
+}
+if [ ! -d "$gone" ]; then
+  /bin/sh /script/teardown "$@" || exit
+  tidy
+  exit 0
+fi
 left=
 for part in "$gone/volume" "$gone"/deep.*; do
   if [ ! -d "$part" ] || [ -L "$part" ]; then continue; fi
@@ -86,7 +108,31 @@ for part in "$gone/volume" "$gone"/deep.*; do
   ) || exit
 done
 rmdir -- "$gone" || exit
-if [ -z "$left" ] && [ -n "$is_recorded" ]; then exec /bin/sh /script/teardown "$@"; fi
+if [ -z "$left" ] && [ -n "$is_recorded" ]; then /bin/sh /script/teardown "$@" || exit; fi
+tidy
+exit 0
+)sh";
+
+/// Around the setup of a claim's volume where agents may have worked: what is by its record the
+/// directory of another cluster's claim becomes no claim's here. VOL_CLUSTER is this cluster; ""
+/// where it is not known, and then nothing of that kind can be told apart.
+inline constexpr const char* kSetupBesideRecords =
+    R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
+record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
+theirs=$(cat -- "$records/identity.json" 2>/dev/null) || :
+case $record in '' | *'"uid":"'"$VOL_CLAIM_UID"'"'*) theirs= ;; esac
+case $theirs in
+  *'"cluster":"'"${VOL_CLUSTER:-?}"'"'*) ;;
+  *'"cluster":'*)
+    why="$VOL_DIR is by its record the directory of another claim, and its disk is another"
+    why="$why cluster's than '${VOL_CLUSTER:-}', or nobody knows: adopt it, or remove it by hand"
+    echo "$why" >&2
+    printf '%s\ndirectory: absent\n' "$why" >/dev/termination-log
+    exit 1
+    ;;
+esac
+exec /bin/sh /script/setup "$@"
 )sh";
 
 }  // namespace lpp::helperpod

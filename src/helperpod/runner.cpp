@@ -163,6 +163,7 @@ Result<operation::Executor::Start> HelperPodRunner::start(const Operation& opera
   settings.setup_command = current.setup_command;
   settings.teardown_command = current.teardown_command;
   settings.resize_command = current.resize_command;
+  settings.cluster = current.cluster;
   settings.deadline = deadline_of(operation.kind, current.cmd_timeout);
   LPP_ASSIGN_OR_RETURN(const auto manifest, make_pod(*current.pod_template, operation, settings),
                        "helper pod");

@@ -45,6 +45,7 @@ class HelperPodRunner final : public operation::Executor {
     std::string setup_command{};
     std::string teardown_command{};
     std::string resize_command{};
+    std::optional<std::string> cluster{};
   };
   /// Constant settings; its deadline and command members are filled from Current for each pod.
   using Settings = ManifestSettings;

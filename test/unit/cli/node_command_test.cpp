@@ -98,6 +98,28 @@ TEST_CASE("node does what the scripts of a helper pod do, with their options and
   CHECK(run("delete").out.starts_with("absent "));
 }
 
+TEST_CASE("node make refuses what another cluster has on record, as a helper pod is told") {
+  const BaseFolder base;
+  CliBed bed;
+  node::Kernel kernel;
+  bed.environment = {{"VOL_DIR", base.at("v")}, {"VOL_CLAIM_UID", "u1"}, {"VOL_CLUSTER", "c-1"}};
+  const auto make = [&] { return bed.run({"node", "-p", base.at("v"), "-a", "create"}); };
+  CHECK(make().code == 0);
+  REQUIRE(base.volumes(kernel).identities("c-1").ok());
+  bed.environment["VOL_CLAIM_UID"] = "u2";
+  for (const char* const cluster : {"c-2", ""}) {
+    bed.environment["VOL_CLUSTER"] = cluster;
+    CHECK(make().code != 0);
+    CHECK(make().err.find("by its record the directory of claim") != std::string::npos);
+  }
+  bed.environment["VOL_CLUSTER"] = "c-1";
+  CHECK(make().code == 0);
+  // Where there are no agents nothing is compared.
+  bed.environment["VOL_CLAIM_UID"] = "u3";
+  bed.environment.erase("VOL_CLUSTER");
+  CHECK(make().code == 0);
+}
+
 TEST_CASE("node make says once that a base directory in use stays open to other users") {
   const BaseFolder base;
   CliBed bed;

@@ -68,6 +68,11 @@ class Base : public testing::Scripts {
     return run_own_script(operation, {.config_map = "c", .beside_agents = beside_agents}, shell_,
                           {{"/script/teardown", (base().parent_path() / "teardown").string()}});
   }
+  Run set_up(const Operation& make, const std::string& cluster, const fs::path& said) const {
+    return run_own_script(make, {.config_map = "c", .cluster = cluster}, shell_,
+                          {{"/script/setup", (base().parent_path() / "setup").string()},
+                           {"/dev/termination-log", said.string()}});
+  }
   node::Volumes volumes() const { return LPP_MUST(node::Volumes::open(kernel_, base(), {})); }
 
  private:
@@ -104,16 +109,83 @@ TEST_CASE("a helper pod ends a removal that an agent has begun") {
       const Run run = scene.helper_pod(removal, removal.disk.empty());
       CHECK_MESSAGE(run.exit_code == 0, run.output);
       CHECK_FALSE(fs::exists(scene.gone(way)));
-      // What an agent finds when it comes back is a record alone.
-      const auto usage = LPP_MUST(scene.volumes().usage());
-      const auto inventory = LPP_MUST(scene.volumes().inventory(usage, 10));
-      REQUIRE(inventory.leftovers.size() == 1);
-      CHECK(inventory.leftovers[0].lost);
-      CHECK_FALSE(inventory.leftovers[0].has_data);
-      CHECK(LPP_MUST(scene.volumes().remove(
-                {.id = node::id_of_path(way), .removal = node::Removal::kIfEmpty})) ==
-            node::Removed::kAbsent);
+      // Nothing of it is left, nor of the folders that a pattern has made.
+      CHECK(LPP_MUST(scene.volumes().list()).volumes.empty());
+      std::vector<std::string> left;
+      for (const auto& entry : fs::directory_iterator(scene.base())) {
+        left.push_back(entry.path().filename());
+      }
+      CHECK(left == std::vector<std::string>{std::string(node::kRecordFolder)});
     }
+  }
+}
+
+TEST_CASE("of what is not surely the volume's alone nothing goes with its directory") {
+  FOR_EACH_BASE(scene) {
+    const auto record =
+        scene.base() / node::kRecordFolder / ("volume." + node::id_of_path("ns/claim/v") + ".json");
+    scene.make("ns/claim/v");
+    REQUIRE(fs::exists(record));
+    bool stays = true;
+    SUBCASE("a limit that only an agent can lift") {
+      std::string text = testing::text_of(record);
+      text.replace(text.find("\"project\":0"), 11, "\"project\":7");
+      std::ofstream(record) << text;
+    }
+    SUBCASE("a record of nobody knows which claim") {
+      std::string text = testing::text_of(record);
+      text.replace(text.find("uid-1"), 5, "");
+      std::ofstream(record) << text;
+    }
+    SUBCASE("a neighbour below the same folder") {
+      fs::create_directory(scene.base() / "ns" / "other");
+      stays = false;
+    }
+    SUBCASE("a folder that is a link by now") {
+      fs::create_directory(scene.base() / "elsewhere");
+      fs::remove_all(scene.base() / "ns" / "claim");
+      fs::create_directory(scene.base() / "elsewhere" / "empty");
+      fs::remove(scene.base() / "ns");
+      fs::create_directory_symlink("elsewhere", scene.base() / "ns");
+      fs::create_directory(scene.base() / "elsewhere" / "claim");
+      (void)scene.helper_pod(scene.removal("ns/claim/v"));
+      CHECK(fs::exists(scene.base() / "elsewhere" / "claim"));
+      return;
+    }
+    const Run run = scene.helper_pod(scene.removal("ns/claim/v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.base() / "ns" / "claim"));
+    CHECK(fs::exists(record) == stays);
+    CHECK(fs::exists(scene.base() / "ns") == !stays);
+  }
+}
+
+TEST_CASE("a helper pod makes no claim's what another cluster has on record") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v", "uid-2");
+    LPP_MUST(scene.volumes().identities("c-1"));
+    Operation make = scene.removal("v");
+    make.kind = operation::Kind::kMake;
+    make.owner_uid = "uid-1";
+    std::string cluster = "c-2";
+    bool refused = true;
+    SUBCASE("of another cluster") {}
+    SUBCASE("of a cluster that begins like it") { cluster = "c-"; }
+    SUBCASE("nobody knows which cluster this is") { cluster.clear(); }
+    SUBCASE("of this cluster") {
+      cluster = "c-1";
+      refused = false;
+    }
+    SUBCASE("of the claim itself") {
+      make.owner_uid = "uid-2";
+      refused = false;
+    }
+    const auto said = scene.base().parent_path() / "said";
+    std::ofstream(scene.base().parent_path() / "setup") << "echo made > '" + said.string() + "'";
+    const Run run = scene.set_up(make, cluster, said);
+    CHECK(testing::text_of(said).find(refused ? "directory: absent" : "made") != std::string::npos);
+    CHECK((run.exit_code != 0) == refused);
+    CHECK((run.output.find("adopt it") != std::string::npos) == refused);
   }
 }
 
