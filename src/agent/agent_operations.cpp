@@ -105,6 +105,12 @@ Result<bool> AgentExecutor::can_resize(const Operation& operation) {
                .message = "the agent on node " + operation.node + " is not connected"};
 }
 
+std::string AgentExecutor::only_disk_named(const Operation& make) const {
+  if (make.shared || make.node.empty()) return {};
+  const auto disks = surroundings_.disks_named(make.node, make.base_path);
+  return disks.size() == 1 ? disks.front() : std::string();
+}
+
 Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const {
   std::string disk = operation.disk;
   if (operation.kind == operation::Kind::kMake) {

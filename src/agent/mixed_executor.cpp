@@ -120,7 +120,12 @@ Result<operation::Executor::Start> MixedExecutor::start(const Operation& operati
   if (has(others_, operation)) return others_.start(operation);
   const auto executor = choose(operation);
   if (!executor.ok()) return executor.error();
-  return (*executor)->start(operation);
+  if (*executor == &agents_ || operation.kind != operation::Kind::kMake) {
+    return (*executor)->start(operation);
+  }
+  Operation make = operation;
+  make.disk = agents_.only_disk_named(operation);
+  return others_.start(make);
 }
 
 Result<void> MixedExecutor::cancel(const Id& id) {

@@ -138,7 +138,25 @@ class OpenBase {
   bool is_first_ = false;
 };
 
+/// kUnfit: it is another one.
+Result<void> check_disk(const node::Volumes& volumes, const NodeRequest& request) {
+  if (request.disk.empty()) return {};
+  LPP_ASSIGN_OR_RETURN(const std::string there, volumes.identity(), "disk");
+  if (there == request.disk) return {};
+  return Error{.code = ErrorCode::kUnfit,
+               .message = fmt::format(
+                   "the volume is on disk {}, and {} at {} now: mount it there", request.disk,
+                   there.empty() ? "there is none" : "disk " + there + " is", request.base)};
+}
+
 int make(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  if (const auto checked = check_disk(volumes, request); !checked.ok()) {
+    Told told(volumes, context);
+    told.failed(checked.error());
+    told.directory("absent");  // nothing there is ours
+    told.send();
+    return fail_node(context, checked.error(), helperpod::kUnfitExitCode);
+  }
   OpenBase base(volumes);
   const auto made = volumes.make({.id = request.id,
                                   .path = request.path,
@@ -202,15 +220,8 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = teller(context, "removed");
-  if (!request.disk.empty()) {
-    const auto there = volumes.identity();
-    if (!there.ok()) return fail_node(context, there.error());
-    if (*there != request.disk) {
-      return fail_node(
-          context, invalid(fmt::format(
-                       "the volume is on disk {}, and {} at {} now: mount it there", request.disk,
-                       there->empty() ? "there is none" : "disk " + *there + " is", request.base)));
-    }
+  if (const auto checked = check_disk(volumes, request); !checked.ok()) {
+    return fail_node(context, checked.error());
   }
   const auto removed = volumes.remove(removal);
   if (!removed.ok()) return fail_node(context, removed.error());

@@ -95,8 +95,8 @@ constexpr std::array kOtherFlags = {
     Flag{.name = "disk",
          .placeholder = "ID",
          .env = "VOL_DISK",
-         .help = "remove only from the disk whose records have this identity, see identity.json "
-                 "beside them"},
+         .help = "make and remove only on the disk whose records have this identity, see "
+                 "identity.json beside them"},
     Flag{.name = "take-back",
          .fallback = "false",
          .help = "remove only an empty directory that was made for this volume"},

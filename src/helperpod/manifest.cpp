@@ -225,8 +225,9 @@ void set_records(json& env, const Operation& operation) {
 }
 
 /// For kSetupBesideRecords and our own program.
-void set_cluster(json& env, const Operation& operation, const std::string& cluster) {
-  set_env(env, "VOL_CLUSTER", cluster);
+void set_owners(json& env, const Operation& operation, const ManifestSettings& settings) {
+  if (settings.cluster) set_env(env, "VOL_CLUSTER", *settings.cluster);
+  if (!operation.disk.empty()) set_env(env, "VOL_DISK", operation.disk);
   set_env(env, "VOL_RECORD", record_of(operation));
 }
 
@@ -247,7 +248,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   }
   const bool beside_records = operation.kind == operation::Kind::kRemove &&
                               (settings.beside_agents || !operation.disk.empty());
-  const bool make_beside_records = create && settings.cluster.has_value();
+  const bool make_beside_records = create && (settings.cluster || !operation.disk.empty());
   if (operation.only_if_empty && !by_own_program) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
@@ -275,7 +276,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
   if (by_own_program || beside_records || make_beside_records) set_claim(env, operation);
-  if (make_beside_records) set_cluster(env, operation, *settings.cluster);
+  if (make_beside_records) set_owners(env, operation, settings);
   if (beside_records) set_records(env, operation);
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
@@ -328,9 +329,8 @@ Result<json> build(const Template& pod_template, const Operation& operation,
   add_scripts(spec, container, operation.kind, settings);
   // The kubelet makes what it is to show and is not there. Where agents have worked, a disk may
   // have taken the place of the directory's own: then that may be the base folder only.
-  const bool may_be_elsewhere = operation.kind != operation::Kind::kMake &&
-                                folder.base.size() > 1 &&
-                                (settings.beside_agents || !operation.disk.empty());
+  const bool undoes = operation.kind != operation::Kind::kMake && settings.beside_agents;
+  const bool may_be_elsewhere = folder.base.size() > 1 && (undoes || !operation.disk.empty());
   const std::string& shown = may_be_elsewhere ? folder.base : folder.parent;
   LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, shown), "data");
   set_work(container, operation, settings, seen_at + operation.path.substr(shown.size()));

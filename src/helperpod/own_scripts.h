@@ -115,21 +115,34 @@ exit 0
 
 /// Around the setup of a claim's volume where agents may have worked: what is by its record the
 /// directory of another cluster's claim becomes no claim's here. VOL_CLUSTER is this cluster; ""
-/// where it is not known, and then nothing of that kind can be told apart.
+/// where it is not known, and then nothing of that kind can be told apart. VOL_DISK is the disk
+/// that volumes of the base path name: on another one nothing is made.
 inline constexpr const char* kSetupBesideRecords =
-    R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+    R"sh(refuse() {
+  echo "$2" >&2
+  printf '%s\ndirectory: absent\n' "$2" >/dev/termination-log
+  exit "$1"
+}
+records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
+identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
+if [ -n "${VOL_DISK:-}" ]; then
+  case $identity in
+    *'"disk":"'"$VOL_DISK"'"'*) ;;
+    *)
+      why="volumes of this base path are on disk $VOL_DISK, and that is not there now: mount it,"
+      why="$why or if its data is given up take the annotation local.path.provisioner/disk off"
+      refuse 4 "$why all volumes that name it"
+      ;;
+  esac
+fi
 record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
-theirs=$(cat -- "$records/identity.json" 2>/dev/null) || :
-case $record in '' | *'"uid":"'"$VOL_CLAIM_UID"'"'*) theirs= ;; esac
-case $theirs in
+case $record in '' | *'"uid":"'"$VOL_CLAIM_UID"'"'*) identity= ;; esac
+case $identity in
   *'"cluster":"'"${VOL_CLUSTER:-?}"'"'*) ;;
   *'"cluster":'*)
     why="$VOL_DIR is by its record the directory of another claim, and its disk is another"
-    why="$why cluster's than '${VOL_CLUSTER:-}', or nobody knows: adopt it, or remove it by hand"
-    echo "$why" >&2
-    printf '%s\ndirectory: absent\n' "$why" >/dev/termination-log
-    exit 1
+    refuse 1 "$why cluster's than '${VOL_CLUSTER:-}', or nobody knows: adopt it, or remove it by hand"
     ;;
 esac
 exec /bin/sh /script/setup "$@"

@@ -112,12 +112,36 @@ TEST_CASE(
     CHECK(scene.begin(make_of()).find("just gone") != std::string::npos);
     scene.pass(seconds(10));
     CHECK(scene.begin(make_of()) == "other");  // agents are not used any more
+    CHECK(scene.other.records.back().first.disk == "disk-1");
   }
   SUBCASE("its base path is not one of the agent's any more") {
     removal.disk = "disk-1";
     removal.base_path = "/former";
     CHECK(scene.begin(removal) == "other");
   }
+}
+
+TEST_CASE("whoever makes a directory without an agent is told the disk that volumes there name") {
+  MixedScene scene;
+  scene.pods.erase("node-2");
+  scene.pass(seconds(10));
+  Operation make = make_of();
+  make.node = "node-2";
+  std::string disk;
+  SUBCASE("none does") {}
+  SUBCASE("all name one") { scene.disks_named = {disk = "disk-1"}; }
+  SUBCASE("they name several: any may be there") { scene.disks_named = {"disk-1", "disk-2"}; }
+  SUBCASE("on a shared file system") {
+    make.shared = true;
+    scene.disks_named = {"disk-1"};
+  }
+  CHECK(scene.begin(make) == "other");
+  CHECK(scene.other.records.back().first.disk == disk);
+  Operation removal = removal_of("pvc-2");
+  removal.node = "node-2";
+  removal.disk = "of the volume";
+  CHECK(scene.begin(removal) == "other");
+  CHECK(scene.other.records.back().first.disk == "of the volume");
 }
 
 TEST_CASE("nothing begins on a node whose agent is expected, and who waits is woken") {

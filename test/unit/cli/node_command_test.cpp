@@ -7,6 +7,7 @@
 
 #include "cli/node_request.h"
 #include "cli_bed.h"
+#include "harness/must.h"
 #include "unit/node/node_bed.h"
 
 namespace lpp::cli::node_command {
@@ -137,6 +138,28 @@ TEST_CASE("node make says once that a base directory in use stays open to other 
   const auto closed = bed.run({"node", "make", "--base", empty.path(), "--path", "a", "--json"});
   CHECK(closed.err.empty());
   CHECK_FALSE(json_of(closed).contains("warnings"));
+}
+
+TEST_CASE("node makes and removes on the disk that it is told only") {
+  const BaseFolder base;
+  CliBed bed;
+  const auto node = [&](const char* what, const std::string& disk) {
+    return bed.run({"node", what, "--base", base.path(), "--path", "a", "--disk", disk});
+  };
+  CHECK(node("make", "disk-1").code == 4);  // no disk has a name yet
+  CHECK(base.content().empty());
+  REQUIRE(bed.run({"node", "make", "--base", base.path(), "--path", "b"}).code == 0);
+  node::Kernel kernel;
+  const std::string there = LPP_MUST(base.volumes(kernel).identity());
+  const auto refused = node("make", "disk-1");
+  CHECK(refused.code == 4);
+  CHECK(refused.err.find("disk " + there + " is at") != std::string::npos);
+  CHECK_FALSE(base.has("a"));
+  CHECK(node("make", there).code == 0);
+  CHECK(node("remove", "disk-1").code != 0);
+  CHECK(base.has("a"));
+  CHECK(node("remove", there).code == 0);
+  CHECK_FALSE(base.has("a"));
 }
 
 TEST_CASE("node usage says that limits on record do not hold where the quota is off by now") {

@@ -222,6 +222,8 @@ TEST_CASE("on a disk that took the place of a directory's own no folder of its p
     });
   };
   CHECK(shows_base_only(Kind::kRemove, "disk-1", settings()));
+  CHECK(shows_base_only(Kind::kMake, "disk-1", settings()));
+  CHECK_FALSE(shows_base_only(Kind::kMake, "", beside));
   for (const auto kind : {Kind::kRemove, Kind::kTakeBack, Kind::kResize}) {
     CHECK(shows_base_only(kind, "", beside));
     CHECK_FALSE(shows_base_only(kind, "", settings()));

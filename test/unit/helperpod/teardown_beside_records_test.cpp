@@ -189,6 +189,36 @@ TEST_CASE("a helper pod makes no claim's what another cluster has on record") {
   }
 }
 
+TEST_CASE("a helper pod makes nothing on another disk than volumes there name") {
+  FOR_EACH_BASE(scene) {
+    Operation make = scene.removal("ns/v");
+    make.kind = operation::Kind::kMake;
+    bool refused = true;
+    SUBCASE("another one is there") {
+      scene.make("other");
+      LPP_MUST(scene.volumes().identity());
+      make.disk = "disk-1";
+    }
+    SUBCASE("none is there") { make.disk = "disk-1"; }
+    SUBCASE("it is there") {
+      scene.make("other");
+      make.disk = LPP_MUST(scene.volumes().identity());
+      refused = false;
+    }
+    SUBCASE("nobody knows which it is") {
+      make.disk.clear();
+      refused = false;
+    }
+    const auto said = scene.base().parent_path() / "said";
+    std::ofstream(scene.base().parent_path() / "setup") << "echo made > '" + said.string() + "'";
+    const Run run = scene.set_up(make, "c-1", said);
+    CHECK(run.exit_code == (refused ? kUnfitExitCode : 0));
+    CHECK(testing::text_of(said).find(refused ? "directory: absent" : "made") != std::string::npos);
+    CHECK((run.output.find("on disk disk-1") != std::string::npos) == refused);
+    CHECK_FALSE(fs::exists(scene.base() / "ns"));
+  }
+}
+
 TEST_CASE("what stands in the place of a volume that is being removed is not touched") {
   FOR_EACH_BASE(scene) {
     scene.make("v");
