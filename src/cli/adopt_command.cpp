@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/adopt_command.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -11,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "provisioner/names.h"
 
 namespace lpp::cli {
 
@@ -84,9 +87,18 @@ std::string_view word_of(const Row& row) {
 
 std::string next_step(const Row& row) {
   const std::string claim = row.request.claim.to_string();
-  if (row.plan.claim_exists) return "claim " + claim + " is bound to it";
-  return "make claim " + claim + " with storageClassName: " + row.plan.storage_class + " and " +
-         row.plan.size + " at most: it is bound to it";
+  std::string step = "claim " + claim + " is bound to it";
+  if (!row.plan.claim_exists) {
+    step = "make claim " + claim + " with storageClassName: " + row.plan.storage_class + " and " +
+           row.plan.size + " at most: it is bound to it";
+  }
+  if (!row.plan.lacks_limit) return step;
+  const std::string& base = row.plan.place.base_path;
+  return fmt::format(
+      "{}; its class asks for a limit, which is set on node {} only: local-path-provisioner node "
+      "adopt --base {} --path {} --size {}, and then kubectl annotate pv {} {}={}",
+      step, row.request.node, base, row.request.path.substr(base.size() + 1), row.plan.size,
+      row.plan.volume, provisioner::kVolumeQuota, provisioner::kQuotaHard);
 }
 
 void plan(Row& row, const Surroundings& around) {

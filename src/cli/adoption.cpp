@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "k8s/quantity.h"
+#include "provisioner/names.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_manifest.h"
 #include "text/dns_names.h"
@@ -189,6 +190,9 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
                     .storage_class = storage_class->meta.name,
                     .size = size,
                     .claim_exists = claim != nullptr};
+  const std::string* const quota =
+      k8s::find(storage_class->parameters, provisioner::kQuotaParameter);
+  adoption.lacks_limit = quota != nullptr && *quota == provisioner::kQuotaHard;
   adoption.manifest = provisioner::make_volume(place, model, storage_class->provisioner);
   nlohmann::json& reference = adoption.manifest["spec"]["claimRef"];
   reference.erase("resourceVersion");

@@ -144,6 +144,25 @@ TEST_CASE("adopt takes class, access mode and size of a claim that waits") {
   CHECK(spec["accessModes"] == json{"ReadWriteOncePod"});
 }
 
+TEST_CASE("adopt tells the commands that set the limit which a class asks for") {
+  AdoptBed bed;
+  bed.classes = {storage_class().parameter("quota", "hard").json()};
+  bed.claims = {web_claim().request("7Gi").json()};
+  const auto outcome = bed.adopt();
+  CHECK(outcome.code == 0);
+  REQUIRE(bed.made().size() == 1);
+  // It would hold only once that was done.
+  const json meta = bed.made()[0]["metadata"];
+  CHECK_FALSE(meta["annotations"].contains("local.path.provisioner/quota"));
+  const std::string path = kOnDisk;
+  const auto slash = path.rfind('/');
+  CHECK(outcome.out.find("on node n1 only: local-path-provisioner node adopt --base " +
+                         path.substr(0, slash) + " --path " + path.substr(slash + 1) +
+                         " --size 7Gi, and then kubectl annotate pv " +
+                         meta["name"].get<std::string>() + " local.path.provisioner/quota=hard") !=
+        std::string::npos);
+}
+
 TEST_CASE("a claim that has lost this very volume is told by its UID") {
   AdoptBed bed;
   bed.claims = {web_claim().volume("pvc-1").phase("Lost").json()};
