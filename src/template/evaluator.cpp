@@ -100,6 +100,8 @@ class Evaluator {
     const Value over = pipeline(dot, *node.pipe);
     Flow flow = Flow::kNext;
     if (!iterate(over, node) && node.else_list) flow = walk(dot, *node.else_list);
+    // Of this range, where an else continues the one around it.
+    if (flow == Flow::kBreak) flow = Flow::kNext;
     variables_.resize(mark);
     return flow;
   }

@@ -435,6 +435,8 @@ func patterns() []pattern {
 		{text: "{{if 1}}{{break}}{{end}}"},
 		{text: "{{range 1}}{{break 1}}{{end}}"},
 		{text: "{{range 2}}{{if 1}}{{continue}}{{end}}x{{end}}y"},
+		{text: "{{range 3}}{{range .}}-{{else}}{{break}}{{end}}x{{end}}"},
+		{text: "{{range 3}}{{range .}}-{{else}}{{continue}}{{end}}x{{end}}"},
 		{text: "{{range}}a{{end}}"},
 		{text: "{{range 1}}a"},
 		{text: "{{range $x 1}}a{{end}}"},
