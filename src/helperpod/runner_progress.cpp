@@ -192,7 +192,8 @@ bool HelperPodRunner::complete_failure(const Known& known, const k8s::Pod& pod,
       known.operation->kind == operation::Kind::kResize && outcome.exit_code == kInfeasibleExitCode;
   progress.unfit = known.operation->kind == operation::Kind::kMake &&
                    (known.operation->limits.any() || known.operation->require_mount ||
-                    !known.operation->disk.empty()) &&
+                    (!known.operation->disk.empty() &&
+                     outcome.progress.directory == operation::Directory::kAbsent)) &&
                    outcome.exit_code == kUnfitExitCode;
   if (known.operation->only_if_empty && outcome.cannot_run) {
     // Own commands may come in an image without a shell; another attempt would find none either.

@@ -162,7 +162,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   claims.wait_bound(kEach, 2 * kEach);
   claims.wait_deleted(0, kEach);
   LPP_MUST(story.audit.wait_clean());
-  CHECK(asked_for(429) > 0);
+  // Volumes are fewer than pods, and may all have found the seat free.
+  if (by == By::kHelperPods) CHECK(asked_for(429) > 0);
   claims.remove(kEach, 2 * kEach);
   claims.wait_deleted(kEach, 2 * kEach);
   LPP_MUST(story.audit.wait_clean());
