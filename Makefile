@@ -129,7 +129,7 @@ chart: ## Pack the Helm chart: build/local-path-provisioner-<version>.tgz
 
 asan: ## Run the tests under the address, leak and undefined-behaviour sanitizers
 	@$(DEPS) build test demo
-	@scripts/run-tests.sh asan
+	@scripts/run-tests.sh asan $(CTEST_FLAGS)
 
 tsan: ## Run the tests under the thread sanitizer
 	@$(DEPS) build test demo

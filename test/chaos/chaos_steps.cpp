@@ -117,7 +117,11 @@ Result<void> ChaosRun::create_claim(std::size_t slot, const std::string& name, c
   if (is_claimed(claim.key.name)) return {};  // its directory was given to another one
   const auto created = bed_.admin().create(claim_object(
       {.key = claim.key, .storage_class = claim.storage_class, .selected_node = known_node(node)}));
-  if (!created.ok()) return tolerate(created.error());  // one of that name may be on its way out
+  if (!created.ok()) {
+    // One of that name may be on its way out.
+    if (created.error().is(ErrorCode::kAlreadyExists)) return {};
+    return created.error();
+  }
   claim.uid = (*created)["metadata"]["uid"];
   model_.claims[slot] = claim;
   return {};

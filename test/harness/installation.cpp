@@ -79,8 +79,8 @@ void Installation::kill_daemon() {
   if (daemon != nullptr) daemon->kill();
 }
 
-Result<void> Installation::stop_daemon() {
-  LPP_ASSIGN_OR_RETURN(const auto ended, daemon_->terminate(std::chrono::seconds(12)), "stop");
+Result<void> Installation::stop_daemon(std::chrono::milliseconds limit) {
+  LPP_ASSIGN_OR_RETURN(const auto ended, daemon_->terminate(limit), "stop");
   if (ended.exit != ChildExit{}) {
     return Error{.message =
                      "the daemon stopped with " + ended.exit.to_string() + "\n" + log_tail()};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -49,7 +50,7 @@ class Installation {
   /// SIGKILL; returns when it is dead.
   void kill_daemon();
   /// SIGTERM; an error unless it ends properly and in time.
-  Result<void> stop_daemon();
+  Result<void> stop_daemon(std::chrono::milliseconds limit = std::chrono::seconds(12));
 
   /// Replaces the configuration file at once, as an editor does.
   Result<void> write_config(const nlohmann::json& config);

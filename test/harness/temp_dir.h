@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,7 @@ class TempDir {
  public:
   explicit TempDir(const std::filesystem::path& parent = std::filesystem::temp_directory_path()) {
     std::string pattern = (parent / "lpp-test-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr) std::abort();  // nothing can be tested without
+    if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("no directory " + pattern);
     path_ = std::move(pattern);
   }
   ~TempDir() {

@@ -340,6 +340,15 @@ TEST_CASE("what fails where no marks are kept is told and written once and a lar
                                {{"metadata", {{"labels", {{"looked", "at"}}}}}}));
   const auto failed_volume = story.volume;
   const auto writes = story.status_writes();
+  // Another attempt after a while would have been made by then.
+  auto& nodes = story.bed->cluster().nodes();
+  nodes.set_faults("node-2", {.dead = true});
+  const k8s::ObjectKey late{"app", "late"};
+  LPP_MUST(story.admin().create(
+      claim_object({.key = late, .storage_class = "growing", .selected_node = "node-2"})));
+  wait_until_old(story, "provision", 3);
+  nodes.set_faults("node-2", {});
+  LPP_MUST(story.audit.wait_bound(late));
   const auto other = story.want("other");
   LPP_MUST(story.ask(other, "2Gi"));
   story.wait_size(other, "2Gi");

@@ -178,10 +178,12 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "a leader that is stopped hands over at once, as in a rolling update") {
-  TwoReplicas story(by);
+  // Longer than is waited for the other one.
+  TwoReplicas story(by, {"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=40s",
+                         "--leader-elect-retry-period=1s"});
   story.begin_claims(0);
   const std::string leader = holder_of_lease(story);
-  LPP_MUST(story.installation->stop_daemon());
+  LPP_MUST(story.installation->stop_daemon(std::chrono::seconds(9)));
   CHECK(holder_of_lease(story) != leader);  // nobody waits for the lease to run out
   story.wait_standby_leads(seconds(20));
   story.go_on();

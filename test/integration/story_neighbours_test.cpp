@@ -164,7 +164,9 @@ TEST_CASE("a full directory stays when a claim goes that a restored backup has b
   for (const auto& disk : disks) CHECK(text_of(disk / "data") == "of a tenant");
 }
 
-// It costs a request at most; that namespaces take turns is told in story_tenants_test.cpp.
+// They are served while hundreds fail, and none of those writes twice; that namespaces take turns,
+// however long the queue of one is, is judged in story_tenants_test.cpp and by the work queue's
+// tests.
 TEST_CASE("a claim that fails over and over does not slow its neighbours") {
   StoryBed story;
   story.start();
@@ -180,7 +182,7 @@ TEST_CASE("a claim that fails over and over does not slow its neighbours") {
     LPP_MUST(story.admin().create(claim_object(spec)));
   }
   for (const char* name : {"first", "second"}) {
-    // All of them are looked at once more before the second one.
+    // All of them are to be looked at once more.
     LPP_MUST(story.admin().merge(k8s::kStorageClasses, {"", "local-path"},
                                  {{"metadata", {{"labels", {{"for", name}}}}}}));
     const k8s::ObjectKey claim{"good", name};

@@ -54,6 +54,9 @@ void go_on(StoryBed& story, Trouble& trouble) {
   story.agents->thaw("node-1");
 }
 
+/// Calls of API clients and agents are given up after 10 s.
+constexpr auto kSoonerThanCalls = std::chrono::seconds(9);
+
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "a daemon asked to stop in the middle of work ends soon and goes on where it stood") {
   StoryBed story(by);
@@ -67,8 +70,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
         claim_object({.key = {"app", "c" + std::to_string(i)}, .selected_node = "node-1"})));
   }
   wait_begun(story, kClaims);
-  // The work ends only later: who waits for it is killed.
-  LPP_MUST(story.installation->stop_daemon());
+  // The work ends only later: who waits for it is killed, and who waits for a call to time out.
+  LPP_MUST(story.installation->stop_daemon(kSoonerThanCalls));
   // The next one need not wait for the lease to run out.
   CHECK(holder_of_lease(story) == "");
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
@@ -90,7 +93,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a second signal ends the daemon at once") {
   auto& daemon = story.installation->daemon();
   daemon.signal(SIGTERM);
   wait_for(story, "it has heard the first signal", [&]() -> std::string {
-    const auto ready = http_get(daemon.health_port(), "/ready");
+    const auto ready = http_get(daemon.health_port(), "/ready", story.bed->patience().limit);
     return ready.ok() && ready->status == 200 ? "it is ready" : "";
   });
   daemon.signal(SIGTERM);
@@ -121,7 +124,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
   wait_for(story, "it asks",
            [&]() -> std::string { return proxy.records().size() > before ? "" : "no request"; });
-  LPP_MUST(story.installation->stop_daemon());
+  LPP_MUST(story.installation->stop_daemon(kSoonerThanCalls));
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE(

@@ -31,10 +31,13 @@ TEST_CASE("a setup script that fails is told on the claim at once, and the claim
   const std::string good = change_script(story, "setup", "");
   SUBCASE("before it made the directory") { change_script(story, "setup", bees); }
   SUBCASE("when the directory is there") { restore_script(story, "setup", good + "\n" + bees); }
-  const k8s::ObjectKey claim{"app", "data"};
-  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
-  // Half of the command's time limit is waited for it.
-  const std::string event = wait_for_event(story, claim, "ProvisioningFailed");
+  k8s::ObjectKey claim{"app", ""};
+  std::string event;
+  CHECK(is_soon([&](int i) {
+    claim.name = "data-" + std::to_string(i);
+    LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+    event = wait_for_event(story, claim, "ProvisioningFailed");
+  }));
   CHECK(event.starts_with("Warning "));
   CHECK(event.find('7') != std::string::npos);
   CHECK(event.find("the disk is full of bees") != std::string::npos);
@@ -139,10 +142,12 @@ TEST_CASE("an image that cannot be pulled is told on the claim before any time l
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   story.bed->cluster().nodes().set_faults("node-1", {.fail_pulls = true});
-  const k8s::ObjectKey claim{"app", "data"};
-  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
-  // Half of the command's time limit is waited for it.
-  wait_for_event(story, claim, "ProvisioningFailed", "ull");
+  k8s::ObjectKey claim{"app", ""};
+  CHECK(is_soon([&](int i) {
+    claim.name = "data-" + std::to_string(i);
+    LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+    wait_for_event(story, claim, "ProvisioningFailed", "ull");
+  }));
   story.bed->cluster().nodes().set_faults("node-1", {});
   LPP_MUST(story.audit.wait_bound(claim));
 }

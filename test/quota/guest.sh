@@ -109,7 +109,7 @@ run_guest() {
   /usr/lib/qemu/virtiofsd --socket-path="$work/root.sock" -o source=/ -o cache=always \
     -o sandbox=chroot >"$work/virtiofsd.log" 2>&1 &
   local server=$!
-  timeout -k 5 "${LIMIT:-1700}" qemu-system-x86_64 -name "lpp-$$" -nodefaults -no-user-config \
+  timeout -k 5 "${LIMIT:-1700}" qemu-system-x86_64 -name "${kernel_name:-lpp-$$}" -nodefaults -no-user-config \
     -display none -no-reboot -machine q35,memory-backend=mem -m "$memory" \
     -object memory-backend-memfd,id=mem,size="$memory",share=on \
     -chardev socket,id=root,path="$work/root.sock" -device vhost-user-fs-pci,chardev=root,tag=root \

@@ -70,7 +70,6 @@ for type in $(echo "$TYPES" | tr , ' '); do
   if LPP_NODE_TEST_DIR=/mnt/$type setpriv --bounding-set -sys_resource --inh-caps -sys_resource \
     stdbuf -oL "$TESTS" --duration=true --test-case="$CASES" >/mnt/out 2>&1; then
     grep -av '^[0-9.]* s: ' /mnt/out
-    if grep -aq '^\[doctest\] test cases: *0 ' /mnt/out; then end "no test case is like $CASES"; fi
   else
     grep -av '^[0-9.]* s: ' /mnt/out
     end "failed on $type"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// lpp-rights [--user NAME] [--part] MANIFEST... -- RECORD...: compares what the roles of the
-// manifests grant with what was used while tests ran, and fails when they grant more or less. A
-// record is what devcluster::Rbac::used() returns, one line each, or the audit log of an API
-// server, of which the requests of that user count. Without a record of the crash tests, say, it
-// would find rights unused: it ends with 3 when one is not there. --part: there is only a part of
-// them.
+// lpp-rights [--user NAME] [--part] [--may-miss] MANIFEST... -- RECORD...: compares what the roles
+// of the manifests grant with what was used while tests ran, and fails when they grant more or
+// less. A record is what devcluster::Rbac::used() returns, one line each, or the audit log of an
+// API server, of which the requests of that user count. Without a record of the crash tests, say,
+// it would find rights unused: it ends with 3 when one is not there. --part: there is only a part
+// of them.
 
 #include <fstream>
 #include <iostream>
@@ -125,6 +125,7 @@ int main(int argc, char** argv) {
   std::set<std::string> used;
   bool records = false;
   bool all = true;
+  bool may_miss = false;
   std::string user;
   for (auto next = args.begin(); next != args.end(); ++next) {
     const std::string& arg = *next;
@@ -132,14 +133,17 @@ int main(int argc, char** argv) {
       records = true;
     } else if (arg == "--part") {
       all = false;
+    } else if (arg == "--may-miss") {
+      may_miss = true;
     } else if (arg == "--user" && next + 1 != args.end()) {
       user = *++next;
     } else if (records) {
       std::ifstream in(arg);
-      if (!in) {
+      if (!in && may_miss) {
         std::cout << "skipped: rights: " << arg << " is missing: run the tests that write it\n";
         return 3;
       }
+      if (!in) return fail(arg + " is missing: run the tests that write it");
       read_record(in, user, granted, used);
     } else {
       const auto objects = lpp::testing::read_yaml_objects(arg);
@@ -151,7 +155,7 @@ int main(int argc, char** argv) {
     }
   }
   if (granted.empty() || (all && used.empty()))
-    return fail("usage: [--user NAME] [--part] MANIFEST... -- RECORD...");
+    return fail("usage: [--user NAME] [--part] [--may-miss] MANIFEST... -- RECORD...");
   int result = 0;
   for (const std::string& grant : granted) {
     if (all && !used.contains(grant)) result = fail("granted, but no test needed it: " + grant);
