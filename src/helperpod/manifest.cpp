@@ -249,9 +249,14 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   const bool beside_records = operation.kind == operation::Kind::kRemove &&
                               (settings.beside_agents || !operation.disk.empty());
   const bool make_beside_records = create && (settings.cluster || !operation.disk.empty());
+  const bool on_its_disk = takes_back && !operation.disk.empty();
   if (operation.only_if_empty && !by_own_program) {
-    container["command"] =
-        json::array({"/bin/sh", "-c", literal(kRemoveIfEmpty), "remove-if-empty"});
+    const std::string script = (on_its_disk ? kOnItsDiskOnly : "") + std::string(kRemoveIfEmpty);
+    container["command"] = json::array({"/bin/sh", "-c", literal(script), "remove-if-empty"});
+  } else if (on_its_disk && settings.teardown_command.empty()) {
+    const std::string script =
+        kOnItsDiskOnly + std::string("exec /bin/sh /script/teardown \"$@\"\n");
+    container["command"] = json::array({"/bin/sh", "-c", literal(script), "teardown"});
   } else if (beside_records && settings.teardown_command.empty()) {
     container["command"] =
         json::array({"/bin/sh", "-c", literal(kTeardownBesideRecords), "teardown"});
@@ -278,6 +283,7 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   if (by_own_program || beside_records || make_beside_records) set_claim(env, operation);
   if (make_beside_records) set_owners(env, operation, settings);
   if (beside_records) set_records(env, operation);
+  if (on_its_disk) set_env(env, "VOL_DISK", operation.disk);
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
 }

@@ -5,6 +5,20 @@
 /// ConfigMap. They get what those get: VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments.
 namespace lpp::helperpod {
 
+/// Before what takes a directory back: not on another disk than VOL_DISK, the one that it was made
+/// on; what is on that is taken back once it is there again.
+inline constexpr const char* kOnItsDiskOnly = R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
+case $(cat -- "$records/identity.json" 2>/dev/null) in
+  *'"disk":"'"$VOL_DISK"'"'*) ;;
+  *)
+    echo "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
+      "mount it there" >&2
+    exit 1
+    ;;
+esac
+)sh";
+
 /// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown
 /// would remove what is there. Folders that a path pattern made around it go too when they are
 /// empty. Never through a symbolic link: what it leads to is somebody else's.

@@ -68,6 +68,11 @@ class Base : public testing::Scripts {
     return run_own_script(operation, {.config_map = "c", .beside_agents = beside_agents}, shell_,
                           {{"/script/teardown", (base().parent_path() / "teardown").string()}});
   }
+  Run take_back(const Operation& undo) const {
+    if (!undo.only_if_empty) return helper_pod(undo);
+    return run_own_script(undo, {.config_map = "c"}, shell_,
+                          {{"/dev/termination-log", (base().parent_path() / "said").string()}});
+  }
   Run set_up(const Operation& make, const std::string& cluster, const fs::path& said) const {
     return run_own_script(make, {.config_map = "c", .cluster = cluster}, shell_,
                           {{"/script/setup", (base().parent_path() / "setup").string()},
@@ -216,6 +221,33 @@ TEST_CASE("a helper pod makes nothing on another disk than volumes there name") 
     CHECK(testing::text_of(said).find(refused ? "directory: absent" : "made") != std::string::npos);
     CHECK((run.output.find("on disk disk-1") != std::string::npos) == refused);
     CHECK_FALSE(fs::exists(scene.base() / "ns"));
+  }
+}
+
+TEST_CASE("a helper pod takes nothing back from another disk than it was made on") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    fs::remove_all(scene.base() / "v");
+    fs::create_directory(scene.base() / "v");
+    Operation undo = scene.removal("v");
+    undo.kind = operation::Kind::kTakeBack;
+    undo.only_if_empty = true;
+    bool gone = true;
+    SUBCASE("an empty one, and its disk is there") {}
+    SUBCASE("an empty one, and another disk is there") {
+      undo.disk = "disk-1";
+      gone = false;
+    }
+    SUBCASE("one that was made, and its disk is there") { undo.only_if_empty = false; }
+    SUBCASE("one that was made, and another disk is there") {
+      undo.only_if_empty = false;
+      undo.disk = "disk-1";
+      gone = false;
+    }
+    const Run run = scene.take_back(undo);
+    CHECK_MESSAGE((run.exit_code == 0) == gone, run.output);
+    CHECK(fs::exists(scene.base() / "v") != gone);
+    CHECK((run.output.find("on disk disk-1") != std::string::npos) != gone);
   }
 }
 
