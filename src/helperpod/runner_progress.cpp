@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "helperpod/outcome.h"
 #include "k8s/objects.h"
+#include "operation/reasons.h"
 
 // What is known of how a recorded operation stands.
 
@@ -190,11 +191,14 @@ bool HelperPodRunner::complete_failure(const Known& known, const k8s::Pod& pod,
   const Outcome outcome = helperpod::observe(pod);
   progress.infeasible =
       known.operation->kind == operation::Kind::kResize && outcome.exit_code == kInfeasibleExitCode;
-  progress.unfit = known.operation->kind == operation::Kind::kMake &&
-                   (known.operation->limits.any() || known.operation->require_mount ||
-                    (!known.operation->disk.empty() &&
-                     outcome.progress.directory == operation::Directory::kAbsent)) &&
-                   outcome.exit_code == kUnfitExitCode;
+  const bool refused =
+      known.operation->kind == operation::Kind::kMake && outcome.exit_code == kUnfitExitCode;
+  // A script may end so for reasons of its own, but says nothing of the directory then.
+  const bool on_other_disk = refused && !known.operation->disk.empty() &&
+                             outcome.progress.directory == operation::Directory::kAbsent;
+  progress.unfit = on_other_disk ||
+                   (refused && (known.operation->limits.any() || known.operation->require_mount));
+  if (on_other_disk) progress.reason = operation::kOtherDisk;
   if (known.operation->only_if_empty && outcome.cannot_run) {
     // Own commands may come in an image without a shell; another attempt would find none either.
     progress.state = State::kSucceeded;
