@@ -108,9 +108,9 @@ class AgentExecutor final : public operation::Executor {
   Result<void> check_absent(const std::string& node);
   /// Whether the node's agent can work below that base path.
   bool sees(const std::string& node, const std::string& base_path) const;
-  /// The disk that a directory is to be made on, as all volumes there name it; "" = there are none,
-  /// or they name several.
-  std::string only_disk_named(const Operation& make) const;
+  /// The disks that volumes name where a directory is to be made, with blanks in between: on any of
+  /// them it is right. "" = no volume names one.
+  std::string disks_named(const Operation& make) const;
   /// Whether somebody who compares no disks may do it, where sees() is false. kUnavailable: the
   /// agent cannot tell whether the disk that it needs is there, and says why.
   Result<void> may_be_done_unseen(const Operation& operation) const;

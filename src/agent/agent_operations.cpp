@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "agent/agent_executor.h"
@@ -105,10 +107,9 @@ Result<bool> AgentExecutor::can_resize(const Operation& operation) {
                .message = "the agent on node " + operation.node + " is not connected"};
 }
 
-std::string AgentExecutor::only_disk_named(const Operation& make) const {
+std::string AgentExecutor::disks_named(const Operation& make) const {
   if (make.shared || make.node.empty()) return {};
-  const auto disks = surroundings_.disks_named(make.node, make.base_path);
-  return disks.size() == 1 ? disks.front() : std::string();
+  return fmt::format("{}", fmt::join(surroundings_.disks_named(make.node, make.base_path), " "));
 }
 
 Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const {

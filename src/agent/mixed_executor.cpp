@@ -124,7 +124,7 @@ Result<operation::Executor::Start> MixedExecutor::start(const Operation& operati
     return (*executor)->start(operation);
   }
   Operation make = operation;
-  make.disk = agents_.only_disk_named(operation);
+  make.disk = agents_.disks_named(operation);
   return others_.start(make);
 }
 

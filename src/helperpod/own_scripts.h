@@ -129,7 +129,7 @@ exit 0
 
 /// Around the setup of a claim's volume where agents may have worked: what is by its record the
 /// directory of another cluster's claim becomes no claim's here. VOL_CLUSTER is this cluster; ""
-/// where it is not known, and then nothing of that kind can be told apart. VOL_DISK is the disk
+/// where it is not known, and then nothing of that kind can be told apart. VOL_DISK is the disks
 /// that volumes of the base path name: on another one nothing is made.
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
@@ -140,15 +140,14 @@ inline constexpr const char* kSetupBesideRecords =
 records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
 identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
-if [ -n "${VOL_DISK:-}" ]; then
-  case $identity in
-    *'"disk":"'"$VOL_DISK"'"'*) ;;
-    *)
-      why="volumes of this base path are on disk $VOL_DISK, and that is not there now: mount it,"
-      why="$why or if its data is given up take the annotation local.path.provisioner/disk off"
-      refuse 4 "$why all volumes that name it"
-      ;;
-  esac
+right=
+for disk in ${VOL_DISK:-}; do
+  case $identity in *'"disk":"'"$disk"'"'*) right=yes ;; esac
+done
+if [ -n "${VOL_DISK:-}" ] && [ -z "$right" ]; then
+  why="volumes of this base path are on disk $VOL_DISK, and that is not there now: mount it,"
+  why="$why or if its data is given up take the annotation local.path.provisioner/disk off"
+  refuse 4 "$why all volumes that name it"
 fi
 record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
 case $record in '' | *'"uid":"'"$VOL_CLAIM_UID"'"'*) identity= ;; esac

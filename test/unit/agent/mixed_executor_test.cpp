@@ -130,7 +130,10 @@ TEST_CASE("whoever makes a directory without an agent is told the disk that volu
   std::string disk;
   SUBCASE("none does") {}
   SUBCASE("all name one") { scene.disks_named = {disk = "disk-1"}; }
-  SUBCASE("they name several: any may be there") { scene.disks_named = {"disk-1", "disk-2"}; }
+  SUBCASE("they name several: any may be there") {
+    scene.disks_named = {"disk-1", "disk-2"};
+    disk = "disk-1 disk-2";
+  }
   SUBCASE("on a shared file system") {
     make.shared = true;
     scene.disks_named = {"disk-1"};

@@ -155,7 +155,7 @@ TEST_CASE("node makes and removes on the disk that it is told only") {
   CHECK(refused.code == 4);
   CHECK(refused.err.find("disk " + there + " is at") != std::string::npos);
   CHECK_FALSE(base.has("a"));
-  CHECK(node("make", there).code == 0);
+  CHECK(node("make", "disk-1 " + there).code == 0);
   CHECK(node("remove", "disk-1").code != 0);
   CHECK(base.has("a"));
   CHECK(node("remove", there).code == 0);

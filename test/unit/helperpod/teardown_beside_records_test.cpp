@@ -210,6 +210,11 @@ TEST_CASE("a helper pod makes nothing on another disk than volumes there name") 
       make.disk = LPP_MUST(scene.volumes().identity());
       refused = false;
     }
+    SUBCASE("it is there, and volumes name another one as well") {
+      scene.make("other");
+      make.disk = "disk-1 " + LPP_MUST(scene.volumes().identity());
+      refused = false;
+    }
     SUBCASE("nobody knows which it is") {
       make.disk.clear();
       refused = false;
