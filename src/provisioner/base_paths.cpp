@@ -146,7 +146,9 @@ std::vector<std::string> disks_named(const Volumes& volumes, const k8s::Store<k8
     // Nodes may share the label by which their volumes are tied to them.
     const std::string* on = k8s::find(volume->meta.annotations, kVolumeSelectedNode);
     const bool is_elsewhere = on != nullptr && *on != node && nodes.get({"", *on}) != nullptr;
-    if (!is_elsewhere && may_be_on(*volume, node, nodes)) newest[*disk] = created;
+    // Its label may have changed since; the disk has not.
+    const bool is_here = on != nullptr && *on == node;
+    if (is_here || (!is_elsewhere && may_be_on(*volume, node, nodes))) newest[*disk] = created;
   }
   std::vector<std::string> disks;
   disks.reserve(newest.size());

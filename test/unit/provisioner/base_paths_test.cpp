@@ -43,6 +43,22 @@ TEST_CASE("the disks of a base path are those that the node's volumes in it name
   CHECK(named("n1", "/more").empty());
 }
 
+TEST_CASE(
+    "a volume that says its node names that node's disk, whatever the node's label is by now") {
+  k8s::StoreWriter<k8s::Node> nodes;
+  for (const char* name : {"n1", "n2"}) nodes.put({"", name}, node(name).shared());
+  k8s::StoreWriter<k8s::PersistentVolume> volumes;
+  volumes.put({"", "v"}, volume("v")
+                             .host_path("/data/a")
+                             .node("former-label")
+                             .annotation("local.path.provisioner/selected-node", "n1")
+                             .annotation("local.path.provisioner/disk", "disk-1")
+                             .shared());
+  CHECK(disks_named(volumes.list(), nodes, "n1", "/data", {"/data"}) ==
+        std::vector<std::string>{"disk-1"});
+  CHECK(disks_named(volumes.list(), nodes, "n2", "/data", {"/data"}).empty());
+}
+
 TEST_CASE("the disk of a base path that is configured no more is not that of the one around it") {
   k8s::StoreWriter<k8s::Node> nodes;
   nodes.put({"", "n1"}, node("n1").shared());
