@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 
 #include "base/paths.h"
@@ -218,22 +219,16 @@ std::string record_of(const Operation& operation) {
   return node::id_of_path(operation.path.substr(from + 1));
 }
 
-/// For kTeardownBesideRecords; a command of its own gets them, too.
-void set_records(json& env, const Operation& operation) {
-  set_env(env, "VOL_DISK", operation.disk);
-  set_env(env, "VOL_RECORD", record_of(operation));
-}
-
-/// For kSetupBesideRecords and our own program.
-void set_owners(json& env, const Operation& operation, const ManifestSettings& settings) {
-  if (settings.cluster) set_env(env, "VOL_CLUSTER", *settings.cluster);
-  if (!operation.disk.empty()) set_env(env, "VOL_DISK", operation.disk);
-  set_env(env, "VOL_RECORD", record_of(operation));
-}
-
 /// Whether the command is our own program, whose image has no shell.
 bool is_own_program(std::string_view command) {
   return command.substr(command.rfind('/') + 1) == kNodeProgram;
+}
+
+/// Runs our own scripts, one after the other, as one.
+json shell(const char* name, std::initializer_list<const char*> scripts) {
+  std::string all;
+  for (const char* const script : scripts) all += script;
+  return json::array({"/bin/sh", "-c", literal(all), name});
 }
 
 void set_work(json& container, const Operation& operation, const ManifestSettings& settings,
@@ -251,17 +246,15 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   const bool make_beside_records = create && (settings.cluster || !operation.disk.empty());
   const bool on_its_disk = takes_back && !operation.disk.empty();
   if (operation.only_if_empty && !by_own_program) {
-    const std::string script = (on_its_disk ? kOnItsDiskOnly : "") + std::string(kRemoveIfEmpty);
-    container["command"] = json::array({"/bin/sh", "-c", literal(script), "remove-if-empty"});
-  } else if (on_its_disk && settings.teardown_command.empty()) {
-    const std::string script =
-        kOnItsDiskOnly + std::string("exec /bin/sh /script/teardown \"$@\"\n");
-    container["command"] = json::array({"/bin/sh", "-c", literal(script), "teardown"});
-  } else if (beside_records && settings.teardown_command.empty()) {
     container["command"] =
-        json::array({"/bin/sh", "-c", literal(kTeardownBesideRecords), "teardown"});
+        on_its_disk ? shell("remove-if-empty", {kBesideRecords, kOnItsDiskOnly, kRemoveIfEmpty})
+                    : shell("remove-if-empty", {kRemoveIfEmpty});
+  } else if (on_its_disk && settings.teardown_command.empty()) {
+    container["command"] = shell("teardown", {kBesideRecords, kOnItsDiskOnly, kTeardown});
+  } else if (beside_records && settings.teardown_command.empty()) {
+    container["command"] = shell("teardown", {kBesideRecords, kTeardownBesideRecords});
   } else if (make_beside_records && settings.setup_command.empty()) {
-    container["command"] = json::array({"/bin/sh", "-c", literal(kSetupBesideRecords), "setup"});
+    container["command"] = shell("setup", {kBesideRecords, kSetupBesideRecords});
   } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {
@@ -280,10 +273,12 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   set_env(env, "VOL_USER", create ? operation.user : "");
   set_env(env, "VOL_GROUP", create ? operation.group : "");
   set_env(env, "VOL_PERM", create ? operation.perm : "");
+  // For our own scripts and our own program; another command gets it, too.
   if (by_own_program || beside_records || make_beside_records) set_claim(env, operation);
-  if (make_beside_records) set_owners(env, operation, settings);
-  if (beside_records) set_records(env, operation);
-  if (on_its_disk) set_env(env, "VOL_DISK", operation.disk);
+  if (make_beside_records && settings.cluster) set_env(env, "VOL_CLUSTER", *settings.cluster);
+  const bool compares_disk = on_its_disk || (create && !operation.disk.empty());
+  if (beside_records || compares_disk) set_env(env, "VOL_DISK", operation.disk);
+  if (beside_records || make_beside_records) set_env(env, "VOL_RECORD", record_of(operation));
   if (operation.limits.any()) set_limits(env, operation.limits);
   if (operation.require_mount) set_env(env, "VOL_REQUIRE_MOUNT", "true");
 }

@@ -5,18 +5,28 @@
 /// ConfigMap. They get what those get: VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments.
 namespace lpp::helperpod {
 
+/// Before those that look at the records: where these are, whose disk they are on, and whether that
+/// is one of the disks that are named.
+inline constexpr const char* kBesideRecords = R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
+identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
+is_on_disk() {
+  for disk; do
+    case $identity in *'"disk":"'"$disk"'"'*) return 0 ;; esac
+  done
+  return 1
+}
+)sh";
+
 /// Before what takes a directory back: not on another disk than VOL_DISK, the one that it was made
 /// on; what is on that is taken back once it is there again.
-inline constexpr const char* kOnItsDiskOnly = R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
-if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
-case $(cat -- "$records/identity.json" 2>/dev/null) in
-  *'"disk":"'"$VOL_DISK"'"'*) ;;
-  *)
-    echo "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
-      "mount it there" >&2
-    exit 1
-    ;;
-esac
+inline constexpr const char* kOnItsDiskOnly = R"sh(if ! is_on_disk "$VOL_DISK"; then
+  echo "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
+    "mount it there" >&2
+  exit 1
+fi
+)sh";
+inline constexpr const char* kTeardown = R"sh(exec /bin/sh /script/teardown "$@"
 )sh";
 
 /// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown
@@ -62,17 +72,10 @@ inline constexpr const char* kTeardownBesideRecords =
   echo "$*" >&2
   exit 1
 }
-records=${VOL_DIR%/*}/.local-path-provisioner
-if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
-if [ -n "$VOL_DISK" ]; then
-  case $(cat -- "$records/identity.json" 2>/dev/null) in
-    *'"disk":"'"$VOL_DISK"'"'*) ;;
-    *)
-      fail "the volume is on disk $VOL_DISK, and that is not the one at its base path now:" \
-        "mount it there; if it is gone for good, take the annotation" \
-        "local.path.provisioner/disk off the volume"
-      ;;
-  esac
+if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
+  fail "the volume is on disk $VOL_DISK, and that is not the one at its base path now:" \
+    "mount it there; if it is gone for good, take the annotation" \
+    "local.path.provisioner/disk off the volume"
 fi
 gone=$records/gone.$VOL_RECORD
 record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
@@ -137,14 +140,7 @@ inline constexpr const char* kSetupBesideRecords =
   printf '%s\ndirectory: absent\n' "$2" >/dev/termination-log
   exit "$1"
 }
-records=${VOL_DIR%/*}/.local-path-provisioner
-if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
-identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
-right=
-for disk in ${VOL_DISK:-}; do
-  case $identity in *'"disk":"'"$disk"'"'*) right=yes ;; esac
-done
-if [ -n "${VOL_DISK:-}" ] && [ -z "$right" ]; then
+if [ -n "${VOL_DISK:-}" ] && ! is_on_disk $VOL_DISK; then
   why="volumes of this base path are on disk $VOL_DISK, and that is not there now: mount it,"
   why="$why or if its data is given up take the annotation local.path.provisioner/disk off"
   refuse 4 "$why all volumes that name it"
