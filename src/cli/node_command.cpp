@@ -4,7 +4,10 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <vector>
 
 #include "base/log.h"
 #include "base/strings.h"
@@ -138,14 +141,13 @@ class OpenBase {
   bool is_first_ = false;
 };
 
-/// kUnfit: it is another one.
-Result<void> check_disk(const node::Volumes& volumes, const NodeRequest& request) {
+/// kUnfit: it is none of these.
+Result<void> check_disk(const node::Volumes& volumes, const NodeRequest& request,
+                        const std::vector<std::string_view>& disks) {
   if (request.disk.empty()) return {};
   LPP_ASSIGN_OR_RETURN(const std::string there, volumes.identity(), "disk");
-  // For a make helper pods are told all that volumes name, with blanks in between.
-  if (!there.empty() && (" " + request.disk + " ").find(" " + there + " ") != std::string::npos) {
-    return {};
-  }
+  const bool is_one = std::find(disks.begin(), disks.end(), there) != disks.end();
+  if (!there.empty() && is_one) return {};
   return Error{.code = ErrorCode::kUnfit,
                .message = fmt::format(
                    "the volume is on disk {}, and {} at {} now: mount it there", request.disk,
@@ -153,7 +155,9 @@ Result<void> check_disk(const node::Volumes& volumes, const NodeRequest& request
 }
 
 int make(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
-  if (const auto checked = check_disk(volumes, request); !checked.ok()) {
+  // Helper pods are told all disks that volumes name.
+  const auto checked = check_disk(volumes, request, split(request.disk, ' '));
+  if (!checked.ok()) {
     Told told(volumes, context);
     told.failed(checked.error());
     told.directory("absent");  // nothing there is ours
@@ -223,8 +227,8 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = teller(context, "removed");
-  if (const auto checked = check_disk(volumes, request); !checked.ok()) {
-    return fail_node(context, checked.error());
+  if (const auto checked = check_disk(volumes, request, {request.disk}); !checked.ok()) {
+    return fail_node(context, checked.error(), helperpod::kInfeasibleExitCode);
   }
   const auto removed = volumes.remove(removal);
   if (!removed.ok()) return fail_node(context, removed.error());

@@ -23,7 +23,8 @@ struct NodeRequest {
   std::string claim{};
   std::string uid{};
   std::optional<std::string> cluster{};
-  std::string disk{};  // where alone it may be removed; "" = anywhere
+  std::string
+      disk{};  // where alone it may be made (several, with blanks) or removed; "" = anywhere
   node::Access access{};
   bool limited = false;   // quota: hard
   node::Limits limits{};  // bytes: the volume's size, limited or not
