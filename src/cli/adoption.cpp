@@ -8,7 +8,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "k8s/quantity.h"
-#include "provisioner/names.h"
+#include "provisioner/class_parameters.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_manifest.h"
 #include "text/dns_names.h"
@@ -190,9 +190,9 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
                     .storage_class = storage_class->meta.name,
                     .size = size,
                     .claim_exists = claim != nullptr};
-  const std::string* const quota =
-      k8s::find(storage_class->parameters, provisioner::kQuotaParameter);
-  adoption.lacks_limit = quota != nullptr && *quota == provisioner::kQuotaHard;
+  const auto limits = provisioner::limits_of(*storage_class);
+  const auto* const asked = std::get_if<operation::Limits>(&limits);
+  adoption.lacks_limit = asked != nullptr && asked->hard;
   adoption.manifest = provisioner::make_volume(place, model, storage_class->provisioner);
   nlohmann::json& reference = adoption.manifest["spec"]["claimRef"];
   reference.erase("resourceVersion");
