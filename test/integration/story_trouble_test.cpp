@@ -34,9 +34,11 @@ TEST_CASE("a setup script that fails is told on the claim at once, and the claim
   k8s::ObjectKey claim{"app", ""};
   std::string event;
   CHECK(is_soon([&](int i) {
+    const auto began = std::chrono::steady_clock::now();
     claim.name = "data-" + std::to_string(i);
     LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
     event = wait_for_event(story, claim, "ProvisioningFailed");
+    return began;
   }));
   CHECK(event.starts_with("Warning "));
   CHECK(event.find('7') != std::string::npos);
@@ -144,9 +146,11 @@ TEST_CASE("an image that cannot be pulled is told on the claim before any time l
   story.bed->cluster().nodes().set_faults("node-1", {.fail_pulls = true});
   k8s::ObjectKey claim{"app", ""};
   CHECK(is_soon([&](int i) {
+    const auto began = std::chrono::steady_clock::now();
     claim.name = "data-" + std::to_string(i);
     LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
     wait_for_event(story, claim, "ProvisioningFailed", "ull");
+    return began;
   }));
   story.bed->cluster().nodes().set_faults("node-1", {});
   LPP_MUST(story.audit.wait_bound(claim));

@@ -56,12 +56,11 @@ inline std::string holder_of_lease(StoryBed& story) {
 }
 
 /// Whether it was done well before everything is looked at again in any case, after 15 s; at the
-/// third try at the latest, for a machine that is busy.
+/// third try at the latest, for a machine that is busy. An attempt returns since when it is judged.
 template <typename Attempt>
 bool is_soon(const Attempt& attempt) {
   for (int i = 0; i < 3; ++i) {
-    const auto began = std::chrono::steady_clock::now();
-    attempt(i);
+    const std::chrono::steady_clock::time_point began = attempt(i);
     if (std::chrono::steady_clock::now() - began < std::chrono::seconds(10)) return true;
   }
   return false;

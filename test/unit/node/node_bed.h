@@ -144,6 +144,14 @@ struct NeedsNoLimits : Needs {
 
 inline constexpr std::uint64_t kMiB = 1U << 20U;
 
+/// Empty ones, called 0, 1, 2 ...
+inline void make_files(const std::string& directory, int count) {
+  const UniqueFd folder(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (int i = 0; i < count; ++i) {
+    REQUIRE(::mknodat(folder.get(), std::to_string(i).c_str(), S_IFREG | 0644, 0) == 0);
+  }
+}
+
 /// Fills a file until it is stopped; how much went in, and why no more.
 struct Filled {
   std::uint64_t bytes = 0;

@@ -235,12 +235,7 @@ TEST_CASE("an adoption tells how far it is, stops when asked to, and goes on the
   const auto volumes = base.volumes(kernel);
   std::filesystem::create_directory(base.at("a"));
   constexpr int kFiles = 10'000;
-  {
-    const UniqueFd folder(::open(base.at("a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (int i = 0; i < kFiles; ++i) {
-      REQUIRE(::mknodat(folder.get(), std::to_string(i).c_str(), S_IFREG | 0644, 0) == 0);
-    }
-  }
+  make_files(base.at("a"), kFiles);
   std::stop_source stop;
   std::uint64_t told = 0;
   AdoptRequest request{.id = "pvc-1", .path = "a", .limits = {.bytes = kMiB}};

@@ -78,13 +78,7 @@ TEST_CASE("a removal tells how far it is, stops when asked to, and goes on the n
   request.limits = {};
   REQUIRE(volumes.make(request).ok());
   constexpr int kFiles = 20000;
-  {
-    const UniqueFd folder(::open(base.at("a").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    for (int i = 0; i < kFiles; ++i) {
-      const std::string name = std::to_string(i);
-      REQUIRE(::mknodat(folder.get(), name.c_str(), S_IFREG | 0644, 0) == 0);
-    }
-  }
+  make_files(base.at("a"), kFiles);
   std::stop_source stop;
   std::uint64_t told = 0;
   RemoveRequest removal{.id = "pvc-1"};
