@@ -21,7 +21,6 @@ fi
 tests=$(realpath "$1")
 program=${2:+$(realpath "$2")}
 PATH=$PATH:/usr/sbin:/sbin
-parts=()
 
 case ${LPP_QUOTA_KERNEL:-process} in
   process) run=run_kernel memory=256M disks=ubd ;;
@@ -44,6 +43,7 @@ for tool in c++ linux.uml mkfs.xfs mkfs.ext4 mkfs.btrfs insmod setpriv; do
   exit 3
 done
 
+parts=()
 for name in $(echo "${LPP_QUOTA_TYPES:-xfs,ext4,btrfs}" | tr , ' '); do
   case $name in
     xfs | ext4 | btrfs) parts+=("$name") ;;
