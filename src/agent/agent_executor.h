@@ -111,7 +111,7 @@ class AgentExecutor final : public operation::Executor {
   /// The disks that volumes name where a directory is to be made, with blanks in between: on any of
   /// them it is right. "" = no volume names one.
   std::string disks_named(const Operation& make) const;
-  /// Whether somebody who compares no disks may do it, where sees() is false. kUnavailable: the
+  /// Whether others, who may compare no disks, may do it where sees() is false. kUnavailable: the
   /// agent cannot tell whether the disk that it needs is there, and says why.
   Result<void> may_be_done_unseen(const Operation& operation) const;
   /// By node.

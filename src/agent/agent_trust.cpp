@@ -138,8 +138,8 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
     const bool may_count = operation.node == node && !operation.shared;
     const auto known = agent.works.find(name_of(operation.id()));
     const bool is_new = known == agent.works.end();
-    // What is known is what was ordered, or told first: of it only the progress is heard.
     agent.left_out.erase(name_of(operation.id()));
+    // What is known is what was ordered, or told first: of it only the progress is heard.
     if (may_count && is_new && !beliefs[i].against.empty()) {
       agent.was_doubted = true;
       refuse("unbelievable",

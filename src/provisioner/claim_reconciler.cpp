@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "provisioner/claim_reconciler.h"
 
-#include "provisioner/claim_parts.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
 #include "base/strings.h"
 #include "operation/reasons.h"
+#include "provisioner/claim_parts.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_rules.h"
