@@ -18,13 +18,13 @@ sources() {
         printf '# %s\n' "$file" ;;
       *.go) printf '// %s\n' "$file" ;;
       *.*) ;;
-      *) if head -c 2 "$file" | grep -q '^#!'; then printf '# %s\n' "$file"; fi ;;
+      *) if [ "$(head -c 2 "$file")" = '#!' ]; then printf '# %s\n' "$file"; fi ;;
     esac
   done
 }
 
 while read -r comment file; do
-  if head -n 5 "$file" | grep -qF "$LICENCE"; then continue; fi
+  if grep -qF "$LICENCE" <<<"$(head -n 5 "$file")"; then continue; fi
   missing=1
   if [ "${1:-}" = --check ]; then
     echo "$file: no line \"$comment $LICENCE\"; scripts/add-spdx.sh adds it" >&2

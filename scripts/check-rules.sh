@@ -39,6 +39,9 @@ only_in 'std::(mutex|condition_variable|lock_guard|unique_lock|scoped_lock)\b' "
   "locks are Mutex, MutexLock and CondVar of base/sync.h" "${source[@]}"
 mapfile -t cmake < <(list_files '*CMakeLists.txt' '*.cmake')
 only_in 'SKIP_UNITY_BUILD_INCLUSION' "" "names that clash are mended, no file is left out of unity builds" "${cmake[@]}"
+mapfile -t scripts < <(list_files '*.sh' '.ci/run')
+only_in '(^|[^|])\| *grep ([^|]* )?-[a-zA-Z]*q' "" "grep -q ends before what is piped into it, which pipefail takes for a failure: give it a file or <<<" \
+  "${scripts[@]}"
 only_in '\b(TO''DO|FIX''ME|XX''X|HA''CK)\b' "CONTRIBUTING.md" "unfinished work belongs into an issue" "${text[@]}"
 
 for file in "${cpp[@]}"; do

@@ -54,7 +54,7 @@ fi
 missing=()
 for package in "${packages[@]}"; do
   # One line per architecture that knows the package.
-  dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null | grep -qx installed ||
+  grep -qx installed <<<"$(dpkg-query -W -f '${db:Status-Status}\n' "$package" 2>/dev/null)" ||
     missing+=("$package")
 done
 if [ ${#missing[@]} = 0 ]; then exit 0; fi

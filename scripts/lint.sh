@@ -22,7 +22,7 @@ step() { # NAME COMMAND...
 shell_scripts() {
   list_files '*.sh'
   list_files '*' | grep -v '\.[a-z]*$' | while read -r file; do
-    if head -n 1 "$file" | grep -qE '^#!.*\b(ba)?sh\b'; then printf '%s\n' "$file"; fi
+    if grep -qE '^#!.*\b(ba)?sh\b' <<<"$(head -n 1 "$file")"; then printf '%s\n' "$file"; fi
   done
 }
 check_shell() { shell_scripts | xargs -r shellcheck -x -P SCRIPTDIR -P .; }

@@ -353,7 +353,7 @@ kubectl -n web exec move-to -- sh -c 'cd /data && find . -type f -exec md5sum {}
 C
 check_copy move-to
 gone -n web pod/move-from pod/move-to pvc/data-new
-wait_until 60 'the volume of data-new to be gone' kubelet sh -c '! kubectl get pv | grep -q data-new'
+wait_until 60 'the volume of data-new to be gone' kubelet sh -c '! kubectl get pv | grep data-new >/dev/null'
 
 # ---- migrating -------------------------------------------------------------------------------------
 doc docs/migrating.md <<'C'

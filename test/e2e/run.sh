@@ -118,7 +118,7 @@ case $? in
     fi
     # The daemon in an image as the Dockerfile makes it, for the pods of agents. A sanitizer may not do
     # all it wants in one.
-    if ldd "$daemon" | grep -q 'lib[at]san'; then
+    if grep -q 'lib[at]san' <<<"$(ldd "$daemon")"; then
       selection[0]+=",*node_agents_*,*node_quota_*"
       left_out+=("*by agents")
     else

@@ -99,7 +99,7 @@ picture() { # NAME URL WIDTH HEIGHT
     say "no picture $1, see $LOG/chromium.log"
 }
 leader=$PORT_FIRST
-if ! curl -s "127.0.0.1:$leader/metrics" | grep -q '^local_path_provisioner_active 1'; then
+if ! grep -q '^local_path_provisioner_active 1' <<<"$(curl -s "127.0.0.1:$leader/metrics")"; then
   leader=$PORT_SECOND
 fi
 curl -s "127.0.0.1:$leader/statusz" >"$out/statusz.html"

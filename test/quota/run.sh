@@ -153,7 +153,7 @@ for name in "${parts[@]}"; do
   grep -av '^Core dump\|^Checking\|^SELinux\|^mmapper\|^Warning: tempdir\|^operation not supported error\|^$' \
     "$work/said-$name" || true
 done
-if [ $hung = 0 ] && ! cat "$work"/said-* | grep -aq '^quota: '; then
+if [ $hung = 0 ] && ! grep -aq '^quota: ' "$work"/said-*; then
   echo "skipped: quota: its kernel does not start on this machine"
   exit 3
 fi
@@ -163,7 +163,7 @@ for name in "${parts[@]}"; do
   echo "quota: FAILED: $name" >&2
   result=1
 done
-if ! cat "$work"/said-* | grep -aq '^\[doctest\] test cases: *[1-9]'; then
+if ! grep -aq '^\[doctest\] test cases: *[1-9]' "$work"/said-*; then
   echo "quota: FAILED: no test case is like $cases" >&2
   result=1
 fi
