@@ -60,7 +60,11 @@ known() {
     { text = text (text == "" ? "\n" : "") $0 "\n" }
     END { flush() }'
 }
-for file in test/chart/golden/*.yaml; do takes "$file" -f - < <(known <"$file"); done
+golden=test/chart/golden
+for file in "$golden"/*.yaml; do takes "$file" -f - < <(known <"$file"); done
+for file in "$golden"/*.diff; do
+  takes "$file" -f - < <(patch --quiet --output=- "$golden/default.yaml" "$file" | known)
+done
 for folder in examples/*/; do takes "$folder" -f - < <("$kubectl" kustomize "$folder" | known); done
 
 # The helper pod with quota: it adds a capability and forbids privilege escalation.
@@ -102,7 +106,7 @@ is_restricted() { # WHAT OPTION...
 }
 is_restricted deploy -k deploy
 is_restricted examples/separate-namespace -k examples/separate-namespace
-for file in test/chart/golden/default.yaml test/chart/golden/helper-namespace.yaml; do
+for file in "$golden/default.yaml" "$golden/helper-namespace.yaml"; do
   is_restricted "$file" -f "$file"
 done
 # The question can be answered with no.

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [--update]    Render deploy/chart with Helm's own packages and check what comes out.
 #
-# values/*.yaml are rendered and compared with golden/*.yaml; the objects must be those of
+# values/*.yaml are rendered and compared with golden/ (golden_test.go says how); the objects must be those of
 # deploy/local-path-storage.yaml; every value of values.schema.json must have an effect
 # (effects.yaml), those of the former chart must be among them (former-values.yaml), and what cannot
 # work must be refused (refused.yaml). Each `--set` of the docs must render and do something, and the

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/pmezard/go-difflib/difflib"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -50,12 +52,30 @@ func TestTheFilesOfTheChartAreThoseOfDeploy(t *testing.T) {
 	}
 }
 
+// The rendering of default.yaml stands there as it is, each other one by what it has other than that,
+// for `patch`: one sees what the values do. So do not the two that have little in common with it, and
+// the one that a test of the daemon installs.
+func isWhole(name string) bool {
+	switch name {
+	case "default", "everything", "old-defaults", "helper-namespace":
+		return true
+	}
+	return false
+}
+
 func TestEachValueFileRendersAsItsGoldenFile(t *testing.T) {
-	for name, values := range valueFiles(t) {
+	files := valueFiles(t)
+	usual := objectsText(t, render(t, files["default"]))
+	for name, values := range files {
 		t.Run(name, func(t *testing.T) {
-			golden := filepath.Join(goldenDir, name+".yaml")
-			got := "# Rendered from values/" + name + ".yaml; run.sh --update writes it anew.\n" +
-				objectsText(t, render(t, values))
+			golden := goldenFile(name)
+			got := "# Rendered from values/" + name + ".yaml; run.sh --update writes it anew.\n"
+			rendered := objectsText(t, render(t, values))
+			if isWhole(name) {
+				got += rendered
+			} else {
+				got += difference(t, usual, rendered)
+			}
 			if *update {
 				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
 					t.Fatal(err)
@@ -68,6 +88,28 @@ func TestEachValueFileRendersAsItsGoldenFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+func goldenFile(name string) string {
+	if isWhole(name) {
+		return filepath.Join(goldenDir, name+".yaml")
+	}
+	return filepath.Join(goldenDir, name+".diff")
+}
+
+func difference(t *testing.T, from, to string) string {
+	t.Helper()
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(from), B: lines(to),
+		FromFile: "default", ToFile: "this", Context: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func lines(text string) []string {
+	all := strings.SplitAfter(text, "\n")
+	return all[:len(all)-1]
 }
 
 func firstDifference(got, want string) string {
@@ -85,10 +127,13 @@ func firstDifference(got, want string) string {
 }
 
 func TestEveryGoldenFileHasItsValueFile(t *testing.T) {
-	values := valueFiles(t)
-	paths, _ := filepath.Glob(filepath.Join(goldenDir, "*.yaml"))
+	want := map[string]bool{}
+	for name := range valueFiles(t) {
+		want[goldenFile(name)] = true
+	}
+	paths, _ := filepath.Glob(filepath.Join(goldenDir, "*"))
 	for _, path := range paths {
-		if _, ok := values[strings.TrimSuffix(filepath.Base(path), ".yaml")]; !ok {
+		if !want[path] {
 			t.Errorf("%s belongs to no value file", path)
 		}
 	}

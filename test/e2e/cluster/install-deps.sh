@@ -8,7 +8,7 @@
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be installed here.
 set -euo pipefail
 
-CONTROLPLANE_PACKAGES=(etcd-server openssl curl jq)
+CONTROLPLANE_PACKAGES=(etcd-server openssl curl jq patch)
 NODE_PACKAGES=(containerd runc containernetworking-plugins busybox-static iproute2 procps
   xfsprogs btrfs-progs)
 DOCS_PACKAGES=(buildah socat jq)
