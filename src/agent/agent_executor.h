@@ -201,8 +201,9 @@ class AgentExecutor final : public operation::Executor {
     std::vector<std::string> base_paths{};  // as it was told
     std::vector<Base> bases{};
     TimePoint bases_told{};
-    std::set<std::string> had_disk{};         // paths where one was told of
-    std::map<std::string, EntryPtr> works{};  // by name_of(id)
+    std::set<std::string> had_disk{};                 // paths where one was told of
+    std::map<std::string, std::string> seen_disks{};  // by path: what this pod of it saw last
+    std::map<std::string, EntryPtr> works{};          // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
     std::set<std::string> told{};                   // so far, while it tells everything
     std::set<std::string> used{};                   // paths whose usage it has told so far, as well

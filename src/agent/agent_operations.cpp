@@ -118,12 +118,16 @@ Result<void> AgentExecutor::may_be_done_unseen(const Operation& operation) const
     const auto disks = surroundings_.disks_named(operation.node, operation.base_path);
     disk = disks.empty() ? std::string() : disks.front();
   }
-  if (disk.empty()) return {};
   MutexLock lock(mutex_);
   const auto it = agents_.find(operation.node);
   if (it == agents_.end()) return {};
   const Base* const base = find_base(it->second.bases, operation.base_path);
   if (base == nullptr || base->problem.empty()) return {};
+  // Its volumes may all be gone, or the cache may not show the first one yet.
+  const auto seen = it->second.seen_disks.find(base->path);
+  const bool is_make = operation.kind == operation::Kind::kMake;
+  if (disk.empty() && is_make && seen != it->second.seen_disks.end()) disk = seen->second;
+  if (disk.empty()) return {};
   return Error{.code = ErrorCode::kUnavailable,
                .message = not_to_be_told(operation.node, *base, disk),
                .reason = std::string(kOtherDisk)};

@@ -127,7 +127,9 @@ void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector
   agent.bases = std::move(bases);
   agent.bases_told = clock_.now();
   for (const Base& base : agent.bases) {
-    if (!base.identity.empty()) agent.had_disk.insert(base.path);
+    if (base.identity.empty()) continue;
+    agent.had_disk.insert(base.path);
+    agent.seen_disks[base.path] = base.identity;
   }
   if (same) return;
   for (const auto& [name, entry] : agent.works) {

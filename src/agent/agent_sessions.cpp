@@ -86,6 +86,8 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     welcome.session = fmt::format("{}-{}", settings_.instance, ++last_session_);
     agent.session = welcome.session;
     agent.program = hello.program;
+    // Other mounts than those of the former one, where that is meant to be.
+    if (identity.pod.empty() || identity.pod != agent.pod) agent.seen_disks.clear();
     if (is_rival(agent, identity.pod)) rival = agent.former_pod;
     agent.since = clock_.wall_now();
     if (std::exchange(agent.complete, false) || added) agent.tells_since = clock_.now();

@@ -117,12 +117,12 @@ void MixedExecutor::presence_changed(const std::string& node) {
 
 Result<operation::Executor::Start> MixedExecutor::start(const Operation& operation) {
   if (has(agents_, operation)) return agents_.start(operation);
-  if (has(others_, operation)) return others_.start(operation);
-  const auto executor = choose(operation);
-  if (!executor.ok()) return executor.error();
-  if (*executor == &agents_ || operation.kind != operation::Kind::kMake) {
-    return (*executor)->start(operation);
+  if (!has(others_, operation)) {
+    const auto executor = choose(operation);
+    if (!executor.ok()) return executor.error();
+    if (*executor == &agents_) return agents_.start(operation);
   }
+  if (operation.kind != operation::Kind::kMake) return others_.start(operation);
   Operation make = operation;
   make.disk = agents_.disks_named(operation);
   return others_.start(make);

@@ -127,10 +127,12 @@ Result<void> ChaosRun::need_disk(const std::string& machine, const std::string& 
 }
 
 /// What helper pods have made or begun names no disk, and they compare none: where they were at
-/// work since the last quiet point nothing is promised. Nor of a disk that no volume names.
+/// work since the last quiet point nothing is promised. Nor of a disk that no volume names, as far
+/// as a slow watch has told.
 Result<bool> ChaosRun::may_take_disk(const std::string& machine, const std::string& base) {
   const std::string folder = bed_.on_disk(machine, base);
   if (!cluster_.can_take_disks() || unsteady_.contains(machine) || is_away(folder)) return false;
+  if (just_named_.contains(folder)) return false;
   const auto anchor = anchors_.find(folder);
   if (anchor == anchors_.end() || anchor->second.first != identity_in(folder)) return false;
   LPP_ASSIGN_OR_RETURN(const auto volumes, promises_.volumes(), "disk");
@@ -180,6 +182,7 @@ Result<void> ChaosRun::keep_disks_of(const std::string& machine) {
 /// whatever becomes of the others.
 Result<void> ChaosRun::name_disks() {
   unsteady_.clear();
+  just_named_.clear();
   if (agents_ == nullptr || !cluster_.can_take_disks()) return {};
   for (const auto& machine : agents_->machines()) {
     for (const auto& base : bed_.base_paths()) {
@@ -201,6 +204,7 @@ Result<void> ChaosRun::name_disks() {
       LPP_ASSIGN_OR_RETURN(const auto created, bed_.admin().create(object), "disks");
       static_cast<void>(created);
       anchors_[folder] = anchor;
+      just_named_.insert(folder);
     }
   }
   return {};

@@ -179,7 +179,8 @@ class ChaosRun {
   std::map<std::string, std::string> disks_away_;  // machines by the folder of the base path
   /// Disk and node that a volume names, by the folder of the base path.
   std::map<std::string, std::pair<std::string, std::string>> anchors_;
-  std::set<std::string> unsteady_;  // machines whose disks stay in place for now
+  std::set<std::string> just_named_;  // folders of these, at the last quiet point
+  std::set<std::string> unsteady_;    // machines whose disks stay in place for now
   bool config_is_bad_ = false;
   std::size_t generation_ = 0;
   std::deque<std::string> last_steps_;

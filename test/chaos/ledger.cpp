@@ -254,6 +254,9 @@ std::string Ledger::lost() const {
                             entry.unsure ? ", changed to Retain when released" : "");
     }
     if (kept_.contains(file.directory)) owners += "\n  retained, its volume's object is gone";
+    if (place != path && is_there(path)) {
+      return fmt::format("WRONG DISK: {} was made while its disk was away:{}", path, owners);
+    }
     return fmt::format("DATA LOST: {} {}; nobody was allowed to remove it:{}", place,
                        there ? "is not what was written" : "is gone", owners);
   }

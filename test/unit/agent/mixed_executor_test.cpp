@@ -121,6 +121,37 @@ TEST_CASE(
   }
 }
 
+TEST_CASE("nothing is made beside an agent on a path whose disk it saw and sees no more") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  const auto sees = [&](const Base& base) {
+    REQUIRE(agent.tell(Tell{.everything = true, .bases = std::vector{base}}).ok());
+    agent.poll();
+  };
+  agent.hello();
+  sees({.path = "/opt/local", .identity = "disk-1"});
+  sees({.path = "/opt/local", .problem = "it is not there"});
+  CHECK(scene.disks_named.empty());  // of no volume, or of none that is known yet
+  CHECK(scene.begin(make_of()).find("disk disk-1 belongs to /opt/local") != std::string::npos);
+  SUBCASE("whatever becomes of its sessions") {
+    agent.hang_up();
+    agent.hello();
+    sees({.path = "/opt/local", .problem = "it is not there"});
+    CHECK(scene.begin(make_of()).find("disk-1") != std::string::npos);
+  }
+  SUBCASE("until it is there again") {
+    sees({.path = "/opt/local", .identity = "disk-1"});
+    CHECK(scene.begin(make_of()) == "agent");
+  }
+  SUBCASE("until another pod of the agent is there, which is meant not to see it") {
+    agent.hang_up();
+    agent.identity.pod = "agent-of-tomorrow";
+    agent.hello();
+    sees({.path = "/opt/local", .problem = "it is not there"});
+    CHECK(scene.begin(make_of()) == "other");
+  }
+}
+
 TEST_CASE("whoever makes a directory without an agent is told the disk that volumes there name") {
   MixedScene scene;
   scene.pods.erase("node-2");
