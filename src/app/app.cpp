@@ -292,11 +292,15 @@ bool App::Impl::catch_up(TimePoint since, const std::stop_token& ended) {
   return true;
 }
 
-/// Ends the leader's work. When the process stops, steps that hang in a call are cut short after a
-/// while; when only the lease was lost, the fence has ended their writes already.
+/// Ends the leader's work. When the process stops, be it while this lasts, steps that hang in a
+/// call are cut short after a while; when only the lease was lost, the fence has ended their writes
+/// already.
 void App::Impl::stop_working() {
   std::jthread limit([this](const std::stop_token& ended) {
-    if (!stop_.stop_requested()) return;
+    constexpr std::chrono::milliseconds kLook{100};
+    while (!stop_.stop_requested()) {
+      if (!clock_.sleep_for(kLook, ended)) return;
+    }
     stopping_ = true;
     if (clock_.sleep_for(kStepsLimit, ended)) {
       log::warn("steps are still running after {} s: their calls are cut short",

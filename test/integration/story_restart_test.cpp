@@ -114,6 +114,29 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon asked to stop after it has lost its lease does not wait for calls without an "
+    "answer") {
+  StoryBed story({"--leader-elect-lease-duration=3s", "--leader-elect-renew-deadline=2s",
+                  "--leader-elect-retry-period=1s"},
+                 {.manifest = repository("deploy/local-path-storage.yaml")}, by);
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  wait_for_log(story, "leading identity=");
+  // Writes end with the lease, what is read does not.
+  const std::string first = first_written(by);
+  auto silent = std::make_shared<std::atomic<bool>>(false);
+  story.installation->proxy().set_hooks({.before = [silent, first](const ApiRequest& request) {
+    if (*silent) return Decision::hang();
+    *silent = request.is("create", first);
+    return *silent ? Decision::reply(409, "AlreadyExists") : Decision::forward();
+  }});
+  LPP_MUST(story.admin().create(claim_object({.key = {"app", "c"}, .selected_node = "node-1"})));
+  wait_for_log(story, "leadership is lost");
+  LPP_MUST(story.installation->stop_daemon());
+  wait_for_log(story, "their calls are cut short");
+}
+
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "a daemon asked to stop before the API server ever answered ends soon") {
   StoryBed story(by);
   story.start();
