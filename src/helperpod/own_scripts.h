@@ -5,14 +5,63 @@
 /// ConfigMap. They get what those get: VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments.
 namespace lpp::helperpod {
 
-/// Before those that look at the records: where these are, whose disk they are on, and whether that
-/// is one of the disks that are named.
-inline constexpr const char* kBesideRecords = R"sh(records=${VOL_DIR%/*}/.local-path-provisioner
+/// Before those that look at the records: how these are read, where they are, whose disk they are
+/// on, and whether that is one of the disks that are named.
+///
+/// member NAME TEXT: the text or number of that name at the top of a JSON object, however somebody
+/// has laid it out. Exit: 1 there is none, 2 it is no whole object. No name or id holds an escape:
+/// each becomes a letter without meaning, and then quotes part texts from what is between them.
+inline constexpr const char* kBesideRecords = R"sh(member() (
+  name=$1 text=$2 depth=0 over='' key='' of='' found='' value='' plain=''
+  while [ "$text" != "${text#*\\}" ]; do
+    rest=${text#*\\}
+    text=${text%%\\*}?${rest#?}
+  done
+  IFS='"'
+  set -f
+  set -- $text
+  while [ $# -gt 0 ]; do
+    between=$1
+    shift
+    while [ -n "$between" ]; do
+      rest=${between#?}
+      letter=${between%"$rest"}
+      between=$rest
+      case $letter in [[:space:]]) continue ;; esac
+      if [ -n "$over" ]; then exit 2; fi
+      case $letter in
+        '{' | '[') depth=$((depth + 1)) ;;
+        '}' | ']' | ,)
+          if [ "$depth" = 1 ]; then
+            if [ "$of" = ":$name" ] && [ -n "$plain" ]; then value=$plain; fi
+            of='' plain=''
+          fi
+          if [ "$letter" != , ]; then depth=$((depth - 1)); fi
+          if [ "$depth" = 0 ]; then over=yes; fi
+          ;;
+        :)
+          if [ "$depth" = 1 ]; then of=:$key; fi
+          if [ "$depth" = 1 ] && [ "$key" = "$name" ]; then found=yes value=''; fi
+          ;;
+        *) plain=$plain$letter ;;
+      esac
+    done
+    if [ $# = 0 ]; then break; fi
+    if [ "$depth" = 1 ] && [ -z "$of" ]; then key=$1; fi
+    if [ "$depth" = 1 ] && [ "$of" = ":$name" ]; then value=$1; fi
+    shift
+  done
+  if [ -z "$over" ]; then exit 2; fi
+  if [ -z "$found" ]; then exit 1; fi
+  printf '%s' "$value"
+)
+records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
 identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
+disk=$(member disk "$identity") || disk=
 is_on_disk() {
-  for disk; do
-    case $identity in *'"disk":"'"$disk"'"'*) return 0 ;; esac
+  for named; do
+    if [ -n "$disk" ] && [ "$named" = "$disk" ]; then return 0; fi
   done
   return 1
 }
@@ -79,10 +128,13 @@ if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
 fi
 gone=$records/gone.$VOL_RECORD
 record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
+uid=$(member uid "$record") || record=
 inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
 is_recorded= ours=
-case $record in *'"inode":'"${inode:-none}"','*) is_recorded=yes ;; esac
-case $record in *'"uid":""'* | *'"uid":"'"$VOL_CLAIM_UID"'"'*) ours=yes ;; esac
+if [ -n "$record" ]; then
+  if [ "$(member inode "$record")" = "${inode:-none}" ]; then is_recorded=yes; fi
+  case $uid in '' | "$VOL_CLAIM_UID") ours=yes ;; esac
+fi
 if [ -z "$ours" ]; then
   if [ -n "$is_recorded" ] && [ -n "$VOL_CLAIM_UID" ]; then
     fail "$VOL_DIR is by its record the directory of another claim: set the volume's reclaim" \
@@ -95,10 +147,9 @@ if [ -z "$ours" ]; then
 fi
 tidy() {
   if [ -e "$VOL_DIR" ] || [ -L "$VOL_DIR" ] || [ -e "$gone" ]; then return; fi
-  case $record in
-    *'"uid":""'*) ;;
-    *'"project":0,'*) rm -f -- "$records/volume.$VOL_RECORD.json" ;;
-  esac
+  if [ -n "$uid" ] && [ "$(member project "$record")" = 0 ]; then
+    rm -f -- "$records/volume.$VOL_RECORD.json"
+  fi
   if [ -z "${VOL_BASE_DIR:-}" ]; then return; fi
   cd -P -- "$VOL_BASE_DIR" || return
   base=$(pwd -P) way=$VOL_SUB_DIR
@@ -146,14 +197,18 @@ if [ -n "${VOL_DISK:-}" ] && ! is_on_disk $VOL_DISK; then
   refuse 4 "$why all volumes that name it"
 fi
 record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
-case $record in '' | *'"uid":"'"$VOL_CLAIM_UID"'"'*) identity= ;; esac
-case $identity in
-  *'"cluster":"'"${VOL_CLUSTER:-?}"'"'*) ;;
-  *'"cluster":'*)
-    why="$VOL_DIR is by its record the directory of another claim, and its disk is another"
-    refuse 1 "$why cluster's than '${VOL_CLUSTER:-}', or nobody knows: adopt it, or remove it by hand"
-    ;;
-esac
+uid=$(member uid "$record") || uid=none
+if [ -n "$record" ] && [ -n "$identity" ] && [ "$uid" != "$VOL_CLAIM_UID" ]; then
+  cluster=$(member cluster "$identity")
+  case $?:$cluster in
+    1: | "0:${VOL_CLUSTER:-?}") ;;
+    *)
+      why="$VOL_DIR is by its record the directory of another claim, and its disk is another"
+      why="$why cluster's than '${VOL_CLUSTER:-}', or nobody knows"
+      refuse 1 "$why: adopt it, or remove it by hand"
+      ;;
+  esac
+fi
 exec /bin/sh /script/setup "$@"
 )sh";
 

@@ -23,13 +23,15 @@ inline std::string expanded(std::string text) {
   return text;
 }
 
+inline constexpr const char* kEmptyTemplate = "spec: {containers: [{}]}";
+
 /// `instead`: files of the container, each at least once in the script, and what stands for them.
-inline testing::Run run_own_script(
-    const operation::Operation& operation, const ManifestSettings& settings,
-    std::vector<std::string> shell,
-    const std::vector<std::pair<std::string, std::string>>& instead) {
-  const auto empty = LPP_MUST(parse_template("spec: {containers: [{}]}", "t", false));
-  const auto pod = LPP_MUST(make_pod(empty, operation, settings));
+inline testing::Run run_own_script(const operation::Operation& operation,
+                                   const ManifestSettings& settings, std::vector<std::string> shell,
+                                   const std::vector<std::pair<std::string, std::string>>& instead,
+                                   const char* from_template = kEmptyTemplate) {
+  const auto parsed = LPP_MUST(parse_template(from_template, "t", false));
+  const auto pod = LPP_MUST(make_pod(parsed, operation, settings));
   const nlohmann::json& container = pod["spec"]["containers"][0];
   REQUIRE(container["command"].size() == 4);
   REQUIRE(container["command"][1] == "-c");

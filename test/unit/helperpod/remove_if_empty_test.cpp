@@ -48,13 +48,13 @@ class Taker {
   const std::vector<std::string> shell_;
 };
 
-#define FOR_EACH_SHELL(taker)                 \
+#define FOR_EACH_TAKER(taker)                 \
   for (const auto& shell : testing::shells()) \
     for (bool once = true; once;)             \
       for (Taker taker(shell); once; once = false)
 
 TEST_CASE("an empty directory is taken back, with empty folders around it up to the base") {
-  FOR_EACH_SHELL(taker) {
+  FOR_EACH_TAKER(taker) {
     for (const char* way : {"v", "ns/claim/v", "-rf", "ns/-v", "a b/c'd\"e/$HOME `id` *", "ü/ ",
                             "new\nline/x", "back\\slash\\n/y"}) {
       CAPTURE(way);
@@ -67,7 +67,7 @@ TEST_CASE("an empty directory is taken back, with empty folders around it up to 
 }
 
 TEST_CASE("folders around a directory that was taken back stay when they hold something else") {
-  FOR_EACH_SHELL(taker) {
+  FOR_EACH_TAKER(taker) {
     fs::create_directories(taker.base() / "ns" / "a" / "v");
     fs::create_directories(taker.base() / "ns" / "b");
     CHECK(taker.take_back(taker.base() / "ns" / "a" / "v") == "directory: removed");
@@ -104,7 +104,7 @@ TEST_CASE("what is not an empty directory is kept") {
   };
   for (const Row& row : rows) {
     for (const char* way : {"v", "ns/claim/v"}) {
-      FOR_EACH_SHELL(taker) {
+      FOR_EACH_TAKER(taker) {
         CAPTURE(row.what);
         CAPTURE(way);
         const fs::path dir = taker.base() / way;
@@ -122,7 +122,7 @@ TEST_CASE("what is not an empty directory is kept") {
 }
 
 TEST_CASE("a directory that is not there is called absent") {
-  FOR_EACH_SHELL(taker) {
+  FOR_EACH_TAKER(taker) {
     CHECK(taker.take_back(taker.base() / "v") == "directory: absent");
     CHECK(taker.run.exit_code == 0);
     fs::create_directories(taker.base() / "ns" / "claim");
@@ -134,7 +134,7 @@ TEST_CASE("a directory that is not there is called absent") {
 }
 
 TEST_CASE("nothing is taken back through a symbolic link on the way") {
-  FOR_EACH_SHELL(taker) {
+  FOR_EACH_TAKER(taker) {
     const fs::path outside = taker.base().parent_path() / "outside";
     fs::create_directories(outside / "claim" / "v");
     for (const char* leaf : {"claim", "claim/v", "new/v"}) {
@@ -150,7 +150,7 @@ TEST_CASE("nothing is taken back through a symbolic link on the way") {
 }
 
 TEST_CASE("a script that could not look says nothing and fails") {
-  FOR_EACH_SHELL(taker) {
+  FOR_EACH_TAKER(taker) {
     fs::remove(taker.base());
     CHECK(taker.take_back(taker.base() / "v").empty());
     CHECK(taker.run.exit_code != 0);
