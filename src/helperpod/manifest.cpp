@@ -329,9 +329,15 @@ Result<json> build(const Template& pod_template, const Operation& operation,
 
   add_scripts(spec, container, operation.kind, settings);
   // The kubelet makes what it is to show and is not there. Where agents have worked, a disk may
-  // have taken the place of the directory's own: then that may be the base folder only.
-  const bool undoes = operation.kind != operation::Kind::kMake && settings.beside_agents;
-  const bool may_be_elsewhere = folder.base.size() > 1 && (undoes || !operation.disk.empty());
+  // have taken the place of the directory's own: then that may be the base folder only. Who makes a
+  // directory there makes those around it once the disk is looked at, but for a command of somebody
+  // else's, which may not know that it has to.
+  const bool makes = operation.kind == operation::Kind::kMake;
+  const bool undoes = !makes && settings.beside_agents;
+  const bool counts_on_folders =
+      makes && !settings.setup_command.empty() && !is_own_program(settings.setup_command);
+  const bool may_be_elsewhere =
+      folder.base.size() > 1 && !counts_on_folders && (undoes || !operation.disk.empty());
   const std::string& shown = may_be_elsewhere ? folder.base : folder.parent;
   LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, shown), "data");
   set_work(container, operation, settings, seen_at + operation.path.substr(shown.size()));

@@ -184,7 +184,9 @@ exit 0
 /// Around the setup of a claim's volume where agents may have worked: what is by its record the
 /// directory of another cluster's claim becomes no claim's here. VOL_CLUSTER is this cluster; ""
 /// where it is not known, and then nothing of that kind can be told apart. VOL_DISK is the disks
-/// that volumes of the base path name: on another one nothing is made.
+/// that volumes of the base path name: on another one nothing is made. On the right one the folders
+/// of a path pattern are, which a setup may count on: where the disk is not compared the kubelet
+/// makes them. A link among them is left to the setup.
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
   echo "$2" >&2
@@ -209,6 +211,19 @@ if [ -n "$record" ] && [ -n "$identity" ] && [ "$uid" != "$VOL_CLAIM_UID" ]; the
       ;;
   esac
 fi
+(
+  cd -P -- "${VOL_BASE_DIR:-.}" || exit
+  umask 022
+  way=${VOL_SUB_DIR:-}
+  while [ "$way" != "${way#*/}" ]; do
+    name=${way%%/*} above=$PWD
+    way=${way#*/}
+    if [ -L "./$name" ]; then exit 0; fi
+    mkdir -p "./$name" || exit
+    cd -P "./$name" || exit
+    if [ "$PWD" != "${above%/}/$name" ]; then exit 1; fi
+  done
+) || exit
 exec /bin/sh /script/setup "$@"
 )sh";
 

@@ -224,6 +224,12 @@ TEST_CASE("on a disk that took the place of a directory's own no folder of its p
   CHECK(shows_base_only(Kind::kRemove, "disk-1", settings()));
   CHECK(shows_base_only(Kind::kMake, "disk-1", settings()));
   CHECK_FALSE(shows_base_only(Kind::kMake, "", beside));
+  // A command of somebody's own may count on the folders, and ours makes them.
+  ManifestSettings commands = settings();
+  commands.setup_command = "/bin/mine";
+  CHECK_FALSE(shows_base_only(Kind::kMake, "disk-1", commands));
+  commands.setup_command = "/usr/bin/local-path-node";
+  CHECK(shows_base_only(Kind::kMake, "disk-1", commands));
   for (const auto kind : {Kind::kRemove, Kind::kTakeBack, Kind::kResize}) {
     CHECK(shows_base_only(kind, "", beside));
     CHECK_FALSE(shows_base_only(kind, "", settings()));
