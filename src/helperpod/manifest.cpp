@@ -237,8 +237,9 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   const bool takes_back = operation.kind == operation::Kind::kTakeBack;
   const bool by_own_program = is_own_program(script_command(operation.kind, settings));
   const std::string size = std::to_string(operation.size_bytes);
-  // It tells its result in the usual place.
-  if (operation.only_if_empty || (takes_back && by_own_program)) {
+  // What is ours alone tells its result in the usual place; before a setup, where that tells its
+  // own.
+  if (operation.only_if_empty || by_own_program) {
     container.erase("terminationMessagePath");
   }
   const bool beside_records = operation.kind == operation::Kind::kRemove &&
@@ -276,6 +277,8 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   // For our own scripts and our own program; another command gets it, too.
   if (by_own_program || beside_records || make_beside_records) set_claim(env, operation);
   if (make_beside_records && settings.cluster) set_env(env, "VOL_CLUSTER", *settings.cluster);
+  const std::string said_at = container.value("terminationMessagePath", "");
+  if (make_beside_records && !said_at.empty()) set_env(env, "VOL_MESSAGE_PATH", said_at);
   const bool compares_disk = on_its_disk || (create && !operation.disk.empty());
   if (beside_records || compares_disk) set_env(env, "VOL_DISK", operation.disk);
   if (beside_records || make_beside_records) set_env(env, "VOL_RECORD", record_of(operation));
@@ -333,11 +336,10 @@ Result<json> build(const Template& pod_template, const Operation& operation,
   // directory there makes those around it once the disk is looked at, but for a command of somebody
   // else's, which may not know that it has to.
   const bool makes = operation.kind == operation::Kind::kMake;
-  const bool undoes = !makes && settings.beside_agents;
   const bool counts_on_folders =
       makes && !settings.setup_command.empty() && !is_own_program(settings.setup_command);
-  const bool may_be_elsewhere =
-      folder.base.size() > 1 && !counts_on_folders && (undoes || !operation.disk.empty());
+  const bool looks_at_disk = !operation.disk.empty() || (!makes && settings.beside_agents);
+  const bool may_be_elsewhere = folder.base.size() > 1 && looks_at_disk && !counts_on_folders;
   const std::string& shown = may_be_elsewhere ? folder.base : folder.parent;
   LPP_ASSIGN_OR_RETURN(const std::string seen_at, add_data(spec, container, shown), "data");
   set_work(container, operation, settings, seen_at + operation.path.substr(shown.size()));

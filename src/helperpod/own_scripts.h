@@ -202,7 +202,7 @@ exit 0
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
   echo "$2" >&2
-  printf '%s\ndirectory: absent\n' "$2" >/dev/termination-log
+  printf '%s\ndirectory: absent\n' "$2" >"${VOL_MESSAGE_PATH:-/dev/termination-log}"
   exit "$1"
 }
 if [ -n "${VOL_DISK:-}" ] && ! is_on_disk $VOL_DISK; then

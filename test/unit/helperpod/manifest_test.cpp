@@ -325,6 +325,24 @@ TEST_CASE("commands replace the scripts, and the scripts' volume goes when both 
   }
 }
 
+TEST_CASE("our own program is heard, whatever the template says of where its scripts are") {
+  ManifestSettings ours = settings();
+  ours.setup_command = ours.teardown_command = ours.resize_command = "/local-path-node";
+  ManifestSettings mine = settings();
+  mine.setup_command = mine.teardown_command = mine.resize_command = "/bin/mine";
+  const auto pod_template = load("spec: {containers: [{terminationMessagePath: /tmp/log}]}");
+  for (const auto kind : {Kind::kMake, Kind::kRemove, Kind::kTakeBack, Kind::kResize}) {
+    Operation operation = create();
+    operation.kind = kind;
+    const auto path = [&](const ManifestSettings& with) {
+      const json pod = build(pod_template, operation, with);
+      return pod["spec"]["containers"][0].value("terminationMessagePath", "");
+    };
+    CHECK(path(ours).empty());
+    CHECK(path(mine) == "/tmp/log");
+  }
+}
+
 TEST_CASE("the kubelet's variable expansion does not change what a user wrote") {
   Operation operation = create();
   operation.path = "/opt/lp/$(VOL_DIR)$$x$";

@@ -57,6 +57,20 @@ TEST_CASE("no folder of a path pattern is made through a link") {
   }
 }
 
+TEST_CASE("that nothing was made is said where the template wants it said") {
+  FOR_EACH_BASE(scene) {
+    Operation make = make_of(scene, "v");
+    make.disk = "disk-1";
+    scene.own_setup("true");
+    const fs::path said = scene.base().parent_path() / "said $HOME";
+    const std::string from_template =
+        "spec: {containers: [{terminationMessagePath: '" + said.string() + "'}]}";
+    const Run run = scene.set_up(make, "c-1", "/nowhere/said", from_template.c_str());
+    CHECK(run.exit_code == kUnfitExitCode);
+    CHECK(testing::text_of(said).ends_with("\ndirectory: absent\n"));
+  }
+}
+
 }  // namespace
 }  // namespace own_setup
 }  // namespace lpp::helperpod
