@@ -6,6 +6,7 @@
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
 #include "agent/work.h"
+#include "base/strings.h"
 #include "operation/record.h"
 
 // How an operation begins, goes on, is called off and is forgotten.
@@ -53,6 +54,8 @@ Result<operation::Executor::Start> AgentExecutor::start(const Operation& operati
   std::vector<std::string> disks;
   if (operation.kind == operation::Kind::kMake) {
     disks = surroundings_.disks_named(operation.node, operation.base_path);
+  } else if (operation.kind == operation::Kind::kTakeBack && !operation.disk.empty()) {
+    for (const auto disk : split(operation.disk, ' ')) disks.emplace_back(disk);
   }
   Effects effects;
   auto started = [&] {
@@ -89,8 +92,9 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
   // It is on its way out at the agent: what is told of it now is about the former one.
   if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
   auto ordered = std::make_shared<Operation>(operation);
-  // What an earlier attempt was to go to does not count.
-  if (operation.kind == operation::Kind::kMake) {
+  // What an earlier attempt was to go to does not count. A helper pod, which tells no disk, may
+  // have made on any of several what is taken back.
+  if (operation.kind == operation::Kind::kMake || operation.kind == operation::Kind::kTakeBack) {
     ordered->disk = right_disk(agent.bases, operation.base_path, disks);
   }
   const auto entry = add(agent, std::move(ordered));

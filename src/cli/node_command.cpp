@@ -227,7 +227,11 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = teller(context, "removed");
-  if (const auto checked = check_disk(volumes, request, {request.disk}); !checked.ok()) {
+  // As in a make, for nobody may know on which of them that was.
+  const bool takes_back = request.take_back || request.if_empty;
+  const auto disks =
+      takes_back ? split(request.disk, ' ') : std::vector{std::string_view(request.disk)};
+  if (const auto checked = check_disk(volumes, request, disks); !checked.ok()) {
     return fail_node(context, checked.error(), helperpod::kInfeasibleExitCode);
   }
   const auto removed = volumes.remove(removal);

@@ -68,8 +68,8 @@ is_on_disk() {
 )sh";
 
 /// Before what takes a directory back: not on another disk than VOL_DISK, the one that it was made
-/// on; what is on that is taken back once it is there again.
-inline constexpr const char* kOnItsDiskOnly = R"sh(if ! is_on_disk "$VOL_DISK"; then
+/// on or those that it may have been made on; what is on it is taken back once it is there again.
+inline constexpr const char* kOnItsDiskOnly = R"sh(if ! is_on_disk $VOL_DISK; then
   echo "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
     "mount it there" >&2
   exit 1

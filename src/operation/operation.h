@@ -103,8 +103,8 @@ struct Operation {
   /// missing.
   bool require_mount = false;
   /// What an agent called the disk that the directory is on, when it was made; "" = nobody said.
-  /// Agents touch nothing on another one. A make by helper pods: all that volumes of the base path
-  /// name, with blanks in between.
+  /// Agents touch nothing on another one. A make by helper pods, and what takes it back: all that
+  /// volumes of the base path name, with blanks in between.
   std::string disk{};
   /// kTakeBack: the directory goes only if nothing is in it, because it is not certain that it was
   /// made for this volume, or that no volume ever showed it.

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the claim's step does to take back what was made for nothing.
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/strings.h"
 #include "provisioner/base_paths.h"
 #include "provisioner/claim_parts.h"
 #include "provisioner/claim_reconciler.h"
@@ -112,16 +115,19 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   return Action::await_change(kRecheck);
 }
 
-/// Where it was made, or else where it was to be, for an attempt before may have made it there: as
-/// long as volumes name that disk. One that was given up never comes back.
+/// Where it was made, or else where it was to be, for an attempt before may have made it there: on
+/// any of the disks that volumes still name. One that was given up never comes back.
 std::string ClaimReconciler::disk_of(const Make& make) const {
   if (make.progress && !make.progress->disk.empty()) return make.progress->disk;
   const Operation& made = make.operation();
   if (made.disk.empty()) return {};
   const auto named =
       disks_named(world_.volumes.list(), world_.nodes, made.node, made.base_path, {});
-  const bool is_named = std::find(named.begin(), named.end(), made.disk) != named.end();
-  return is_named ? made.disk : std::string();
+  auto disks = split(made.disk, ' ');
+  std::erase_if(disks, [&](std::string_view disk) {
+    return std::find(named.begin(), named.end(), disk) == named.end();
+  });
+  return fmt::format("{}", fmt::join(disks, " "));
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Forget& decision) {

@@ -165,6 +165,18 @@ TEST_CASE("the next attempt of a make goes to the disk that is right by then") {
   CHECK(ordered_disk("disk-2", {"disk-2"}, again) == "disk-2");
 }
 
+TEST_CASE("what is taken back is ordered for a disk that it may have been made on") {
+  Operation undo = make_of();
+  undo.kind = Kind::kTakeBack;
+  undo.disk = "disk-1 disk-2";
+  CHECK(ordered_disk("disk-2", {"disk-9"}, undo) == "disk-2");
+  CHECK(ordered_disk("disk-9", {"disk-9"}, undo) == "disk-1");
+  undo.disk = "disk-3";
+  CHECK(ordered_disk("disk-1", {"disk-1"}, undo) == "disk-3");
+  undo.disk.clear();
+  CHECK(ordered_disk("disk-1", {"disk-1"}, undo).empty());
+}
+
 TEST_CASE("what is no make is ordered for the disk of its volume") {
   Operation removal = removal_of();
   removal.disk = "disk-3";

@@ -170,6 +170,9 @@ TEST_CASE("a helper pod takes nothing back from another disk than it was made on
       undo.disk = "disk-1";
       gone = false;
     }
+    SUBCASE("one that may have been made on any of several, and one of them is there") {
+      undo.disk = "disk-1 " + undo.disk;
+    }
     SUBCASE("one that was made, and its disk is there") { undo.only_if_empty = false; }
     SUBCASE("one that was made, and another disk is there") {
       undo.only_if_empty = false;
