@@ -145,7 +145,7 @@ class OpenBase {
 Result<void> check_disk(const node::Volumes& volumes, const NodeRequest& request,
                         const std::vector<std::string_view>& disks) {
   if (request.disk.empty()) return {};
-  LPP_ASSIGN_OR_RETURN(const std::string there, volumes.identity(), "disk");
+  LPP_ASSIGN_OR_RETURN(const std::string there, volumes.known_identity(), "disk");
   const bool is_one = std::find(disks.begin(), disks.end(), there) != disks.end();
   if (!there.empty() && is_one) return {};
   return Error{.code = ErrorCode::kUnfit,

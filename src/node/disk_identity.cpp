@@ -4,6 +4,7 @@
 
 #include "base/strings.h"
 #include "node/record_folder.h"
+#include "node/volumes.h"
 
 namespace lpp::node {
 
@@ -80,6 +81,16 @@ Result<std::string> RecordFolder::identity() const {
   LPP_ASSIGN_OR_RETURN(auto known, identities({}), "disk");
   if (known.disk.empty() && known.missing) return *std::move(known.missing);
   return std::move(known.disk);
+}
+
+Result<std::string> RecordFolder::known_identity() const {
+  LPP_ASSIGN_OR_RETURN(auto read, read_file_of(*this), "disk");
+  return std::move(read.disk);
+}
+
+Result<std::string> Volumes::known_identity() const {
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  return records ? records->known_identity() : Result<std::string>(std::string());
 }
 
 Result<void> RecordFolder::put_identity(const std::string& text) const {

@@ -101,6 +101,7 @@ class RecordFolder {
   /// See Volumes.
   Result<DiskIdentity> identities(const std::string& ours) const;
   Result<std::string> identity() const;
+  Result<std::string> known_identity() const;
 
   // The names above. Written and read (by names()) side by side in the source.
   static std::string record_name(const std::string& id);

@@ -187,6 +187,8 @@ class Volumes {
   /// Tells the records' disk from any other one under the same path: made at the first call that
   /// finds records, and never changed. "" = there are no records yet.
   Result<std::string> identity() const;
+  /// The same for who only asks: nothing is made. "" also where no call has made it yet.
+  Result<std::string> known_identity() const;
   /// The same from one look, and the cluster whose records these are: `ours` from now on if no
   /// cluster's is on record yet. A full disk, where neither can be written, is no error.
   Result<DiskIdentity> identities(const std::string& ours) const;

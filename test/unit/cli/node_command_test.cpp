@@ -161,6 +161,12 @@ TEST_CASE("node makes and removes on the disk that it is told only") {
   CHECK(base.has("a"));
   CHECK(node("remove", there).code == 0);
   CHECK_FALSE(base.has("a"));
+  // A disk without identity is no such disk, and does not become one by the question.
+  std::filesystem::remove(base.at(BaseFolder::record("identity.json")));
+  CHECK(node("make", there).code == 4);
+  CHECK(node("remove", there).code == 3);
+  CHECK_FALSE(base.has(BaseFolder::record("identity.json")));
+  base.write(BaseFolder::record("identity.json"), R"({"disk":")" + there + "\"}");
   // Nobody may know on which of several it was made.
   const auto take_back = [&](const std::string& disks) {
     return bed.run(
