@@ -37,7 +37,7 @@ std::size_t bindings(StoryBed& story) {
 
 /// A namespace for claims; the control plane's controllers do not run: nobody else binds.
 struct NoBinder : StoryBed {
-  explicit NoBinder(By executor = By::kHelperPods)
+  explicit NoBinder(By executor)
       : StoryBed(
             {},
             {.manifest = repository("deploy/local-path-storage.yaml"), .run_controllers = false},
@@ -145,11 +145,11 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a claim made again and again under its name is bo
 namespace {
 
 /// Kills the daemon at each write of a binding; then `finish` starts who goes on with it.
-void cut_short(const std::function<void(NoBinder&)>& finish) {
+void cut_short(By by, const std::function<void(NoBinder&)>& finish) {
   for (const char* kind : {"patch persistentvolumes/status", "patch persistentvolumeclaims",
                            "patch persistentvolumeclaims/status"}) {
     CAPTURE(kind);
-    NoBinder story;
+    NoBinder story(by);
     std::atomic<bool> killed = false;
     story.installation->proxy().set_hooks({.after = [&](const ApiRequest& request, int) {
       if (request.kind() == kind && !killed.exchange(true)) story.installation->kill_daemon();
@@ -165,16 +165,19 @@ void cut_short(const std::function<void(NoBinder&)>& finish) {
 
 }  // namespace
 
-TEST_CASE("a daemon killed at each write of a binding leaves what the next one finishes") {
-  cut_short([](NoBinder& story) { story.start(); });
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon killed at each write of a binding leaves what the next one finishes") {
+  cut_short(by, [](NoBinder& story) { story.start(); });
 }
 
-TEST_CASE("a daemon killed at each write of a binding leaves what the binder finishes") {
-  cut_short([](NoBinder& story) { story.bed->cluster().start_controllers(); });
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon killed at each write of a binding leaves what the binder finishes") {
+  cut_short(by, [](NoBinder& story) { story.bed->cluster().start_controllers(); });
 }
 
-TEST_CASE("a binding that conflicts is decided again, and one that fails is left to the binder") {
-  NoBinder story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a binding that conflicts is decided again, and one that fails is left to the binder") {
+  NoBinder story(by);
   std::atomic<int> refused = 0;
   SUBCASE("a conflict") {
     story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
@@ -202,8 +205,9 @@ TEST_CASE("a binding that conflicts is decided again, and one that fails is left
   }
 }
 
-TEST_CASE("with the permissions of an older ClusterRole the binder binds, and one line tells it") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "with the permissions of an older ClusterRole the binder binds, and one line tells it") {
+  StoryBed story(by);
   json role = LPP_MUST(
       story.admin().get({"rbac.authorization.k8s.io", "v1", "clusterroles", "ClusterRole", false},
                         {"", "local-path-provisioner-role"}));
@@ -233,8 +237,8 @@ TEST_CASE("with the permissions of an older ClusterRole the binder binds, and on
   CHECK(bindings(story) == 1);
 }
 
-TEST_CASE("with --bind-claims=false nothing of a binding is written") {
-  StoryBed story({"--bind-claims=false"});
+LPP_PODS_AND_AGENTS_TEST_CASE("with --bind-claims=false nothing of a binding is written") {
+  StoryBed story({"--bind-claims=false"}, by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
   create(story, kClaim);
@@ -244,9 +248,9 @@ TEST_CASE("with --bind-claims=false nothing of a binding is written") {
   CHECK(bindings(story) == 0);
 }
 
-TEST_CASE(
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "a claim that changes during its binding is bound though the cache of volumes is behind") {
-  NoBinder story;
+  NoBinder story(by);
   std::atomic<bool> changed = false;
   story.installation->proxy().set_hooks(
       {.before =
@@ -272,8 +276,9 @@ TEST_CASE(
         }) == 1);
 }
 
-TEST_CASE("a claim that somebody bound to another volume meanwhile keeps that") {
-  NoBinder story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim that somebody bound to another volume meanwhile keeps that") {
+  NoBinder story(by);
   std::atomic<bool> changed = false;
   // Between the creation of the volume and the binding.
   story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
@@ -300,8 +305,8 @@ TEST_CASE("a claim that somebody bound to another volume meanwhile keeps that") 
         }) == 0);
 }
 
-TEST_CASE("a claim that the binder took for lost is bound again") {
-  NoBinder story;
+LPP_PODS_AND_AGENTS_TEST_CASE("a claim that the binder took for lost is bound again") {
+  NoBinder story(by);
   create(story, kClaim);
   LPP_MUST(story.audit.wait_bound(kClaim));
   LPP_MUST(story.admin().api().patch(k8s::kPersistentVolumeClaims, kClaim, k8s::PatchType::kMerge,

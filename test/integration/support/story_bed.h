@@ -35,8 +35,10 @@ struct StoryBed {
         audit(*bed) {
     if (agents) LPP_MUST(apply_manifest(admin(), repository("deploy/agents/rbac.yaml")));
   }
-  explicit StoryBed(By executor)
-      : StoryBed({}, {.manifest = repository("deploy/local-path-storage.yaml")}, executor) {}
+  StoryBed(std::vector<std::string> daemon_args, By executor)
+      : StoryBed(std::move(daemon_args), {.manifest = repository("deploy/local-path-storage.yaml")},
+                 executor) {}
+  explicit StoryBed(By executor) : StoryBed(std::vector<std::string>{}, executor) {}
 
   ~StoryBed() {
     CHECK(sanitizer_report(installation->log_text()) == "");
