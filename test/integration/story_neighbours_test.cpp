@@ -9,6 +9,7 @@
 
 #include "harness/file_text.h"
 #include "support/story_steps.h"
+#include "support/trouble.h"
 
 namespace lpp::testing {
 namespace {
@@ -81,16 +82,24 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   CHECK(std::filesystem::exists(volume.disk));  // out of reach, as the Event says
 }
 
-TEST_CASE("a node deleted while its helper pod waits gives the claim to another node") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a node deleted while its work waits gives the claim to another node") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
-  story.bed->cluster().nodes().set_faults("node-1", {.dead = true});
+  set_dead(story, "node-1", true);
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   LPP_MUST(story.admin().create(
       pod_object({.key = {"app", "user"}, .claim = "data", .script = "echo x > /data/x"})));
-  wait_helper_pod(story, "Pending");
+  if (by == By::kHelperPods) wait_helper_pod(story, "Pending");
+  if (by == By::kAgents) {
+    wait_for(story, "the agent has its order", [&]() -> std::string {
+      const auto works = LPP_MUST(metric(story, "local_path_provisioner_agent_operations"));
+      return works == "1" ? "" : works;
+    });
+    story.agents->of("node-1").kill();  // with its node
+  }
   story.bed->cluster().nodes().remove_node("node-1");
   CHECK(LPP_MUST(story.audit.wait_bound(claim)).node == "node-2");
   wait_for_phase(story, {"app", "user"}, "Succeeded");
@@ -140,11 +149,13 @@ TEST_CASE("a directory whose helper pod was removed by hand goes with its claim"
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a full directory stays when a claim goes that a restored backup has brought back") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a full directory stays when a claim goes that a restored backup has brought back") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("app")));
-  change_script(story, "setup", "exit 7");
+  Trouble trouble(story);
+  const std::string said = trouble.fail(Trouble::Kind::kMake, "no bees here");
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   // The backup is from before the volume was made: claim and UID are the same, and the disk knows
@@ -158,8 +169,9 @@ TEST_CASE("a full directory stays when a claim goes that a restored backup has b
     std::filesystem::create_directories(disks.back());
     std::ofstream(disks.back() / "data") << "of a tenant";
   }
-  wait_for_event(story, claim, "ProvisioningFailed", "exit code 7");
+  wait_for_event(story, claim, "ProvisioningFailed", said);
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+  if (by == By::kAgents) trouble.end();  // they could not look at it either
   wait_for_event(story, claim, "DirectoryKept", "pvc-" + uid + "_app_data");
   for (const auto& disk : disks) CHECK(text_of(disk / "data") == "of a tenant");
 }
@@ -167,14 +179,13 @@ TEST_CASE("a full directory stays when a claim goes that a restored backup has b
 // They are served while hundreds fail, and none of those writes twice; that namespaces take turns,
 // however long the queue of one is, is judged in story_tenants_test.cpp and by the work queue's
 // tests.
-TEST_CASE("a claim that fails over and over does not slow its neighbours") {
-  StoryBed story;
+LPP_PODS_AND_AGENTS_TEST_CASE("a claim that fails over and over does not slow its neighbours") {
+  StoryBed story(by);
   story.start();
   LPP_MUST(story.admin().apply(namespace_object("good")));
   LPP_MUST(story.admin().apply(namespace_object("bad")));
-  // Refused ones, and ones whose node does not answer: each has its Event, none a helper pod that
-  // runs.
-  story.bed->cluster().nodes().set_faults("node-1", {.dead = true});
+  // Refused ones, and ones whose node does not answer: each has its Event, for none anything runs.
+  set_dead(story, "node-1", true);
   const int kBad = is_sanitized() ? 200 : 1000;
   for (int i = 0; i < kBad; ++i) {
     ClaimSpec spec{.key = {"bad", "c" + std::to_string(i)}, .selected_node = "node-1"};

@@ -76,6 +76,17 @@ inline void wait_until_old(StoryBed& story, const std::string& kind, double seco
   });
 }
 
+/// No helper pod begins on the node, or its agent hangs.
+inline void set_dead(StoryBed& story, const std::string& node, bool dead) {
+  if (!story.agents) {
+    story.bed->cluster().nodes().set_faults(node, {.dead = dead});
+  } else if (dead) {
+    story.agents->freeze(node);
+  } else {
+    story.agents->thaw(node);
+  }
+}
+
 /// By the daemon, as its proxy has seen it.
 inline std::ptrdiff_t pods_asked_for(Installation& installation) {
   const auto records = installation.proxy().records();
