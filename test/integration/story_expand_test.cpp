@@ -27,7 +27,7 @@ struct ExpandStory : StoryBed {
   /// The API server keeps what an expansion writes down, or is one of before Kubernetes 1.32.
   enum class Marks { kKept, kDropped };
 
-  explicit ExpandStory(By executor = By::kHelperPods, Marks marks = Marks::kKept)
+  explicit ExpandStory(By executor, Marks marks = Marks::kKept)
       : StoryBed({},
                  {.manifest = repository("deploy/local-path-storage.yaml"),
                   .recovers_expansion = marks == Marks::kKept},
@@ -137,8 +137,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a class that does not say so lets no claim grow") {
-  ExpandStory story;
+LPP_PODS_AND_AGENTS_TEST_CASE("a class that does not say so lets no claim grow") {
+  ExpandStory story(by);
   const auto claim = story.want("data", "local-path");
   const auto refused = story.ask(claim, "2Gi");
   REQUIRE_FALSE(refused.ok());
@@ -146,8 +146,9 @@ TEST_CASE("a class that does not say so lets no claim grow") {
   CHECK(story.lacks(claim, "1Gi").empty());
 }
 
-TEST_CASE("a volume that was adopted grows though its claim asked nobody for it") {
-  ExpandStory story;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a volume that was adopted grows though its claim asked nobody for it") {
+  ExpandStory story(by);
   const std::string node = "node-1";
   const std::string path = "/opt/local-path-provisioner/adopted";
   std::filesystem::create_directories(story.bed->on_disk(node, path));
@@ -181,10 +182,14 @@ TEST_CASE("a volume that was adopted grows though its claim asked nobody for it"
   });
   CHECK_FALSE(story.claim(claim)["metadata"]["annotations"].contains(
       "volume.kubernetes.io/storage-provisioner"));
-  story.script(kTell);
+  if (by == By::kHelperPods) story.script(kTell);
   story.volume.disk = story.bed->on_disk(node, path);
   LPP_MUST(story.ask(claim, "2Gi"));
   story.wait_size(claim, "2Gi");
+  if (by == By::kAgents) {
+    CHECK(pods_asked_for(story) == 0);
+    return;
+  }
   CHECK(story.told() == std::vector<std::string>{"-p " + path +
                                                  " -s 2147483648 -m Filesystem -a "
                                                  "resize " +
@@ -192,7 +197,7 @@ TEST_CASE("a volume that was adopted grows though its claim asked nobody for it"
 }
 
 TEST_CASE("the resize script is run on the volume's node with its directory and its new size") {
-  ExpandStory story;
+  ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
   story.script(kTell);
   LPP_MUST(story.ask(claim, "3Gi"));
@@ -210,7 +215,7 @@ TEST_CASE("the resize script is run on the volume's node with its directory and 
 }
 
 TEST_CASE("a claim that asks for still more is given both sizes, one after the other") {
-  ExpandStory story;
+  ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
   story.script(std::string(kTell) + "while [ ! -e \"$VOL_DIR/go\" ]; do sleep 0.1; done\n");
   LPP_MUST(story.ask(claim, "2Gi"));
@@ -225,7 +230,7 @@ TEST_CASE("a claim that asks for still more is given both sizes, one after the o
 }
 
 TEST_CASE("a script that fails is told with its exit code, and a lower request helps") {
-  ExpandStory story;
+  ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
   story.script(
       "[ \"$VOL_SIZE_BYTES\" -le 2147483648 ] || { echo 'no room for it' >&2; exit 7; }\n");
@@ -242,7 +247,7 @@ TEST_CASE("a script that fails is told with its exit code, and a lower request h
 }
 
 TEST_CASE("a size that the node cannot have is marked as such, and a lower request helps") {
-  ExpandStory story;
+  ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
   story.script(
       "[ \"$VOL_SIZE_BYTES\" -le 2147483648 ] || { echo 'the disk is too small' >&2; exit 3; }\n");
@@ -281,7 +286,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 }
 
 TEST_CASE("a claim deleted while its volume grows leaves nothing behind") {
-  ExpandStory story;
+  ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
   story.script(std::string(kTell) + "while [ -d \"$VOL_DIR\" ]; do sleep 0.1; done\n");
   LPP_MUST(story.ask(claim, "2Gi"));
@@ -292,7 +297,7 @@ TEST_CASE("a claim deleted while its volume grows leaves nothing behind") {
 }
 
 TEST_CASE("a claim and its volume that are both gone while it grows leave no helper pod behind") {
-  ExpandStory story;
+  ExpandStory story(By::kHelperPods);
   story.script("sleep 3600\n");
   const auto claim = story.want("data", "kept");
   story.wait_no_pods();
@@ -423,8 +428,9 @@ LPP_ALL_EXECUTORS_TEST_CASE("a daemon killed at any API call of an expansion fin
   kill_at_any_call(story);
 }
 
-TEST_CASE("a daemon killed at any API call of an expansion finishes it without marks too") {
-  ExpandStory story(By::kHelperPods, ExpandStory::Marks::kDropped);
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a daemon killed at any API call of an expansion finishes it without marks too") {
+  ExpandStory story(by, ExpandStory::Marks::kDropped);
   kill_at_any_call(story);
 }
 
