@@ -155,9 +155,9 @@ TEST_CASE("claims of the second name go where there is room, and wait where ther
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE(
+LPP_PODS_AND_AGENTS_TEST_CASE(
     "without the permissions for it the daemon serves all the same, and says what is missing") {
-  CapacityStory story{{}};
+  CapacityStory story({}, by);
   story.start();
   const auto claim = story.want("data", "1Mi");
   LPP_MUST(story.audit.wait_bound(claim));

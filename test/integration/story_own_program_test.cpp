@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helper pods that run our own program in its own image, as deploy/quota sets it up: no shell, no
-// scripts, and no more capabilities than the template says.
+// Our own program at work on the node: in helper pods of its own image, as deploy/quota sets it up,
+// with no shell, no scripts, and no more capabilities than the template says, or as an agent.
 
 #include <doctest/doctest.h>
 
@@ -9,8 +9,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "fakes/builders.h"
 #include "harness/command_run.h"
 #include "harness/yaml_objects.h"
+#include "helperpod/manifest.h"
 #include "places/places.h"
 #include "support/story_steps.h"
 
@@ -60,9 +62,9 @@ struct OwnImage {
 };
 
 struct OwnProgramStory {
-  OwnProgramStory()
+  explicit OwnProgramStory(By by)
       : story(overlay_flags(),
-              {.manifest = kOverlay, .images = {{"local-path-provisioner", image.root()}}}) {
+              {.manifest = kOverlay, .images = {{"local-path-provisioner", image.root()}}}, by) {
     json config = json::parse(
         overlay_object("ConfigMap")["data"]["config.json"].get_ref<const std::string&>());
     config["nodePathMap"] = story.installation->default_config()["nodePathMap"];
@@ -84,7 +86,7 @@ struct OwnProgramStory {
 };
 
 TEST_CASE("our own image serves as that of helper pods, with no shell and few capabilities") {
-  OwnProgramStory own;
+  OwnProgramStory own(By::kHelperPods);
   StoryBed& story = own.story;
   CHECK_FALSE(fs::exists(own.image.root() + "/bin/sh"));
   const k8s::ObjectKey claim{"app", "data"};
@@ -102,8 +104,9 @@ TEST_CASE("our own image serves as that of helper pods, with no shell and few ca
   LPP_MUST(story.audit.wait_clean());
 }
 
-TEST_CASE("a claim of the class with quota learns why the node's disk holds no limits") {
-  OwnProgramStory own;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim of the class with quota learns why the node's disk holds no limits") {
+  OwnProgramStory own(by);
   const k8s::ObjectKey claim{"app", "data"};
   LPP_MUST(own.story.admin().create(claim_object({.key = claim,
                                                   .storage_class = "local-path-quota",
@@ -114,8 +117,8 @@ TEST_CASE("a claim of the class with quota learns why the node's disk holds no l
   LPP_MUST(own.story.audit.wait_clean());
 }
 
-TEST_CASE("room that is kept free or promised to others is not given away") {
-  OwnProgramStory own;
+LPP_PODS_AND_AGENTS_TEST_CASE("room that is kept free or promised to others is not given away") {
+  OwnProgramStory own(by);
   StoryBed& story = own.story;
   LPP_MUST(story.admin().create(class_object(
       {.name = "careful", .parameters = {{"reserve", "1%"}, {"overcommit", "false"}}})));
@@ -133,8 +136,9 @@ TEST_CASE("room that is kept free or promised to others is not given away") {
 }
 
 /// The node's record of the directory is older than the claim, and says that it was made.
-TEST_CASE("what a retained volume holds is not taken back with the next claim of its name") {
-  OwnProgramStory own;
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "what a retained volume holds is not taken back with the next claim of its name") {
+  OwnProgramStory own(by);
   StoryBed& story = own.story;
   const k8s::ObjectKey claim{"app", "data"};
   const auto make_class = [&](std::map<std::string, std::string> parameters) {
@@ -150,7 +154,8 @@ TEST_CASE("what a retained volume holds is not taken back with the next claim of
   make_claim();
   const auto no_pod_is_left = [&] {
     wait_for(story, "no helper pod is left", [&]() -> std::string {
-      const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace);
+      const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace,
+                                           helperpod::label_selector(kProvisionerName));
       if (!pods.ok()) return pods.error().message;
       return pods->empty() ? "" : json(*pods).dump();
     });

@@ -10,9 +10,9 @@
 namespace lpp::testing {
 namespace {
 
-/// How many helper pods came before that claim's own.
-std::optional<std::size_t> pods_before(const WatchTape& pods, const std::string& claim_uid) {
-  const auto story = pods.story();
+/// How many helper pods or volumes came before that claim's own.
+std::optional<std::size_t> others_before(const WatchTape& tape, const std::string& claim_uid) {
+  const auto story = tape.story();
   std::size_t count = 0;
   for (const std::string& frame : story) {
     if (!frame.starts_with("ADDED ")) continue;
@@ -22,9 +22,12 @@ std::optional<std::size_t> pods_before(const WatchTape& pods, const std::string&
   return std::nullopt;
 }
 
-// Judged by the order of helper pods, whatever time it takes.
-TEST_CASE("a claim does not wait for the hundreds of another namespace that came before it") {
-  StoryBed story({"--worker-threads=1"});
+// Judged by the order of helper pods, of which an agent has none: then by that of volumes. Whatever
+// time it takes.
+LPP_PODS_AND_AGENTS_TEST_CASE(
+    "a claim does not wait for the hundreds of another namespace that came before it") {
+  StoryBed story({"--worker-threads=1"}, by);
+  const auto judged = by == By::kAgents ? k8s::kPersistentVolumes : k8s::kPods;
   LPP_MUST(story.admin().apply(namespace_object("loud")));
   LPP_MUST(story.admin().apply(namespace_object("quiet")));
   constexpr int kLoud = 200;
@@ -35,21 +38,22 @@ TEST_CASE("a claim does not wait for the hundreds of another namespace that came
   const auto quiet = LPP_MUST(
       story.admin().create(claim_object({.key = {"quiet", "c"}, .selected_node = "node-2"})));
   // Slow enough for all of them to wait when the first is at work.
-  story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
-    return request.is("create", "pods") ? Decision::after_delay(std::chrono::milliseconds(50))
-                                        : Decision::forward();
+  story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
+    return request.is("create", judged.plural)
+               ? Decision::after_delay(std::chrono::milliseconds(50))
+               : Decision::forward();
   }});
-  const WatchTape pods(story.admin(), k8s::kPods, kDaemonNamespace, {});
+  const WatchTape made(story.admin(), judged, judged.namespaced ? kDaemonNamespace : "", {});
   story.start();
   const std::string uid = quiet["metadata"]["uid"];
   std::optional<std::size_t> others;
-  wait_for(story, "the quiet claim's helper pod is there", [&]() -> std::string {
-    others = pods_before(pods, uid);
-    return others ? "" : std::to_string(pods_made(pods)) + " others are";
+  wait_for(story, "the quiet claim has its own", [&]() -> std::string {
+    others = others_before(made, uid);
+    return others ? "" : std::to_string(pods_made(made)) + " others have";
   });
   CHECK(*others <= 5);
   LPP_MUST(story.audit.wait_bound({"quiet", "c"}));
-  CHECK(pods_made(pods) < kLoud / 2);
+  CHECK(pods_made(made) < kLoud / 2);
 }
 
 }  // namespace
