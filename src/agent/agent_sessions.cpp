@@ -103,6 +103,8 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     note_presence(identity.node, agent, effects);
   }
   perform(effects);
+  // They may have changed since, when nobody knew of this session yet.
+  if (surroundings_.base_paths(identity.node) != base_paths) bases_changed();
   if (!rival.empty()) {
     log::warn(
         "pods {} and {} both speak for node {}, and end each other's sessions: "

@@ -86,7 +86,12 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   undo.user.clear();
   undo.group.clear();
   undo.perm.clear();
-  undo.only_if_empty = !may_tear_down(decision.make);
+  // What has its name on another disk is somebody else's. Helper pods do not tell on which they
+  // made it.
+  const bool is_told = decision.make.progress && !decision.make.progress->disk.empty();
+  const bool may_be_elsewhere =
+      !is_told && (undo.disk != made.disk || made.disk.find(' ') != std::string::npos);
+  undo.only_if_empty = !may_tear_down(decision.make) || may_be_elsewhere;
   if (const auto holder = world_.ledger.take(undo)) {
     return leave(pass, made, "it overlaps " + holder->path + " of volume " + holder->volume_name);
   }

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/clock.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_node.h"
 
@@ -101,6 +102,18 @@ Result<void> delete_claim(k8s::ApiClient& client, const k8s::PersistentVolumeCla
       client.remove(k8s::kPersistentVolumeClaims, claim.meta.key(),
                     {.uid = claim.meta.uid, .resource_version = claim.meta.resource_version});
   if (!deleted.ok()) return deleted.error().wrap("delete claim " + claim.meta.key().to_string());
+  return {};
+}
+
+Result<void> keep_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim,
+                        std::chrono::system_clock::time_point now) {
+  const json patch{{"metadata",
+                    {{"uid", claim.meta.uid},
+                     {"resourceVersion", claim.meta.resource_version},
+                     {"annotations", {{kClaimKept, format_rfc3339(now)}}}}}};
+  const auto patched = client.patch(k8s::kPersistentVolumeClaims, claim.meta.key(),
+                                    k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
+  if (!patched.ok()) return patched.error().wrap("patch claim " + claim.meta.key().to_string());
   return {};
 }
 

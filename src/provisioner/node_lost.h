@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string_view>
 
@@ -55,5 +56,8 @@ class NodeCensus {
 Result<void> mark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume);
 Result<void> unmark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume);
 Result<void> delete_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim);
+/// From here on no delete_claim() of what was seen before succeeds.
+Result<void> keep_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim,
+                        std::chrono::system_clock::time_point now);
 
 }  // namespace lpp::provisioner

@@ -108,14 +108,17 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::KeepClaim& /*decision*/) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
   if (is_node_lost(volume)) {
-    // Not by the caches' word: without the mark the directory goes with a claim that is deleted
-    // already.
+    // Not by the caches' word, and not while a deletion may be on its way: without the mark the
+    // directory goes with the claim.
     const auto claim = read_claim(world_, volume.claim);
     if (!claim.ok()) return not_let_go(pass, claim.error());
     if (!is_its(*claim, volume)) return Action::await_change(kRecheck);
     const auto node = world_.client.get(k8s::kNodes, {"", pass.scene.node.name});
     if (!node.ok() && k8s::is_stale(node.error())) return Action::await_change(kSoon);
     if (!node.ok()) return not_let_go(pass, node.error());
+    const auto kept = keep_claim(world_.client, **claim, world_.clock.wall_now());
+    if (!kept.ok() && k8s::is_stale(kept.error())) return Action::await_change(kSoon);
+    if (!kept.ok()) return not_let_go(pass, kept.error());
   }
   const auto unmarked = unmark_node_lost(world_.client, volume);
   if (!unmarked.ok() && k8s::is_stale(unmarked.error())) return Action::await_change(kSoon);

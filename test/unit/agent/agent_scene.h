@@ -67,7 +67,12 @@ struct AgentScene {
       : executor(
             clock, ledger, {.program = "1.0", .instance = "me", .most_per_node = most},
             {.cmd_timeout = [] { return seconds(120); },
-             .base_paths = [this](const std::string& node) { return base_paths[node]; },
+             .base_paths =
+                 [this](const std::string& node) {
+                   auto now = base_paths[node];
+                   if (meanwhile) std::exchange(meanwhile, nullptr)();
+                   return now;
+                 },
              .belief = [this](const Operation& work) -> operation::Belief {
                const auto doubt = doubts.find(work.volume_name);
                const auto home = homes.find(work.volume_name);
@@ -147,6 +152,7 @@ struct AgentScene {
   testing::EmptyCluster cluster;
   operation::PathLedger ledger{cluster};
   std::map<std::string, std::vector<std::string>> base_paths;
+  std::function<void()> meanwhile{};  // right after somebody has asked for these, once
   std::set<std::string> gone;
   int asked_for_nodes = 0;
   std::map<std::string, std::string> doubts{};     // by volume: why it is not believed

@@ -94,6 +94,7 @@ struct Bed : testing::Scene {
   std::vector<testing::NodeBuilder> second_page{};
   int second_page_status = 200;
   testing::FakeTransport::Script& patch = transport.on("PATCH", "/persistentvolumes/v");
+  testing::FakeTransport::Script& keep = transport.on("PATCH", "/persistentvolumeclaims/a");
   testing::FakeTransport::Script& remove = transport.on("DELETE", "/persistentvolumeclaims/a");
   VolumeReconciler reconciler{world, memories};
 };
@@ -263,12 +264,37 @@ TEST_CASE("the mark comes off, as it was seen, when the node is back before the 
   bed.put(Bed::marked());
   bed.put(testing::node("n3"));
   bed.api_shows(claim("a").volume("v"));
+  bed.keep.reply(200);
   bed.patch.reply(200);
   (void)bed.step();
   const json patch = json::parse(bed.transport.requests().back().body);
   CHECK(patch["metadata"]["annotations"]["local.path.provisioner/node-lost"].is_null());
   CHECK(patch["metadata"]["resourceVersion"] == "8");
   CHECK(bed.counted("node_back") == 1);
+}
+
+TEST_CASE("the mark comes off only when no deletion of the claim can be on its way any more") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.put(testing::node("n3"));
+  bed.api_shows(claim("a").volume("v"));
+  SUBCASE("it is refused from here on") {
+    bed.keep.reply(200);
+    (void)bed.step();
+    REQUIRE(bed.written().size() == 2);
+    CHECK(bed.written().front() == "PATCH /api/v1/namespaces/default/persistentvolumeclaims/a");
+    const auto& requests = bed.transport.requests();
+    const json patch = json::parse(requests[requests.size() - 2].body);
+    CHECK(patch["metadata"]["resourceVersion"] == claim("a").build().meta.resource_version);
+    CHECK(patch["metadata"]["annotations"].contains("local.path.provisioner/kept"));
+    return;
+  }
+  SUBCASE("it came right before") { bed.keep.reply(404); }
+  SUBCASE("the claim has changed") { bed.keep.reply(409, kConflict); }
+  SUBCASE("nobody knows") { bed.keep.reply(503); }
+  (void)bed.step();
+  CHECK(bed.written().size() == 1);
+  CHECK(bed.counted("node_back") == 0);
 }
 
 TEST_CASE("the mark stays when only the caches say that the node is back and the claim stays") {
