@@ -102,7 +102,7 @@ class Agent {
     bool stays = false;                // could not be dropped, as was told
     bool asking = false;               // a removal that waits for leave to begin
     bool from_book = false;            // was begun before this process
-    std::string disk{};                // of that book
+    std::string disk{};                // whose book has it; "" = not known
     std::string cluster{};             // that began it, as far as the book tells
     bool removing = false;             // certainly a removal has begun, here or by the disk's word
     bool foreign = false;              // another cluster's: is touched no more
@@ -182,6 +182,8 @@ class Agent {
   Base look_at(const std::string& path, Sights& sights);
   Result<void> read_book(const std::string& path, const node::Volumes& volumes,
                          const std::string& identity, const WorkBook::Whose& whose);
+  /// Whether work of another disk has its id no more.
+  bool may_be_taken_in(const std::string& path) LPP_REQUIRES(books_mutex_);
   /// What was read while nobody knew whose it was may turn out to be another cluster's: it stays on
   /// the disk, and is nothing of this agent's any more. How many there were.
   std::size_t leave_foreign(const std::string& path, const std::string& disk,
@@ -209,6 +211,8 @@ class Agent {
   /// Between a look into a work book and what follows of it; before mutex_.
   Mutex books_mutex_;
   std::map<std::string, std::string> read_books_ LPP_GUARDED_BY(books_mutex_);  // disk by base path
+  /// What these hold under an id that other work has: keys by base path.
+  std::map<std::string, std::set<std::string>> waiting_works_ LPP_GUARDED_BY(books_mutex_);
 
   Mutex mutex_;
   CondVar to_work_;

@@ -149,11 +149,12 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
     MutexLock books(books_mutex_);
     const auto read = read_books_.find(path);
     WorkBook::Loaded loaded;
-    if (read == read_books_.end() || read->second != identity) {
+    if (read == read_books_.end() || read->second != identity || may_be_taken_in(path)) {
       LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
       LPP_ASSIGN_OR_RETURN(loaded, book.load(whose), "read");
       LPP_RETURN_IF_ERROR(doubt_makes(volumes, loaded.works), "makes");
       read_books_[path] = identity;
+      waiting_works_.erase(path);
     }
     problems = std::move(loaded.problems);
     MutexLock lock(mutex_);
@@ -169,7 +170,15 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
       // What was refused before anything was begun knows nothing of what was begun there before.
       const bool is_refusal = entry != nullptr && entry->progress.over() && !entry->begun &&
                               !entry->active && entry->next == std::nullopt;
-      if (entry != nullptr && !is_refusal) continue;
+      if (entry != nullptr && !is_refusal) {
+        const bool is_same = operation::same_work(entry->operation, work.operation) &&
+                             (entry->disk.empty() || entry->disk == identity);
+        if (is_same) continue;
+        waiting_works_[path].insert(key);
+        problems.push_back(work.operation.path + ": it is under the number of work on " +
+                           entry->operation.path + ", and waits until that has ended");
+        continue;
+      }
       entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
                                             .progress = std::move(work.progress),
                                             .begun = true,
@@ -189,6 +198,14 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
     log::error("on record in {}, and left alone: {}", path, problem);
   }
   return {};
+}
+
+bool Agent::may_be_taken_in(const std::string& path) {
+  const auto it = waiting_works_.find(path);
+  if (it == waiting_works_.end()) return false;
+  MutexLock lock(mutex_);
+  return std::any_of(it->second.begin(), it->second.end(),
+                     [&](const std::string& key) { return !entries_.contains(key); });
 }
 
 std::size_t Agent::leave_foreign(const std::string& path, const std::string& disk,

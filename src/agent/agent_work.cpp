@@ -234,6 +234,12 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
   }
+  const auto note_disk = [&] {
+    const auto disk = volumes->identity();
+    MutexLock lock(mutex_);
+    if (disk.ok()) entry->disk = *disk;
+  };
+  note_disk();
   const auto may_remove = [&] {
     MutexLock lock(mutex_);
     if (entry->forgotten || needs_leave(*entry)) return false;
@@ -251,6 +257,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   // The first volume makes the records; what cannot be written now is at the next look.
   if (operation.kind == operation::Kind::kMake) {
     (void)volumes->identities(cluster());
+    note_disk();
     tell_new_disk(operation.base_path);
   }
   if (const auto kept = book->put(on_record(*entry, *done)); !kept.ok()) {
@@ -267,9 +274,11 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   bool failed = false;
   bool called_off = false;
   bool nothing_left = false;
+  std::string book_of;
   {
     MutexLock lock(mutex_);
     if (entry->foreign) return {};
+    book_of = entry->disk;
     const Progress& progress = entry->progress;
     called_off = entry->cancelling;
     half_done = called_off && entry->begun && !progress.over();
@@ -313,7 +322,9 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   const auto disk = away ? Result<std::string>(volumes.error()) : volumes->identity();
   const auto read = read_books_.find(operation.base_path);
   if (read != read_books_.end() && (!disk.ok() || *disk != read->second)) read_books_.erase(read);
-  if (!away) {
+  // What another disk has under this id is other work.
+  const bool is_others = disk.ok() && !book_of.empty() && *disk != book_of;
+  if (!away && !is_others) {
     LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, *volumes), "drop");
     LPP_RETURN_IF_ERROR(book.drop(operation), "drop");
   }
