@@ -105,6 +105,31 @@ done < <(for file in "${tests[@]}"; do
     sed "s|^[^\"]*\"|$file\t|; s/\"\$//"
 done)
 
+# Stories that are not told by agents stand in test/README.md with the reason, and no others: those of a plain
+# TEST_CASE in a file without agents, unless their name speaks of them.
+declare -A is_told is_plain
+while IFS=$'\t' read -r file name; do
+  is_told["$file $name"]=1
+done < <(sed -n '/^## Not by agents/,/^## Where/p' test/README.md |
+  awk -F ' *[|] *' '/^\| `/ { gsub(/`/, "", $2); print $2 "\t" $3 }')
+mapfile -t stories < <(list_files 'test/integration/*_test.cpp' | grep -E '/(story|crash|fault|load|executor)_[^/]*$')
+for file in "${stories[@]}"; do
+  if grep -q 'support/agent_story\.h' "$file"; then continue; fi
+  for kind in TEST_CASE LPP_EXECUTORS_TEST_CASE; do
+    while read -r name; do
+      story=${file##*/}
+      whole="$story all"
+      if [ $kind != TEST_CASE ]; then whole="$whole with $kind"; fi
+      is_plain["$whole"]=1 is_plain["$story $name"]=1
+      if [[ $name = *agent* ]] || [ -n "${is_told["$whole"]:-}${is_told["$story $name"]:-}" ]; then continue; fi
+      finding "$file: \"$name\" is not told by agents, and test/README.md does not say why"
+    done < <(tr '\n' ' ' <"$file" | sed 's/" *"//g' | grep -oE "(^| )$kind\( *\"[^\"]*\"" | sed 's/^[^"]*"//; s/"$//')
+  done
+done
+for told in "${!is_told[@]}"; do
+  if [ -z "${is_plain["$told"]:-}" ]; then finding "test/README.md: not by agents: there is no plain case \"$told\""; fi
+done
+
 # docs/compatibility.md and docs/rules.md name a test case and its file in the last cells of each line.
 while IFS=$'\t' read -r page file name; do
   if [ -z "${is_case_of["$file $name"]:-}" ]; then finding "$page: no test case \"$name\" in $file"; fi

@@ -289,7 +289,7 @@ TEST_CASE("check reads a manifest from a pipe, by name and from standard input")
   }
 }
 
-TEST_CASE("without a cluster, or the rights, each command says why and fails") {
+TEST_CASE("without a cluster, or the permissions, each command says why and fails") {
   StoryBed story;
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"volumes"}, {"check"}, {"explain-path", "a/b"}}) {
