@@ -16,6 +16,7 @@
 #include "app/signals.h"
 #include "app/version.h"
 #include "cli/context.h"
+#include "node/kernel.h"
 
 namespace {
 
@@ -64,7 +65,8 @@ int main(int argc, char** argv) {
   // What is large is held for a moment: it goes back at once, and leaves no holes.
   mallopt(M_MMAP_THRESHOLD, 128 << 10);  // NOLINT(concurrency-mt-unsafe): no thread yet
   if (const auto* agent = std::get_if<AgentOptions>(&invocation)) {
-    return run_agent_until_signal(*agent);
+    lpp::node::Kernel kernel;
+    return run_agent_until_signal(*agent, kernel);
   }
   App app(std::get<Options>(invocation));
   return run_until_signal(app);

@@ -37,7 +37,7 @@ HealthEndpoints endpoints(agent::Agent& agent, const agent::AgentClient& client)
 
 }  // namespace
 
-int run_agent_until_signal(const AgentOptions& options) {
+int run_agent_until_signal(const AgentOptions& options, node::Kernel& kernel) {
   log::set_up(options.log_level, options.log_format);
   log::info("local-path-provisioner {} agent{}", version(),
             options.node_name.empty() ? "" : " node=" + options.node_name);
@@ -52,7 +52,6 @@ int run_agent_until_signal(const AgentOptions& options) {
     log::error("cannot start: {}", controllers.error().message);
     return 1;
   }
-  node::Kernel kernel;
   agent::Agent::Options settings{.root = options.root};
   settings.tells_usage = options.usage_interval.count() > 0;
   if (settings.tells_usage) settings.look_every = options.usage_interval;

@@ -35,6 +35,11 @@ class NodeAgents {
   NodeAgents(const NodeAgents&) = delete;
   NodeAgents& operator=(const NodeAgents&) = delete;
 
+  /// Instead of the program under test, for agents that are started after this.
+  void run(std::string program, std::map<std::string, std::string> env) {
+    program_ = std::move(program);
+    env_ = std::move(env);
+  }
   /// At which the controller is to serve them.
   int port() const { return port_; }
   /// Arguments of one more replica that is to serve them; for agents that are started after this.
@@ -83,6 +88,7 @@ class NodeAgents {
                                                   .token_file = token_file(node),
                                                   .root = bed_.cluster().disk_root(node),
                                                   .args = std::move(args),
+                                                  .env = env_,
                                                   .log_file = log_file(node)}));
   }
   AgentProcess& of(const std::string& node) { return *agents_.at(node); }
@@ -112,7 +118,8 @@ class NodeAgents {
   }
 
   EmbeddedBed& bed_;
-  const std::string program_;
+  std::string program_;
+  std::map<std::string, std::string> env_;
   const int port_;
   std::vector<int> more_ports_;
   const TempDir folder_;

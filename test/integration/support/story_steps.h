@@ -123,12 +123,16 @@ inline std::string wait_for_event(StoryBed& story, const k8s::ObjectKey& claim,
   return found;
 }
 
+inline std::size_t times_logged(const StoryBed& story, const std::string& part) {
+  const std::string log = story.installation->log_text();
+  std::size_t count = 0;
+  for (auto at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+  return count;
+}
+
 inline void wait_for_log(StoryBed& story, const std::string& part, std::size_t times = 1) {
   wait_for(story, "the daemon's log says \"" + part + "\"", [&]() -> std::string {
-    const std::string log = text_of(story.installation->log_file());
-    std::size_t count = 0;
-    for (auto at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
-    return count >= times ? "" : story.installation->log_tail();
+    return times_logged(story, part) >= times ? "" : story.installation->log_tail();
   });
 }
 

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// The agent of a node is stopped before each call that changes something on its disk, of each kind
+// of operation; there it is killed, or the controller, or both, or the API server is away, in
+// turns: LPP_EVERY_VICTIM=1 makes it each of them at each call. What was begun is finished once,
+// and nothing is lost or left.
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <set>
+
+#include "places/places.h"
+#include "support/agent_story.h"
+
+namespace lpp::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+enum class Victim { kAgent, kController, kBoth, kApiServer };
+constexpr int kVictims = 4;
+
+struct StepsStory : AgentStory {
+  StepsStory() {
+    agents->run(built("test/harness/lpp-stopping-agent"), {{"STOPPING_AGENT_ORDER", order()}});
+    start_with({"node-1"});
+    nlohmann::json growing = class_object({.name = "growing"});
+    growing["allowVolumeExpansion"] = true;
+    LPP_MUST(admin().create(growing));
+    beside = want("beside");
+    beside_volume = wait_bound_and_write(beside);
+    wait_for(*this, "the agent rests", [this] { return not_at_rest(); });
+  }
+
+  /// Of lpp-stopping-agent.
+  std::string order() const { return folder.path("order"); }
+  void stop_before(int step) {
+    fs::remove(order() + ".calls");
+    std::ofstream(order() + ".new") << "order-" << ++orders << " " << step << "\n";
+    fs::rename(order() + ".new", order());
+  }
+  void stop_nowhere() const { fs::remove(order()); }
+  int steps() const {
+    const std::string calls = text_of(order() + ".calls");
+    return static_cast<int>(std::count(calls.begin(), calls.end(), '\n'));
+  }
+  /// "" when nothing is under way on the node's disk.
+  std::string not_at_rest() {
+    for (const auto& base : bed->base_paths()) {
+      std::error_code none;
+      const std::string kept = bed->on_disk("node-1", base) + "/.local-path-provisioner";
+      for (const auto& file : fs::directory_iterator(kept, none)) {
+        const std::string name = file.path().filename();
+        if (!name.starts_with("volume.") && name != "lock" && name != "identity.json" &&
+            name != "spare") {
+          return name;
+        }
+      }
+    }
+    return "";
+  }
+
+  /// Until the agent stands before that step, and the victim has gone there; false: the work has
+  /// fewer steps, and is done.
+  bool strike(const std::string& kind, int step, const Condition& not_done) {
+    bool stands = false;
+    wait_for(*this, kind + " stands before step " + std::to_string(step), [&]() -> std::string {
+      stands = steps() >= step;
+      if (stands) return "";
+      const std::string left = not_done();
+      return left.empty() ? not_at_rest() : left;
+    });
+    if (!stands) {
+      stop_nowhere();
+      return false;
+    }
+    agents->freeze("node-1");
+    REQUIRE(steps() == step);
+    stop_nowhere();
+    ++struck[kind];
+    ++victims[victim];
+    switch (victim) {
+      case Victim::kAgent:
+        agents->start("node-1");
+        break;
+      case Victim::kController:
+        installation->kill_daemon();
+        // Alone it goes on, and is longer in coming back.
+        if (step % 2 == 0) agents->thaw("node-1");
+        start_controller();
+        if (step % 2 == 1) agents->thaw("node-1");
+        break;
+      case Victim::kBoth:
+        installation->kill_daemon();
+        agents->start("node-1");
+        start_controller();
+        break;
+      case Victim::kApiServer:
+        lose_api_server();
+        break;
+    }
+    return true;
+  }
+  void start_controller() {
+    LPP_MUST(installation->start_daemon());
+    LPP_MUST(installation->wait_ready());
+  }
+  void lose_api_server() {
+    std::atomic<int> in_vain = 0;
+    installation->proxy().set_hooks({.before = [&](const ApiRequest&) {
+      ++in_vain;
+      return Decision::cut_before();
+    }});
+    installation->proxy().cut_connections();
+    agents->thaw("node-1");
+    wait_for(*this, "the API server is missed", [&] { return in_vain >= 3 ? "" : "not yet"; });
+    installation->proxy().set_hooks({});
+  }
+
+  /// A removal that was interrupted puts back what it has left, and goes on later.
+  void check_all(std::size_t volumes) {
+    wait_for(*this, "all is as it should be", [&]() -> std::string {
+      const auto directories = audit.directories();
+      if (directories.size() != volumes) return std::to_string(directories.size()) + " directories";
+      const std::string left = audit.leftovers();
+      return left.empty() ? not_at_rest() : left;
+    });
+    CHECK(LPP_MUST(audit.bound_volume(beside)).disk == beside_volume.disk);
+    CHECK(text_of(beside_volume.disk + "/below/data") == kTenantsData);
+  }
+
+  bool make(const k8s::ObjectKey& claim, int step) {
+    stop_before(step);
+    want(claim.name, "node-1", "growing");
+    const bool hit = strike("make", step, [&]() -> std::string {
+      return audit.bound_volume(claim).ok() ? "" : "it is not bound";
+    });
+    volume = wait_bound_and_write(claim);
+    check_all(2);
+    return hit;
+  }
+  bool resize(const k8s::ObjectKey& claim, int step) {
+    const auto not_grown = [&]() -> std::string {
+      const auto status = LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, claim))["status"];
+      const bool grown =
+          status["capacity"]["storage"] == "2Gi" && !status.contains("allocatedResourceStatuses");
+      return grown ? "" : status.dump();
+    };
+    stop_before(step);
+    LPP_MUST(admin().merge(k8s::kPersistentVolumeClaims, claim,
+                           {{"spec", {{"resources", {{"requests", {{"storage", "2Gi"}}}}}}}}));
+    const bool hit = strike("resize", step, not_grown);
+    wait_for(*this, "it has grown", not_grown);
+    check_all(2);
+    CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+    return hit;
+  }
+  bool remove(const k8s::ObjectKey& claim, int step) {
+    stop_before(step);
+    LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, claim));
+    const bool hit = strike("remove", step, [&]() -> std::string {
+      const auto gone = audit.deleted(claim, volume);
+      return gone.ok() ? "" : gone.error().message;
+    });
+    LPP_MUST(audit.wait_deleted(claim, volume));
+    check_all(1);
+    return hit;
+  }
+  /// Of a directory whose claim goes before its volume is there.
+  bool take_back(const k8s::ObjectKey& claim, int step) {
+    std::atomic<bool> refused = false;
+    installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
+      if (!request.is("create", "persistentvolumes")) return Decision::forward();
+      refused = true;
+      return Decision::reply(500);
+    }});
+    want(claim.name);
+    wait_for(*this, "the volume is refused", [&] { return refused ? "" : "not yet"; });
+    CHECK(audit.directories().size() == 2);
+    const auto taken_back = times_logged(*this, "taking back the directory");
+    stop_before(step);
+    LPP_MUST(admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    wait_for_log(*this, "taking back the directory", taken_back + 1);
+    installation->proxy().set_hooks({});
+    const bool hit = strike("take back", step, [&]() -> std::string {
+      return audit.directories().size() == 1 ? "" : "it is there";
+    });
+    wait_for(*this, "it is taken back",
+             [&]() -> std::string { return audit.directories().size() == 1 ? "" : "it is there"; });
+    check_all(1);
+    return hit;
+  }
+
+  /// Each kind until its steps are through; `turn` says who is the first victim.
+  void each_step(int turn) {
+    std::set<std::string> through;
+    const int stride = is_sanitized() ? 4 : 1;
+    for (int step = 1; through.size() < 4; step += stride) {
+      CAPTURE(step);
+      const std::string number = std::to_string(orders);
+      const k8s::ObjectKey claim{"app", "c" + number};
+      const k8s::ObjectKey other{"app", "t" + number};
+      const auto work = [&](const std::string& kind, int next, const auto& act) {
+        victim = static_cast<Victim>((turn + step / stride + next) % kVictims);
+        if (!act()) through.insert(kind);
+      };
+      work("make", 0, [&] { return make(claim, step); });
+      if (!through.contains("resize")) work("resize", 1, [&] { return resize(claim, step); });
+      work("remove", 2, [&] { return remove(claim, step); });
+      if (!through.contains("take back")) {
+        work("take back", 3, [&] { return take_back(other, step); });
+      }
+    }
+  }
+
+  Victim victim = Victim::kAgent;
+  int orders = 0;
+  std::map<std::string, int> struck;  // by kind of operation
+  std::map<Victim, int> victims;
+  k8s::ObjectKey beside;
+  VolumeFacts beside_volume;
+  VolumeFacts volume;
+};
+
+TEST_CASE("agent, controller or both killed at every step of every operation finish it once") {
+  StepsStory story;
+  const int turns = setting("LPP_EVERY_VICTIM").has_value() ? kVictims : 1;
+  for (int turn = 0; turn < turns; ++turn) story.each_step(turn);
+  // A story that was never hit proves nothing.
+  std::string told;
+  for (const char* kind : {"make", "resize", "remove", "take back"}) {
+    told += std::string(" ") + kind + " " + std::to_string(story.struck[kind]);
+    CHECK(story.struck[kind] >= (is_sanitized() ? 2 : 10) * turns);
+  }
+  MESSAGE("struck:", told);
+  for (int who = 0; who < kVictims; ++who) {
+    CAPTURE(who);
+    CHECK(story.victims[static_cast<Victim>(who)] >= (is_sanitized() ? 2 : 10) * turns);
+  }
+  CHECK(story.helper_pods_made() == 0);
+  CHECK(text_of(story.beside_volume.disk + "/below/data") == kTenantsData);
+  story.remove_all({story.beside});
+}
+
+}  // namespace
+}  // namespace lpp::testing
