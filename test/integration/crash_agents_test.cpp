@@ -23,9 +23,18 @@ namespace fs = std::filesystem;
 
 enum class Victim { kAgent, kController, kBoth, kApiServer };
 constexpr int kVictims = 4;
+/// Of a second replica, in its configuration alone.
+constexpr const char* kOther = "/srv/third";
 
 struct StepsStory : AgentStory {
-  StepsStory() {
+  enum class Replicas { kOne, kTwo };
+  explicit StepsStory(Replicas replicas = Replicas::kOne) {
+    if (replicas == Replicas::kTwo) {
+      second = LPP_MUST(Installation::create(*bed, {.daemon = daemon_program(),
+                                                    .folder = second_folder.path(),
+                                                    .extra_args = agents->with_port({}),
+                                                    .env = {}}));
+    }
     agents->run(built("test/harness/lpp-stopping-agent"), {{"STOPPING_AGENT_ORDER", order()}});
     start_with({"node-1"});
     nlohmann::json growing = class_object({.name = "growing"});
@@ -50,7 +59,12 @@ struct StepsStory : AgentStory {
   }
   /// "" when nothing is under way on the node's disk.
   std::string not_at_rest() {
-    for (const auto& base : bed->base_paths()) {
+    auto bases = bed->base_paths();
+    bases.emplace_back(kOther);
+    return not_at_rest(bases);
+  }
+  std::string not_at_rest(const std::vector<std::string>& bases) const {
+    for (const auto& base : bases) {
       std::error_code none;
       const std::string kept = bed->on_disk("node-1", base) + "/.local-path-provisioner";
       for (const auto& file : fs::directory_iterator(kept, none)) {
@@ -217,6 +231,8 @@ struct StepsStory : AgentStory {
     }
   }
 
+  const TempDir second_folder;
+  std::unique_ptr<Installation> second;  // nullptr: there is none
   Victim victim = Victim::kAgent;
   int orders = 0;
   std::map<std::string, int> struck;  // by kind of operation
@@ -244,6 +260,66 @@ TEST_CASE("agent, controller or both killed at every step of every operation fin
   CHECK(story.helper_pods_made() == 0);
   CHECK(text_of(story.beside_volume.disk + "/below/data") == kTenantsData);
   story.remove_all({story.beside});
+}
+
+/// Two replicas whose configurations have nothing in common, as in the middle of an update.
+TEST_CASE("a leader with another base path finishes what an agent has begun, in one place") {
+  StepsStory story(StepsStory::Replicas::kTwo);
+  const std::string other = story.bed->on_disk("node-1", kOther);
+  fs::create_directories(other);  // as the DaemonSet has it
+  LPP_MUST(story.second->write_config(
+      {{"nodePathMap", nlohmann::json::array({{{"node", "DEFAULT_PATH_FOR_NON_LISTED_NODES"},
+                                               {"paths", nlohmann::json::array({kOther})}}})}}));
+  const auto elsewhere = [&] {
+    std::vector<std::string> all;
+    std::error_code none;
+    for (const auto& file : fs::directory_iterator(other, none)) {
+      if (file.path().filename() != ".local-path-provisioner") all.push_back(file.path());
+    }
+    return all;
+  };
+  const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
+  Installation* leads = story.installation.get();
+  Installation* follows = story.second.get();
+  int struck = 0;
+  for (int step = 1; step <= 15; step += 3) {
+    CAPTURE(step);
+    LPP_MUST(follows->start_daemon(Installation::OldLease::kKeep));
+    LPP_MUST(follows->wait_ready());
+    // A path that has left the configuration is not touched.
+    const bool is_first = leads == story.installation.get();
+    const auto bases = is_first ? story.bed->base_paths() : std::vector<std::string>{kOther};
+    wait_for(story, "the agent rests", [&] { return story.not_at_rest(bases); });
+    story.stop_before(step);
+    const auto claim = story.want("c" + std::to_string(step));
+    wait_for(story, "the agent stands there", [&] {
+      if (story.steps() >= step) return std::string();
+      return std::to_string(story.steps()) + " steps: " + leads->log_tail();
+    });
+    story.agents->freeze("node-1");
+    leads->kill_daemon();
+    LPP_MUST(story.admin().remove(k8s::kLeases, lease));
+    std::swap(leads, follows);
+    story.stop_nowhere();
+    if (step % 2 == 0) story.agents->start("node-1");
+    if (step % 2 == 1) story.agents->thaw("node-1");
+    ++struck;
+    const auto volume = story.wait_bound_and_write(claim);
+    wait_for(story, "it is in one place", [&]() -> std::string {
+      std::string all;
+      auto directories = story.audit.directories();
+      for (const auto& one : elsewhere()) directories.push_back(one);
+      for (const auto& one : directories) all += one + " ";
+      return directories.size() == 2 ? "" : all;
+    });
+    CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+    story.remove_and_wait(claim, volume);
+    CHECK(text_of(story.beside_volume.disk + "/below/data") == kTenantsData);
+  }
+  CHECK(struck == 5);
+  CHECK(elsewhere().empty());
+  wait_for(story, "nothing is under way", [&] { return story.not_at_rest(); });
+  CHECK(story.audit.directories().size() == 1);
 }
 
 }  // namespace
