@@ -72,7 +72,9 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(provisioner::ServedNames
     volume.meta.labels.clear();
     volume.meta.owner_references.clear();
     volume.meta.generate_name = {};
-    volume.meta.creation_timestamp = {};
+    // Which disk was there last.
+    const bool names_disk = k8s::find(volume.meta.annotations, provisioner::kVolumeDisk) != nullptr;
+    if (!names_disk) volume.meta.creation_timestamp = {};
     return true;
   };
 }

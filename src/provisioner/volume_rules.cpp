@@ -60,6 +60,12 @@ k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume) {
   place.source = volume.source;
   place.path = config::clean_path(volume.path);
   place.node_affinity = volume.node_affinity;
+  if (find(volume.meta.annotations, kVolumeDisk) == nullptr) return place;
+  place.meta.creation_timestamp = volume.meta.creation_timestamp;
+  for (const std::string_view key : {kVolumeDisk, kVolumeBasePath, kVolumeSelectedNode}) {
+    const std::string* const value = find(volume.meta.annotations, key);
+    if (value != nullptr) place.meta.annotations.emplace(key, *value);
+  }
   return place;
 }
 

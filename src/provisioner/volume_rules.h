@@ -24,7 +24,7 @@ bool is_ours(const k8s::PersistentVolume& volume, const ServedNames& names);
 bool made_by_hand(const k8s::PersistentVolume& volume);
 
 /// What of such a volume concerns ours: whose it is, and where its directory is, as a clean path on
-/// its nodes.
+/// its nodes and on which disk.
 k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume);
 
 bool has_finalizer(const k8s::PersistentVolume& volume);

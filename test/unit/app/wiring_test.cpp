@@ -7,6 +7,7 @@
 
 #include "config/path_template.h"
 #include "fakes/builders.h"
+#include "provisioner/base_paths.h"
 #include "provisioner/volume_rules.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -82,6 +83,34 @@ TEST_CASE("of a bound claim it is kept that it is being deleted, whoever it aske
       claim("data").volume("pv").no_provisioner().deleting().build();
   CHECK(app::trim_claims(kProvisionerName)(adopted));
   CHECK(adopted.meta.deleting());
+}
+
+TEST_CASE("of volumes that name a disk that is kept, and when they were made, whoever made them") {
+  const auto trim = app::trim_volumes(kProvisionerName);
+  for (const bool by_hand : {false, true}) {
+    CAPTURE(by_hand);
+    const auto made = [&](const std::string& name, const std::string& disk,
+                          const std::string& when) {
+      auto builder = volume(name)
+                         .host_path("/opt/lp/" + name)
+                         .node("n1")
+                         .annotation("local.path.provisioner/disk", disk)
+                         .annotation("local.path.provisioner/base-path", "/opt/lp")
+                         .annotation("local.path.provisioner/selected-node", "n1")
+                         .created(when);
+      if (by_hand) builder.no_annotation("pv.kubernetes.io/provisioned-by");
+      auto kept = builder.build();
+      REQUIRE(trim(kept));
+      return std::make_shared<const k8s::PersistentVolume>(std::move(kept));
+    };
+    k8s::StoreWriter<k8s::Node> nodes;
+    nodes.put({"", "n1"}, testing::node("n1").shared());
+    const provisioner::Volumes volumes{made("a", "disk-1", "2026-01-01T00:00:00Z"),
+                                       made("b", "disk-2", "2026-03-01T00:00:00Z"),
+                                       made("c", "disk-3", "2026-02-01T00:00:00Z")};
+    CHECK(provisioner::disks_named(volumes, nodes, "n1", "/opt/lp", {"/opt/lp"}) ==
+          std::vector<std::string>{"disk-2", "disk-3", "disk-1"});
+  }
 }
 
 TEST_CASE("of volumes made by hand the directory is kept, so that none of ours overlaps it") {
