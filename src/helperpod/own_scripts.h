@@ -113,11 +113,12 @@ echo "directory: $said" >/dev/termination-log
 /// VOL_DISK ("" = not known), nor what is by its record the directory of another claim than
 /// VOL_CLAIM_UID. What an agent had begun to remove has left its place for a folder beside the
 /// records, VOL_RECORD names it: the teardown goes on there, and what stands in the place by now is
-/// somebody else's, unless the record tells its inode. Then what our own program would take away
-/// goes: folders of a path pattern that are empty, and the record, if it is the claim's and tells
-/// of no limit. That a script cannot lift: such a record stays for an agent that comes back. Whose
-/// claim a volume was made for is not known ("") once it is bound to another one: then it is what
-/// the record tells in its place, and with anything left beside the records nobody can tell.
+/// somebody else's, unless the record tells its inode, or may: the root of every btrfs subvolume
+/// shows 256, and the record tells its number. Then what our own program would take away goes:
+/// folders of a path pattern that are empty, and the record, if it is the claim's and tells of no
+/// limit. That a script cannot lift: such a record stays for an agent that comes back. Whose claim
+/// a volume was made for is not known ("") once it is bound to another one: then it is what the
+/// record tells in its place, and with anything left beside the records nobody can tell.
 inline constexpr const char* kTeardownBesideRecords =
     R"sh(fail() {
   echo "$*" >&2
@@ -135,12 +136,13 @@ inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number";
 is_recorded= ours=
 if [ -n "$record" ]; then
   if [ "$(member inode "$record")" = "${inode:-none}" ]; then is_recorded=yes; fi
+  if [ "$inode" = 256 ]; then is_recorded=perhaps; fi
   case $uid in '' | "$VOL_CLAIM_UID") ours=yes ;; esac
 fi
 if [ -n "$record" ] && [ -z "$ours$VOL_CLAIM_UID" ]; then
   if [ ! -e "$gone" ]; then
     ours=$is_recorded
-  elif [ -n "$inode" ] && [ -z "$is_recorded" ] || ! rmdir -- "$gone" 2>/dev/null; then
+  elif [ -n "$inode" ] && [ "$is_recorded" != yes ] || ! rmdir -- "$gone" 2>/dev/null; then
     fail "what is left of $VOL_DIR may be in $gone, and whether that is this volume's nobody" \
       "can tell: move out of it what is needed, and remove it by hand"
   else

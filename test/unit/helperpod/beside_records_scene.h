@@ -67,6 +67,16 @@ class Base : public testing::Scripts {
     return run_own_script(operation, {.config_map = "c", .beside_agents = beside_agents}, shell_,
                           {{"/script/teardown", (base().parent_path() / "teardown").string()}});
   }
+  /// The same where every directory looks like the root of a btrfs subvolume: a script sees the
+  /// inode number 256 of all of them.
+  Run helper_pod_on_btrfs(const Operation& operation) const {
+    const fs::path ls = base().parent_path() / "ls";
+    std::ofstream(ls) << "#!/bin/sh\n[ \"$1\" = -di ] && [ -e \"$3\" ] && echo \"256 $3\"\n";
+    fs::permissions(ls, fs::perms(0755));
+    return run_own_script(operation, {.config_map = "c"}, shell_,
+                          {{"/script/teardown", (base().parent_path() / "teardown").string()},
+                           {"ls -di", ls.string() + " -di"}});
+  }
   Run take_back(const Operation& undo) const {
     if (!undo.only_if_empty) return helper_pod(undo);
     return run_own_script(undo, {.config_map = "c"}, shell_,

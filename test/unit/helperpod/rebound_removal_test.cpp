@@ -79,6 +79,22 @@ TEST_CASE("what may be another claim's is told and left, whatever stands in its 
   }
 }
 
+TEST_CASE(
+    "a subvolume that was bound to another claim goes, but not while anything is left of it") {
+  FOR_EACH_BASE(scene) {
+    scene.make("ns/v");
+    fs::create_directory(scene.gone("ns/v"));
+    const Run told = scene.helper_pod_on_btrfs(removal_of(scene, "ns/v"));
+    CHECK(told.exit_code != 0);
+    CHECK(told.output.find("gone.") != std::string::npos);
+    CHECK(fs::exists(scene.base() / "ns" / "v" / "19" / "19"));
+    fs::remove(scene.gone("ns/v"));
+    const Run run = scene.helper_pod_on_btrfs(removal_of(scene, "ns/v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.base() / "ns"));
+  }
+}
+
 TEST_CASE("a directory that the records do not tell of is removed, and they stay") {
   FOR_EACH_BASE(scene) {
     scene.make("v");

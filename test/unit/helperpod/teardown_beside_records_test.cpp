@@ -241,6 +241,43 @@ TEST_CASE("a directory that is another claim's by its record is not removed") {
   }
 }
 
+TEST_CASE(
+    "of a subvolume, whose number no script sees, the record's claim alone tells whose it is") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v", "uid-2");
+    const Run refused = scene.helper_pod_on_btrfs(scene.removal("v"));
+    CHECK(refused.exit_code != 0);
+    CHECK(refused.output.find("Retain") != std::string::npos);
+    CHECK(fs::exists(scene.base() / "v" / "19" / "19"));
+    Operation removal = scene.removal("v");
+    removal.claim_uid = "uid-2";
+    const Run run = scene.helper_pod_on_btrfs(removal);
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.base() / "v"));
+    CHECK_FALSE(fs::exists(scene.record("v")));
+  }
+}
+
+TEST_CASE("a subvolume goes that was about to leave its place for its removal") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    fs::create_directory(scene.gone("v"));
+    const Run run = scene.helper_pod_on_btrfs(scene.removal("v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.base() / "v"));
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+    CHECK_FALSE(fs::exists(scene.record("v")));
+    // Of one that has left it what stands there by now is somebody else's.
+    scene.make("v");
+    scene.begin_to_remove("v");
+    fs::create_directory(scene.base() / "v");
+    std::ofstream(scene.base() / "v" / "data") << kTheirs;
+    CHECK(scene.helper_pod_on_btrfs(scene.removal("v")).exit_code == 0);
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+    CHECK(testing::text_of(scene.base() / "v" / "data") == kTheirs);
+  }
+}
+
 TEST_CASE("what is left without a record is told and not taken for removed") {
   FOR_EACH_BASE(scene) {
     scene.make("v");
