@@ -37,7 +37,7 @@ std::string write_name(const std::string& id) { return with_prefix(kWritePrefix,
 /// New volumes are open to every user, because pods run as any, and reach them by bind mounts: the
 /// folder around them need not be. One that holds something already stays as it is.
 Result<void> close_if_empty(Kernel& kernel, int base) {
-  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(kernel, base), "base directory");
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(kernel, base, 3), "base directory");
   const bool empty = std::all_of(entries.begin(), entries.end(), [](const std::string& name) {
     return name == "lost+found" || name == kRecordFolder;
   });
@@ -54,10 +54,10 @@ Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder, std::siz
   if (!fd.valid()) return system_error(errno, "open");
   std::vector<std::string> names;
   std::array<char, 32768> buffer;
-  while (true) {
+  while (names.size() < most) {
     const ssize_t size = kernel.read_names(fd.get(), buffer);
     if (size < 0) return system_error(errno, "getdents64");
-    if (size == 0 || names.size() >= most) return names;
+    if (size == 0) break;
     for (ssize_t at = 0; at < size;) {
       const char* const entry = buffer.data() + at;
       std::uint16_t length = 0;
@@ -67,6 +67,7 @@ Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder, std::siz
       if (name != "." && name != "..") names.emplace_back(name);
     }
   }
+  return names;
 }
 
 Result<std::optional<RecordFolder>> RecordFolder::find(Kernel& kernel, int base) {
@@ -234,7 +235,7 @@ Result<void> RecordFolder::drop_gone(const std::string& id) const {
 Result<bool> RecordFolder::is_empty(const std::string& folder) const {
   const UniqueFd fd(kernel_->open_beneath(fd_.get(), folder.c_str(), kFolder));
   if (!fd.valid()) return system_error(errno, "open " + folder);
-  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, fd.get()), folder);
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, fd.get(), 1), folder);
   return entries.empty();
 }
 

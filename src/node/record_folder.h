@@ -124,7 +124,8 @@ class RecordFolder {
   bool keeps_order_;
 };
 
-/// The entries of a folder but "." and ".."; no more are read once there are so many.
+/// The entries of a folder but "." and ".."; no more are read once there are so many. Of what a
+/// tenant can write into ask for few: memory is for all of them.
 Result<std::vector<std::string>> entries_of(Kernel& kernel, int folder,
                                             std::size_t most = SIZE_MAX);
 

@@ -340,7 +340,7 @@ Result<void> Volumes::enter_project(const RecordFolder& records, const ProjectQu
                                     Volume& volume, int folder) const {
   LPP_ASSIGN_OR_RETURN(volume.project, find_project(records, quota, volume, folder), "project");
   if (volume.project == 0) {
-    LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder), "look");
+    LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder, 1), "look");
     if (!entries.empty()) {
       return invalid(shown_ + "/" + volume.path +
                      " was there before and holds files that no limit counts; move them away, "

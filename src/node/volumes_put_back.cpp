@@ -11,6 +11,20 @@
 
 namespace lpp::node {
 
+namespace {
+
+/// As the next put-back.<number> that is free.
+Result<void> put_piece_back(Kernel& kernel, int from, const std::string& name, int directory,
+                            std::uint64_t& number) {
+  while (true) {
+    const std::string to = "put-back." + std::to_string(++number);
+    if (kernel.move(from, name.c_str(), directory, to.c_str()) == 0) return {};
+    if (errno != EEXIST) return system_error(errno, "move to " + to);
+  }
+}
+
+}  // namespace
+
 Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path) const {
   if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
   if (!path.empty() && !is_path(path)) return invalid("not a path: '" + path + "'");
@@ -105,24 +119,18 @@ Result<bool> Volumes::call_off_in_place(const RecordFolder& records, const std::
 }
 
 Result<void> Volumes::put_pieces_back(const RecordFolder& records, int gone, int directory) const {
-  LPP_ASSIGN_OR_RETURN(const auto names, entries_of(*kernel_, gone), "what is being removed");
   std::uint64_t number = 0;
-  bool moved = false;
-  for (const std::string& name : names) {
-    if (name == "volume") continue;
-    while (true) {
-      const std::string to = "put-back." + std::to_string(++number);
-      if (kernel_->move(gone, name.c_str(), directory, to.c_str()) == 0) break;
-      if (errno == EEXIST) continue;
-      std::string what = "move ";
-      what += name;
-      what += " to ";
-      what += to;
-      return system_error(errno, what);
+  // There may be as many as a tenant likes: what is read at once goes before more is.
+  for (bool more = true; more;) {
+    LPP_ASSIGN_OR_RETURN(const auto names, entries_of(*kernel_, gone, 2), "what is being removed");
+    more = false;
+    for (const std::string& name : names) {
+      if (name == "volume") continue;
+      LPP_RETURN_IF_ERROR(put_piece_back(*kernel_, gone, name, directory, number), name);
+      more = true;
     }
-    moved = true;
   }
-  if (!moved || records.keeps_order()) return {};
+  if (number == 0 || records.keeps_order()) return {};
   if (kernel_->sync(directory) != 0 || kernel_->sync(gone) != 0) {
     return system_error(errno, "fsync");
   }
