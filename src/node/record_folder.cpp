@@ -279,4 +279,11 @@ Result<RecordFolder::Names> RecordFolder::names() const {
   return names;
 }
 
+Result<bool> RecordFolder::is_blank(const Error& no_lock) const {
+  if (!no_lock.is(ErrorCode::kUnfit)) return false;
+  LPP_ASSIGN_OR_RETURN(const Names all, names(), "look");
+  return all.works.empty() && all.records.empty() && all.being_made.empty() &&
+         all.being_removed.empty();
+}
+
 }  // namespace lpp::node

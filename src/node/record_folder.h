@@ -79,6 +79,9 @@ class RecordFolder {
     std::vector<std::string> being_removed{};
   };
   Result<Names> names() const;
+  /// Where a lock could not be had for this reason: whether that is since the disk is full and
+  /// nobody ever had one. Then nothing is on record.
+  Result<bool> is_blank(const Error& no_lock) const;
 
   /// What else lies here as a small file of its own: replaced in one step, and there after the end
   /// of the process; `durable` = after that of the machine, too. `temporary` is taken for it.

@@ -3,8 +3,6 @@
 
 #include <fcntl.h>
 
-#include <algorithm>
-
 namespace lpp::node {
 
 namespace {
@@ -120,29 +118,6 @@ Result<UniqueFd> Volumes::base_folder() const {
   UniqueFd fd(kernel_->open_beneath(base_.get(), ".", O_RDONLY | O_DIRECTORY));
   if (!fd.valid()) return system_error(errno, "open " + shown_);
   return fd;
-}
-
-Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) const {
-  std::vector<std::string> problems;
-  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
-  if (!records) return problems;
-  LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
-  const auto each = [&](const std::vector<std::string>& ids, auto&& work) {
-    for (const std::string& id : ids) {
-      if (stop.stop_requested() || !is_id(id)) continue;
-      const auto lock = records->lock_volume(id);
-      auto done = lock.ok() ? work(id) : Result<void>(lock.error());
-      if (done.ok() || done.error().is(ErrorCode::kConflict)) continue;
-      problems.push_back(id + ": " + done.error().message);
-    }
-  };
-  each(names.being_made, [&](const std::string& id) { return recover_made(*records, id); });
-  each(names.being_removed, [&](const std::string& id) -> Result<void> {
-    if (std::binary_search(names.works.begin(), names.works.end(), id)) return {};
-    LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), "removal");
-    return {};
-  });
-  return problems;
 }
 
 }  // namespace lpp::node

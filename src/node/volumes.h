@@ -296,6 +296,8 @@ class Volumes {
   // record goes. (volumes_remove.cpp)
 
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  /// Where nothing is on record, nor can be: the disk is full.
+  Result<Removed> remove_unrecorded(const RemoveRequest& request) const;
   /// Puts back what is left of a removal that failed. The error to return.
   Error give_up(const RecordFolder& records, const Volume& volume, Error error) const;
   /// kInvalid: another volume's directory is it, or is in it. kUnavailable: a record that cannot be
@@ -303,11 +305,14 @@ class Volumes {
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
   /// kKept: it holds something, or is none of ours.
   Result<Removed> remove_if_empty(const RecordFolder& records, const Volume& volume) const;
-  /// Out of its place, or else empties it there.
-  Result<void> take_away(const RecordFolder& records, Volume& volume, int folder,
+  /// Out of its place; false: it could not, and was emptied and removed there.
+  Result<bool> take_away(const RecordFolder& records, Volume& volume, int folder,
                          const RemoveRequest& request) const;
-  Result<void> empty_in_place(const RecordFolder& records, Volume& volume, int folder,
-                              const RemoveRequest& request) const;
+  /// `deep`: see TreeRemoval.
+  Result<void> empty_in_place(const RemoveRequest& request, const std::string& path, int folder,
+                              int deep) const;
+  /// False: it is not empty.
+  Result<bool> remove_empty(const std::string& path) const;
   Result<void> empty_gone(const RecordFolder& records, const RemoveRequest& request) const;
   /// Whether what is about to go holds the project on record, limited: nobody else gets that number
   /// until the limit is lifted, even when nothing is left of what was in it.

@@ -126,4 +126,27 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
   return true;
 }
 
+Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) const {
+  std::vector<std::string> problems;
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  if (!records) return problems;
+  LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
+  const auto each = [&](const std::vector<std::string>& ids, auto&& work) {
+    for (const std::string& id : ids) {
+      if (stop.stop_requested() || !is_id(id)) continue;
+      const auto lock = records->lock_volume(id);
+      auto done = lock.ok() ? work(id) : Result<void>(lock.error());
+      if (done.ok() || done.error().is(ErrorCode::kConflict)) continue;
+      problems.push_back(id + ": " + done.error().message);
+    }
+  };
+  each(names.being_made, [&](const std::string& id) { return recover_made(*records, id); });
+  each(names.being_removed, [&](const std::string& id) -> Result<void> {
+    if (among(names.works, id)) return {};
+    LPP_RETURN_IF_ERROR(recover_removed(*records, id, stop), "removal");
+    return {};
+  });
+  return problems;
+}
+
 }  // namespace lpp::node

@@ -29,13 +29,15 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
   if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
   if (!path.empty() && !is_path(path)) return invalid("not a path: '" + path + "'");
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
-  if (!records) {
-    if (path.empty()) return PutBack::kNothing;
-    LPP_ASSIGN_OR_RETURN(const auto there, find_directory(path), "put back");
-    return there ? PutBack::kInPlace : PutBack::kNothing;
+  if (records) {
+    const auto lock = records->lock_volume(id);
+    if (lock.ok()) return put_back_locked(*records, id, path);
+    LPP_ASSIGN_OR_RETURN(const bool blank, records->is_blank(lock.error()), id);
+    if (!blank) return Error(lock.error()).wrap(id);
   }
-  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
-  return put_back_locked(*records, id, path);
+  if (path.empty()) return PutBack::kNothing;
+  LPP_ASSIGN_OR_RETURN(const auto there, find_directory(path), "put back");
+  return there ? PutBack::kInPlace : PutBack::kNothing;
 }
 
 Result<PutBack> Volumes::put_back_locked(const RecordFolder& records, const std::string& id,

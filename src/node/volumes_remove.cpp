@@ -7,7 +7,8 @@
 
 // The order of a removal: the directory leaves its place for a folder of its own beside the
 // records, which tells from then on that it is being removed; there it is emptied; then limits,
-// folders around it and record go.
+// folders around it and record go. A full disk may have no room for that folder, nor for any
+// records: a removal is what makes some, and goes on in the directory's place.
 
 namespace lpp::node {
 
@@ -15,6 +16,14 @@ namespace {
 
 Error not_now() {
   return {.code = ErrorCode::kCancelled, .message = "not begun: it came too late"};
+}
+
+bool may_begin(const RemoveRequest& request) { return !request.may_begin || request.may_begin(); }
+
+Result<void> check_unmounted(Kernel& kernel, int folder) {
+  LPP_ASSIGN_OR_RETURN(const std::string mounted, mounted_below(kernel, folder), "look");
+  if (mounted.empty()) return {};
+  return invalid("something is mounted at " + mounted + "; unmount it first");
 }
 
 }  // namespace
@@ -29,11 +38,41 @@ Result<Removed> Volumes::remove(const RemoveRequest& request) const {
     // Nothing is written where nothing is: it may be the mount point of a disk that is missing.
     if (request.path.empty()) return Removed::kAbsent;
     LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(request.path), "remove");
-    if (!directory) return Removed::kAbsent;
-    LPP_ASSIGN_OR_RETURN(records, RecordFolder::find_or_make(*kernel_, base_.get()), shown_);
+    if (!directory) return remove_unrecorded(request);
+    auto made = RecordFolder::find_or_make(*kernel_, base_.get());
+    if (!made.ok() && made.error().is(ErrorCode::kUnfit)) return remove_unrecorded(request);
+    if (!made.ok()) return std::move(made).error().wrap(shown_);
+    records = *std::move(made);
   }
-  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(request.id), request.id);
-  return remove_locked(*records, request);
+  const auto lock = records->lock_volume(request.id);
+  if (lock.ok()) return remove_locked(*records, request);
+  LPP_ASSIGN_OR_RETURN(const bool blank, records->is_blank(lock.error()), request.id);
+  return blank ? remove_unrecorded(request) : Error(lock.error()).wrap(request.id);
+}
+
+/// Whenever it ends, what is left is in its place. There is no lock, and none is needed for what
+/// lies there: what is emptied is that directory wherever it is by then, and the one that goes from
+/// its place is empty.
+Result<Removed> Volumes::remove_unrecorded(const RemoveRequest& request) const {
+  if (request.path.empty()) return Removed::kAbsent;
+  const auto directory = find_directory(request.path);
+  const bool is_whole = request.removal == Removal::kReleased;
+  if (!directory.ok() && directory.error().is(ErrorCode::kInvalid) && !is_whole) {
+    return Removed::kKept;
+  }
+  if (!directory.ok()) return Error(directory.error()).wrap("remove");
+  if (*directory && request.removal == Removal::kTakeBack) return Removed::kKept;
+  if (*directory && is_whole) {
+    LPP_RETURN_IF_ERROR(check_unmounted(*kernel_, (*directory)->get()), "remove");
+    if (!may_begin(request)) return not_now();
+    const int folder = (*directory)->get();
+    LPP_RETURN_IF_ERROR(empty_in_place(request, request.path, folder, folder), "remove");
+  } else if (*directory) {
+    LPP_ASSIGN_OR_RETURN(const bool gone, remove_empty(request.path), "remove");
+    if (!gone) return Removed::kKept;
+  }
+  LPP_RETURN_IF_ERROR(remove_parents(request.path), "directories around it");
+  return *directory ? Removed::kRemoved : Removed::kAbsent;
 }
 
 Result<Removed> Volumes::remove_locked(const RecordFolder& records,
@@ -90,11 +129,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   // What stands there once it has left its place is not this volume's.
   const bool is_to_leave = directory && (same || !begun);
   if (is_to_leave) {
-    LPP_ASSIGN_OR_RETURN(const std::string mounted, mounted_below(*kernel_, directory->get()),
-                         volume.path);
-    if (!mounted.empty()) {
-      return invalid("something is mounted at " + mounted + "; unmount it first");
-    }
+    LPP_RETURN_IF_ERROR(check_unmounted(*kernel_, directory->get()), "remove");
     if (!same) {
       LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
       volume.directory = identity;
@@ -109,12 +144,13 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   bool held = false;
   if (begun || directory) {
     auto done = [&]() -> Result<void> {
+      bool is_moved = true;
       if (is_to_leave) {
         LPP_ASSIGN_OR_RETURN(held, holds_project(volume, directory->get()), "limits");
-        LPP_RETURN_IF_ERROR(take_away(records, volume, directory->get(), request), "take away");
+        LPP_ASSIGN_OR_RETURN(is_moved, take_away(records, volume, directory->get(), request),
+                             "take away");
       }
-      if (request.may_begin && !request.may_begin()) {
-        // What was emptied in its place had begun before.
+      if (is_moved && !may_begin(request)) {
         LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "look");
         if (!empty) {
           // What cannot go back now is called off like one that was stopped.
@@ -185,21 +221,31 @@ Result<Removed> Volumes::remove_if_empty(const RecordFolder& records, const Volu
     LPP_ASSIGN_OR_RETURN(const auto identity, identity_of(*kernel_, (*directory)->get()),
                          volume.path);
     if (!check_is_free(volume, identity).ok()) return Removed::kKept;
-    LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
-    if (kernel_->remove_folder(parent.get(), leaf_of(volume.path).c_str()) != 0 &&
-        errno != ENOENT) {
-      if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) return Removed::kKept;
-      return system_error(errno, "rmdir " + shown_ + "/" + volume.path);
-    }
+    LPP_ASSIGN_OR_RETURN(const bool gone, remove_empty(volume.path), "remove");
+    if (!gone) return Removed::kKept;
   }
   LPP_RETURN_IF_ERROR(forget(records, volume, held), "remove");
   return *directory ? Removed::kRemoved : Removed::kAbsent;
 }
 
-Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,
+Result<bool> Volumes::remove_empty(const std::string& path) const {
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(path), "directory");
+  if (kernel_->remove_folder(parent.get(), leaf_of(path).c_str()) == 0 || errno == ENOENT) {
+    return true;
+  }
+  if (errno == ENOTEMPTY || errno == EEXIST || errno == EBUSY) return false;
+  return system_error(errno, "rmdir " + shown_ + "/" + path);
+}
+
+Result<bool> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,
                                 const RemoveRequest& request) const {
   const std::string name = RecordFolder::gone_name(volume.id);
-  LPP_RETURN_IF_ERROR(records.make_gone(volume.id), "what is being removed");
+  if (auto made = records.make_gone(volume.id); !made.ok()) {
+    if (!made.error().is(ErrorCode::kUnfit)) return std::move(made).error();
+    if (!may_begin(request)) return not_now();
+    LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, folder), "full disk");
+    return false;
+  }
   const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
   if (!gone.valid()) return system_error(errno, "open " + name);
   LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
@@ -211,30 +257,27 @@ Result<void> Volumes::take_away(const RecordFolder& records, Volume& volume, int
     moved = kernel_->move(parent.get(), leaf.c_str(), gone.get(), "volume");
   }
   if (moved == 0) {
-    if (ordered) return {};
-    if (kernel_->sync(gone.get()) != 0 || kernel_->sync(parent.get()) != 0) {
+    if (!ordered && (kernel_->sync(gone.get()) != 0 || kernel_->sync(parent.get()) != 0)) {
       return system_error(errno, "fsync");
     }
-    return {};
+    return true;
   }
-  if (errno == ENOENT) return {};
+  if (errno == ENOENT) return true;
   if (errno != EXDEV) return system_error(errno, "move to " + name);
-  return empty_in_place(records, volume, folder, request);
-}
-
-Result<void> Volumes::empty_in_place(const RecordFolder& records, Volume& volume, int folder,
-                                     const RemoveRequest& request) const {
-  const std::string name = RecordFolder::gone_name(volume.id);
-  const UniqueFd gone(kernel_->open_beneath(records.fd(), name.c_str(), O_RDONLY | O_DIRECTORY));
-  if (!gone.valid()) return system_error(errno, "open " + name);
-  if (request.may_begin && !request.may_begin()) return not_now();
+  if (!may_begin(request)) return not_now();
   volume.state = State::kRemoving;
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
+  LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, gone.get()), name);
+  return false;
+}
+
+Result<void> Volumes::empty_in_place(const RemoveRequest& request, const std::string& path,
+                                     int folder, int deep) const {
   const LowIoPriority behind_others;
-  TreeRemoval removal(*kernel_, gone.get(), request.progress, request.stop);
+  TreeRemoval removal(*kernel_, deep, request.progress, request.stop);
   LPP_RETURN_IF_ERROR(removal.empty(folder), "in its place");
-  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");
-  if (kernel_->remove_folder(parent.get(), leaf_of(volume.path).c_str()) != 0 && errno != ENOENT) {
+  LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(path), "directory");
+  if (kernel_->remove_folder(parent.get(), leaf_of(path).c_str()) != 0 && errno != ENOENT) {
     return system_error(errno, "rmdir");
   }
   return {};

@@ -42,6 +42,30 @@ std::string content_of(const BaseFolder& base) {
   return all;
 }
 
+/// Not even for the file of locks, where none is there yet.
+class BrimKernel : public FullKernel {
+ public:
+  explicit BrimKernel(int at = -1, int error = 0) : FullKernel(at, error) {}
+
+ protected:
+  int before(const char* call) override {
+    const int error = FullKernel::before(call);
+    return error == 0 && std::string_view(call) == "create" ? ENOSPC : error;
+  }
+};
+
+/// As a script made it, where our program has never been.
+void put_alone(const BaseFolder& base) {
+  base.write("web/pvc-1/file");
+  base.write("web/pvc-1/folder/file");
+}
+
+/// The last inodes were those of the records' folder and the identity in it.
+void put_beside_blank_records(const BaseFolder& base) {
+  put_alone(base);
+  base.write(BaseFolder::record("identity.json"), R"({"version":1,"disk":"d-1"})");
+}
+
 void check_only_other(const BaseFolder& base) {
   CHECK(content_of(base) == BaseFolder::record("volume.pvc-0.json") + " pvc-0 ");
 }
@@ -104,6 +128,128 @@ TEST_CASE("what a stopped removal has left of a directory without a record is pu
   CHECK(*back == PutBack::kInPlace);
   CHECK(base.has("web/pvc-1/file"));
   CHECK(base.has("web/pvc-1/folder/file"));
+}
+
+TEST_CASE("where a full disk has no room for records a directory is removed in its place") {
+  const auto check = [](const Prepare& prepare) {
+    const auto is_gone = [](const BaseFolder& base) {
+      BrimKernel full;
+      const auto removed = base.volumes(full).remove({.id = "pvc-1", .path = "web/pvc-1"});
+      REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+      CHECK_FALSE(base.has("web"));
+      CHECK(*base.volumes(full).remove({.id = "pvc-1", .path = "web/pvc-1"}) == Removed::kAbsent);
+    };
+    const BaseFolder base;
+    prepare(base);
+    is_gone(base);
+    const auto after = [&](const BaseFolder& left, const Volumes& /*volumes*/) { is_gone(left); };
+    CHECK(crash_everywhere<BrimKernel>(prepare, remove_from_full, after) > 30);
+    fail_everywhere<BrimKernel>(prepare, remove_from_full, EIO, after);
+  };
+  SUBCASE("where our program has never been") { check(put_alone); }
+  SUBCASE("where it could not even make the file of locks") { check(put_beside_blank_records); }
+}
+
+TEST_CASE("a removal goes on where a full disk has no room to move the directory away") {
+  const auto without_spare = [](const Prepare& prepare) {
+    return [prepare](const BaseFolder& base) {
+      prepare(base);
+      REQUIRE(std::filesystem::remove(base.at(BaseFolder::record("spare"))));
+    };
+  };
+  const auto is_gone = [](const BaseFolder& base, const Volumes& /*volumes*/) {
+    FullKernel full;
+    REQUIRE(remove_from_full(base.volumes(full)));
+    CHECK_FALSE(base.has("web"));
+    CHECK_FALSE(base.has(BaseFolder::record("volume.pvc-1.json")));
+  };
+  for (const Prepare& prepare : {Prepare(fill_to_the_brim), Prepare(put_beside)}) {
+    const Prepare scarce = without_spare(prepare);
+    CHECK(crash_everywhere<FullKernel>(scarce, remove_from_full, is_gone) > 30);
+    fail_everywhere<FullKernel>(scarce, remove_from_full, EIO, is_gone);
+  }
+}
+
+TEST_CASE("what is removed without records is looked at as what has one") {
+  const BaseFolder base;
+  BrimKernel full;
+  const auto volumes = base.volumes(full);
+  SUBCASE("no records") { put_alone(base); }
+  SUBCASE("blank records") { put_beside_blank_records(base); }
+  RemoveRequest request{.id = "pvc-1", .path = "web/pvc-1"};
+  const auto all_is_there = [&] {
+    return base.has("web/pvc-1/file") && base.has("web/pvc-1/folder/file");
+  };
+
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kAbsent);
+  request.removal = Removal::kIfEmpty;
+  CHECK(*volumes.remove(request) == Removed::kKept);
+  request.removal = Removal::kTakeBack;
+  CHECK(*volumes.remove(request) == Removed::kKept);
+  request.removal = Removal::kReleased;
+  request.may_begin = [] { return false; };
+  CHECK(volumes.remove(request).error().is(ErrorCode::kCancelled));
+  request.may_begin = nullptr;
+  std::filesystem::create_directory_symlink("web", base.at("link"));
+  request.path = "link/pvc-1";
+  CHECK(volumes.remove(request).error().is(ErrorCode::kInvalid));
+  CHECK(all_is_there());
+
+  // Called off in the middle: what is left is where it was.
+  std::stop_source stop;
+  request.path = "web/pvc-1";
+  request.stop = stop.get_token();
+  request.may_begin = [&] { return stop.request_stop(); };
+  CHECK(volumes.remove(request).error().is(ErrorCode::kCancelled));
+  CHECK(*volumes.put_back("pvc-1", "web/pvc-1") == PutBack::kInPlace);
+  CHECK(all_is_there());
+
+  std::filesystem::create_directories(base.at("web/pvc-2"));
+  request = {.id = "pvc-2", .path = "web/pvc-2", .removal = Removal::kTakeBack};
+  CHECK(*volumes.remove(request) == Removed::kKept);
+  request.removal = Removal::kIfEmpty;
+  CHECK(*volumes.remove(request) == Removed::kRemoved);
+  CHECK_FALSE(base.has("web/pvc-2"));
+  CHECK(all_is_there());
+}
+
+TEST_CASE("what is on record is not removed as if nothing were, though the file of locks is gone") {
+  const BaseFolder base;
+  fill_to_the_brim(base);
+  REQUIRE(std::filesystem::remove(base.at(BaseFolder::record("lock"))));
+  BrimKernel full;
+  const auto removed =
+      base.volumes(full).remove({.id = "pvc-1", .path = "web/pvc-1", .uid = "another"});
+  CHECK(removed.error().is(ErrorCode::kUnfit));
+  CHECK(base.volumes(full).put_back("pvc-1", "web/pvc-1").error().is(ErrorCode::kUnfit));
+  CHECK(base.has("web/pvc-1/folder/file"));
+}
+
+TEST_CASE("however deep it is, it is removed in its place") {
+  const BaseFolder base;
+  std::string deep = "web/pvc-1";
+  for (int i = 0; i < 100; ++i) deep += "/d";
+  base.write(deep + "/far down");
+  base.write("web/pvc-1/deep.0/file");
+  BrimKernel full;
+  REQUIRE(remove_from_full(base.volumes(full)));
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("a directory is removed from a full file system that has no records" * NeedsProjects()) {
+  const BaseFolder base;
+  put_alone(base);
+  std::filesystem::create_directory(base.at("ballast"));
+  int error = 0;
+  if (fill(base.at("ballast/large"), UINT64_MAX).error != ENOSPC) error = EIO;
+  for (int count = 0; error == 0 && count < 2'000'000; ++count) {
+    if (::mkdir(base.at("ballast/" + std::to_string(count)).c_str(), 0700) != 0) error = errno;
+  }
+  REQUIRE(error == ENOSPC);
+  Kernel kernel;
+  const auto removed = base.volumes(kernel).remove({.id = "pvc-1", .path = "web/pvc-1"});
+  REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+  CHECK_FALSE(base.has("web"));
 }
 
 TEST_CASE("a volume is removed from a file system that is full to the last block or inode" *
