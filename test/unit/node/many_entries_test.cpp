@@ -37,7 +37,8 @@ constexpr int kAtMost = 2;  // of a short folder: its names, and that there are 
 /// Of a removal that has moved so much out of great depth.
 void interrupt_removal(const BaseFolder& base) {
   Kernel kernel;
-  REQUIRE(base.volumes(kernel).make(make_request("a", "web/a")).ok());
+  // Without a limit, so that these are as good as pieces of it.
+  REQUIRE(base.volumes(kernel).make({.id = "a", .path = "web/a"}).ok());
   base.write("web/a/data");
   for (int i = 0; i < kMany; ++i) {
     std::filesystem::create_directories(
