@@ -17,8 +17,8 @@ namespace {
 // Numbers that neither the kubelet (from 1048577) nor people with /etc/projects are likely to use.
 constexpr std::uint32_t kFirstProject = 0x40000000;
 constexpr std::uint32_t kProjects = 0x40000000;
-constexpr int kMaxProbes = 4096;
-constexpr int kMaxMeetings = 8;
+constexpr int kMaxProbes = 64;
+constexpr int kMaxSeeds = 8;
 
 constexpr std::uint64_t kBlock = 512;  // of the calls, whatever the file system's are
 
@@ -206,7 +206,7 @@ Result<std::uint32_t> ProjectQuota::number_of(int folder) const {
   return by_subvolumes_ ? subvolume_at(*kernel_, folder) : project_of(*kernel_, folder);
 }
 
-Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {
+Result<std::optional<std::uint32_t>> ProjectQuota::free_project(std::string_view seed) const {
   std::uint32_t hash = 0;
   const std::string hex = short_hash(seed).substr(0, 8);
   std::from_chars(hex.data(), hex.data() + hex.size(), hash, 16);
@@ -214,40 +214,37 @@ Result<std::uint32_t> ProjectQuota::free_project(std::string_view seed) const {
     const std::uint32_t project =
         kFirstProject + (hash + static_cast<std::uint32_t>(probe)) % kProjects;
     LPP_ASSIGN_OR_RETURN(const auto found, use(project), "free project");
-    if (!found || found->idle()) return project;
+    if (!found || found->idle()) return std::optional(project);
   }
-  return Error{ErrorCode::kUnavailable, "no free project was found"};
+  return std::optional<std::uint32_t>();
 }
 
-Result<std::optional<std::uint32_t>> ProjectQuota::try_project(int folder,
-                                                               const std::string& seed) const {
-  LPP_ASSIGN_OR_RETURN(const std::uint32_t project, free_project(seed), "project");
+Result<bool> ProjectQuota::try_project(int folder, std::uint32_t project) const {
   // Not handed down yet: what somebody makes in it just now would count as others' files.
   LPP_RETURN_IF_ERROR(set_project_of(*kernel_, folder, project, false), "project");
   LPP_ASSIGN_OR_RETURN(const auto found, use(project), "project");
-  if (!found || found->inodes != 1U || found->limits.any()) return std::optional<std::uint32_t>();
+  if (!found || found->inodes != 1U || found->limits.any()) return false;
   LPP_RETURN_IF_ERROR(set_project(*kernel_, folder, project), "project");
-  return std::optional(project);
+  return true;
 }
 
-Result<std::uint32_t> ProjectQuota::give_project(int folder, std::string_view seed) const {
+Result<std::uint32_t> ProjectQuota::give_project(int folder, const std::string& seed) const {
   LPP_ASSIGN_OR_RETURN(const std::uint32_t before, project_of(*kernel_, folder), "project");
-  LPP_ASSIGN_OR_RETURN(const Identity own, identity_of(*kernel_, folder), "project");
-  // Whoever meets others goes on where these do not: no two directories have the same inode.
-  std::string next(seed);
-  Error failure{ErrorCode::kUnavailable, "others took every project that was free; try again"};
-  for (int attempt = 0; attempt < kMaxMeetings; ++attempt) {
-    const auto given = try_project(folder, next);
-    if (given.ok() && *given) return **given;
-    if (!given.ok()) {
-      failure = given.error();
-      break;
+  const auto give = [&]() -> Result<std::uint32_t> {
+    for (int attempt = 0; attempt < kMaxSeeds; ++attempt) {
+      // Whoever can tell a number in advance can have it, and those around it, for his own files.
+      LPP_ASSIGN_OR_RETURN(const auto project, free_project(attempt == 0 ? seed : random_uuid()),
+                           "project");
+      if (!project) continue;
+      LPP_ASSIGN_OR_RETURN(const bool given, try_project(folder, *project), "project");
+      if (given) return *project;
     }
-    next = std::string(seed) + "/" + std::to_string(own.inode) + "/" + std::to_string(attempt);
-  }
+    return Error{ErrorCode::kUnavailable, "others have every project that was tried; try again"};
+  };
+  auto given = give();
   // It is not to count as somebody else's.
-  (void)set_project(*kernel_, folder, before);
-  return failure;
+  if (!given.ok()) (void)set_project(*kernel_, folder, before);
+  return given;
 }
 
 bool ProjectQuota::is_own(std::uint32_t project) { return project - kFirstProject < kProjects; }

@@ -61,15 +61,16 @@ class ProjectQuota {
   Result<void> release_unused(std::uint32_t project, std::uint64_t known) const;
   /// That of a directory; 0 = it has none.
   Result<std::uint32_t> number_of(int folder) const;
-  /// A number without files and limits, of XFS and ext4; the same seed tries the same ones first.
-  /// Others may be about to take it, too: see give_project().
-  Result<std::uint32_t> free_project(std::string_view seed) const;
+  /// A number without files and limits, of XFS and ext4, out of some that the seed alone decides;
+  /// nullopt: none of them is free. Others may be about to take it, too: see give_project().
+  Result<std::optional<std::uint32_t>> free_project(std::string_view seed) const;
   /// Gives the directory a number that no other file has, and that what is made in it gets from
-  /// then on. Safe against whoever does the same anywhere on the file system, also through other
-  /// base folders, which share no lock: it is believed only when the directory is counted as the
-  /// one that has it. kUnavailable: others came in between all the time; then, as after any error,
-  /// the directory has its former number.
-  Result<std::uint32_t> give_project(int folder, std::string_view seed) const;
+  /// then on: one of the seed's, so that what is made again leaves no new ones behind, which the
+  /// file system keeps an entry of; where others have these, any. Safe against whoever does the
+  /// same anywhere on the file system, also through other base folders, which share no lock: it is
+  /// believed only when the directory is counted as the one that has it. kUnavailable: others came
+  /// in between all the time; then, as after any error, the directory has its former number.
+  Result<std::uint32_t> give_project(int folder, const std::string& seed) const;
 
   /// One that free_project() may give.
   static bool is_own(std::uint32_t project);
@@ -96,8 +97,8 @@ class ProjectQuota {
   static Result<std::optional<Error>> why_no_subvolumes(Kernel& kernel, int folder);
   static Result<void> set_project_of(Kernel& kernel, int fd, std::uint32_t project,
                                      bool handed_down);
-  /// nullopt: others have it, too.
-  Result<std::optional<std::uint32_t>> try_project(int folder, const std::string& seed) const;
+  /// False: others have it, too.
+  Result<bool> try_project(int folder, std::uint32_t project) const;
   int call(unsigned command, std::uint32_t project, void* argument) const;
   std::string where() const;  // for messages
 

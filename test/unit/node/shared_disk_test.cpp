@@ -119,6 +119,57 @@ TEST_CASE("a project is believed only when one directory has it") {
   }
 }
 
+TEST_CASE("whoever has the projects that a directory would get keeps it from none") {
+  /// The number that is asked for first is somebody's, and a million behind it.
+  class SquattedKernel final : public CountingKernel {
+   public:
+    int quota(int fd, const char* device, unsigned command, std::uint32_t number,
+              void* argument) override {
+      if (first == 0) first = number;
+      const bool taken = number - first < 1'000'000 && project != number;
+      const int result = CountingKernel::quota(fd, device, command, number, argument);
+      if (taken) static_cast<fs_disk_quota*>(argument)->d_icount = 1;
+      return result;
+    }
+    std::uint32_t first = 0;
+  };
+  const BaseFolder base;
+  std::set<std::uint32_t> given;
+  for (int i = 0; i < 10; ++i) {
+    SquattedKernel kernel;
+    const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+    const auto one =
+        ProjectQuota::assumed(kernel, folder.get()).give_project(folder.get(), "pvc-1");
+    REQUIRE_MESSAGE(one.ok(), one.error().message);
+    CHECK(ProjectQuota::is_own(*one));
+    given.insert(*one);
+  }
+  CHECK(given.size() == 10);  // nobody can tell which, to have those, too
+}
+
+TEST_CASE("where every project is somebody's the search ends and tells so") {
+  class TakenKernel final : public CountingKernel {
+   public:
+    int quota(int fd, const char* device, unsigned command, std::uint32_t number,
+              void* argument) override {
+      ++asked;
+      const int result = CountingKernel::quota(fd, device, command, number, argument);
+      static_cast<fs_disk_quota*>(argument)->d_icount = 1;
+      return result;
+    }
+    int asked = 0;
+  };
+  const BaseFolder base;
+  TakenKernel kernel;
+  const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+  const auto given =
+      ProjectQuota::assumed(kernel, folder.get()).give_project(folder.get(), "pvc-1");
+  REQUIRE_FALSE(given.ok());
+  CHECK(given.error().is(ErrorCode::kUnavailable));
+  CHECK(kernel.project == 0);
+  CHECK(kernel.asked <= 1000);
+}
+
 TEST_CASE("limits of a number on record are lifted only where no file has it any more") {
   CountingKernel kernel;
   const auto quota = ProjectQuota::assumed(kernel, -1);
