@@ -42,7 +42,7 @@ struct Volume {
   std::string uid{};    // the claim's; may be empty
   Origin origin = Origin::kMade;
   State state = State::kPresent;
-  std::uint32_t project = 0;  // on btrfs its subvolume; 0 = without limits
+  std::uint32_t project = 0;  // on btrfs its subvolume; 0 = never had limits
   Limits limits{};
   std::uint64_t size = 0;  // bytes that it was promised, a limit or not; 0 = nobody said
   /// May have been shown to a tenant: from then on it goes for its own released volume only. Set

@@ -133,7 +133,8 @@ class Volumes {
   /// path.
   ///
   /// A volume that is recorded and in its place keeps owner and mode and gets the limits and the
-  /// size of the request, see resize(). Its origin is told as kFound but to the claim that it was
+  /// size of the request, see resize(); none of another claim's limits stays with one that asks for
+  /// none. Its origin is told as kFound but to the claim that it was
   /// made for (by the request's uid): where an id comes from a path, an earlier claim's data may be
   /// in it. The record tells the claim of now, and kFound, from then on.
   ///
@@ -322,6 +323,9 @@ class Volumes {
   Result<void> lift_limits(std::uint32_t project) const;
   /// Of a number that may be another volume's by now, see ProjectQuota::release_unused().
   Result<void> lift_unused(std::uint32_t project, std::uint64_t known) const;
+  /// Of a directory that stays, and whose record tells of no limit any more: it keeps the number.
+  /// Where the quota is off now there is nothing to lift.
+  Result<void> lift_former(const Volume& volume) const;
   /// Lifts the limits, removes the folders around it that are empty, and then the record. `held`:
   /// see holds_project().
   Result<void> forget(const RecordFolder& records, const Volume& volume, bool held) const;

@@ -82,7 +82,9 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
   }
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), request.id);
   if (recorded && recorded->project != 0) {
-    LPP_RETURN_IF_ERROR(lift_unused(recorded->project, 0), request.id);
+    LPP_RETURN_IF_ERROR(
+        request.limits.any() ? lift_unused(recorded->project, 0) : lift_former(*recorded),
+        request.id);
   }
   return make_new(records, request);
 }
@@ -131,17 +133,20 @@ Result<std::optional<Volume>> Volumes::finish(const RecordFolder& records,
 
 Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& request,
                               Volume volume) const {
+  const bool had_claim = !volume.claim.empty() || !volume.uid.empty();
   const bool is_others = note_claim(volume, request.claim, request.uid);
   const bool is_shown = request.published && !volume.published;
-  if (is_others && request.limits.any()) {
-    // They were the former claim's: an attempt that fails now must not leave them to the next one.
-    volume.limits = {};
-    volume.size = 0;
-  }
+  // They were the former claim's: an attempt that fails now must not leave them to the next one.
+  // What was limited for nobody is limited for whoever comes and does not ask for more.
+  if (is_others && (request.limits.any() || had_claim)) volume.limits = {};
+  if (is_others && request.limits.any()) volume.size = 0;
   if (is_others || is_shown) {
     volume.published = volume.published || request.published;
     LPP_RETURN_IF_ERROR(records.write(volume), "record");
     if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
+  }
+  if (!request.limits.any() && !volume.limits.any()) {
+    LPP_RETURN_IF_ERROR(lift_former(volume), "make");
   }
   const bool is_same_claim = !is_others && !request.uid.empty();
   const MakeRequest wanted = is_same_claim ? not_lower(request, volume) : request;
@@ -160,9 +165,12 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
     if (!there) return Error{ErrorCode::kConflict, wanted.path + " has gone meanwhile"};
     return make_found(records, wanted, there->get());
   }
-  return resize_locked(
-      records, std::move(volume),
-      {.id = wanted.id, .limits = wanted.limits, .size = wanted.size, .room = wanted.room});
+  return resize_locked(records, std::move(volume),
+                       {.id = wanted.id,
+                        .limits = wanted.limits,
+                        .size = wanted.size,
+                        .limited = wanted.limits.any(),
+                        .room = wanted.room});
 }
 
 bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {

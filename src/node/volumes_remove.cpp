@@ -329,6 +329,18 @@ Result<void> Volumes::lift_unused(std::uint32_t project, std::uint64_t known) co
   return quota ? quota->release_unused(project, known) : Result<void>();
 }
 
+Result<void> Volumes::lift_former(const Volume& volume) const {
+  if (volume.project == 0) return {};
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "lift");
+  if (!quota) return {};
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "lift");
+  bool own = false;
+  if (directory) {
+    LPP_ASSIGN_OR_RETURN(own, is_in_project(volume, *quota, directory->get()), "lift");
+  }
+  return own ? quota->release(volume.project) : quota->release_unused(volume.project, 0);
+}
+
 Result<void> Volumes::forget(const RecordFolder& records, const Volume& volume, bool held) const {
   if (volume.project != 0) {
     LPP_RETURN_IF_ERROR(held ? lift_limits(volume.project) : lift_unused(volume.project, 0),

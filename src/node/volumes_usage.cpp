@@ -48,8 +48,12 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
 
 Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume,
                                       const ResizeRequest& request) const {
-  const bool held = volume.project != 0;
-  if (request.limited && !held) return invalid(request.id + " was made without a limit");
+  if (request.limited && volume.project == 0) {
+    return invalid(request.id + " was made without a limit");
+  }
+  // It may have the number of a limit that a former claim had, and that could not be lifted then.
+  const bool held = volume.project != 0 && (request.limited || volume.limits.any());
+  if (!held) LPP_RETURN_IF_ERROR(lift_former(volume), "resize");
 
   RecordFolder::Lock room_lock;
   BaseUsage seen;

@@ -143,6 +143,113 @@ TEST_CASE("nothing of a former claim's limits stays with who has its directory n
   }
 }
 
+TEST_CASE("nothing of a former claim's limits stays with one that asks for none" * NeedsLimits()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  MakeRequest request{.id = "pvc-1",
+                      .path = "pvc-1",
+                      .uid = "u-1",
+                      .limits = {.bytes = 4 * kMiB},
+                      .size = 4 * kMiB};
+  const auto check_is_free = [&](const std::string& uid) {
+    const auto usage = volumes.usage();
+    REQUIRE(usage.ok());
+    REQUIRE(usage->volumes.size() == 1);
+    CHECK(usage->volumes[0].volume.uid == uid);
+    CHECK_FALSE(usage->volumes[0].volume.limits.any());
+    CHECK(usage->volumes[0].volume.size == 16 * kMiB);
+    CHECK(limits_not_held(*usage).empty());
+    CHECK(fill(base.at("pvc-1/more"), 8 * kMiB).error == 0);
+  };
+  const MakeRequest later{
+      .id = "pvc-1", .path = "pvc-1", .claim = "web/later", .uid = "u-2", .size = 16 * kMiB};
+  SUBCASE("when it comes") {
+    REQUIRE(volumes.make(request).ok());
+    const auto made = volumes.make(later);
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    CHECK_FALSE(made->limits.any());
+    check_is_free("u-2");
+    REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.bytes = kMiB}, .size = 16 * kMiB}).ok());
+    check_is_free("u-2");
+    std::filesystem::remove(base.at("pvc-1/more"));
+    // Its number can be limited again.
+    request.uid = "u-3";
+    request.limits = {.bytes = 12 * kMiB};
+    const auto limited = volumes.make(request);
+    REQUIRE_MESSAGE(limited.ok(), limited.error().message);
+    CHECK(limited->limits == request.limits);
+    CHECK(fill(base.at("pvc-1/yet more"), 16 * kMiB).error != 0);
+  }
+  SUBCASE("wherever the make that takes it over ends") {
+    for (int place = 0;; ++place) {
+      CAPTURE(place);
+      REQUIRE(volumes.make(request).ok());
+      const int ended = in_process([&] {
+        FaultyKernel crashing(place, 0);
+        return base.volumes(crashing).make(later).ok() ? 0 : 1;
+      });
+      REQUIRE(volumes.make(later).ok());
+      check_is_free("u-2");
+      REQUIRE(volumes.remove({.id = "pvc-1"}).ok());
+      if (ended != FaultyKernel::kCrashed) break;
+    }
+  }
+  SUBCASE("when a make of the former one has ended half done") {
+    for (int place = 0;; ++place) {
+      CAPTURE(place);
+      base.make_directory("pvc-1");
+      const int ended = in_process([&] {
+        FaultyKernel crashing(place, 0);
+        return base.volumes(crashing).make(request).ok() ? 0 : 1;
+      });
+      REQUIRE(volumes.make(later).ok());
+      check_is_free("u-2");
+      REQUIRE(volumes.remove({.id = "pvc-1", .path = "pvc-1"}).ok());
+      if (ended != FaultyKernel::kCrashed) break;
+    }
+  }
+  SUBCASE("but what was limited for nobody stays so") {
+    request.uid.clear();
+    REQUIRE(volumes.make(request).ok());
+    const auto made = volumes.make(later);
+    REQUIRE_MESSAGE(made.ok(), made.error().message);
+    CHECK(made->limits == request.limits);
+  }
+}
+
+TEST_CASE("a claim that asks for no limit gets a limited directory where the quota is off by now" *
+          NeedsProjects()) {
+  class QuotaOff : public FaultyKernel {
+   public:
+    QuotaOff() : FaultyKernel(-1, 0) {}
+
+   protected:
+    int before(const char* call) override {
+      return std::string_view(call) == "quotactl" ? ESRCH : 0;
+    }
+  };
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(
+      volumes.make({.id = "pvc-1", .path = "pvc-1", .uid = "u-1", .limits = {.bytes = 4 * kMiB}})
+          .ok());
+  const MakeRequest later{.id = "pvc-1", .path = "pvc-1", .uid = "u-2", .size = 16 * kMiB};
+  QuotaOff off;
+  const auto made = base.volumes(off).make(later);
+  REQUIRE_MESSAGE(made.ok(), made.error().message);
+  CHECK_FALSE(made->limits.any());
+  CHECK(base.volumes(off).resize({.id = "pvc-1", .size = 17 * kMiB}).ok());
+  // It has come back with the former claim's limit.
+  CHECK(volumes.usage()->volumes[0].use->limits.any());
+  SUBCASE("and keeps it free when it is asked for again") { CHECK(volumes.make(later).ok()); }
+  SUBCASE("and keeps it free when it grows") {
+    CHECK(volumes.resize({.id = "pvc-1", .size = 18 * kMiB}).ok());
+  }
+  CHECK(fill(base.at("pvc-1/more"), 8 * kMiB).error == 0);
+}
+
 TEST_CASE("what has come in beside a limit is adopted under one that holds it" * NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;
