@@ -122,9 +122,11 @@ Result<void> resize(const node::Volumes& volumes, const Operation& operation, co
   LPP_ASSIGN_OR_RETURN(const auto limits, limits_of(operation), "resize");
   LPP_ASSIGN_OR_RETURN(const auto room, room_of(operation), "resize");
   auto resized = volumes.resize({.id = place.volume_id,
+                                 .uid = operation.claim_uid,
                                  .limits = limits,
                                  .size = limits.bytes,
                                  .limited = operation.limits.hard,
+                                 .lowers_nothing = true,
                                  .room = room});
   // Volumes of scripts grow in numbers only.
   const bool unknown = !resized.ok() && resized.error().is(ErrorCode::kNotFound);

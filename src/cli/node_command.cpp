@@ -250,10 +250,14 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
 }
 
 int resize(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+  const auto checked = check_disk(volumes, request, {request.disk});
+  if (!checked.ok()) return fail_node(context, checked.error());
   auto resized = volumes.resize({.id = request.id,
+                                 .uid = request.uid,
                                  .limits = request.limits,
                                  .size = request.limits.bytes,
                                  .limited = request.limited,
+                                 .lowers_nothing = request.ordered,
                                  .room = request.room});
   // Volumes of scripts grow in numbers only.
   const bool unknown = !resized.ok() && resized.error().is(ErrorCode::kNotFound);

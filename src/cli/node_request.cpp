@@ -39,8 +39,9 @@ constexpr std::array kVolumeFlags = {
     Flag{.name = "uid",
          .placeholder = "UID",
          .env = "VOL_CLAIM_UID",
-         .help = "the claim's, for the record; remove refuses a directory that is another claim's "
-                 "by its record"},
+         .help =
+             "the claim's, for the record; remove and resize refuse a directory that is another "
+             "claim's by its record"},
     Flag{.name = "cluster",
          .placeholder = "UID",
          .env = "VOL_CLUSTER",
@@ -95,7 +96,7 @@ constexpr std::array kOtherFlags = {
     Flag{.name = "disk",
          .placeholder = "ID",
          .env = "VOL_DISK",
-         .help = "make and remove only on the disk whose records have this identity, see "
+         .help = "make, resize and remove only on the disk whose records have this identity, see "
                  "identity.json beside them"},
     Flag{.name = "take-back",
          .fallback = "false",
@@ -277,6 +278,7 @@ Result<NodeRequest> read_node_request(const Given& given, const GetEnv& getenv) 
   // Told to be nothing is another thing than not told.
   request.cluster = flags.text("cluster");
   if (request.cluster->empty() && !getenv("VOL_CLUSTER")) request.cluster.reset();
+  request.ordered = given.words.empty() || getenv("VOL_DIR").has_value();
   request.take_back = flags.boolean("take-back");
   request.if_empty = flags.boolean("if-empty");
   request.require_mount = flags.boolean("require-mount");

@@ -24,11 +24,12 @@ struct NodeRequest {
   std::string uid{};
   std::optional<std::string> cluster{};
   std::string
-      disk{};  // where alone it may be made (several, with blanks) or removed; "" = anywhere
+      disk{};  // where alone it may be made (several, with blanks) or changed; "" = anywhere
   node::Access access{};
   bool limited = false;   // quota: hard
   node::Limits limits{};  // bytes: the volume's size, limited or not
   node::Room room{};
+  bool ordered = false;  // by the provisioner, through a helper pod
   bool take_back = false;
   bool if_empty = false;
   bool require_mount = false;

@@ -38,15 +38,8 @@ constexpr std::size_t kMaxPodName = 128;
 constexpr std::size_t kHashLength = 16;
 
 const std::string& script_command(operation::Kind kind, const ManifestSettings& settings) {
-  switch (kind) {
-    case operation::Kind::kMake:
-      return settings.setup_command;
-    case operation::Kind::kResize:
-      return settings.resize_command;
-    case operation::Kind::kTakeBack:
-    case operation::Kind::kRemove:
-      break;
-  }
+  if (kind == operation::Kind::kMake) return settings.setup_command;
+  if (kind == operation::Kind::kResize) return settings.resize_command;
   return settings.teardown_command;
 }
 
@@ -206,8 +199,9 @@ void set_limits(json& env, const operation::Limits& limits) {
 
 /// For the records that our own program keeps.
 void set_claim(json& env, const Operation& operation) {
-  const bool removes = operation.kind == operation::Kind::kRemove;
-  const std::string& uid = removes ? operation.claim_uid : operation.owner_uid;
+  const bool is_there =
+      operation.kind == operation::Kind::kRemove || operation.kind == operation::Kind::kResize;
+  const std::string& uid = is_there ? operation.claim_uid : operation.owner_uid;
   if (!operation.claim.name.empty()) set_env(env, "VOL_CLAIM", operation.claim.to_string());
   if (!uid.empty()) set_env(env, "VOL_CLAIM_UID", uid);
 }
@@ -245,12 +239,15 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   const bool beside_records = operation.kind == operation::Kind::kRemove &&
                               (settings.beside_agents || !operation.disk.empty());
   const bool make_beside_records = create && (settings.cluster || !operation.disk.empty());
-  const bool on_its_disk = takes_back && !operation.disk.empty();
+  const bool resizes = operation.kind == operation::Kind::kResize;
+  const bool on_its_disk = (takes_back || resizes) && !operation.disk.empty();
   if (operation.only_if_empty && !by_own_program) {
     container["command"] =
         on_its_disk ? shell("remove-if-empty", {kBesideRecords, kOnItsDiskOnly, kRemoveIfEmpty})
                     : shell("remove-if-empty", {kRemoveIfEmpty});
-  } else if (on_its_disk && settings.teardown_command.empty()) {
+  } else if (resizes && on_its_disk && settings.resize_command.empty()) {
+    container["command"] = shell("resize", {kBesideRecords, kOnItsDiskOnly, kResize});
+  } else if (takes_back && on_its_disk && settings.teardown_command.empty()) {
     container["command"] = shell("teardown", {kBesideRecords, kOnItsDiskOnly, kTeardown});
   } else if (beside_records && settings.teardown_command.empty()) {
     container["command"] = shell("teardown", {kBesideRecords, kTeardownBesideRecords});

@@ -67,8 +67,9 @@ is_on_disk() {
 }
 )sh";
 
-/// Before what takes a directory back: not on another disk than VOL_DISK, the one that it was made
-/// on or those that it may have been made on; what is on it is taken back once it is there again.
+/// Before what resizes a directory or takes it back: not on another disk than VOL_DISK, the one
+/// that it was made on or those that it may have been made on; what is on it waits until that is
+/// there.
 inline constexpr const char* kOnItsDiskOnly = R"sh(if ! is_on_disk $VOL_DISK; then
   echo "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
     "mount it there" >&2
@@ -76,6 +77,8 @@ inline constexpr const char* kOnItsDiskOnly = R"sh(if ! is_on_disk $VOL_DISK; th
 fi
 )sh";
 inline constexpr const char* kTeardown = R"sh(exec /bin/sh /script/teardown "$@"
+)sh";
+inline constexpr const char* kResize = R"sh(exec /bin/sh /script/resize "$@"
 )sh";
 
 /// Takes a directory back only if nothing is in it. Ours and not the cluster's own: a teardown

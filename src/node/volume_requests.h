@@ -55,9 +55,12 @@ struct MakeRequest {
 
 struct ResizeRequest {
   std::string id{};
-  Limits limits{};  // of a volume that has limits; 0 leaves one as it is
+  std::string uid{};  // of the claim it was made for; "" = whatever claim is on record
+  Limits limits{};    // of a volume that has limits; 0 leaves one as it is
   std::uint64_t size = 0;
   bool limited = false;  // a volume without limits is refused
+  /// As on order of the provisioner: who was given more by hand keeps it.
+  bool lowers_nothing = false;
   Room room{};
 };
 

@@ -149,7 +149,8 @@ class Volumes {
   /// directory.
   Result<Volume> adopt(const AdoptRequest& request) const;
 
-  /// Changes the limits and the size on record. kInvalid: the volume has no limits, or holds more.
+  /// Changes the limits and the size on record. kInvalid: the volume has no limits, holds more, or
+  /// is another claim's by its record.
   Result<Volume> resize(const ResizeRequest& request) const;
 
   // Remove.
@@ -236,6 +237,9 @@ class Volumes {
   /// For another claim the directory was there before: what the record tells is for the claim of
   /// now. Whether it is another one.
   static bool note_claim(Volume& volume, const std::string& claim, const std::string& uid);
+  /// Whether the record tells of another claim than that one; "" = nobody knows which.
+  static bool is_anothers(const Volume& recorded, const std::string& uid);
+  std::string words_of_anothers(const Volume& recorded, const std::string& uid) const;
   /// What is there may have been made for an earlier request, of another claim or size.
   Result<Volume> renew(const RecordFolder& records, const MakeRequest& request,
                        Volume volume) const;
@@ -297,6 +301,9 @@ class Volumes {
   // record goes. (volumes_remove.cpp)
 
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  /// Nothing is touched. kAbsent: nothing is there, nor left of it; else kInvalid.
+  Result<Removed> leave_to_another(const RecordFolder& records, const Volume& recorded,
+                                   const std::string& uid) const;
   /// Where nothing is on record, nor can be: the disk is full.
   Result<Removed> remove_unrecorded(const RemoveRequest& request) const;
   /// Puts back what is left of a removal that failed. The error to return.

@@ -28,6 +28,16 @@ Result<void> check_unmounted(Kernel& kernel, int folder) {
 
 }  // namespace
 
+bool Volumes::is_anothers(const Volume& recorded, const std::string& uid) {
+  return !uid.empty() && !recorded.uid.empty() && recorded.uid != uid;
+}
+
+std::string Volumes::words_of_anothers(const Volume& recorded, const std::string& uid) const {
+  return shown_ + "/" + recorded.path + " is by its record the directory of claim " +
+         (recorded.claim.empty() ? "" : recorded.claim + ", ") + "UID " + recorded.uid +
+         ", and not of the one that the volume was made for, UID " + uid;
+}
+
 Result<Removed> Volumes::remove(const RemoveRequest& request) const {
   if (!is_id(request.id)) return invalid("not an id of a volume: '" + request.id + "'");
   if (!request.path.empty() && !is_path(request.path)) {
@@ -81,15 +91,9 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   if (recorded && !request.path.empty() && recorded->path != request.path) {
     return invalid(request.id + " is at " + recorded->path + ", not at " + request.path);
   }
-  const bool is_anothers =
-      recorded && !request.uid.empty() && !recorded->uid.empty() && recorded->uid != request.uid;
-  if (is_anothers && request.removal != Removal::kReleased) return Removed::kKept;
-  if (is_anothers) {
-    // As after a cluster was restored from a backup that is older than the disk's records.
-    return invalid(shown_ + "/" + recorded->path + " is by its record the directory of claim " +
-                   (recorded->claim.empty() ? "" : recorded->claim + ", ") + "UID " +
-                   recorded->uid + ", and not of the one that the volume was made for, UID " +
-                   request.uid + ": set the volume's reclaim policy to Retain to keep it");
+  if (recorded && is_anothers(*recorded, request.uid)) {
+    if (request.removal != Removal::kReleased) return Removed::kKept;
+    return leave_to_another(records, *recorded, request.uid);
   }
   if (!recorded && request.path.empty()) return Removed::kAbsent;
   Volume volume =
@@ -169,6 +173,30 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   }
   LPP_RETURN_IF_ERROR(forget(records, volume, held), "remove");
   return begun || directory ? Removed::kRemoved : Removed::kAbsent;
+}
+
+/// As after a cluster was restored from a backup that is older than the disk's records. What stands
+/// there and is not the directory on record may have been made by a script since, or be that one's
+/// data, put back from a backup too: only people can tell.
+Result<Removed> Volumes::leave_to_another(const RecordFolder& records, const Volume& recorded,
+                                          const std::string& uid) const {
+  const std::string gone = RecordFolder::gone_name(recorded.id);
+  std::string advice;
+  if (!UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
+    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(recorded.path), "remove");
+    if (!directory) return Removed::kAbsent;
+    LPP_ASSIGN_OR_RETURN(const Identity there, identity_of(*kernel_, directory->get()), "remove");
+    if (there != recorded.directory) {
+      advice =
+          "; that one is not there any more: if what is there by now is not its data, put back "
+          "from a backup, remove the record by hand, " +
+          shown_ + "/" + kRecordFolder + "/" + RecordFolder::record_name(recorded.id) +
+          ", and it goes; or";
+    }
+  }
+  if (advice.empty()) advice = ":";
+  return invalid(words_of_anothers(recorded, uid) + advice +
+                 " set the volume's reclaim policy to Retain to keep it");
 }
 
 /// Whoever asked for it may not do so again, and nobody else would look for what is left.

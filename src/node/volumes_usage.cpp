@@ -43,7 +43,27 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(request.id), request.id);
   LPP_ASSIGN_OR_RETURN(auto volume, records->read(request.id), shown_);
   if (!volume) return absent;
-  return resize_locked(*records, *std::move(volume), request);
+  if (is_anothers(*volume, request.uid)) {
+    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "resize");
+    bool stands = false;
+    if (directory) {
+      LPP_ASSIGN_OR_RETURN(const auto there, identity_of(*kernel_, directory->get()), "resize");
+      stands = there == volume->directory;
+    }
+    // Without a limit there is nothing to change of what a script has made in its place.
+    if (!stands && !request.limited) return absent;
+    return invalid(words_of_anothers(*volume, request.uid));
+  }
+  ResizeRequest wanted = request;
+  if (request.lowers_nothing) {
+    const auto raise = [](std::uint64_t& asked, std::uint64_t has) {
+      if (asked != 0) asked = std::max(asked, has);
+    };
+    raise(wanted.limits.bytes, volume->limits.bytes);
+    raise(wanted.limits.inodes, volume->limits.inodes);
+    raise(wanted.size, volume->size);
+  }
+  return resize_locked(*records, *std::move(volume), wanted);
 }
 
 Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume,

@@ -50,7 +50,10 @@ std::string what_is_missing(const Operation& operation, const Kept& kept) {
       return fmt::format("the directory was given a limit of {} bytes, and {} were asked for",
                          kept.bytes, operation.size_bytes);
     }
-    if (limits.inodes != 0 && (kept.inodes == 0 || kept.inodes > limits.inodes)) {
+    // What grows keeps more, if it was given more by hand.
+    const bool may_be_more = operation.kind == Kind::kResize;
+    const bool is_more = kept.inodes == 0 || (kept.inodes > limits.inodes && !may_be_more);
+    if (limits.inodes != 0 && is_more) {
       return missing("quotaInodes", "the number of its files has this limit");
     }
   }

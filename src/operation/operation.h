@@ -80,8 +80,8 @@ struct Operation {
   std::string volume_name{};  // name of the PersistentVolume, made or to be made
   k8s::ObjectKey claim{};     // the claim it is for; may be empty for kRemove
   std::string owner_uid{};    // UID of the claim; kRemove: of the volume
-  /// kRemove: of the claim that the volume was made for; "" = nobody knows. Whoever has kept a
-  /// record of the directory removes nothing that is another claim's by now.
+  /// kRemove, kResize: of the claim that the volume was made for; "" = nobody knows. Whoever has
+  /// kept a record of the directory touches nothing that is another claim's by now.
   std::string claim_uid{};
   int attempt = 1;  // 1, 2, …: each is recorded by itself
   std::string storage_class{};

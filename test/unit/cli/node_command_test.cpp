@@ -99,6 +99,26 @@ TEST_CASE("node does what the scripts of a helper pod do, with their options and
   CHECK(run("delete").out.starts_with("absent "));
 }
 
+TEST_CASE("node resize lowers what it is told to by hand, and nothing in a helper pod") {
+  const BaseFolder base;
+  CliBed bed;
+  node::Kernel kernel;
+  const auto resize = [&](std::initializer_list<std::string> words, const std::string& size) {
+    std::vector<std::string> all{"node"};
+    all.insert(all.end(), words);
+    all.insert(all.end(), {"-p", base.at("v"), "-s", size});
+    REQUIRE(bed.run(all).code == 0);
+    return base.volumes(kernel).list()->volumes.at(0).size;
+  };
+  REQUIRE(bed.run({"node", "make", "-p", base.at("v"), "-s", "1000"}).code == 0);
+  CHECK(resize({"resize"}, "3000") == 3000);
+  CHECK(resize({"-a", "resize"}, "2000") == 3000);
+  CHECK(resize({"-a", "resize"}, "4000") == 4000);
+  CHECK(resize({"resize"}, "2000") == 2000);
+  bed.environment["VOL_DIR"] = base.at("v");  // by a script of a helper pod
+  CHECK(resize({"resize"}, "1000") == 2000);
+}
+
 TEST_CASE("node make refuses what another cluster has on record, as a helper pod is told") {
   const BaseFolder base;
   CliBed bed;
@@ -158,6 +178,8 @@ TEST_CASE("node makes and removes on the disk that it is told only") {
   CHECK(node("make", "disk-1 " + there).code == 0);
   CHECK(node("remove", "disk-1").code == 3);
   CHECK(node("remove", "disk-1 " + there).code == 3);  // one, as its volume names it
+  CHECK(node("resize", "disk-1").code == 1);           // later, when it is back
+  CHECK(node("resize", there).code == 0);
   CHECK(base.has("a"));
   CHECK(node("remove", there).code == 0);
   CHECK_FALSE(base.has("a"));

@@ -177,6 +177,22 @@ TEST_CASE("a helper pod that resizes runs the third script, which no other one i
   CHECK(scripts(own) == std::vector<std::string>{"setup", "teardown"});
 }
 
+TEST_CASE("a helper pod resizes on the volume's disk only, and what was made for its claim") {
+  Operation operation = create();
+  operation.kind = Kind::kResize;
+  operation.claim_uid = "uid-made-for";
+  operation.disk = "disk-1";
+  const json scripted = build(load(kSimple), operation, settings());
+  const auto script = scripted["spec"]["containers"][0]["command"].at(2).get<std::string>();
+  CHECK(script.find("if ! is_on_disk") != std::string::npos);
+  CHECK(script.ends_with("exec /bin/sh /script/resize \"$$@\"\n"));
+  ManifestSettings ours = settings();
+  ours.resize_command = "/usr/bin/local-path-node";
+  const json pod = build(load(kSimple), operation, ours);
+  CHECK(env_of(pod, "VOL_DISK") == "disk-1");
+  CHECK(env_of(pod, "VOL_CLAIM_UID") == "uid-made-for");
+}
+
 TEST_CASE("below folders of a path pattern the base folder is shown once more") {
   Operation operation = create();
   operation.path = "/opt/lp/ns/claim/one";

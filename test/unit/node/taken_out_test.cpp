@@ -250,6 +250,37 @@ TEST_CASE("a claim that asks for no limit gets a limited directory where the quo
   CHECK(fill(base.at("pvc-1/more"), 8 * kMiB).error == 0);
 }
 
+TEST_CASE("who was given a higher limit by hand keeps it when the claim grows" * NeedsProjects()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes
+              .make({.id = "pvc-1",
+                     .path = "pvc-1",
+                     .uid = "u-1",
+                     .limits = {.bytes = 4 * kMiB, .inodes = 9},
+                     .size = 4 * kMiB})
+              .ok());
+  const Limits by_hand{.bytes = 16 * kMiB, .inodes = 99};
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = by_hand, .size = 16 * kMiB}).ok());
+  const auto order = [&](const Limits& limits) {
+    const auto grown = volumes.resize({.id = "pvc-1",
+                                       .uid = "u-1",
+                                       .limits = limits,
+                                       .size = limits.bytes,
+                                       .limited = true,
+                                       .lowers_nothing = true});
+    REQUIRE_MESSAGE(grown.ok(), grown.error().message);
+    CHECK(volumes.usage()->volumes[0].use->limits == grown->limits);
+    CHECK(grown->size == grown->limits.bytes);
+    return grown->limits;
+  };
+  CHECK(order({.bytes = 5 * kMiB, .inodes = 9}) == by_hand);
+  CHECK(order({.bytes = 5 * kMiB}) == by_hand);
+  CHECK(order({.bytes = 17 * kMiB, .inodes = 9}) == Limits{.bytes = 17 * kMiB, .inodes = 99});
+  CHECK(volumes.resize({.id = "pvc-1", .limits = {.bytes = 4 * kMiB}})->limits.bytes == 4 * kMiB);
+}
+
 TEST_CASE("what has come in beside a limit is adopted under one that holds it" * NeedsProjects()) {
   const BaseFolder base;
   Kernel kernel;

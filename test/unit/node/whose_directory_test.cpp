@@ -56,6 +56,64 @@ TEST_CASE("a directory that is another claim's by its record goes with nobody el
   CHECK(*remove("") == Removed::kRemoved);
 }
 
+TEST_CASE("a directory that is another claim's by its record grows with nobody else's volume") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto grow = [&](const std::string& uid, bool limited = false) {
+    return volumes.resize({.id = "data", .uid = uid, .size = 2000, .limited = limited});
+  };
+  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u2", .size = 1000}).ok());
+  const auto refused = grow("u1");
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().is(ErrorCode::kInvalid));
+  CHECK(refused.error().message.find("UID u2, and not of the one") != std::string::npos);
+  CHECK(volumes.list()->volumes[0].size == 1000);
+  CHECK(grow("u2")->size == 2000);
+  CHECK(grow("")->size == 2000);
+  // What a script has made for the next claim is not what the record tells of.
+  std::filesystem::rename(base.at("web/data"), base.at("web/former"));
+  base.write("web/data/of the next claim");
+  CHECK(grow("u1").error().is(ErrorCode::kNotFound));
+  CHECK(grow("u1", true).error().is(ErrorCode::kInvalid));
+}
+
+TEST_CASE("a removal for another claim than the record's tells what stands there") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const auto remove = [&] {
+    return volumes.remove({.id = "data", .path = "web/data", .uid = "u2"});
+  };
+  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+  const auto refused = remove();
+  CHECK(refused.error().is(ErrorCode::kInvalid));
+  CHECK(refused.error().message.find("by hand") == std::string::npos);
+  std::filesystem::rename(base.at("web/data"), base.at("former"));
+  SUBCASE("nothing, and the record stays") {
+    CHECK(*remove() == Removed::kAbsent);
+    CHECK(volumes.list()->volumes.size() == 1);
+  }
+  SUBCASE("another directory: put back from a backup it is the data of the record's claim") {
+    base.write("web/data/file");
+    const auto other = remove();
+    REQUIRE_FALSE(other.ok());
+    CHECK(other.error().is(ErrorCode::kInvalid));
+    const std::string record = base.at(BaseFolder::record("volume.data.json"));
+    CHECK(other.error().message.find(record) != std::string::npos);
+    CHECK(base.has("web/data/file"));
+    // By hand, as it says.
+    std::filesystem::remove(record);
+    CHECK(*remove() == Removed::kRemoved);
+    CHECK_FALSE(base.has("web"));
+  }
+  SUBCASE("what is left of its removal") {
+    base.write(BaseFolder::record("gone.data/volume/file"));
+    CHECK(remove().error().is(ErrorCode::kInvalid));
+    CHECK(base.has(BaseFolder::record("gone.data/volume/file")));
+  }
+}
+
 TEST_CASE("what another cluster has on record becomes no claim's of this one") {
   const BaseFolder base;
   Kernel kernel;

@@ -172,6 +172,11 @@ TEST_CASE(
   CHECK(missing({.hard = true, .inodes = 9}, 64, 5).empty());
   CHECK(missing({.hard = true, .inodes = 9}, 64, 0).find("quotaInodes") != std::string::npos);
   CHECK(missing({.hard = true, .inodes = 9}, 64, 10).find("quotaInodes") != std::string::npos);
+  // By hand a volume may be given more, which it keeps when it grows.
+  auto growth = of({.hard = true, .inodes = 9});
+  growth.kind = Kind::kResize;
+  CHECK(what_is_missing(growth, {.size = true, .bytes = 64, .inodes = 10}).empty());
+  CHECK_FALSE(what_is_missing(growth, {.size = true, .bytes = 64, .inodes = 0}).empty());
 }
 
 }  // namespace

@@ -315,6 +315,11 @@ TEST_CASE("the work says all that the node has to know") {
   CHECK(operation.base_path == "/data");
   CHECK(operation.path == "/data/pvc-uid-a_default_a");
   CHECK(operation.size_bytes == 3 * kGi);
+  CHECK(operation.claim_uid == "uid-a");
+  const auto rebound = testing::volume("pvc-uid-before").claim("default", "a").capacity("1Gi");
+  row.volume = testing::VolumeBuilder(rebound).host_path("/data/b").node("n1").shared();
+  row.claim = bound_claim().request("3Gi").volume("pvc-uid-before").shared();
+  CHECK(row.next_is<for_resize::Start>().operation.claim_uid.empty());
 }
 
 TEST_CASE("the work goes by the base path of the volume's own node") {
