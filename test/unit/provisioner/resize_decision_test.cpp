@@ -318,7 +318,7 @@ TEST_CASE("the work says all that the node has to know") {
   CHECK(operation.claim_uid == "uid-a");
   const auto rebound = testing::volume("pvc-uid-before").claim("default", "a").capacity("1Gi");
   row.volume = testing::VolumeBuilder(rebound).host_path("/data/b").node("n1").shared();
-  row.claim = bound_claim().request("3Gi").volume("pvc-uid-before").shared();
+  row.claim = bound_claim().volume("pvc-uid-before").growing("3Gi").shared();
   CHECK(row.next_is<for_resize::Start>().operation.claim_uid.empty());
 }
 
