@@ -204,8 +204,9 @@ bool Agent::may_be_taken_in(const std::string& path) {
   const auto it = waiting_works_.find(path);
   if (it == waiting_works_.end()) return false;
   MutexLock lock(mutex_);
-  return std::any_of(it->second.begin(), it->second.end(),
-                     [&](const std::string& key) { return !entries_.contains(key); });
+  const auto is_free = [&](const std::string& key)
+                           LPP_REQUIRES(mutex_) { return !entries_.contains(key); };
+  return std::any_of(it->second.begin(), it->second.end(), is_free);
 }
 
 std::size_t Agent::leave_foreign(const std::string& path, const std::string& disk,
