@@ -143,7 +143,9 @@ void AgentExecutor::learn_disk(Agent& agent, const Entry& made) {
   for (Base& base : agent.bases) {
     const bool is_its_base = base.path == made.operation->base_path && base.problem.empty();
     if (!is_its_base || !base.identity.empty() || made.progress.disk.empty()) continue;
-    if (agent.had_disk.insert(base.path).second) base.identity = made.progress.disk;
+    if (!agent.had_disk.insert(base.path).second) continue;
+    base.identity = made.progress.disk;
+    agent.seen_disks[base.path] = base.identity;
   }
 }
 

@@ -152,6 +152,22 @@ TEST_CASE("nothing is made beside an agent on a path whose disk it saw and sees 
   }
 }
 
+TEST_CASE("a disk that only the first make on it has told of is one that the agent saw") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  agent.connect();  // it has no identity yet
+  const Operation first = make_of("pvc-2");
+  CHECK(scene.begin(first) == "agent");
+  Work done = work_of(first, State::kSucceeded);
+  done.progress.disk = "disk-1";
+  REQUIRE(agent.tell(Tell{.works = {done}}).ok());
+  REQUIRE(agent
+              .tell(Tell{.bases =
+                             std::vector{Base{.path = "/opt/local", .problem = "it is not there"}}})
+              .ok());
+  CHECK(scene.begin(make_of()).find("disk disk-1 belongs to /opt/local") != std::string::npos);
+}
+
 TEST_CASE("whoever makes a directory without an agent is told the disk that volumes there name") {
   MixedScene scene;
   scene.pods.erase("node-2");
