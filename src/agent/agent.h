@@ -166,8 +166,9 @@ class Agent {
   void saw_disk(const std::string& path, const std::string& disk);
   void tell_new_disk(const std::string& path);
   /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
-  /// that was seen at the base path.
-  Result<void> check_disk(const operation::Operation& operation, const node::Volumes& volumes);
+  /// that was seen at the base path. Which it is: "" = it has no identity, or is full.
+  Result<std::string> check_disk(const operation::Operation& operation,
+                                 const node::Volumes& volumes);
   bool wait_to_look(TimePoint until, const std::stop_token& stop) LPP_REQUIRES(mutex_);
   bool is_at_work() const LPP_REQUIRES(mutex_);
   /// Which disks there are, in any words.

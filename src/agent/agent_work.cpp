@@ -215,7 +215,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   // Before anything is written: where the disk is missing that would be another disk.
   const auto volumes =
       node::Volumes::open(kernel_, base, {.require_mount = operation.require_mount});
-  auto checked = volumes.ok() ? check_disk(operation, *volumes) : volumes.error();
+  const auto checked = volumes.ok() ? check_disk(operation, *volumes) : volumes.error();
   if (!checked.ok()) {
     Progress progress = failed(operation, checked.error());
     if (operation.kind == operation::Kind::kMake && !had_begun) {
@@ -234,12 +234,11 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!noted.ok() && !(removes(operation.kind) && noted.error().is(ErrorCode::kUnfit))) {
     return failed(operation, noted.error());
   }
-  const auto note_disk = [&] {
-    const auto disk = volumes->identity();
+  const auto note_disk = [&](const std::string& disk) {
     MutexLock lock(mutex_);
-    if (disk.ok()) entry->disk = *disk;
+    entry->disk = disk;
   };
-  note_disk();
+  note_disk(*checked);
   const auto may_remove = [&] {
     MutexLock lock(mutex_);
     if (entry->forgotten || needs_leave(*entry)) return false;
@@ -256,8 +255,7 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
   if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
   // The first volume makes the records; what cannot be written now is at the next look.
   if (operation.kind == operation::Kind::kMake) {
-    (void)volumes->identities(cluster());
-    note_disk();
+    if (const auto known = volumes->identities(cluster()); known.ok()) note_disk(known->disk);
     tell_new_disk(operation.base_path);
   }
   if (const auto kept = book->put(on_record(*entry, *done)); !kept.ok()) {
@@ -392,8 +390,8 @@ void Agent::tell_new_disk(const std::string& path) {
   to_look_.notify_all();
 }
 
-Result<void> Agent::check_disk(const operation::Operation& operation,
-                               const node::Volumes& volumes) {
+Result<std::string> Agent::check_disk(const operation::Operation& operation,
+                                      const node::Volumes& volumes) {
   const auto disk = volumes.identity();
   const bool is_full = !disk.ok() && disk.error().is(ErrorCode::kUnfit);
   // An identity that is there can be read.
@@ -403,7 +401,7 @@ Result<void> Agent::check_disk(const operation::Operation& operation,
   std::string expected = operation.disk;
   MutexLock lock(mutex_);
   if (expected.empty()) expected = disks_[operation.base_path].first;
-  if (expected == there) return {};
+  if (expected == there) return there;
   look_now_ = true;
   to_look_.notify_all();
   return Error{.code = ErrorCode::kUnavailable,

@@ -23,8 +23,8 @@ struct NodeRequest {
   std::string claim{};
   std::string uid{};
   std::optional<std::string> cluster{};
-  std::string
-      disk{};  // where alone it may be made (several, with blanks) or changed; "" = anywhere
+  /// Where alone it may be made or taken back (several, with blanks), or changed; "" = anywhere.
+  std::string disk{};
   node::Access access{};
   bool limited = false;   // quota: hard
   node::Limits limits{};  // bytes: the volume's size, limited or not

@@ -18,16 +18,22 @@ using nlohmann::json;
 constexpr int kNodesPerPage = 500;
 constexpr std::chrono::seconds kFresh{2};
 
+/// If the object is in that version.
+Result<void> annotate(k8s::ApiClient& client, const k8s::Resource& resource,
+                      const k8s::ObjectMeta& meta, std::string_view name, const json& value) {
+  const json patch{{"metadata",
+                    {{"uid", meta.uid},
+                     {"resourceVersion", meta.resource_version},
+                     {"annotations", {{name, value}}}}}};
+  const auto patched =
+      client.patch(resource, meta.key(), k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
+  return patched.ok() ? Result<void>() : patched.error();
+}
+
 Result<void> write_mark(k8s::ApiClient& client, const k8s::PersistentVolume& volume,
                         const json& value) {
-  const json patch{{"metadata",
-                    {{"uid", volume.meta.uid},
-                     {"resourceVersion", volume.meta.resource_version},
-                     {"annotations", {{kVolumeNodeLost, value}}}}}};
-  const auto patched = client.patch(k8s::kPersistentVolumes, volume.meta.key(),
-                                    k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
-  if (!patched.ok()) return patched.error().wrap("patch volume " + volume.meta.name);
-  return {};
+  auto written = annotate(client, k8s::kPersistentVolumes, volume.meta, kVolumeNodeLost, value);
+  return written.ok() ? written : written.error().wrap("patch volume " + volume.meta.name);
 }
 
 }  // namespace
@@ -107,14 +113,10 @@ Result<void> delete_claim(k8s::ApiClient& client, const k8s::PersistentVolumeCla
 
 Result<void> keep_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim,
                         std::chrono::system_clock::time_point now) {
-  const json patch{{"metadata",
-                    {{"uid", claim.meta.uid},
-                     {"resourceVersion", claim.meta.resource_version},
-                     {"annotations", {{kClaimKept, format_rfc3339(now)}}}}}};
-  const auto patched = client.patch(k8s::kPersistentVolumeClaims, claim.meta.key(),
-                                    k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
-  if (!patched.ok()) return patched.error().wrap("patch claim " + claim.meta.key().to_string());
-  return {};
+  auto written =
+      annotate(client, k8s::kPersistentVolumeClaims, claim.meta, kClaimKept, format_rfc3339(now));
+  return written.ok() ? written
+                      : written.error().wrap("patch claim " + claim.meta.key().to_string());
 }
 
 }  // namespace lpp::provisioner

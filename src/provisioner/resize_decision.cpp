@@ -179,7 +179,7 @@ Operation resize_to(const ResizeScene& scene, const Size& goal) {
   operation.volume_name = volume.meta.name;
   operation.claim = scene.claim->meta.key();
   operation.owner_uid = scene.claim->meta.uid;
-  if (volume.meta.name == "pvc-" + volume.claim_uid) operation.claim_uid = volume.claim_uid;
+  if (!may_be_given_away(volume)) operation.claim_uid = volume.claim_uid;
   operation.attempt = next_attempt(scene);
   operation.storage_class = volume.storage_class_name;
   operation.node = scene.node.name;

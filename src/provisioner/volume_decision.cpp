@@ -9,6 +9,7 @@
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/node_lost.h"
+#include "provisioner/volume_rules.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
@@ -111,7 +112,7 @@ Operation removal_of(const VolumeScene& scene, int attempt) {
   operation.volume_name = volume.meta.name;
   operation.claim = volume.claim;
   operation.owner_uid = volume.meta.uid;
-  if (volume.meta.name == "pvc-" + volume.claim_uid) operation.claim_uid = volume.claim_uid;
+  if (!may_be_given_away(volume)) operation.claim_uid = volume.claim_uid;
   operation.attempt = attempt;
   operation.storage_class = volume.storage_class_name;
   operation.node = scene.node.name;
