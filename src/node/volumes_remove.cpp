@@ -182,7 +182,9 @@ Result<Removed> Volumes::leave_to_another(const RecordFolder& records, const Vol
                                           const std::string& uid) const {
   const std::string gone = RecordFolder::gone_name(recorded.id);
   std::string advice;
-  if (!UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
+  const UniqueFd left(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH));
+  if (!left.valid() && errno != ENOENT) return system_error(errno, "open " + gone);
+  if (!left.valid()) {
     LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(recorded.path), "remove");
     if (!directory) return Removed::kAbsent;
     LPP_ASSIGN_OR_RETURN(const Identity there, identity_of(*kernel_, directory->get()), "remove");

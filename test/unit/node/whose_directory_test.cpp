@@ -110,6 +110,18 @@ TEST_CASE("a removal for another claim than the record's tells what stands there
   SUBCASE("what is left of its removal") {
     base.write(BaseFolder::record("gone.data/volume/file"));
     CHECK(remove().error().is(ErrorCode::kInvalid));
+    // Nor is it told that nothing is there when that cannot be seen.
+    const RemoveRequest request{.id = "data", .path = "web/data", .uid = "u2"};
+    FaultyKernel whole(-1, EIO);
+    const auto opened = base.volumes(whole);
+    const int first = whole.places();
+    CHECK_FALSE(opened.remove(request).ok());
+    REQUIRE(whole.places() > first + 5);
+    for (int at = first; at < whole.places(); ++at) {
+      FaultyKernel failing(at, EIO);
+      CAPTURE(at);
+      CHECK_FALSE(base.volumes(failing).remove(request).ok());
+    }
     CHECK(base.has(BaseFolder::record("gone.data/volume/file")));
   }
 }
