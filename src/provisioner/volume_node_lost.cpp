@@ -85,12 +85,11 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return not_let_go(pass, claim.error());
   if (!is_its(*claim, volume)) return Action::await_change(kSoon);
-  // First of all: from here on a node that comes back keeps what is on its disk.
-  if (!is_node_lost(volume)) {
-    const auto marked = mark_node_lost(world_.client, volume);
-    if (!marked.ok() && k8s::is_stale(marked.error())) return Action::await_change(kSoon);
-    if (!marked.ok()) return not_let_go(pass, marked.error());
-  }
+  // First of all: from here on a node that comes back keeps what is on its disk. Again also where
+  // the cache shows it: it may have been taken off since, or that may still be on its way.
+  const auto marked = mark_node_lost(world_.client, volume, world_.clock.wall_now());
+  if (!marked.ok() && k8s::is_stale(marked.error())) return Action::await_change(kSoon);
+  if (!marked.ok()) return not_let_go(pass, marked.error());
   const auto deleted = delete_claim(world_.client, **claim);
   if (!deleted.ok() && k8s::is_stale(deleted.error())) return Action::await_change(kSoon);
   if (!deleted.ok()) return not_let_go(pass, deleted.error());
@@ -107,22 +106,25 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::KeepClaim& /*decision*/) {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
+  // Whatever becomes of the writes: a node that goes again is waited for anew.
+  pass.scene.memory.node_lost.reset();
+  remember(pass);
   if (is_node_lost(volume)) {
     // Not by the caches' word, and not while a deletion may be on its way: without the mark the
     // directory goes with the claim.
     const auto claim = read_claim(world_, volume.claim);
-    if (!claim.ok()) return not_let_go(pass, claim.error());
+    if (!claim.ok()) return not_kept(pass, claim.error());
     if (!is_its(*claim, volume)) return Action::await_change(kRecheck);
     const auto node = world_.client.get(k8s::kNodes, {"", pass.scene.node.name});
     if (!node.ok() && k8s::is_stale(node.error())) return Action::await_change(kSoon);
-    if (!node.ok()) return not_let_go(pass, node.error());
+    if (!node.ok()) return not_kept(pass, node.error());
     const auto kept = keep_claim(world_.client, **claim, world_.clock.wall_now());
     if (!kept.ok() && k8s::is_stale(kept.error())) return Action::await_change(kSoon);
-    if (!kept.ok()) return not_let_go(pass, kept.error());
+    if (!kept.ok()) return not_kept(pass, kept.error());
   }
   const auto unmarked = unmark_node_lost(world_.client, volume);
   if (!unmarked.ok() && k8s::is_stale(unmarked.error())) return Action::await_change(kSoon);
-  if (!unmarked.ok()) return not_let_go(pass, unmarked.error());
+  if (!unmarked.ok()) return not_kept(pass, unmarked.error());
   memories_.erase(pass.scene.name);
   if (is_node_lost(volume)) {
     world_.operations.claim_released(volume.storage_class_name, kNodeCameBack);
@@ -159,6 +161,22 @@ Action VolumeReconciler::not_let_go(const Pass& pass, const Error& error) {
         "; onNodeLost: release needs a permission that the provisioner does not have by default: "
         "apply deploy/node-lost.yaml";
   }
+  tell_lost(pass, kClaimReleaseFailed, why, why + " (volume " + pass.scene.name + ")");
+  return Action::retry();
+}
+
+/// The mark is still there, that is repeated.
+Action VolumeReconciler::not_kept(const Pass& pass, const Error& error) {
+  if (error.is(ErrorCode::kCancelled)) return Action::done();
+  world_.operations.claim_released(pass.scene.volume->storage_class_name, kKeepFailed);
+  if (Reporter::heals_by_itself(error)) {
+    log::warn("the mark of a lost node is not taken off, tried again soon: {}", error.message);
+    return Action::retry();
+  }
+  const std::string why =
+      "the node is back, but the annotation " + std::string(kVolumeNodeLost) +
+      " of the volume cannot be taken off: " + error.message +
+      "; until then nothing removes the volume's directory when the claim is deleted";
   tell_lost(pass, kClaimReleaseFailed, why, why + " (volume " + pass.scene.name + ")");
   return Action::retry();
 }

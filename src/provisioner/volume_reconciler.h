@@ -79,6 +79,7 @@ class VolumeReconciler {
   void tell_lost(const Pass& pass, std::string_view reason, const std::string& of_claim,
                  const std::string& of_volume);
   Action not_let_go(const Pass& pass, const Error& error);
+  Action not_kept(const Pass& pass, const Error& error);
   void not_missed(Pass& pass, const operation::Operation& operation);
   void remember(const Pass& pass) { memories_.set(pass.scene.name, pass.scene.memory); }
   Subject subject(const Pass& pass) const;

@@ -153,13 +153,74 @@ TEST_CASE(
   CHECK(bed.counted("released") == 1);
 }
 
-TEST_CASE("a volume that was marked before a crash is not marked again") {
+TEST_CASE("a volume that was marked before is another version before its claim is deleted") {
   Bed bed;
   bed.put(Bed::marked());
+  bed.patch.reply(200);
   bed.remove.reply(200);
   (void)bed.later();
-  CHECK(bed.written() ==
-        std::vector<std::string>{"DELETE /api/v1/namespaces/default/persistentvolumeclaims/a"});
+  REQUIRE(bed.written().size() == 2);
+  CHECK(bed.written().back() == "DELETE /api/v1/namespaces/default/persistentvolumeclaims/a");
+  const auto all = bed.transport.requests();
+  const json mark = json::parse(all[all.size() - 2].body)["metadata"];
+  CHECK(mark["resourceVersion"] == "8");
+  CHECK(mark["annotations"]["local.path.provisioner/node-lost"] == "uid-a");
+  const std::string at = mark["annotations"]["local.path.provisioner/node-lost-at"];
+  CHECK_FALSE(at.empty());
+
+  // The claim stayed, and it is tried again: another time.
+  bed.clock.advance(std::chrono::microseconds(1));
+  bed.patch.reply(200);
+  bed.remove.reply(200);
+  (void)bed.step();
+  const auto more = bed.transport.requests();
+  const json again = json::parse(more[more.size() - 2].body)["metadata"];
+  CHECK(again["annotations"]["local.path.provisioner/node-lost-at"] != at);
+}
+
+TEST_CASE("no claim is deleted while the mark that the cache shows may have come off") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.patch.reply(409, kConflict);  // it was taken off, the watch is behind
+  CHECK(bed.later() == Action::await_change(seconds(1)));
+  CHECK(bed.written() == std::vector<std::string>{"PATCH /api/v1/persistentvolumes/v"});
+}
+
+TEST_CASE("a node that goes again is waited for anew, whatever became of taking the mark off") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.patch.reply(200);
+  bed.remove.reply(500);
+  (void)bed.later();
+  const std::size_t before = bed.written().size();
+  bed.put(testing::node("n3"));
+  bed.api_shows(claim("a").volume("v"));
+  bed.keep.reply(200);
+  SUBCASE("no answer") { bed.patch.reply(503); }
+  SUBCASE("another version") { bed.patch.reply(409, kConflict); }
+  (void)bed.step();
+  CHECK(bed.written().size() == before + 2);
+  bed.nodes.erase({"", "n3"});
+  CHECK(bed.step() == Action::await_change(minutes(5)));
+  CHECK(bed.written().size() == before + 2);
+}
+
+TEST_CASE("a mark that must not be taken off is told as what it is") {
+  Bed bed;
+  bed.put(Bed::marked());
+  bed.put(testing::node("n3"));
+  bed.api_shows(claim("a").volume("v"));
+  const char* const no = R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})";
+  SUBCASE("the claim") { bed.keep.reply(403, no); }
+  SUBCASE("the volume") {
+    bed.keep.reply(200);
+    bed.patch.reply(403, no);
+  }
+  CHECK(bed.step() == Action::retry());
+  CHECK(bed.is_told("PersistentVolumeClaim/a Warning ClaimReleaseFailed: the node is back"));
+  CHECK_FALSE(bed.is_told("node-lost.yaml"));
+  CHECK(bed.counted("keep_failed") == 1);
+  CHECK(bed.counted("forbidden") == 0);
 }
 
 TEST_CASE("the API server's nodes count, whatever the cache shows") {
