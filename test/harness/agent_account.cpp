@@ -31,12 +31,13 @@ Result<std::string> request_token(Kube& admin, const k8s::ObjectKey& account,
   return token;
 }
 
-Result<std::string> agent_token(Kube& admin, const std::string& ns, const std::string& node) {
+Result<std::string> agent_token(Kube& admin, const std::string& ns, const std::string& node,
+                                std::string pod) {
   LPP_RETURN_IF_ERROR(admin.apply({{"apiVersion", "v1"},
                                    {"kind", "ServiceAccount"},
                                    {"metadata", {{"namespace", ns}, {"name", kAgentAccount}}}}),
                       "account of the agents");
-  const std::string pod = "agent-" + node;
+  if (pod.empty()) pod = "agent-" + node;
   LPP_ASSIGN_OR_RETURN(const auto there, admin.find(k8s::kPods, {ns, pod}), "agent");
   if (!there) {
     const auto made = admin.create(

@@ -16,7 +16,8 @@ Result<std::string> request_token(Kube& admin, const k8s::ObjectKey& account,
 
 /// What an agent on the node shows the controller: a token of the account of the agents, bound to
 /// a pod of that account on that node. Account and pod are made if they are missing.
-Result<std::string> agent_token(Kube& admin, const std::string& ns, const std::string& node);
+Result<std::string> agent_token(Kube& admin, const std::string& ns, const std::string& node,
+                                std::string pod = "");
 
 inline constexpr const char* kAgentAccount = "local-path-provisioner-agent";
 

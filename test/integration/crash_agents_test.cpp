@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The agent of a node is stopped before each call that changes something on its disk, of each kind
-// of operation; there it is killed, or the controller, or both, or the API server is away, in
-// turns: LPP_EVERY_VICTIM=1 makes it each of them at each call. What was begun is finished once,
-// and nothing is lost or left.
+// of operation; there it is killed, or the controller, or both, or the API server is away, or the
+// line between the two, in turns: LPP_EVERY_VICTIM=1 makes it each of them at each call. What was
+// begun is finished once, and nothing is lost or left.
 
 #include <doctest/doctest.h>
 
@@ -21,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Victim { kAgent, kController, kBoth, kApiServer };
-constexpr int kVictims = 4;
+enum class Victim { kAgent, kController, kBoth, kApiServer, kLine };
+constexpr int kVictims = 5;
 /// Of a second replica, in its configuration alone.
 constexpr const char* kOther = "/srv/third";
 
@@ -35,6 +35,7 @@ struct StepsStory : AgentStory {
                                                     .extra_args = agents->with_port({}),
                                                     .env = {}}));
     }
+    agents->lay_line();
     agents->run(built("test/harness/lpp-stopping-agent"), {{"STOPPING_AGENT_ORDER", order()}});
     start_with({"node-1"});
     nlohmann::json growing = class_object({.name = "growing"});
@@ -116,6 +117,9 @@ struct StepsStory : AgentStory {
       case Victim::kApiServer:
         lose_api_server();
         break;
+      case Victim::kLine:
+        lose_line();
+        break;
     }
     return true;
   }
@@ -133,6 +137,18 @@ struct StepsStory : AgentStory {
     agents->thaw("node-1");
     wait_for(*this, "the API server is missed", [&] { return in_vain >= 3 ? "" : "not yet"; });
     installation->proxy().set_hooks({});
+  }
+
+  void lose_line() {
+    const auto missed = [this] {
+      return times_in(text_of(agents->log_file("node-1")), "no session with the controller");
+    };
+    const std::size_t before = missed();
+    agents->line().refuse(true);
+    agents->line().cut();
+    agents->thaw("node-1");
+    wait_for(*this, "the controller is missed", [&] { return missed() > before ? "" : "not yet"; });
+    agents->line().refuse(false);
   }
 
   /// A removal that was interrupted puts back what it has left, and goes on later.

@@ -2,6 +2,8 @@
 // What comes of it when somebody speaks as an agent who is none, or who has taken a node over.
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <vector>
@@ -159,6 +161,89 @@ TEST_CASE("who is no agent is refused, and an agent can do nothing for another n
   CHECK(tell({}).status == 410);
   CHECK(story.helper_pods_made() == 0);
   story.remove_all({{"app", "ours"}, {"app", "after"}});
+}
+
+/// "" if an Event of this reason says so.
+std::string missing_event(AgentStory& story, const char* kind, const k8s::ObjectKey& key,
+                          const std::string& reason, const std::string& part) {
+  const auto events = story.admin().events_about(kind, key);
+  for (const auto& event : events) {
+    if (event.starts_with("Warning " + reason + ": ") && event.find(part) != std::string::npos) {
+      return "";
+    }
+  }
+  return fmt::format("{} {}: {}", kind, key.to_string(), fmt::join(events, " | "));
+}
+
+TEST_CASE("a lie is told on its agent's node and what is there, and on nothing of other nodes") {
+  AgentStory story;
+  story.start_with({"node-2"});
+  const auto theirs = story.wait_bound_and_write(story.want("theirs", "node-2"));
+  const json their_claim =
+      LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, {"app", "theirs"}));
+  const auto ask = [&](std::string_view target, const std::string& body,
+                       const std::string& pod = "") {
+    RawClient client(story.agents->port());
+    REQUIRE(client.connected());
+    return client.ask(std::string(target), story.agents->token("node-1", pod), body);
+  };
+  const auto welcome = [&](const std::string& pod) {
+    const auto answer = ask(kHelloTarget, encode(agent::Hello{}), pod);
+    REQUIRE(answer.status == 200);
+    return LPP_MUST(agent::decode_welcome(answer.body)).session;
+  };
+  const std::string session = welcome("");
+  std::vector<agent::Base> bases;
+  for (const auto& base : story.bed->base_paths()) bases.push_back({.path = base});
+  const auto tell = [&](agent::Tell what) {
+    what.session = session;
+    CHECK(ask(kTellTarget, encode(what)).status == 200);
+  };
+  tell({.everything = true, .bases = bases});
+  const auto lie = [&](const char* name, const json& claim, const std::string& path) {
+    const std::string uid = claim["metadata"]["uid"];
+    agent::Work work;
+    work.operation.volume_name = "pvc-" + uid;
+    work.operation.owner_uid = uid;
+    work.operation.claim = {"app", name};
+    work.operation.attempt = 1000;
+    work.operation.node = "node-1";
+    work.operation.base_path = "/etc";
+    work.operation.path = path;
+    work.operation.size_bytes = 1 << 20;
+    work.progress.state = operation::Progress::State::kSucceeded;
+    tell({.works = {work}});
+  };
+  RawClient poll(story.agents->port());
+  REQUIRE(poll.post(std::string(kPollTarget), story.agents->token("node-1"),
+                    encode(agent::Poll{.session = session})));
+  story.want("ours", "node-1");
+  REQUIRE(LPP_MUST(agent::decode_orders(poll.answer().body)).orders.size() == 1);
+  const json our_claim = LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, {"app", "ours"}));
+  lie("ours", our_claim, "/etc/ours");
+  lie("theirs", their_claim, "/etc/theirs");
+  for (const char* path : {"/etc/ours", "/etc/theirs"}) {
+    wait_for(story, "the node's Event", [&] {
+      return missing_event(story, "Node", {"", "node-1"}, "AgentDisbelieved", path);
+    });
+  }
+  wait_for(story, "the claim's Event", [&] {
+    return missing_event(story, "PersistentVolumeClaim", {"app", "ours"}, "AgentDisbelieved",
+                         "/etc/ours");
+  });
+
+  // A second pod that speaks for the node, again and again.
+  wait_for(story, "the Event of two agents", [&] {
+    welcome("another-agent");
+    welcome("");
+    return missing_event(story, "Node", {"", "node-1"}, "TwoAgents", "another-agent");
+  });
+
+  // Events are sent in the order in which they came up: these would be there by now.
+  CHECK(missing_event(story, "PersistentVolumeClaim", {"app", "theirs"}, "AgentDisbelieved", "") !=
+        "");
+  CHECK(missing_event(story, "PersistentVolume", {"", theirs.pv}, "AgentDisbelieved", "") != "");
+  CHECK(missing_event(story, "Node", {"", "node-2"}, "AgentDisbelieved", "") != "");
 }
 
 }  // namespace

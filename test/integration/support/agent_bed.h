@@ -19,6 +19,7 @@
 #include "harness/must.h"
 #include "harness/process_probe.h"
 #include "harness/sanitizer_report.h"
+#include "harness/tcp_relay.h"
 #include "harness/temp_dir.h"
 
 namespace lpp::testing {
@@ -40,6 +41,9 @@ class NodeAgents {
     program_ = std::move(program);
     env_ = std::move(env);
   }
+  /// Agents that are started after this reach the controller by a line that can be broken.
+  void lay_line() { line_ = LPP_MUST(TcpRelay::start(port_)); }
+  TcpRelay& line() { return *line_; }
   /// At which the controller is to serve them.
   int port() const { return port_; }
   /// Arguments of one more replica that is to serve them; for agents that are started after this.
@@ -51,8 +55,8 @@ class NodeAgents {
   std::string ca_file() const { return folder_.path("ca.crt"); }
   std::string log_file(const std::string& node) const { return folder_.path(node + ".log"); }
   std::string token_file(const std::string& node) const { return folder_.path(node + ".token"); }
-  std::string token(const std::string& node) {
-    return LPP_MUST(agent_token(bed_.admin(), kDaemonNamespace, node));
+  std::string token(const std::string& node, const std::string& pod = "") {
+    return LPP_MUST(agent_token(bed_.admin(), kDaemonNamespace, node, pod));
   }
 
   /// As the kubelet does when the ConfigMap changes.
@@ -112,8 +116,9 @@ class NodeAgents {
 
  private:
   std::string controllers() const {
-    std::string urls = "https://127.0.0.1:" + std::to_string(port_);
-    for (const int port : more_ports_) urls += ",https://127.0.0.1:" + std::to_string(port);
+    const int port = line_ == nullptr ? port_ : line_->port();
+    std::string urls = "https://127.0.0.1:" + std::to_string(port);
+    for (const int more : more_ports_) urls += ",https://127.0.0.1:" + std::to_string(more);
     return urls;
   }
 
@@ -122,6 +127,7 @@ class NodeAgents {
   std::map<std::string, std::string> env_;
   const int port_;
   std::vector<int> more_ports_;
+  std::unique_ptr<TcpRelay> line_;  // nullptr: none was laid
   const TempDir folder_;
   std::map<std::string, std::unique_ptr<AgentProcess>> agents_;
 };

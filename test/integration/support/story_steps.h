@@ -123,11 +123,14 @@ inline std::string wait_for_event(StoryBed& story, const k8s::ObjectKey& claim,
   return found;
 }
 
-inline std::size_t times_logged(const StoryBed& story, const std::string& part) {
-  const std::string log = story.installation->log_text();
+inline std::size_t times_in(const std::string& text, const std::string& part) {
   std::size_t count = 0;
-  for (auto at = log.find(part); at != std::string::npos; at = log.find(part, at + 1)) ++count;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
   return count;
+}
+
+inline std::size_t times_logged(const StoryBed& story, const std::string& part) {
+  return times_in(story.installation->log_text(), part);
 }
 
 inline void wait_for_log(StoryBed& story, const std::string& part, std::size_t times = 1) {
