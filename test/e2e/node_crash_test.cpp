@@ -29,7 +29,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   }
 }
 
-/// By agents: on the embedded cluster. Here each of the starts costs them a wait of many seconds.
+/// By agents, and at each call: on the embedded cluster. Here each of the starts takes seconds.
 TEST_CASE("real node: a daemon killed at any API call of its start finishes what waits") {
   RealStory story("crash-start");
   CrashStory crash(*story.installation, "crash-start", [](const auto& text) { MESSAGE(text); });

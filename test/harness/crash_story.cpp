@@ -226,7 +226,7 @@ Result<void> CrashStory::start_case(const CallPoint& point, Moment moment, Crash
   return {};
 }
 
-Result<CrashSummary> CrashStory::during_start(std::size_t every_nth_read) {
+Result<CrashSummary> CrashStory::during_start(std::size_t every_nth) {
   CrashSummary summary;
   LPP_RETURN_IF_ERROR(revive(), "crash story");
   LPP_RETURN_IF_ERROR(add_bystanders(), "crash story");
@@ -235,14 +235,16 @@ Result<CrashSummary> CrashStory::during_start(std::size_t every_nth_read) {
   LPP_RETURN_IF_ERROR(check_bound_and_write(waiting_.claim, waiting_.volume), "crash story");
   Points points;
   LPP_RETURN_IF_ERROR(start_case({}, Moment::kBefore, summary, &points), "dry run");
-  std::size_t reads_seen = 0;
+  std::size_t seen = 0;
   for (const CallPoint& point : points) {
     // Reading changes nothing: one moment is enough for it.
     const bool reads = point.kind.starts_with("list") || point.kind.starts_with("watch") ||
                        point.kind.starts_with("get");
-    if (reads && reads_seen++ % every_nth_read != 0) continue;
-    LPP_RETURN_IF_ERROR(start_case(point, Moment::kBefore, summary), "case");
-    if (!reads) LPP_RETURN_IF_ERROR(start_case(point, Moment::kAfter, summary), "case");
+    for (const Moment moment : {Moment::kBefore, Moment::kAfter}) {
+      if (reads && moment == Moment::kAfter) continue;
+      if (seen++ % every_nth != 0) continue;
+      LPP_RETURN_IF_ERROR(start_case(point, moment, summary), "case");
+    }
   }
   LPP_RETURN_IF_ERROR(delete_claim(waiting_.claim), "crash story");
   LPP_RETURN_IF_ERROR(check_deleted(waiting_.claim, waiting_.volume), "crash story");

@@ -31,9 +31,9 @@ class CrashStory {
 
   /// Kills during work. The first violation ends it as an Error that says where and what.
   Result<CrashSummary> during_work();
-  /// Kills during the start, with a claim to serve and a volume to remove: at every write, and at
-  /// every n-th of the reads (a start is slow on a real node, and its reads are much alike).
-  Result<CrashSummary> during_start(std::size_t every_nth_read = 1);
+  /// Kills during the start, with a claim to serve and a volume to remove: at every n-th of its
+  /// calls (on a real node each takes seconds).
+  Result<CrashSummary> during_start(std::size_t every_nth = 1);
 
  private:
   struct Bystander {
