@@ -4,6 +4,7 @@ package chart
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,6 +18,9 @@ const (
 
 	agentsOverlay = "../../../examples/node-agents"
 	agentsGolden  = "../kustomize/node-agents.yaml"
+
+	limitedAgentsOverlay = "../../../examples/node-agents-with-limits"
+	limitedAgentsGolden  = "../kustomize/node-agents-with-limits.yaml"
 
 	spaceOverlay = "../../../examples/free-space"
 	spaceGolden  = "../kustomize/free-space.yaml"
@@ -44,7 +48,8 @@ func kustomizedObjects(t *testing.T, folder string) []object {
 // Other tests install them from here.
 func TestOverlaysAreTheirGoldenFiles(t *testing.T) {
 	for overlay, golden := range map[string]string{
-		quotaOverlay: quotaGolden, agentsOverlay: agentsGolden, spaceOverlay: spaceGolden} {
+		quotaOverlay: quotaGolden, agentsOverlay: agentsGolden,
+		limitedAgentsOverlay: limitedAgentsGolden, spaceOverlay: spaceGolden} {
 		got := "# Rendered from examples/" + filepath.Base(overlay) + "; run.sh --update writes it anew.\n" +
 			kustomized(t, overlay)
 		if *update {
@@ -114,9 +119,32 @@ func TestWithAgentsTheChartMakesTheObjectsOfTheOverlay(t *testing.T) {
 
 // The agents too: they are the same program.
 func TestAgentsHaveTheImageThatTheBaseHasSet(t *testing.T) {
-	objects := kustomizedObjects(t, overlayOfAnotherImage(t, "examples/node-agents"))
-	image := at(named(t, objects, "DaemonSet"), "spec", "template", "spec", "containers", 0, "image")
-	same(t, "image", image, "registry.example.com/a:v2")
+	for _, overlay := range []string{"examples/node-agents", "examples/node-agents-with-limits"} {
+		objects := kustomizedObjects(t, overlayOfAnotherImage(t, overlay))
+		image := at(named(t, objects, "DaemonSet"), "spec", "template", "spec", "containers", 0, "image")
+		same(t, overlay+": image", image, "registry.example.com/a:v2")
+	}
+}
+
+// What limits take on top of agents: the capability, and all that deploy/quota brings.
+func TestAgentsMaySetLimitsOnlyWhereThereAreSome(t *testing.T) {
+	capabilities := func(objects []object) any {
+		return at(named(t, objects, "DaemonSet"), "spec", "template", "spec", "containers", 0, "securityContext",
+			"capabilities", "add")
+	}
+	plain, limited := kustomizedObjects(t, agentsOverlay), kustomizedObjects(t, limitedAgentsOverlay)
+	without := capabilities(plain).([]any)
+	if slices.Contains(without, any("SYS_ADMIN")) {
+		t.Errorf("agents without limits have SYS_ADMIN: %v", without)
+	}
+	same(t, "capabilities", capabilities(limited), append(slices.Clone(without), "SYS_ADMIN"))
+	values := set(t, set(t, valueFiles(t)["raw-manifest"], "quota.enabled", true), "agents.enabled", true)
+	ofChart := documents(t, render(t, values))
+	same(t, "capabilities of the chart", capabilities(ofChart), capabilities(limited))
+	quota := kustomizedObjects(t, quotaOverlay)
+	same(t, "configuration", named(t, limited, "ConfigMap")["data"], named(t, quota, "ConfigMap")["data"])
+	same(t, "class", named(t, limited, "StorageClass", "local-path-quota"),
+		named(t, quota, "StorageClass", "local-path-quota"))
 }
 
 // overlayOfAnotherImage is a copy of the overlay, on a base whose image is registry.example.com/a:v2.

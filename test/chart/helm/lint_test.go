@@ -79,7 +79,7 @@ func TestEveryObjectIsWhatItsTypeOfKubernetesKnows(t *testing.T) {
 	}
 }
 
-var ofInstallations = regexp.MustCompile("/(separate-namespace|openshift|hard-quota|node-agents|free-space)$")
+var ofInstallations = regexp.MustCompile("/(separate-namespace|openshift|hard-quota|node-agents|node-agents-with-limits|free-space)$")
 
 func TestEveryObjectOfAnInstallationIsLabelled(t *testing.T) {
 	for name, objects := range files(t) {

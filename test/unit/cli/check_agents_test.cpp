@@ -21,10 +21,10 @@ using lpp::k8s::Request;
 using lpp::k8s::Response;
 using nlohmann::json;
 
-/// The objects of examples/node-agents.
-std::vector<json> overlay() {
+/// The objects of a directory of examples/.
+std::vector<json> overlay(const std::string& name = "node-agents") {
   const auto objects = lpp::cli::read_manifest(
-      repository_text("test/chart/kustomize/node-agents.yaml"), "node-agents.yaml");
+      repository_text("test/chart/kustomize/" + name + ".yaml"), name + ".yaml");
   REQUIRE(objects.ok());
   std::vector<json> out;
   for (const auto& one : *objects) out.push_back(one.object);
@@ -79,9 +79,12 @@ json network_policy(const json& port, json labels = {{"app", "local-path-provisi
 }  // namespace
 
 TEST_CASE("the shipped agents have no findings") {
-  const std::string out = check_files(overlay());
-  CHECK(says(out, "agents"));
-  CHECK(says(out, "Result:    ok\n"));
+  for (const char* const name : {"node-agents", "node-agents-with-limits"}) {
+    CAPTURE(name);
+    const std::string out = check_files(overlay(name));
+    CHECK(says(out, "agents"));
+    CHECK(says(out, "Result:    ok\n"));
+  }
 }
 
 TEST_CASE("without --agents nothing of agents is looked at") {

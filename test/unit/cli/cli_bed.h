@@ -112,7 +112,9 @@ struct CliBed {
         cli::Flag{.name = "leader-elect", .fallback = "false"},
         cli::Flag{.name = "leader-elect-resource-name", .placeholder = "NAME"},
         cli::Flag{.name = "leader-elect-resource-namespace", .placeholder = "NAME"},
-        cli::Flag{.name = "allow-unsafe-helper-pod-template", .fallback = "false"},
+        cli::Flag{.name = "allow-unsafe-helper-pod-template",
+                  .env = "ALLOW_UNSAFE_HELPER_POD_TEMPLATE",
+                  .fallback = "false"},
     };
     static constexpr std::array kGroups = {cli::FlagGroup{"Flags", kFlags}};
     static constexpr cli::Command kStart{.name = "start", .summary = "serve", .flags = kGroups};
