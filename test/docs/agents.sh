@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # shellcheck shell=bash
-# shellcheck disable=SC2034 # walk.sh reads them
+# shellcheck disable=SC2034,SC2154 # walk.sh reads them, or sets them
 # Sourced by walk.sh: docs/agents.md, docs/adopt.md and docs/node-lost.md, with an agent on the node. Its
 # pod finds the provisioner's by an alias: there is no Service address here. And it looks at its disk more
 # often than once a minute, so that this takes no longer.
@@ -9,6 +9,19 @@ sed -i "s|/opt/local-path-provisioner|$base|" deploy/agents/daemonset.yaml
 if [ "$(findmnt -no PROPAGATION -T "$base")" != shared ]; then
   sed -i '/mountPropagation/d' deploy/agents/daemonset.yaml # as the page says
 fi
+# An image and a configuration of one's own, which "Going back" must leave as they are.
+sed -i "s|^    newTag: .*|    newName: ${REGISTRY_IMAGE%:*}\n    newTag: $version|" deploy/kustomization.yaml
+cat >>deploy/kustomization.yaml <<YAML
+patches:
+  - patch: |-
+      apiVersion: v1
+      kind: ConfigMap
+      metadata: {name: local-path-config, namespace: local-path-storage}
+      data:
+        config.json: |-
+          {"nodePathMap": [{"node": "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["$base"]}],
+           "cmdTimeoutSeconds": 90}
+YAML
 doc docs/agents.md <<'C'
 kubectl apply -k examples/node-agents
 C
@@ -38,6 +51,32 @@ doc docs/agents.md <<'C'
 kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent
 C
 says 'Running'
+agent_pod=$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner-agent \
+  -o jsonpath='{.items[0].metadata.name}')
+doc docs/sizes.md <<'C'
+kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent -o wide
+C
+says "$LPP_E2E_NODE"
+doc docs/sizes.md <<'C'
+kubectl -n local-path-storage exec AGENT_POD -- local-path-provisioner node usage --base BASE_PATH
+C
+says ' free, '
+# On a node without an agent, with ctr at this node's containerd.
+export CONTAINERD_ADDRESS=$LPP_E2E_STATE/node/containerd.sock CONTAINERD_SNAPSHOTTER=$snapshotter
+doc docs/sizes.md <<'C'
+sudo mkdir -p /mnt/image
+C
+doc docs/sizes.md <<'C'
+sudo ctr -n k8s.io images mount registry.example.com/storage/local-path-provisioner:v0.1.0 /mnt/image
+C
+doc docs/sizes.md <<'C'
+sudo /mnt/image/lib64/ld-linux-x86-64.so.2 --library-path /mnt/image/lib/x86_64-linux-gnu /mnt/image/usr/bin/local-path-provisioner node usage --base BASE_PATH
+C
+says ' free, '
+doc docs/sizes.md <<'C'
+sudo ctr -n k8s.io images unmount --rm /mnt/image
+C
+unset CONTAINERD_ADDRESS CONTAINERD_SNAPSHOTTER
 
 # Two volumes of which nothing but the directories is left.
 claims() { # apply|delete
@@ -167,8 +206,15 @@ doc docs/agents.md <<'C'
 kubectl -n local-path-storage wait --for=delete pod -l app.kubernetes.io/name=local-path-provisioner-agent
 C
 doc docs/agents.md <<'C'
-kubectl apply -f deploy/local-path-storage.yaml
+kubectl apply -k deploy
 C
+kept() { # WHAT OBJECT JSONPATH TEXT
+  kubectl -n local-path-storage get "$2" -o jsonpath="$3" | grep -F -- "$4" >/dev/null && return
+  failed=$((failed + 1))
+  echo "FAILED: without agents it has not kept its $1" >&2
+}
+kept image deployment/local-path-provisioner '{.spec.template.spec.containers[0].image}' "$REGISTRY_IMAGE"
+kept configuration configmap/local-path-config '{.data.config\.json}' cmdTimeoutSeconds
 doc docs/agents.md <<'C'
 kubectl -n local-path-storage delete serviceaccount,service,secret,configmap,role,rolebinding --ignore-not-found local-path-provisioner-agent local-path-provisioner-agents local-path-provisioner-agents-tls local-path-provisioner-agents-ca
 C

@@ -72,6 +72,9 @@ filled_in() {
   text=${text//\/opt\/local-path-provisioner\/old/${old:-}}
   text=${text//\/opt\/local-path-provisioner/$LPP_E2E_STATE/limits}
   text=${text//pv VOLUME /pv ${volume:-} }
+  text=${text//AGENT_POD/${agent_pod:-}}
+  text=${text//BASE_PATH/$LPP_E2E_STATE/volumes}
+  text=${text//\/mnt\/image/$LPP_E2E_STATE/node/image}
   text=${text//--path DIRECTORY/--path ${directory:-}}
   printf '%s\n' "$text"
 }
