@@ -42,7 +42,8 @@ constexpr std::array kNodeKeys = {
     Setting{
         "requireMount", "false",
         "true: where one of these directories is not the root of a mounted file system nothing is "
-        "made or removed, for its disk may be missing; needs local-path-node, see sizes.md"},
+        "made or removed, for its disk may be missing; needs an agent on the node, or "
+        "local-path-node, see sizes.md"},
 };
 
 constexpr std::array kParameters = {
@@ -55,18 +56,19 @@ constexpr std::array kParameters = {
         provisioner::kPathSelectionParameter, "random",
         "which of a node's paths a volume gets: random, or mostFree for the one with most space "
         "that is neither used nor promised"},
-    Setting{provisioner::kQuotaParameter, "none",
-            "hard: the directory is limited to its size, or the claim goes to another node; needs "
-            "local-path-node as setupCommand, see sizes.md"},
+    Setting{
+        provisioner::kQuotaParameter, "none",
+        "hard: the directory is limited to its size, or the claim goes to another node; needs an "
+        "agent on the node, or local-path-node as setupCommand, see sizes.md"},
     Setting{provisioner::kQuotaInodesParameter, "",
             "with quota hard: so many files and directories at most (up to 4294967295)"},
     Setting{
         provisioner::kReserveParameter, "",
         "a size or a share of each path, such as 10Gi or 10%, that no volume is promised; needs "
-        "local-path-node"},
+        "an agent or local-path-node"},
     Setting{provisioner::kOvercommitParameter, "true",
             "false: the sizes promised in a path never exceed what it holds; needs "
-            "local-path-node"},
+            "an agent or local-path-node"},
     Setting{provisioner::kOnNodeLostParameter, "keep",
             "release: the claims of a node that was deleted from the cluster are deleted, so that "
             "StatefulSets get new ones; needs a permission of its own, see node-lost.md"},
