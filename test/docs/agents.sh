@@ -51,6 +51,8 @@ doc docs/agents.md <<'C'
 kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-provisioner-agent
 C
 says 'Running'
+# The one of before the patch above may be ending still.
+kubectl -n local-path-storage rollout status daemonset local-path-provisioner-agent --timeout=60s >/dev/null
 agent_pod=$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner-agent \
   -o jsonpath='{.items[0].metadata.name}')
 doc docs/sizes.md <<'C'
