@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/runtime/wait.h"
 #include "harness/agent_account.h"
 #include "harness/http_get.h"
@@ -14,7 +14,6 @@
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 namespace {
@@ -35,7 +34,7 @@ std::vector<std::string> AgentsDemo::daemon_arguments() const {
 Result<void> AgentsDemo::start_others() {
   LPP_RETURN_IF_ERROR(take_certificate(), "certificate");
   for (const ObjectPtr& node : cluster().registry().all("nodes", "")) {
-    LPP_RETURN_IF_ERROR(start_agent(std::string(name_of(*node))), "agent");
+    LPP_RETURN_IF_ERROR(start_agent(name_of(*node)), "agent");
   }
   for (const auto& [node, agent] : agents_) {
     LPP_RETURN_IF_ERROR(agent->wait_connected(kPatience), node);
@@ -52,7 +51,7 @@ Result<void> AgentsDemo::take_certificate() {
   std::string pem;
   const ObjectRef map{"configmaps", testing::kDaemonNamespace, kAuthority};
   const auto holds_it = [&](const json* object) {
-    pem = object == nullptr ? "" : std::string(text_at(*object, {"data", "ca.crt"}));
+    pem = object == nullptr ? "" : text_at(*object, {"data", "ca.crt"});
     return !pem.empty();
   };
   LPP_RETURN_IF_ERROR(expect("it is in its ConfigMap", map, holds_it), "of the agents");

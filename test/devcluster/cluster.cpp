@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/resources.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -94,13 +93,13 @@ Result<std::string> Cluster::service_account_kubeconfig(const std::string& ns,
 Result<void> Cluster::apply(const json& object) {
   const ResourceInfo* info = find_kind(text_at(object, {"kind"}));
   if (info == nullptr) {
-    return invalid("unknown kind \"" + std::string(text_at(object, {"kind"})) + '"');
+    return invalid("unknown kind \"" + text_at(object, {"kind"}) + '"');
   }
   const std::string ns =
-      info->namespaced ? std::string(text_at(object, {"metadata", "namespace"}, "default")) : "";
+      info->namespaced ? text_at(object, {"metadata", "namespace"}, "default") : "";
   Reply reply = registry_.create(info->plural, ns, object);
   if (reply.reason() == "AlreadyExists") {
-    reply = registry_.update({info->plural, ns, std::string(name_of(object))}, object);
+    reply = registry_.update({info->plural, ns, name_of(object)}, object);
   }
   if (reply.ok()) return {};
   return invalid(info->kind + " " + key_of(object) + ": " + reply.message());
@@ -121,8 +120,7 @@ std::vector<std::string> Cluster::events_about(const std::string& kind, const st
       line.append(" ").append(part);
     }
     line.append(": ").append(text_at(*event, {"message"}));
-    found.emplace_back(std::string(text_at(*event, {"metadata", "creationTimestamp"})) + line,
-                       line);
+    found.emplace_back(text_at(*event, {"metadata", "creationTimestamp"}) + line, line);
   }
   std::stable_sort(found.begin(), found.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -12,7 +12,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/runtime/wait.h"
 #include "harness/http_get.h"
 #include "harness/installation.h"
@@ -20,7 +20,6 @@
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -191,7 +190,7 @@ Result<void> Demo::apply_manifest() {
   const auto objects = testing::read_yaml_objects(options_.manifest);
   if (!objects.ok()) return objects.error();
   for (const json& object : *objects) {
-    const std::string what = std::string(text_at(object, {"kind"})) + " " + key_of(object);
+    const std::string what = text_at(object, {"kind"}) + " " + key_of(object);
     LPP_RETURN_IF_ERROR(kube_->apply(object), "apply " + what);
   }
   say("applied the " + std::to_string(objects->size()) + " objects of " + options_.shown);
@@ -306,10 +305,9 @@ Result<void> Demo::remove_volume() {
   if (fs::exists(directory_)) return invalid(directory_ + " is still there");
   say("volume " + volume_ + " is gone, and so is its directory on " + node_);
   for (const ObjectPtr& pod : helper_pods()) {
-    LPP_RETURN_IF_ERROR(
-        expect("helper pod " + key_of(*pod) + " is removed",
-               {"pods", testing::kDaemonNamespace, std::string(name_of(*pod))}, gone),
-        "removal");
+    LPP_RETURN_IF_ERROR(expect("helper pod " + key_of(*pod) + " is removed",
+                               {"pods", testing::kDaemonNamespace, name_of(*pod)}, gone),
+                        "removal");
   }
   say("nothing is left behind: no volume, no helper pod, no directory");
   return {};

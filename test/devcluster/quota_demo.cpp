@@ -7,12 +7,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 #include "harness/command_run.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 namespace fs = std::filesystem;
 

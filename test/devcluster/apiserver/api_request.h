@@ -6,7 +6,7 @@
 
 #include "devcluster/apiserver/faults.h"
 #include "devcluster/apiserver/http_server.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
 

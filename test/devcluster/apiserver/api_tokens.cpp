@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "devcluster/apiserver/api_handler.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/status.h"
 
 namespace lpp::devcluster {

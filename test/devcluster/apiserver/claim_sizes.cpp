@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/quantities.h"
 #include "devcluster/apiserver/validation_parts.h"
 
@@ -27,7 +27,7 @@ std::string expansion_problem(const Json& current, const Json& next, const Json&
   if (text_at(current, {"status", "phase"}) != "Bound") {
     return "Only bound persistent volume claims can be expanded";
   }
-  if (true_at(storage_class, {"allowVolumeExpansion"})) return {};
+  if (flag_at(storage_class, {"allowVolumeExpansion"})) return {};
   return "only dynamically provisioned pvc can be resized and the storageclass that provisions the "
          "pvc must support resize";
 }

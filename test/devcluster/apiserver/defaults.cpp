@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/quantities.h"
 #include "k8s/base64.h"
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <vector>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/resources.h"
 
 namespace lpp::devcluster {

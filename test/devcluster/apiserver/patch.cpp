@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/status.h"
 
 namespace lpp::devcluster {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/clock.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/protobuf_schema.h"
 #include "k8s/base64.h"
 
@@ -93,7 +93,7 @@ bool put_bytes(Json& object, const Field& field, std::string_view bytes) {
     case Type::kIntOrString: {
       const auto value = decode_message(bytes, "IntOrString");
       if (!value) return false;
-      const bool is_text = number_at(*value, {"type"}).value_or(0) == 1;
+      const bool is_text = number_at(*value, {"type"}, 0) == 1;
       object[field.name] = is_text ? child(*value, "string") : child(*value, "int");
       return true;
     }
@@ -110,7 +110,7 @@ bool put_bytes(Json& object, const Field& field, std::string_view bytes) {
       if (!value) return false;
       if (bytes.empty()) return true;
       object[field.name] = format_rfc3339(std::chrono::system_clock::time_point(
-          std::chrono::seconds(number_at(*value, {"seconds"}).value_or(0))));
+          std::chrono::seconds(number_at(*value, {"seconds"}, 0))));
       return true;
     }
     case Type::kInline: {

@@ -7,7 +7,7 @@
 #include <ctime>
 #include <protozero/pbf_writer.hpp>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/protobuf_schema.h"
 #include "k8s/base64.h"
 

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
 

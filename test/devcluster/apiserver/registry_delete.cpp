@@ -9,10 +9,6 @@ namespace {
 
 constexpr std::int64_t kDefaultGrace = 30;
 
-bool is_deleting(const Json& object) {
-  return !text_at(object, {"metadata", "deletionTimestamp"}).empty();
-}
-
 /// Seconds that a pod gets to end; 0 for one that no node runs.
 std::int64_t grace_of(const Json& pod, const DeleteOptions& options) {
   const std::string phase = text_at(pod, {"status", "phase"});
@@ -20,7 +16,7 @@ std::int64_t grace_of(const Json& pod, const DeleteOptions& options) {
     return 0;
   }
   if (options.grace_period) return std::max<std::int64_t>(0, options.grace_period->count());
-  return number_at(pod, {"spec", "terminationGracePeriodSeconds"}).value_or(kDefaultGrace);
+  return number_at(pod, {"spec", "terminationGracePeriodSeconds"}, kDefaultGrace);
 }
 
 std::optional<Reply> failed_precondition(const ResourceInfo& info, const Json& current,
@@ -48,7 +44,7 @@ Json marked(const Json& current, const std::string& time, std::int64_t grace) {
   metadata["deletionTimestamp"] = time;
   metadata["deletionGracePeriodSeconds"] = grace;
   if (metadata.contains("generation")) {
-    metadata["generation"] = number_at(metadata, {"generation"}).value_or(0) + 1;
+    metadata["generation"] = number_at(metadata, {"generation"}, 0) + 1;
   }
   return next;
 }
@@ -79,8 +75,7 @@ Reply Registry::Impl::remove_locked(const ResourceInfo& info, const std::string&
   std::int64_t grace = info.plural == "pods" ? grace_of(*current, options) : 0;
   const bool held = !is_blank(at_path(*current, {"metadata", "finalizers"}));
   if (is_deleting(*current)) {
-    const auto already =
-        number_at(*current, {"metadata", "deletionGracePeriodSeconds"}).value_or(0);
+    const auto already = number_at(*current, {"metadata", "deletionGracePeriodSeconds"}, 0);
     // A second delete can only shorten the time, and only when it says so.
     if (!options.grace_period || grace >= already) {
       const bool nothing_left = already == 0 && !held;

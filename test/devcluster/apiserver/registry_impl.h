@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/sync.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
 #include "devcluster/apiserver/status.h"

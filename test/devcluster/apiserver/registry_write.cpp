@@ -82,7 +82,7 @@ void keep_system_fields(const Json& current, Json& next) {
 bool may_be_removed(const Json& object) {
   return !text_at(object, {"metadata", "deletionTimestamp"}).empty() &&
          is_blank(at_path(object, {"metadata", "finalizers"})) &&
-         number_at(object, {"metadata", "deletionGracePeriodSeconds"}).value_or(0) == 0;
+         number_at(object, {"metadata", "deletionGracePeriodSeconds"}, 0) == 0;
 }
 
 }  // namespace
@@ -299,7 +299,7 @@ Reply Registry::Impl::update_locked(const ResourceInfo& info, const ObjectPtr& c
     }
   }
   if (info.has_generation && child(before, "spec") != child(next, "spec")) {
-    next["metadata"]["generation"] = number_at(before, {"metadata", "generation"}).value_or(0) + 1;
+    next["metadata"]["generation"] = number_at(before, {"metadata", "generation"}, 0) + 1;
   }
   if (options.dry_run) return not_stored(200, std::move(next));
   const std::string key = Store::key(namespace_of(before), name);

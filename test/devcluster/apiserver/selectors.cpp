@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 
 namespace lpp::devcluster {

@@ -10,7 +10,7 @@
 
 #include "devcluster/apiserver/api_handler.h"
 #include "devcluster/apiserver/http_server.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/rbac.h"
 #include "harness/test_ca.h"

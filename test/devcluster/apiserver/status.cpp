@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/status.h"
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "harness/api_path.h"
 
 namespace lpp::devcluster {

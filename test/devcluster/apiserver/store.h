@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -82,7 +82,7 @@ std::string pod_status(const Json& pod) {
       const std::string reason = text_at(terminated, {"reason"});
       status = !reason.empty()
                    ? reason
-                   : "ExitCode:" + std::to_string(number_at(terminated, {"exitCode"}).value_or(0));
+                   : "ExitCode:" + std::to_string(number_at(terminated, {"exitCode"}, 0));
     }
   }
   if (!text_at(pod, {"metadata", "deletionTimestamp"}).empty()) status = "Terminating";
@@ -92,7 +92,7 @@ std::string pod_status(const Json& pod) {
 std::string ready_containers(const Json& pod) {
   std::size_t ready = 0;
   for (const auto& container : at_path(pod, {"status", "containerStatuses"})) {
-    ready += true_at(container, {"ready"}) ? 1 : 0;
+    ready += flag_at(container, {"ready"}) ? 1 : 0;
   }
   return std::to_string(ready) + "/" + std::to_string(at_path(pod, {"spec", "containers"}).size());
 }
@@ -100,7 +100,7 @@ std::string ready_containers(const Json& pod) {
 std::string restarts(const Json& pod) {
   std::int64_t count = 0;
   for (const auto& container : at_path(pod, {"status", "containerStatuses"})) {
-    count += number_at(container, {"restartCount"}).value_or(0);
+    count += number_at(container, {"restartCount"}, 0);
   }
   return std::to_string(count);
 }
@@ -111,7 +111,7 @@ std::string node_status(const Json& node) {
     if (text_at(condition, {"type"}) != "Ready") continue;
     status = text_at(condition, {"status"}) == "True" ? "Ready" : "NotReady";
   }
-  return true_at(node, {"spec", "unschedulable"}) ? status + ",SchedulingDisabled" : status;
+  return flag_at(node, {"spec", "unschedulable"}) ? status + ",SchedulingDisabled" : status;
 }
 
 std::string node_roles(const Json& node) {
@@ -137,8 +137,8 @@ std::string last_seen(const Row& row) {
 }
 
 std::string ready_replicas(const Json& object) {
-  return std::to_string(number_at(object, {"status", "readyReplicas"}).value_or(0)) + "/" +
-         std::to_string(number_at(object, {"spec", "replicas"}).value_or(0));
+  return std::to_string(number_at(object, {"status", "readyReplicas"}, 0)) + "/" +
+         std::to_string(number_at(object, {"spec", "replicas"}, 0));
 }
 
 Column of(std::string name, std::string (*value)(const Json&), int priority = 0) {
@@ -236,7 +236,7 @@ std::vector<Column> class_columns() {
           text_column("VolumeBindingMode", {"volumeBindingMode"}),
           {"AllowVolumeExpansion",
            [](const Row& row) -> Json {
-             return true_at(row.object, {"allowVolumeExpansion"}) ? "true" : "false";
+             return flag_at(row.object, {"allowVolumeExpansion"}) ? "true" : "false";
            }},
           age_column()};
 }

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation_parts.h"
 
@@ -264,7 +264,7 @@ FieldErrors validate_update(const ResourceInfo& info, const Json& current, const
   } else if (info.plural == "csistoragecapacities") {
     validate_capacity_update(current, next, errors);
   } else if (info.plural == "configmaps" || info.plural == "secrets") {
-    if (true_at(current, {"immutable"}) && child(current, "data") != child(next, "data")) {
+    if (flag_at(current, {"immutable"}) && child(current, "data") != child(next, "data")) {
       add_forbidden(errors, "data", "field is immutable when `immutable` is set");
     }
   } else if (info.plural == "rolebindings" || info.plural == "clusterrolebindings") {

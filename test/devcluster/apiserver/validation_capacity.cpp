@@ -3,7 +3,7 @@
 
 #include <array>
 
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation_parts.h"
 

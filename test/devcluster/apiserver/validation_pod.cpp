@@ -2,7 +2,7 @@
 #include <set>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation.h"
 #include "devcluster/apiserver/validation_parts.h"
@@ -172,11 +172,11 @@ std::string pod_security_problem(const Json& ns, const Json& pod) {
     }
   }
   for (const char* field : {"hostNetwork", "hostPID", "hostIPC"}) {
-    if (true_at(pod, {"spec", field})) add(std::string("host namespaces (") + field + "=true)");
+    if (flag_at(pod, {"spec", field})) add(std::string("host namespaces (") + field + "=true)");
   }
   for (const auto& container : at_path(pod, {"spec", "containers"})) {
     const std::string name = "container \"" + text_at(container, {"name"}) + "\"";
-    if (true_at(container, {"securityContext", "privileged"})) {
+    if (flag_at(container, {"securityContext", "privileged"})) {
       add("privileged (" + name + " must not set securityContext.privileged=true)");
     }
     if (level == "restricted" &&

@@ -4,7 +4,7 @@
 
 #include "base/strings.h"
 #include "devcluster/apiserver/claim_sizes.h"
-#include "devcluster/apiserver/json_util.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation_parts.h"
 

@@ -3,13 +3,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 namespace {
@@ -121,7 +120,7 @@ void Controllers::on_pod(const json& pod, bool deleted) {
     other_.add_after(with(kOrphan, key), kOrphanGrace);
   }
   for (const std::string& name : claims_of(pod)) {
-    const std::string claim = std::string(namespace_of(pod)) + "/" + name;
+    const std::string claim = namespace_of(pod) + "/" + name;
     if (waiting) {
       pods_of_claim_[claim].insert(key);
     } else if (const auto users = pods_of_claim_.find(claim); users != pods_of_claim_.end()) {
@@ -136,8 +135,7 @@ void Controllers::on_pod(const json& pod, bool deleted) {
 void Controllers::look_at_set_of(const json& pod) {
   for (const json& owner : array_at(pod, {"metadata", "ownerReferences"})) {
     if (text_at(owner, {"kind"}) == "StatefulSet") {
-      other_.add(
-          with(kSet, std::string(namespace_of(pod)) + "/" + std::string(text_at(owner, {"name"}))));
+      other_.add(with(kSet, namespace_of(pod) + "/" + text_at(owner, {"name"})));
     }
   }
 }
@@ -162,8 +160,7 @@ void Controllers::on_volume(const json& volume, bool deleted) {
   storage_.add(with(kVolume, name_of(volume)));
   const json& ref = object_at(volume, {"spec", "claimRef"});
   if (!ref.empty()) {
-    storage_.add(with(kClaim, std::string(text_at(ref, {"namespace"})) + "/" +
-                                  std::string(text_at(ref, {"name"}))));
+    storage_.add(with(kClaim, text_at(ref, {"namespace"}) + "/" + text_at(ref, {"name"})));
   } else if (!deleted) {
     look_at_open_claims();
   }

@@ -5,22 +5,20 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/resources.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 void GarbageCollector::sync_pod(const std::string& ns, const std::string& name) {
   const ObjectPtr pod = registry_.find("pods", ns, name);
   if (pod == nullptr) return;
-  const std::string_view node = text_at(*pod, {"spec", "nodeName"});
+  const std::string node = text_at(*pod, {"spec", "nodeName"});
   if (node.empty() || registry_.find("nodes", "", node) != nullptr) return;
-  const Reply reply = registry_.remove(
-      {"pods", ns, name},
-      {.grace_period = std::chrono::seconds(0), .uid_precondition = std::string(uid_of(*pod))});
+  const Reply reply = registry_.remove({"pods", ns, name}, {.grace_period = std::chrono::seconds(0),
+                                                            .uid_precondition = uid_of(*pod)});
   if (!reply.ok()) log::debug("pod {}/{} not collected: {}", ns, name, reply.message());
 }
 
@@ -43,8 +41,8 @@ void GarbageCollector::collect_dependents() {
                       [&](const json& owner) { return exists(ns, owner); })) {
         continue;
       }
-      const Reply reply = registry_.remove({info.plural, ns, std::string(name_of(*object))},
-                                           {.uid_precondition = std::string(uid_of(*object))});
+      const Reply reply = registry_.remove({info.plural, ns, name_of(*object)},
+                                           {.uid_precondition = uid_of(*object)});
       if (!reply.ok()) log::debug("{} not collected: {}", key_of(*object), reply.message());
     }
   }

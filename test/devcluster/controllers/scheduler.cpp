@@ -8,14 +8,13 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
-#include "devcluster/runtime/json_access.h"
 #include "devcluster/runtime/selectors.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 namespace {
@@ -61,7 +60,7 @@ std::optional<Duration> Scheduler::sync_pod(const std::string& ns, const std::st
   const ObjectPtr pod = registry_.find("pods", ns, name);
   if (pod == nullptr || is_deleting(*pod) || has_ended(*pod)) return std::nullopt;
   if (!text_at(*pod, {"spec", "nodeName"}).empty()) {
-    choices_.erase(std::string(uid_of(*pod)));
+    choices_.erase(uid_of(*pod));
     return std::nullopt;
   }
   if (text_at(*pod, {"spec", "schedulerName"}, "default-scheduler") != "default-scheduler") {
@@ -70,7 +69,7 @@ std::optional<Duration> Scheduler::sync_pod(const std::string& ns, const std::st
   const auto claims = look_at_claims(*pod);
   if (!claims.ok()) return set_unschedulable(*pod, claims.error().message);
   // The claims were provisioned for the node chosen before, even if they can be used elsewhere.
-  const auto choice = choices_.find(std::string(uid_of(*pod)));
+  const auto choice = choices_.find(uid_of(*pod));
   const bool chosen = choice != choices_.end() && claims->waiting.empty();
   const auto node = choose_node(*pod, *claims, chosen ? choice->second.node : std::string());
   if (!node.ok()) return set_unschedulable(*pod, node.error().message);
@@ -99,8 +98,7 @@ std::optional<Duration> Scheduler::select_node(const json& pod, const Claims& cl
   choices_[uid] = {now, node};
   for (const ObjectPtr& claim : claims.waiting) {
     const Reply reply = registry_.modify(
-        {"persistentvolumeclaims", std::string(namespace_of(*claim)), std::string(name_of(*claim))},
-        [&](json& stored) {
+        {"persistentvolumeclaims", namespace_of(*claim), name_of(*claim)}, [&](json& stored) {
           if (has_annotation(stored, kSelectedNode) || uid_of(stored) != uid_of(*claim)) {
             return false;
           }
@@ -184,7 +182,7 @@ Result<std::string> Scheduler::choose_node(const json& pod, const Claims& claims
   // A pod whose claims are being provisioned counts where they are.
   std::map<std::string, std::size_t, std::less<>> load;
   for (const ObjectPtr& other : registry_.all("pods")) {
-    if (!has_ended(*other)) ++load[std::string(text_at(*other, {"spec", "nodeName"}))];
+    if (!has_ended(*other)) ++load[text_at(*other, {"spec", "nodeName"})];
   }
   std::size_t least = SIZE_MAX;
   for (const std::string& name : candidates) least = std::min(least, load[name]);
@@ -196,7 +194,7 @@ std::optional<Duration> Scheduler::set_unschedulable(const json& pod, const std:
   const std::string now = format_rfc3339(clock_.wall_now());
   bool changed = false;
   const Reply reply =
-      registry_.modify({"pods", std::string(namespace_of(pod)), std::string(name_of(pod))},
+      registry_.modify({"pods", namespace_of(pod), name_of(pod)},
                        [&](json& stored) {
                          changed = uid_of(stored) == uid_of(pod) &&
                                    set_condition(stored["status"]["conditions"], "PodScheduled",

@@ -8,12 +8,11 @@
 #include <utility>
 
 #include "base/log.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_rules.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 namespace {
@@ -41,7 +40,7 @@ std::optional<int> ordinal_of(std::string_view pod_name, std::string_view set_na
 }
 
 std::string claim_name(const json& claim_template, const json& set, const std::string& ordinal) {
-  return std::string(name_of(claim_template)) + "-" + std::string(name_of(set)) + "-" + ordinal;
+  return name_of(claim_template) + "-" + name_of(set) + "-" + ordinal;
 }
 
 }  // namespace
@@ -65,8 +64,8 @@ void StatefulSets::sync(const std::string& ns, const std::string& name) {
   write_status(*set, static_cast<int>(pods.size()), ready);
 
   const auto remove = [&](const json& pod) {
-    const Reply reply = registry_.remove({"pods", ns, std::string(name_of(pod))},
-                                         {.uid_precondition = std::string(uid_of(pod))});
+    const Reply reply =
+        registry_.remove({"pods", ns, name_of(pod)}, {.uid_precondition = uid_of(pod)});
     if (!reply.ok()) log::debug("pod {} not deleted: {}", key_of(pod), reply.message());
   };
   for (int i = 0; i < wanted; ++i) {
@@ -113,7 +112,7 @@ void StatefulSets::create_claims(const json& set, const std::string& ordinal) {
 
 void StatefulSets::create_pod(const json& set, const std::string& ordinal) {
   const std::string ns(namespace_of(set));
-  const std::string pod_name = std::string(name_of(set)) + "-" + ordinal;
+  const std::string pod_name = name_of(set) + "-" + ordinal;
   json pod = object_at(set, {"spec", "template"});
   json& metadata = pod["metadata"];
   metadata["name"] = pod_name;
@@ -150,7 +149,7 @@ void StatefulSets::create_pod(const json& set, const std::string& ordinal) {
 
 void StatefulSets::write_status(const json& set, int replicas, int ready) {
   const Reply reply = registry_.modify(
-      {"statefulsets", std::string(namespace_of(set)), std::string(name_of(set))},
+      {"statefulsets", namespace_of(set), name_of(set)},
       [&](json& stored) {
         const json before = object_at(stored, {"status"});
         json& status = stored["status"];

@@ -4,16 +4,15 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
-#include "devcluster/runtime/json_access.h"
 #include "devcluster/runtime/selectors.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
-std::string_view class_of(const json& claim) {
+std::string class_of(const json& claim) {
   if (has_annotation(claim, kBetaStorageClass)) return annotation(claim, kBetaStorageClass);
   return text_at(claim, {"spec", "storageClassName"});
 }
@@ -26,7 +25,7 @@ bool refers_to(const json& volume, const json& claim) {
   const json& ref = object_at(volume, {"spec", "claimRef"});
   if (text_at(ref, {"name"}) != name_of(claim)) return false;
   if (text_at(ref, {"namespace"}) != namespace_of(claim)) return false;
-  const std::string_view uid = text_at(ref, {"uid"});
+  const std::string uid = text_at(ref, {"uid"});
   return uid.empty() || uid == uid_of(claim);
 }
 
@@ -54,7 +53,7 @@ bool has_enough_room(const json& claim, const json& node, const json* driver,
   if (driver == nullptr || !flag_at(*driver, {"spec", "storageCapacity"})) return true;
   const auto size = quantity_value(text_at(claim, {"spec", "resources", "requests", "storage"}));
   return std::any_of(capacities.begin(), capacities.end(), [&](const auto& capacity) {
-    std::string_view limit = text_at(*capacity, {"maximumVolumeSize"});
+    std::string limit = text_at(*capacity, {"maximumVolumeSize"});
     if (limit.empty()) limit = text_at(*capacity, {"capacity"});
     // No selector is no node, an empty one every node.
     const json* topology = find_at(*capacity, {"nodeTopology"});
@@ -67,14 +66,14 @@ bool has_enough_room(const json& claim, const json& node, const json* driver,
 std::vector<std::string> claims_of(const json& pod) {
   std::vector<std::string> names;
   for (const json& volume : array_at(pod, {"spec", "volumes"})) {
-    const std::string_view name = text_at(volume, {"persistentVolumeClaim", "claimName"});
+    const std::string name = text_at(volume, {"persistentVolumeClaim", "claimName"});
     if (!name.empty()) names.emplace_back(name);
   }
   return names;
 }
 
 bool has_ended(const json& pod) {
-  const std::string_view phase = text_at(pod, {"status", "phase"});
+  const std::string phase = text_at(pod, {"status", "phase"});
   return phase == "Succeeded" || phase == "Failed";
 }
 

@@ -13,7 +13,7 @@
 namespace lpp::devcluster {
 
 /// The claim's class: beta annotation, else spec.storageClassName, else "".
-std::string_view class_of(const nlohmann::json& claim);
+std::string class_of(const nlohmann::json& claim);
 
 /// The class binds a claim only once a node is chosen for its first pod.
 bool waits_for_consumer(const nlohmann::json& storage_class);

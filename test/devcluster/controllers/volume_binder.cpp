@@ -5,23 +5,20 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 namespace {
 
 ObjectRef claim_ref(const json& claim) {
-  return {"persistentvolumeclaims", std::string(namespace_of(claim)), std::string(name_of(claim))};
+  return {"persistentvolumeclaims", namespace_of(claim), name_of(claim)};
 }
-ObjectRef volume_ref(const json& volume) {
-  return {"persistentvolumes", "", std::string(name_of(volume))};
-}
+ObjectRef volume_ref(const json& volume) { return {"persistentvolumes", "", name_of(volume)}; }
 
 bool annotate(json& object, std::string_view key, std::string_view value) {
   json& annotations = object["metadata"]["annotations"];
@@ -226,7 +223,7 @@ void VolumeBinder::set_volume_phase(const json& volume, std::string_view phase) 
 void VolumeBinder::sync_volume(const std::string& name) {
   const ObjectPtr volume = registry_.find("persistentvolumes", "", name);
   if (volume == nullptr) return;
-  const std::string_view phase = text_at(*volume, {"status", "phase"});
+  const std::string phase = text_at(*volume, {"status", "phase"});
   if (is_deleting(*volume) && has_finalizer(*volume, kVolumeProtection) && phase != "Bound") {
     return drop_finalizer("persistentvolumes", *volume, kVolumeProtection);
   }
@@ -239,9 +236,9 @@ void VolumeBinder::sync_volume(const std::string& name) {
     if (phase != "Released" && phase != "Failed") set_volume_phase(*volume, "Released");
     return;
   }
-  const std::string_view bound_to = text_at(*claim, {"spec", "volumeName"});
+  const std::string bound_to = text_at(*claim, {"spec", "volumeName"});
   if (bound_to.empty() || bound_to == name) {
-    sync_claim(std::string(namespace_of(*claim)), std::string(name_of(*claim)));
+    sync_claim(namespace_of(*claim), name_of(*claim));
   } else if (has_annotation(*volume, kProvisionedBy) &&
              text_at(*volume, {"spec", "persistentVolumeReclaimPolicy"}) == "Delete") {
     set_volume_phase(*volume, "Released");  // the claim got another volume: this one is surplus
@@ -276,7 +273,7 @@ bool VolumeBinder::in_use(const json& claim) const {
 
 void VolumeBinder::drop_finalizer(const std::string& resource, const json& object,
                                   std::string_view finalizer) {
-  const ObjectRef ref{resource, std::string(namespace_of(object)), std::string(name_of(object))};
+  const ObjectRef ref{resource, namespace_of(object), name_of(object)};
   note(registry_.modify(ref,
                         [&](json& stored) {
                           if (uid_of(stored) != uid_of(object)) return false;

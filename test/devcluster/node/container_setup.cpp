@@ -12,13 +12,12 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/node/expansion.h"
-#include "devcluster/runtime/json_access.h"
 #include "k8s/base64.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -69,7 +68,7 @@ std::string decoded(const KeySource& source, const json& value) {
 /// Sets the variable from one key of a ConfigMap or Secret; leaves it out if that is optional.
 Result<void> set_from_key(const ContainerSource& from, const KeySource& source, const json& ref,
                           const std::string& name, Environment& env) {
-  const std::string_view ns = namespace_of(from.pod);
+  const std::string ns = namespace_of(from.pod);
   const std::string object_name(text_at(ref, {"name"}));
   const std::string key(text_at(ref, {"key"}));
   const ObjectPtr object = from.registry.find(source.resource, ns, object_name);
@@ -103,7 +102,7 @@ Result<void> set_from_all(const ContainerSource& from, const KeySource& source, 
 Result<Environment> make_environment(const ContainerSource& from) {
   Environment env;
   env.set("PATH", std::string(kDefaultPath));
-  env.set("HOSTNAME", std::string(name_of(from.pod)));
+  env.set("HOSTNAME", name_of(from.pod));
   env.set("HOME", "/root");
   for (const json& entry : array_at(from.container, {"envFrom"})) {
     const std::string prefix(text_at(entry, {"prefix"}));
@@ -161,7 +160,7 @@ Result<std::vector<SandboxMount>> make_mounts(const ContainerSource& from, const
       LPP_ASSIGN_OR_RETURN(source, below_volume(source, sub_path),
                            "failed to prepare subPath for volumeMount \"" + name + '"');
     }
-    mounts.push_back({std::move(source), std::string(text_at(mount, {"mountPath"})),
+    mounts.push_back({std::move(source), text_at(mount, {"mountPath"}),
                       volume->second.read_only || flag_at(mount, {"readOnly"})});
   }
   const std::string log(
@@ -229,9 +228,9 @@ Result<SandboxSpec> make_container(const ContainerSource& source) {
   } else {
     add_image(source.own_image, *mounts);
   }
-  spec.hostname = std::string(text_at(source.pod, {"spec", "hostname"}, name_of(source.pod)))
+  spec.hostname = text_at(source.pod, {"spec", "hostname"}, name_of(source.pod))
                       .substr(0, 63);  // the kernel's limit for names that pods may have
-  spec.working_dir = std::string(text_at(source.container, {"workingDir"}));
+  spec.working_dir = text_at(source.container, {"workingDir"});
   spec.env = env->list();
   spec.mounts = *std::move(mounts);
   for (const char* list : {"command", "args"}) {

@@ -8,12 +8,11 @@
 #include <system_error>
 
 #include "base/log.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/node/volume_stats.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 namespace fs = std::filesystem;
 
@@ -305,9 +304,9 @@ void Nodes::sync(const std::string& key) {
     auto entry = entries_.find(key);
     if (entry == entries_.end()) {
       if (pod == nullptr) return;
-      const auto node = nodes_.find(std::string(text_at(*pod, {"spec", "nodeName"})));
+      const auto node = nodes_.find(text_at(*pod, {"spec", "nodeName"}));
       if (node == nodes_.end() || node->second->removed || node->second->faults.dead) return;
-      const std::string_view phase = text_at(*pod, {"status", "phase"});
+      const std::string phase = text_at(*pod, {"status", "phase"});
       if ((phase == "Succeeded" || phase == "Failed") && !is_deleting(*pod)) return;
       entry = entries_.try_emplace(key).first;
       entry->second.node = node->first;

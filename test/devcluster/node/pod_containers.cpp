@@ -7,12 +7,11 @@
 #include <system_error>
 
 #include "base/strings.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/node/pod_runner.h"
-#include "devcluster/runtime/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 using std::chrono::seconds;
 namespace fs = std::filesystem;
@@ -43,8 +42,7 @@ void PodRunner::advance(const json& pod, const json& container, ContainerRun& ru
     if (run.back_off > Duration::zero()) {
       const auto wait = std::chrono::duration_cast<seconds>(run.back_off);
       run.message = "back-off " + std::to_string(wait.count()) +
-                    "s restarting failed container=" + run.name +
-                    " pod=" + std::string(name_of(pod));
+                    "s restarting failed container=" + run.name + " pod=" + name_of(pod);
       services_.events.warning(
           pod, "BackOff",
           "Back-off restarting failed container " + run.name + " in pod " + key_of(pod));

@@ -13,11 +13,10 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 using std::chrono::seconds;
 namespace fs = std::filesystem;
@@ -33,8 +32,8 @@ std::vector<ContainerRun> runs_of(const json& pod, std::string_view list, bool i
   std::vector<ContainerRun> runs;
   for (const json& container : array_at(pod, {"spec", list})) {
     ContainerRun run;
-    run.name = std::string(text_at(container, {"name"}));
-    run.image = std::string(text_at(container, {"image"}));
+    run.name = text_at(container, {"name"});
+    run.image = text_at(container, {"image"});
     run.init = init;
     runs.push_back(std::move(run));
   }
@@ -285,7 +284,7 @@ PodRunner::Next PodRunner::end(const json& pod, Ending why, Duration grace) {
   if (!is_deleting(pod) || removed_) return {};
   // The last word of the node: the object may go. Finalizers still hold it back.
   const auto reply =
-      services_.registry.remove({"pods", std::string(namespace_of(pod)), std::string(name_of(pod))},
+      services_.registry.remove({"pods", namespace_of(pod), name_of(pod)},
                                 {.grace_period = seconds(0), .uid_precondition = uid_});
   removed_ = reply.ok() || reply.not_found();
   if (!removed_) log::debug("pod not removed: {}", reply.message());
@@ -306,9 +305,8 @@ void PodRunner::report(const json& pod) {
   const auto write = [&](json& stored) {
     return uid_of(stored) == uid_ && write_status(facts, now_text(), stored["status"]);
   };
-  const auto reply =
-      services_.registry.modify({"pods", std::string(namespace_of(pod)), std::string(name_of(pod))},
-                                write, {.subresource = "status"});
+  const auto reply = services_.registry.modify({"pods", namespace_of(pod), name_of(pod)}, write,
+                                               {.subresource = "status"});
   if (!reply.ok()) {
     if (!reply.not_found()) log::debug("pod status not stored: {}", reply.message());
     return;

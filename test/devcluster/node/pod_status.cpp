@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 using State = ContainerRun::State;
 

@@ -19,11 +19,9 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
-
-using namespace fields;
 
 namespace {
 
@@ -144,12 +142,12 @@ struct ProcessHost::Child {
          end = status_text.find('\n')) {
       const auto said = nlohmann::json::parse(status_text.substr(0, end), nullptr, false);
       status_text.erase(0, end + 1);
-      if (const auto pid = number_at(said, {"child-pid"}); pid != 0) {
+      if (const auto pid = number_at(said, {"child-pid"}, 0); pid != 0) {
         container = static_cast<pid_t>(pid);
-        forwarder = static_cast<pid_t>(number_at(said, {"init-pid"}));
+        forwarder = static_cast<pid_t>(number_at(said, {"init-pid"}, 0));
       }
       if (const auto* code = find_at(said, {"exit-code"}); code != nullptr) {
-        exit_code = static_cast<int>(number_at(said, {"exit-code"}));
+        exit_code = static_cast<int>(number_at(said, {"exit-code"}, 0));
       }
     }
   }

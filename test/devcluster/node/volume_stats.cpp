@@ -3,11 +3,10 @@
 
 #include <sys/statvfs.h>
 
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
 
-using namespace fields;
 using nlohmann::json;
 
 namespace {
@@ -22,7 +21,7 @@ std::optional<json> stats_of(const Registry& registry, const json& pod, const js
   const std::string name(text_at(*claim, {"spec", "volumeName"}));
   const ObjectPtr object = registry.find("persistentvolumes", "", name);
   if (object == nullptr) return std::nullopt;
-  const auto folder = resolve(std::string(text_at(*object, {"spec", "local", "path"})));
+  const auto folder = resolve(text_at(*object, {"spec", "local", "path"}));
   struct statvfs space {};
   if (!folder || ::statvfs(folder->c_str(), &space) != 0) return std::nullopt;
   const auto block = space.f_frsize;

@@ -13,13 +13,11 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/runtime/selectors.h"
 #include "k8s/base64.h"
 
 namespace lpp::devcluster {
-
-using namespace fields;
 
 using nlohmann::json;
 namespace fs = std::filesystem;
@@ -80,7 +78,7 @@ Result<std::vector<ProjectedFile>> key_files(const Registry& registry, std::stri
       return invalid("references non-existent " + std::string(secret ? "secret" : "config") +
                      " key: " + key);
     }
-    files.push_back({std::string(text_at(item, {"path"})), value->second,
+    files.push_back({text_at(item, {"path"}), value->second,
                      static_cast<mode_t>(number_at(item, {"mode"}, default_mode))});
   }
   return files;
@@ -90,9 +88,9 @@ Result<std::vector<ProjectedFile>> downward_files(const json& pod, const json& s
                                                   mode_t default_mode) {
   std::vector<ProjectedFile> files;
   for (const json& item : array_at(source, {"items"})) {
-    const std::string_view field = text_at(item, {"fieldRef", "fieldPath"});
+    const std::string field = text_at(item, {"fieldRef", "fieldPath"});
     LPP_ASSIGN_OR_RETURN(std::string value, pod_field(pod, field), "downwardAPI");
-    files.push_back({std::string(text_at(item, {"path"})), std::move(value),
+    files.push_back({text_at(item, {"path"}), std::move(value),
                      static_cast<mode_t>(number_at(item, {"mode"}, default_mode))});
   }
   return files;
@@ -183,14 +181,14 @@ Result<MountedVolume> mount_claim(const json& pod, const json& source,
 Result<MountedVolume> mount_files(const json& pod, std::string_view name, const json& volume,
                                   const MountContext& context) {
   const std::string folder = context.state_folder + "/volumes/" + std::string(name);
-  const std::string_view ns = namespace_of(pod);
+  const std::string ns = namespace_of(pod);
   std::vector<ProjectedFile> files;
   const auto collect = [&](const json& source, mode_t mode) -> Result<void> {
     Result<std::vector<ProjectedFile>> more = std::vector<ProjectedFile>{};
     if (const json* map = find_at(source, {"configMap"}); map != nullptr) {
       more = key_files(context.registry, ns, "configmaps", text_at(*map, {"name"}), *map, mode);
     } else if (const json* secret = find_at(source, {"secret"}); secret != nullptr) {
-      const std::string_view from = text_at(*secret, {"secretName"}, text_at(*secret, {"name"}));
+      const std::string from = text_at(*secret, {"secretName"}, text_at(*secret, {"name"}));
       more = key_files(context.registry, ns, "secrets", from, *secret, mode);
     } else if (const json* fields = find_at(source, {"downwardAPI"}); fields != nullptr) {
       more = downward_files(pod, *fields, mode);
@@ -220,7 +218,7 @@ Result<MountedVolume> mount_files(const json& pod, std::string_view name, const 
 }
 
 Result<MountedVolume> mount_one(const json& pod, const json& volume, const MountContext& context) {
-  const std::string_view name = text_at(volume, {"name"});
+  const std::string name = text_at(volume, {"name"});
   if (const json* source = find_at(volume, {"hostPath"}); source != nullptr) {
     auto path = context.disk.host_path(text_at(*source, {"path"}), text_at(*source, {"type"}));
     if (!path.ok()) return setup_error(name, path.error().message);
@@ -269,13 +267,13 @@ Result<std::string> pod_field(const json& pod, std::string_view path) {
       {"status.podIP", {"status", "podIP"}},
       {"status.hostIP", {"status", "hostIP"}}};
   if (const auto field = known_fields.find(path); field != known_fields.end()) {
-    return std::string(text_at(pod, {field->second[0], field->second[1]}));
+    return text_at(pod, {field->second[0], field->second[1]});
   }
   for (const std::string_view group : {"labels", "annotations"}) {
     const std::string start = "metadata." + std::string(group) + "['";
     if (path.starts_with(start) && path.ends_with("']")) {
       const auto key = path.substr(start.size(), path.size() - start.size() - 2);
-      return std::string(text_at(pod, {"metadata", group, key}));
+      return text_at(pod, {"metadata", group, key});
     }
   }
   return invalid("unsupported fieldPath \"" + std::string(path) + '"');

@@ -7,11 +7,9 @@
 #include <utility>
 
 #include "base/log.h"
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
-
-using namespace fields;
 
 using nlohmann::json;
 

@@ -9,11 +9,9 @@
 #include <string>
 #include <string_view>
 
-#include "devcluster/runtime/json_access.h"
+#include "devcluster/apiserver/json_access.h"
 
 namespace lpp::devcluster {
-
-using namespace fields;
 
 using nlohmann::json;
 
@@ -28,7 +26,7 @@ std::optional<std::int64_t> as_number(std::string_view text) {
 
 /// One requirement; `value` is null when the label or field is absent.
 bool requirement_holds(const json& requirement, const json* value) {
-  const std::string_view op = text_at(requirement, {"operator"});
+  const std::string op = text_at(requirement, {"operator"});
   const json& values = array_at(requirement, {"values"});
   const bool listed =
       value != nullptr && std::find(values.begin(), values.end(), *value) != values.end();
@@ -60,9 +58,9 @@ bool term_matches(const json& term, const json& node) {
 }
 
 bool tolerates(const json& toleration, const json& taint) {
-  const std::string_view effect = text_at(toleration, {"effect"});
+  const std::string effect = text_at(toleration, {"effect"});
   if (!effect.empty() && effect != text_at(taint, {"effect"})) return false;
-  const std::string_view key = text_at(toleration, {"key"});
+  const std::string key = text_at(toleration, {"key"});
   const bool exists = text_at(toleration, {"operator"}) == "Exists";
   if (key.empty()) return exists;
   if (key != text_at(taint, {"key"})) return false;
@@ -97,7 +95,7 @@ bool tolerates_taints(const json& pod, const json& node) {
   const json& tolerations = array_at(pod, {"spec", "tolerations"});
   const json& taints = array_at(node, {"spec", "taints"});
   return std::all_of(taints.begin(), taints.end(), [&](const json& taint) {
-    const std::string_view effect = text_at(taint, {"effect"});
+    const std::string effect = text_at(taint, {"effect"});
     if (effect != "NoSchedule" && effect != "NoExecute") return true;
     return std::any_of(tolerations.begin(), tolerations.end(),
                        [&](const json& t) { return tolerates(t, taint); });

@@ -2,15 +2,14 @@
 #include <doctest/doctest.h>
 
 #include "base/clock.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/controllers.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
-#include "devcluster/runtime/json_access.h"
 #include "node_test_support.h"
 
 using namespace lpp;
 using namespace lpp::devcluster;
-using namespace lpp::devcluster::fields;
 using namespace lpp::devcluster::testing;
 using nlohmann::json;
 

@@ -12,15 +12,13 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "devcluster/apiserver/json_access.h"
 #include "devcluster/node/nodes.h"
-#include "devcluster/runtime/json_access.h"
 #include "node_test_support.h"
 
 namespace lpp::devcluster::testing {
 
 using nlohmann::json;
-using namespace fields;
-
 /// A registry with one node "n1" that runs pods.
 struct PodBed {
   explicit PodBed(const NodeFaults& faults = {}) {

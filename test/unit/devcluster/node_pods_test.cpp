@@ -70,7 +70,7 @@ TEST_CASE("restart policies decide whether a container runs again") {
     bed.create(pod);
     CHECK(wait_for(bed.registry, bed.kPod, [](const json* p) {
       const json& list = array_at(*p, {"status", "containerStatuses"});
-      return !list.empty() && number_at(list[0], {"restartCount"}) >= 4;
+      return !list.empty() && number_at(list[0], {"restartCount"}, 0) >= 4;
     }));
   }
 }
