@@ -96,9 +96,6 @@ class AgentExecutor final : public operation::Executor {
   Result<bool> forget(const operation::Id& id, When when) override;
   operation::Progress lost(const Operation& operation) const override;
   Result<bool> can_resize(const Operation& operation) override;
-  std::string sight(const std::string& node, const std::string& base_path) const override;
-  std::string why_unfit(const std::string& node, const std::string& base_path) const override;
-  void node_changed(std::string_view node) override;
 
   Presence presence(const std::string& node) const;
   /// The pod of the agent that was heard last there; "" = none was.
@@ -108,6 +105,9 @@ class AgentExecutor final : public operation::Executor {
   Result<void> check_absent(const std::string& node);
   /// Whether the node's agent can work below that base path.
   bool sees(const std::string& node, const std::string& base_path) const;
+  std::string sight(const std::string& node, const std::string& base_path) const override;
+  std::string why_unfit(const std::string& node, const std::string& base_path) const override;
+  void node_changed(std::string_view node) override;
   /// The disks that volumes name where a directory is to be made, with blanks in between: on any of
   /// them it is right. "" = no volume names one.
   std::string disks_named(const Operation& make) const;
