@@ -27,7 +27,7 @@
 #include "harness/applied_objects.h"
 #include "harness/file_text.h"
 #include "harness/process_probe.h"
-#include "integration/support/raw_client.h"
+#include "harness/raw_client.h"
 #include "operation/operation.h"
 #include "real_agents.h"
 

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/unique_fd.h"
+#include "harness/loopback.h"
 
 namespace lpp::testing {
 
@@ -34,10 +35,7 @@ int free_port() {
   for (int i = 0; i < kTries; ++i) {
     const int port = any(random);
     const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(port));
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const sockaddr_in address = loopback(port);
     const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);  // NOLINT: C
     if (::bind(listener.get(), any_address, sizeof address) == 0) return port;
   }

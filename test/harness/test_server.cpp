@@ -119,7 +119,7 @@ class TestServer::Peer final : public Exchange {
 
   const SeenRequest& request() const override { return request_; }
 
-  bool send(const std::string& bytes) override {
+  bool send(std::string_view bytes) override {
     MutexLock lock(write_mutex_);
     std::size_t sent = 0;
     while (sent < bytes.size()) {
@@ -315,13 +315,9 @@ void TestProxy::serve(int client) {
   // "CONNECT host:port HTTP/1.1": whatever the host, the port is on loopback.
   const std::string target(split(head, ' ')[1]);
   const int server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port =
-      htons(static_cast<std::uint16_t>(std::stoi(target.substr(target.rfind(':') + 1))));
+  const sockaddr_in address = loopback(std::stoi(target.substr(target.rfind(':') + 1)));
   bool open = answer_.starts_with("2") &&
-              ::connect(server, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0;
+              ::connect(server, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
   while (open && !stopping_) {
     std::array<pollfd, 2> ends{pollfd{.fd = client, .events = POLLIN, .revents = 0},
                                pollfd{.fd = server, .events = POLLIN, .revents = 0}};

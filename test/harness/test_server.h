@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -39,7 +40,7 @@ class Exchange {
   virtual ~Exchange() = default;
   virtual const SeenRequest& request() const = 0;
   /// Bytes as they are; false when the peer is gone.
-  virtual bool send(const std::string& bytes) = 0;
+  virtual bool send(std::string_view bytes) = 0;
   /// A complete answer with Content-Length.
   bool respond(int status, const std::string& body, const std::string& more_headers = "");
   /// The head of a chunked answer, one chunk, the end.

@@ -177,6 +177,12 @@ bool TlsStream::peer_gone() const {
   return ::poll(&state, 1, 0) > 0;
 }
 
+std::string TlsStream::peer_serial() const {
+  const Certificate certificate(SSL_get1_peer_certificate(ssl_.get()));
+  if (certificate == nullptr) return "";
+  return std::to_string(ASN1_INTEGER_get(X509_get0_serialNumber(certificate.get())));
+}
+
 void TlsStream::shut_down_socket() { ::shutdown(fd_, SHUT_RDWR); }
 
 void TlsStream::reset() {

@@ -49,6 +49,8 @@ class TlsStream {
   /// True when the other side has closed the connection or it is broken.
   bool peer_gone() const;
   int fd() const { return fd_; }
+  /// Of the other side's certificate; "" = it has none.
+  std::string peer_serial() const;
 
   void shut_down_socket();
   /// Ends the connection at once with a TCP reset; only by the thread that uses it.

@@ -13,8 +13,8 @@
 #include "fakes/captured_log.h"
 #include "fakes/empty_cluster.h"
 #include "fakes/eventually.h"
+#include "harness/raw_client.h"
 #include "harness/test_ca.h"
-#include "support/raw_client.h"
 
 namespace lpp::testing {
 namespace {
@@ -219,7 +219,7 @@ TEST_CASE("a request that is larger than any message is refused before it is rea
 
 TEST_CASE("who sends nothing, or a byte now and then, is cut off in time") {
   ServerBed bed({.request_time = milliseconds(300)});
-  RawClient silent(bed.server->port(), false);
+  RawClient silent(bed.server->port(), "", false);
   auto slow_head = bed.client();
   auto slow_body = bed.client();
   slow_head.send("POST /agent");

@@ -10,9 +10,9 @@
 #include "fakes/empty_cluster.h"
 #include "fakes/eventually.h"
 #include "fakes/recorded_session.h"
+#include "harness/raw_client.h"
 #include "harness/test_ca.h"
 #include "operation/record.h"
-#include "support/raw_client.h"
 
 namespace lpp::testing {
 namespace {

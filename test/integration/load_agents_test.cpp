@@ -8,8 +8,8 @@
 
 #include "agent/protocol.h"
 #include "fakes/needs.h"
+#include "harness/raw_client.h"
 #include "support/agent_story.h"
-#include "support/raw_client.h"
 
 namespace lpp::testing {
 namespace {

@@ -2,21 +2,14 @@
 // Other people's objects, as large as an API server takes them, and more of them than there is
 // memory: made while they are sent, for a cluster that holds them would need the memory itself.
 
-#include <arpa/inet.h>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <fstream>
-#include <list>
 #include <map>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "fakes/setting.h"
@@ -24,6 +17,7 @@
 #include "harness/http_get.h"
 #include "harness/must.h"
 #include "harness/temp_dir.h"
+#include "harness/test_server.h"
 #include "support/daemon_program.h"
 #include "unit/k8s/protobuf_message.h"
 
@@ -85,53 +79,11 @@ class LargeServer {
       json_labels_ += fmt::format(R"({}"{}":"value-of-it")", i == 0 ? "" : ",", key);
     }
     protobuf_labels_ = labels.bytes();
-    socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    auto* const raw = reinterpret_cast<sockaddr*>(&address);
-    REQUIRE(::bind(socket_, raw, size) == 0);
-    REQUIRE(::listen(socket_, 64) == 0);
-    REQUIRE(::getsockname(socket_, raw, &size) == 0);
-    port_ = ntohs(address.sin_port);
-    acceptor_ = std::jthread([this] { accept_all(); });
   }
 
-  ~LargeServer() {
-    ::shutdown(socket_, SHUT_RDWR);
-    acceptor_.join();
-    for (const int connection : connections_) ::shutdown(connection, SHUT_RDWR);
-    threads_.clear();
-    for (const int connection : connections_) ::close(connection);
-    ::close(socket_);
-  }
-  LargeServer(const LargeServer&) = delete;
-  LargeServer& operator=(const LargeServer&) = delete;
-
-  int port() const { return port_; }
+  int port() const { return server_.port(); }
 
  private:
-  using Pieces = std::vector<std::string_view>;
-
-  void accept_all() {
-    while (true) {
-      const int connection = ::accept4(socket_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (connection < 0) return;
-      connections_.push_back(connection);
-      threads_.emplace_back([this, connection] { serve(connection); });
-    }
-  }
-
-  static bool send_all(int connection, std::string_view bytes) {
-    while (!bytes.empty()) {
-      const auto sent = ::send(connection, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-      if (sent <= 0) return false;
-      bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-    return true;
-  }
-
   static std::string length_of(std::size_t length) {
     std::string bytes;
     for (; length >= 0x80; length >>= 7U) bytes += static_cast<char>(0x80U | (length & 0x7FU));
@@ -160,24 +112,8 @@ class LargeServer {
     return format_ == Format::kJson ? json_labels_ : protobuf_labels_;
   }
 
-  void serve(int connection) {
-    std::string unread;
-    while (true) {
-      auto end = unread.find("\r\n\r\n");
-      while (end == std::string::npos) {
-        std::array<char, 4096> buffer;
-        const auto got = ::recv(connection, buffer.data(), buffer.size(), 0);
-        if (got <= 0) return;
-        unread.append(buffer.data(), static_cast<std::size_t>(got));
-        end = unread.find("\r\n\r\n");
-      }
-      const std::string line = unread.substr(0, unread.find("\r\n"));
-      unread.erase(0, end + 4);
-      if (!answer(connection, line)) return;
-    }
-  }
-
-  bool answer(int connection, const std::string& line) {
+  bool answer(Exchange& exchange) const {
+    const std::string& line = exchange.request().target;
     const auto has = [&](std::string_view text) { return line.find(text) != std::string::npos; };
     const auto number = [&](const std::string& name, int otherwise) {
       const auto at = line.find(name + "=");
@@ -188,16 +124,14 @@ class LargeServer {
     for (const auto& [plural, one] : kinds()) {
       if (has("/" + plural + "?")) kind = &one;
     }
-    if (!line.starts_with("GET")) {
-      return send_all(connection, "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
-    }
+    if (exchange.request().method != "GET") return exchange.respond(403, "");
     const int all = kind == &kNone ? 0 : kind->whole_cluster ? objects_ : 1;
-    if (has("watch=true")) return watch(connection, *kind, all);
+    if (has("watch=true")) return watch(exchange, *kind, all);
     const int begin = number("continue", 0);
-    return list(connection, *kind, begin, std::min(all, begin + number("limit", all)), all);
+    return list(exchange, *kind, begin, std::min(all, begin + number("limit", all)), all);
   }
 
-  bool list(int connection, const LargeKind& kind, int begin, int end, int all) {
+  bool list(Exchange& exchange, const LargeKind& kind, int begin, int end, int all) const {
     const std::string next = end < all ? std::to_string(end) : "";
     std::vector<std::string> own;  // what stands between the labels
     std::size_t size = 0;
@@ -228,19 +162,19 @@ class LargeServer {
     }
     for (const auto& text : own) size += text.size();
     size += labels().size() * static_cast<std::size_t>(end - begin);
-    if (!send_all(connection, fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", size))) {
+    if (!exchange.send(fmt::format("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", size))) {
       return false;
     }
     for (std::size_t i = 0; i < own.size(); ++i) {
-      if (i > 0 && !send_all(connection, labels())) return false;
-      if (!send_all(connection, own[i])) return false;
+      if (i > 0 && !exchange.send(labels())) return false;
+      if (!exchange.send(own[i])) return false;
     }
     return true;
   }
 
   /// All of them change, and then nothing happens.
-  bool watch(int connection, const LargeKind& kind, int all) {
-    if (!send_all(connection, "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")) return false;
+  bool watch(Exchange& exchange, const LargeKind& kind, int all) const {
+    if (!exchange.send("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n")) return false;
     for (int i = 0; i < all; ++i) {
       const auto [before, after] = object(kind, 5000 + i);
       std::string begin = R"({"type":"MODIFIED","object":)" + before;
@@ -264,24 +198,19 @@ class LargeServer {
         begin += event;
         end = after;
       }
-      if (!send_all(connection, begin) || !send_all(connection, labels()) ||
-          !send_all(connection, end)) {
+      if (!exchange.send(begin) || !exchange.send(labels()) || !exchange.send(end)) {
         return false;
       }
     }
-    char byte = 0;
-    return ::recv(connection, &byte, 1, 0) > 0;
+    exchange.wait_for_close();
+    return false;
   }
 
   const Format format_;
   const int objects_;
   std::string json_labels_;
   std::string protobuf_labels_;
-  int socket_ = -1;
-  int port_ = 0;
-  std::jthread acceptor_;
-  std::list<int> connections_;       // of the acceptor, until it ends
-  std::list<std::jthread> threads_;  // one for each
+  TestServer server_{{.tls = false}, [this](Exchange& exchange) { return answer(exchange); }};
 };
 
 int events_seen(int port) {

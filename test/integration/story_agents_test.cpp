@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "harness/raw_client.h"
 #include "support/agent_story.h"
-#include "support/raw_client.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {

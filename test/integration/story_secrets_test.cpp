@@ -6,7 +6,7 @@
 #include "agent/protocol.h"
 #include "harness/command_run.h"
 #include "harness/http_get.h"
-#include "integration/support/raw_client.h"
+#include "harness/raw_client.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {

@@ -2,10 +2,8 @@
 // The commands on a terminal, which a pseudo terminal stands for.
 
 #include <doctest/doctest.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <pty.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -15,6 +13,7 @@
 #include <fstream>
 
 #include "harness/command_run.h"
+#include "harness/loopback.h"
 #include "harness/must.h"
 #include "harness/temp_dir.h"
 #include "support/story_bed.h"
@@ -83,29 +82,21 @@ class OnTerminal {
 /// An API server that takes connections and says nothing.
 class Silence {
  public:
-  Silence() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* const plain = reinterpret_cast<sockaddr*>(&address);  // NOLINT: the socket API
-    REQUIRE(::bind(socket_, plain, size) == 0);
-    REQUIRE(::listen(socket_, 16) == 0);
-    REQUIRE(::getsockname(socket_, plain, &size) == 0);
+  Silence() {
+    REQUIRE(listener_.fd >= 0);
     std::ofstream(kubeconfig()) << "current-context: c\ncontexts: [{name: c, context: {cluster: c, "
                                    "user: u}}]\nclusters: [{name: c, cluster: {server: "
                                    "'http://127.0.0.1:"
-                                << ntohs(address.sin_port)
-                                << "'}}]\nusers: [{name: u, user: {}}]\n";
+                                << listener_.port << "'}}]\nusers: [{name: u, user: {}}]\n";
   }
-  ~Silence() { ::close(socket_); }
+  ~Silence() { ::close(listener_.fd); }
   Silence(const Silence&) = delete;
   Silence& operator=(const Silence&) = delete;
   std::string kubeconfig() const { return folder_.path("kubeconfig"); }
 
  private:
   const TempDir folder_;
-  const int socket_;
+  const Listener listener_ = listen_on_loopback();
 };
 
 constexpr const char* kErase = "\r\x1b[K";

@@ -16,6 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "fakes/eventually.h"
+#include "harness/loopback.h"
 #include "integration/support/transport_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -153,21 +154,13 @@ Hang hang_of_subcase() {
 
 /// A listener on loopback whose connections hold little until they are read.
 struct SlowReader {
-  SlowReader() : listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    constexpr int kLittle = 4096;
-    ::setsockopt(listener.get(), SOL_SOCKET, SO_RCVBUF, &kLittle, sizeof kLittle);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    REQUIRE(::bind(listener.get(), generic, size) == 0);
-    REQUIRE(::listen(listener.get(), 1) == 0);
-    REQUIRE(::getsockname(listener.get(), generic, &size) == 0);
-    port = ntohs(address.sin_port);
+  SlowReader() {
+    constexpr int kLittle = 4096;  // what comes takes it from the listener
+    REQUIRE(::setsockopt(listening.fd, SOL_SOCKET, SO_RCVBUF, &kLittle, sizeof kLittle) == 0);
   }
-  UniqueFd listener;
-  int port = 0;
+  const Listener listening = listen_on_loopback();
+  const UniqueFd listener{listening.fd};
+  const int port = listening.port;
 };
 
 bool accept_all(std::string_view /*chunk*/) { return true; }

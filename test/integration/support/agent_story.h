@@ -8,7 +8,7 @@
 #include <system_error>
 #include <vector>
 
-#include "raw_client.h"
+#include "harness/raw_client.h"
 #include "story_steps.h"
 
 namespace lpp::testing {

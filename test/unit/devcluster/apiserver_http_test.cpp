@@ -9,6 +9,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/loopback.h"
 #include "unit/devcluster/apiserver_test_support.h"
 
 namespace lpp::devcluster::apiserver_http {
@@ -406,11 +407,8 @@ TEST_CASE("malformed requests end their connection and nothing else") {
   test::Server server;
   for (const char* junk : {"GET\r\n\r\n", "NONSENSE / FTP/1.0\r\n\r\n", "\x16\x03\x01 garbage"}) {
     const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(static_cast<std::uint16_t>(server.api.port()));
-    ::inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    REQUIRE(::connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+    const sockaddr_in address = testing::loopback(server.api.port());
+    REQUIRE(::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
     CHECK(::send(fd, junk, std::strlen(junk), MSG_NOSIGNAL) > 0);
     ::close(fd);
   }

@@ -26,16 +26,11 @@ std::string read_from(int fd, int limit_ms) {
 
 struct Ends {
   Ends() {
-    sockaddr_in address = loopback(0);
-    socklen_t size = sizeof address;
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    REQUIRE(::bind(listener, generic, size) == 0);
-    REQUIRE(::listen(listener, 4) == 0);
-    REQUIRE(::getsockname(listener, generic, &size) == 0);
-    relay = TcpRelay::start(ntohs(address.sin_port)).value();
+    REQUIRE(listening.fd >= 0);
+    relay = TcpRelay::start(listening.port).value();
   }
   ~Ends() {
-    for (const int fd : {listener, client, server}) {
+    for (const int fd : {listening.fd, client, server}) {
       if (fd >= 0) ::close(fd);
     }
   }
@@ -46,9 +41,9 @@ struct Ends {
     const sockaddr_in address = loopback(relay->port());
     REQUIRE(::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
-  void accept() { server = ::accept(listener, nullptr, nullptr); }
+  void accept() { server = ::accept(listening.fd, nullptr, nullptr); }
 
-  const int listener = ::socket(AF_INET, SOCK_STREAM, 0);
+  const Listener listening = listen_on_loopback();
   std::unique_ptr<TcpRelay> relay;
   int client = -1;
   int server = -1;
