@@ -30,7 +30,7 @@ constexpr const char* kScript = R"sh(fill() {
   echo "-- $1"
 }
 fill first
-until [ "$(df -mP /data | awk 'NR == 2 { print $2 }')" -gt 64 ]; do sleep 0.1; done
+until [ "$(df -mP /data | awk 'NR == 2 { print $2 }')" = 128 ]; do sleep 0.1; done
 fill second
 exec sleep 86400
 )sh";
@@ -55,13 +55,14 @@ json QuotaDemo::pod() const { return pod_with_script(kScript); }
 
 Result<void> QuotaDemo::show() {
   say("the claim asked for 64Mi; its pod, which is root, writes until nothing more fits:");
-  LPP_RETURN_IF_ERROR(watch_fill("first", kBefore), "64Mi");
+  LPP_RETURN_IF_ERROR(watch_fill("first", kBefore, "64.0M"), "64Mi");
   LPP_RETURN_IF_ERROR(grow(), "growing");
-  LPP_RETURN_IF_ERROR(watch_fill("second", kAfter - kBefore), "128Mi");
+  LPP_RETURN_IF_ERROR(watch_fill("second", kAfter - kBefore, "128.0M"), "128Mi");
   return show_usage();
 }
 
-Result<void> QuotaDemo::watch_fill(const std::string& name, std::uintmax_t bytes) {
+Result<void> QuotaDemo::watch_fill(const std::string& name, std::uintmax_t bytes,
+                                   std::string_view size) {
   const std::string end = "-- " + name + "\n";
   const TimePoint deadline = clock().now() + kPatience;
   std::string log;
@@ -73,7 +74,12 @@ Result<void> QuotaDemo::watch_fill(const std::string& name, std::uintmax_t bytes
     log = cluster().nodes().log("default", kPodName, "writer").value_or("");
     at = log.find(end, printed_);
   }
-  print_indented(std::string_view(log).substr(printed_, at - printed_));
+  const std::string_view shown = std::string_view(log).substr(printed_, at - printed_);
+  print_indented(shown);
+  const auto df = shown.find("$ df ");
+  if (df == std::string_view::npos || shown.find(size, df) == std::string_view::npos) {
+    return invalid("df in the pod does not show a file system of " + std::string(size));
+  }
   printed_ = at + end.size();
   std::error_code error;
   const auto written = fs::file_size(directory() + "/" + name, error);

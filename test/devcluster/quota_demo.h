@@ -18,8 +18,8 @@ class QuotaDemo final : public Demo {
 
  private:
   /// Prints what the pod says up to the line "-- NAME", once it is there, and checks that so much
-  /// was written into the file of that name.
-  Result<void> watch_fill(const std::string& name, std::uintmax_t bytes);
+  /// was written into the file of that name, and that df in the pod shows `size` as the whole.
+  Result<void> watch_fill(const std::string& name, std::uintmax_t bytes, std::string_view size);
   Result<void> grow();
   Result<void> show_usage();
   /// Prints what Prometheus hears of the volume and of its path, and checks that it is so.
