@@ -292,10 +292,9 @@ doc docs/operate.md <<'C'
 ./local-path-provisioner volumes -A
 C
 says 'Bound'
-one_is_left() { # of the pods: the next command takes the first one that is listed
-  [ "$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner -o name | wc -l)" = 1 ]
-}
-wait_until 60 'the former provisioner to end' kubelet one_is_left
+# The next command takes the first one that is listed.
+wait_until 60 'the former provisioner to end' kubelet sh -c \
+  'kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner -o name | wc -l | grep -x 1'
 doc docs/operate.md <<'C'
 kubectl -n local-path-storage debug -it --image=busybox:stable --target=local-path-provisioner "$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner -o name | head -n 1)" -- kill -USR2 1
 C
