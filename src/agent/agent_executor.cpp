@@ -86,39 +86,24 @@ void AgentExecutor::perform(const Effects& effects) const {
   }
 }
 
-void AgentExecutor::wake(const std::vector<std::shared_ptr<const Operation>>& operations) const {
+void AgentExecutor::wake(const std::vector<Woken>& woken) const {
   MutexLock lock(owner_mutex_);
-  for (const auto& operation : operations) {
-    if (owner_) owner_->wake(*operation);
+  if (!owner_) return;
+  for (const auto& [operation, is_ours] : woken) {
+    const bool is_told = !is_ours && owner_->wake_told;
+    (is_told ? owner_->wake_told : owner_->wake)(*operation);
   }
 }
 
-std::vector<Recorded> AgentExecutor::recorded(std::string_view volume_name) {
-  drop_gone_agents(volume_name);
-  std::vector<Recorded> all;
-  MutexLock lock(mutex_);
-  const auto it = by_volume_.find(volume_name);
-  if (it == by_volume_.end()) return {};
-  for (const auto& entry : it->second) all.push_back({entry->operation, progress_of(*entry)});
-  return all;
-}
-
-Progress AgentExecutor::lost(const Operation& operation) const {
-  return {.state = State::kFailed,
-          .message = "the agent on node " + operation.node +
-                     " has it on record no more, though it had not ended",
-          .reason = "RecordRemoved"};
-}
-
 void AgentExecutor::node_changed(std::string_view node) {
-  std::vector<std::shared_ptr<const Operation>> there;
+  Effects effects;
   {
     MutexLock lock(mutex_);
     const auto it = agents_.find(std::string(node));
     if (it == agents_.end()) return;
-    for (const auto& [name, entry] : it->second.works) there.push_back(entry->operation);
+    for (const auto& [name, entry] : it->second.works) effects.wake(*entry);
   }
-  wake(there);
+  wake(effects.woken);
 }
 
 AgentExecutor::EntryPtr AgentExecutor::add(Agent& agent,
@@ -141,9 +126,8 @@ void AgentExecutor::drop(Agent& agent, const EntryPtr& entry, Effects& effects) 
     return pending.entry == entry && pending.order.number > agent.last_given;
   });
   ledger_.remove(operation);
-  const auto served = load_.ended(*operation, name);
-  effects.woken.insert(effects.woken.end(), served.begin(), served.end());
-  effects.woken.push_back(operation);
+  effects.wake(load_.ended(*operation, name));
+  effects.wake(*entry);
   agent.works.erase(name);
   const auto index = by_volume_.find(operation->volume_name);
   std::erase(index->second, entry);

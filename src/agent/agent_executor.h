@@ -205,12 +205,12 @@ class AgentExecutor final : public operation::Executor {
     std::map<std::string, std::string> seen_disks{};  // by path: what this pod of it saw last
     std::map<std::string, EntryPtr> works{};          // by name_of(id)
     std::map<std::string, Forgotten> forgotten{};
-    std::set<std::string> told{};                   // so far, while it tells everything
-    std::set<std::string> used{};                   // paths whose usage it has told so far, as well
-    std::set<std::string> troubles{};               // with what it tells, that have been logged
-    std::map<std::string, std::string> left_out{};  // in words, by name_of(id), of this session
-    bool was_doubted = false;  // something that it told is not believed for now
-    std::string former_pod{};  // that spoke for the node before this one
+    std::set<std::string> told{};               // so far, while it tells everything
+    std::set<std::string> used{};               // paths whose usage it has told so far, as well
+    std::set<std::string> troubles{};           // with what it tells, that have been logged
+    std::map<std::string, LeftOut> left_out{};  // by name_of(id), of this session
+    bool was_doubted = false;                   // something that it told is not believed for now
+    std::string former_pod{};                   // that spoke for the node before this one
     TimePoint pod_since{};
     int came_again = 0;  // how often in a row the former one did
     std::optional<TimePoint> rivals_told{};
@@ -221,9 +221,19 @@ class AgentExecutor final : public operation::Executor {
     Result<void> answer{};
     std::optional<TimePoint> none_since{};
   };
+  struct Woken {
+    std::shared_ptr<const Operation> operation{};
+    bool is_ours = true;  // ordered by this process
+  };
   /// What is to be done when the lock is released.
   struct Effects {
-    std::vector<std::shared_ptr<const Operation>> woken{};
+    void wake(const Entry& entry) { woken.push_back({entry.operation, entry.is_ours}); }
+    /// They have asked for room, which is ours to do.
+    void wake(const std::vector<std::shared_ptr<const Operation>>& served) {
+      for (const auto& operation : served) woken.push_back({operation});
+    }
+
+    std::vector<Woken> woken{};
     std::vector<std::pair<Answer, Result<Orders>>> answers{};
     std::vector<std::string> nodes{};   // with another presence
     std::vector<std::string> sights{};  // nodes where other disks are seen
@@ -232,7 +242,7 @@ class AgentExecutor final : public operation::Executor {
   };
 
   void perform(const Effects& effects) const;
-  void wake(const std::vector<std::shared_ptr<const Operation>>& operations) const;
+  void wake(const std::vector<Woken>& woken) const;
 
   static void end_session(Agent& agent, Effects& effects);
   Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
@@ -247,9 +257,13 @@ class AgentExecutor final : public operation::Executor {
   void tell_left_out(const std::string& node, const std::vector<LeftOut>& news) const;
   /// Takes out of it what is not for agents to say. Of each what there is against it if it is new.
   std::vector<operation::Belief> judge(std::vector<Work>& works) const;
+  operation::Belief belief_of(const Operation& told) const;
   static Work taken_for_other(const Entry& ours, const Work& told);
   /// Whether the id is another node's. Who tells of it without being at home gives way.
-  bool is_taken(const Operation& told, bool at_home, Effects& effects) LPP_REQUIRES(mutex_);
+  bool is_taken(const Operation& told, bool at_home) const LPP_REQUIRES(mutex_);
+  void drop_strangers(const Operation& told, Effects& effects) LPP_REQUIRES(mutex_);
+  /// Who has told what was left out, and might not be any more, tells everything anew.
+  void look_at_left_out();
   void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)
       LPP_REQUIRES(mutex_);
   void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
@@ -316,6 +330,7 @@ class AgentExecutor final : public operation::Executor {
   std::uint64_t last_session_ LPP_GUARDED_BY(mutex_) = 0;
   Ticket last_ticket_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_serial_ LPP_GUARDED_BY(mutex_) = 0;
+  TimePoint left_out_due_ LPP_GUARDED_BY(mutex_){};
   std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
   std::map<std::string, Absence> absences_ LPP_GUARDED_BY(mutex_);  // by node

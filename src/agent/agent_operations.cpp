@@ -39,7 +39,11 @@ std::string not_to_be_told(const std::string& node, const Base& base, const std:
 
 Admission AgentExecutor::admit(const Operation& operation) {
   if (!load_.admit(operation)) return {};
-  return Admission([this, operation] { wake(load_.give_back(operation)); });
+  return Admission([this, operation] {
+    Effects effects;
+    effects.wake(load_.give_back(operation));
+    wake(effects.woken);
+  });
 }
 
 Result<operation::Executor::Start> AgentExecutor::start(const Operation& operation) {
@@ -191,7 +195,7 @@ void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
   if (entry->progress.over()) {
     // What a make has left nobody else may know of: that it is taken back is to be on record first.
     if (entry->operation->kind == operation::Kind::kMake) {
-      effects.woken.push_back(entry->operation);
+      effects.wake(*entry);
     } else {
       forget(agent, entry, true, effects);
     }
@@ -203,7 +207,7 @@ void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
   }
   entry->cancelled = clock_.now();
   entry->suspended = false;
-  effects.woken.push_back(entry->operation);
+  effects.wake(*entry);
   if (!agent.complete) return;  // it is ordered when everything is told
   order_cancel(agent, entry, effects);
 }

@@ -14,6 +14,24 @@ namespace lpp::agent {
 
 using operation::Operation;
 using operation::Progress;
+using operation::Recorded;
+
+std::vector<Recorded> AgentExecutor::recorded(std::string_view volume_name) {
+  drop_gone_agents(volume_name);
+  std::vector<Recorded> all;
+  MutexLock lock(mutex_);
+  const auto it = by_volume_.find(volume_name);
+  if (it == by_volume_.end()) return {};
+  for (const auto& entry : it->second) all.push_back({entry->operation, progress_of(*entry)});
+  return all;
+}
+
+Progress AgentExecutor::lost(const Operation& operation) const {
+  return {.state = State::kFailed,
+          .message = "the agent on node " + operation.node +
+                     " has it on record no more, though it had not ended",
+          .reason = "RecordRemoved"};
+}
 
 Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
   if (!active_) return Presence::kAbsent;
@@ -38,7 +56,7 @@ AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) 
   constexpr std::size_t kMostWords = 3;
   std::vector<std::string> words;
   for (const auto& [name, one] : agent.left_out) {
-    if (words.size() < kMostWords) words.push_back(one);
+    if (words.size() < kMostWords) words.push_back(one.words);
   }
   return {.node = node,
           .pod = agent.pod,
@@ -133,7 +151,7 @@ void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector
   }
   if (same) return;
   for (const auto& [name, entry] : agent.works) {
-    if (entry->progress.over()) effects.woken.push_back(entry->operation);
+    if (entry->progress.over()) effects.wake(*entry);
   }
 }
 

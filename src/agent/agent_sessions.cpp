@@ -53,7 +53,7 @@ void AgentExecutor::note_presence(const std::string& node, Agent& agent, Effects
   }
   agent.shown = there;
   effects.nodes.push_back(node);
-  for (const auto& [name, entry] : agent.works) effects.woken.push_back(entry->operation);
+  for (const auto& [name, entry] : agent.works) effects.wake(*entry);
 }
 
 bool AgentExecutor::sees(const std::string& node, const std::string& base_path) const {
@@ -229,7 +229,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
 void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effects) {
   if (removes(entry->operation->kind) || entry->progress == told) return;
   entry->progress = std::move(told);
-  effects.woken.push_back(entry->operation);
+  effects.wake(*entry);
   if (entry->progress.over()) {
     entry->over_since = TimePoint();  // it has looked at its disks since
     return;
@@ -304,21 +304,20 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, bool has_loo
   if (was_begun && work.progress.state == Progress::State::kWaiting && !everything) return;
   if (entry->progress == work.progress && !is_news) return;
   entry->progress = std::move(work.progress);
-  effects.woken.push_back(entry->operation);
+  effects.wake(*entry);
   if (!entry->progress.over()) return;
   // An agent that comes back has looked at its disks since.
   entry->over_since = is_news && everything ? TimePoint() : clock_.now();
   entry->suspended = false;
   if (!is_news && !everything && !has_looked) learn_disk(agent, *entry);
-  const auto served = load_.ended(*entry->operation, name);
-  effects.woken.insert(effects.woken.end(), served.begin(), served.end());
+  effects.wake(load_.ended(*entry->operation, name));
 }
 
 /// Caches may be behind: what the owner wanted a while ago it may not want any more, without
 /// knowing that yet.
 void AgentExecutor::outdate(Entry& entry, Effects& effects) {
   entry.outdated = true;
-  effects.woken.push_back(entry.operation);
+  effects.wake(entry);
 }
 
 void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
@@ -460,6 +459,7 @@ Orders AgentExecutor::take_orders(Agent& agent) {
 }
 
 Duration AgentExecutor::tick() {
+  look_at_left_out();
   Effects effects;
   {
     MutexLock lock(mutex_);

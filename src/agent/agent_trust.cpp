@@ -26,6 +26,9 @@ constexpr std::size_t kMostOfVolume = 32;
 /// Different ones of a node that are logged.
 constexpr std::size_t kMostTroubles = 100;
 
+/// How often it is looked whether what was left out is to be heard.
+constexpr std::chrono::minutes kLookAgain{1};
+
 /// Two pods that speak for a node do so about as often as they are refused.
 constexpr std::chrono::minutes kRivalsFor{5};
 constexpr std::chrono::minutes kTellRivals{15};
@@ -74,26 +77,74 @@ std::vector<Belief> AgentExecutor::judge(std::vector<Work>& works) const {
     if (work.operation.kind == Kind::kMake && has_failed && work.progress.reason == kOtherDisk) {
       work.progress.unfit = true;
     }
-    // Below its base path, and not where the records are.
-    const auto place = place_of(work.operation);
-    beliefs.push_back(place.ok() ? surroundings_.belief(work.operation)
-                                 : Belief{.against = place.error().message});
+    beliefs.push_back(belief_of(work.operation));
   }
   return beliefs;
 }
 
-bool AgentExecutor::is_taken(const Operation& told, bool at_home, Effects& effects) {
-  bool taken = false;
-  for (const EntryPtr& entry : find(told.id())) {
-    if (entry->operation->node == told.node) continue;
+Belief AgentExecutor::belief_of(const Operation& told) const {
+  // Below its base path, and not where the records are.
+  const auto place = place_of(told);
+  return place.ok() ? surroundings_.belief(told) : Belief{.against = place.error().message};
+}
+
+bool AgentExecutor::is_taken(const Operation& told, bool at_home) const {
+  const auto all = find(told.id());
+  return std::any_of(all.begin(), all.end(), [&](const EntryPtr& entry) {
     // What was ordered here is where it belongs.
-    if (!at_home || entry->is_ours) {
-      taken = true;
-      continue;
-    }
-    drop(agents_.at(entry->operation->node), entry, effects);
+    return entry->operation->node != told.node && (!at_home || entry->is_ours);
+  });
+}
+
+void AgentExecutor::drop_strangers(const Operation& told, Effects& effects) {
+  for (const EntryPtr& entry : find(told.id())) {
+    const std::string& node = entry->operation->node;
+    if (node != told.node) drop(agents_.at(node), entry, effects);
   }
-  return taken;
+}
+
+/// The claim, the volume or the other node's work that spoke against it may have changed.
+void AgentExecutor::look_at_left_out() {
+  struct Look {
+    std::string node{};
+    std::string session{};
+    std::vector<Operation> told{};
+    std::vector<Belief> beliefs{};
+  };
+  std::vector<Look> looks;
+  {
+    MutexLock lock(mutex_);
+    const TimePoint now = clock_.now();
+    if (now < left_out_due_) return;
+    left_out_due_ = now + kLookAgain;
+    for (const auto& [node, agent] : agents_) {
+      if (agent.session.empty() || !agent.complete) continue;
+      Look look{.node = node, .session = agent.session};
+      for (const auto& [name, left] : agent.left_out) {
+        const bool may_count = left.operation->node == node && !left.operation->shared;
+        if (may_count && !agent.works.contains(name)) look.told.push_back(*left.operation);
+      }
+      if (!look.told.empty()) looks.push_back(std::move(look));
+    }
+  }
+  for (Look& look : looks) {
+    for (const Operation& told : look.told) look.beliefs.push_back(belief_of(told));
+  }
+  Effects effects;
+  {
+    MutexLock lock(mutex_);
+    for (const Look& look : looks) {
+      const auto agent = agents_.find(look.node);
+      if (agent == agents_.end() || agent->second.session != look.session) continue;
+      bool is_to_be_heard = false;
+      for (std::size_t i = 0; i < look.told.size(); ++i) {
+        const auto& [against, at_home] = look.beliefs[i];
+        is_to_be_heard = is_to_be_heard || (against.empty() && !is_taken(look.told[i], at_home));
+      }
+      if (is_to_be_heard) end_session(agent->second, effects);
+    }
+  }
+  perform(effects);
 }
 
 /// An order that was taken for one that was given before under its number, by another leader and in
@@ -150,7 +201,8 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
              &operation);
       continue;
     }
-    if (!may_count || is_taken(operation, is_new && beliefs[i].at_home, effects)) {
+    const bool at_home = is_new && beliefs[i].at_home;
+    if (!may_count || is_taken(operation, at_home)) {
       agent.was_doubted = true;
       refuse("foreign",
              fmt::format("{} of volume {} at {} is an operation of {}", to_string(operation.kind),
@@ -159,6 +211,7 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
              &operation);
       continue;
     }
+    if (at_home) drop_strangers(operation, effects);
     if (!is_new && !operation::same_work(operation, *known->second->operation)) {
       const Entry& ours = *known->second;
       refuse("other",
@@ -204,7 +257,7 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
   for (auto& [reason, left] : refusals) {
     ++left_out_[reason];
     if (left.operation && agent.left_out.size() < kMostTroubles) {
-      agent.left_out[name_of(left.operation->id())] = left.words;
+      agent.left_out[name_of(left.operation->id())] = left;
     }
     // Each session tells it anew.
     const bool has_room = agent.troubles.size() < kMostTroubles;

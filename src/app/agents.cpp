@@ -80,7 +80,8 @@ agent::AgentExecutor::Surroundings Agents::surroundings() {
       .belief =
           [this](const operation::Operation& told) {
             return provisioner::judge(told, base_paths_of(*parts_.config.current(), told.node),
-                                      parts_.claims, parts_.volumes, parts_.nodes);
+                                      parts_.claims, parts_.volumes, parts_.nodes,
+                                      parts_.clock.wall_now());
           },
       .is_node_gone = [this](const std::string& node) { return is_node_gone(node); },
       .has_agent_pod = [this](const std::string& node) { return has_agent_pod(node); },

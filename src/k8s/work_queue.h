@@ -71,8 +71,9 @@ struct WorkQueueState {
 /// the earliest counts: whoever gets the key decides anew. Beyond that contract namespaces take
 /// turns, one key each, however many keys wait in one of them and however often they come again;
 /// and one namespace may be kept from having all consumers. Of a namespace's keys the urgent ones
-/// are handed out before the others, either in the order they came. Thread-safe.
-/// `NamespaceOf` gives the namespace of a key as a view of the key's text.
+/// are handed out before the others, either in the order they came; but if others wait, one of them
+/// follows kUrgentInARow urgent ones. Thread-safe. `NamespaceOf` gives the namespace of a key as a
+/// view of the key's text.
 template <typename Key, typename Hash = std::hash<Key>, typename NamespaceOf = NoNamespace>
 class WorkQueue {
  public:
@@ -86,8 +87,8 @@ class WorkQueue {
         last_get_(clock.now()) {}
 
   void add(const Key& key);
-  /// Urgent until it is handed out. Whoever adds urgent keys without end starves the others of
-  /// their namespace.
+  /// Urgent until it is handed out.
+  static constexpr int kUrgentInARow = 8;
   void add_urgent(const Key& key);
   void add_after(const Key& key, Duration delay);
   /// add_after with the key's own exponential back-off; returns the delay chosen.
@@ -130,6 +131,7 @@ class WorkQueue {
     std::deque<Key> urgent{};
     std::deque<Key> ready{};
     std::size_t in_work = 0;
+    int urgent_in_a_row = 0;
     bool has_turn = false;  // it is in turns_
 
     bool empty() const { return urgent.empty() && ready.empty(); }
@@ -421,7 +423,10 @@ Key WorkQueue<Key, Hash, NamespaceOf>::pop() {
   turns_.pop_front();
   Line& line = entry.second;
   line.has_turn = false;
-  std::deque<Key>& keys = line.urgent.empty() ? line.ready : line.urgent;
+  const bool is_urgent =
+      !line.urgent.empty() && (line.ready.empty() || line.urgent_in_a_row < kUrgentInARow);
+  line.urgent_in_a_row = is_urgent && !line.ready.empty() ? line.urgent_in_a_row + 1 : 0;
+  std::deque<Key>& keys = is_urgent ? line.urgent : line.ready;
   Key key = std::move(keys.front());
   keys.pop_front();
   --ready_;

@@ -113,6 +113,9 @@ class Admission {
 struct Owner {
   /// Something has changed for this operation, or there is room now for one that was not admitted.
   std::function<void(const Operation&)> wake;
+  /// The same of what a node tells of and nobody here has ordered: whoever has taken that node over
+  /// may tell anything, without end. None: as the others.
+  std::function<void(const Operation&)> wake_told{};
   /// Whether nothing else is to be done at the moment.
   std::function<bool()> is_quiet;
   /// Other disks than before are seen there, or none: what has failed on the node may succeed now.

@@ -13,7 +13,9 @@
 #include "provisioner/crew.h"
 #include "provisioner/names.h"
 #include "provisioner/node_lost.h"
+#include "provisioner/queued.h"
 #include "provisioner/resize_reconciler.h"
+#include "provisioner/told_work.h"
 #include "provisioner/volume_reconciler.h"
 #include "provisioner/volume_rules.h"
 
@@ -39,31 +41,8 @@ bool is_quiet(const k8s::WorkQueueState& queue) {
   return queue.ready == 0 && queue.in_work == 0 && queue.since_last_get >= kQuietAfter;
 }
 
-ClaimKey key_of(const k8s::PersistentVolumeClaim& claim) {
-  return {claim.meta.key(), claim.meta.uid};
-}
-
-/// A volume as the volume queue knows it.
-struct VolumeKey {
-  std::string name;
-  std::string ns;  // of its claim: only for taking turns
-  bool operator==(const VolumeKey& other) const { return name == other.name; }
-};
-
-struct HashOfName {
-  std::size_t operator()(const VolumeKey& key) const noexcept {
-    return std::hash<std::string>()(key.name);
-  }
-};
-
-struct NamespaceOf {
-  std::string_view operator()(const ClaimKey& key) const { return key.claim.ns; }
-  std::string_view operator()(const VolumeKey& key) const { return key.ns; }
-};
-
-VolumeKey key_of(const k8s::PersistentVolume& volume) {
-  return {volume.meta.name, volume.claim.ns};
-}
+/// What a node tells of others, and exists, is looked at so much later, and so once in that time.
+constexpr std::chrono::seconds kForeignWaits{1};
 
 /// Adds the keys of all objects that are `wanted`.
 template <typename Queue, typename T, typename Wanted>
@@ -78,10 +57,10 @@ template <typename Queue, typename Step>
 void work(Crew& crew, Queue& queue, const Step& step) {
   while (const auto key = queue.get()) {
     const Crew::Busy busy(crew);
-    const OnBehalfOf tenant(NamespaceOf()(*key));
+    const OnBehalfOf tenant(key->line);
     Action action = Action::retry();
     try {
-      action = step(*key);
+      action = step(key->key, queue.waiting_since(*key));
     } catch (const std::exception& exception) {
       // A defect of ours must not take the other volumes down with it.
       log::error("step failed unexpectedly: {}", exception.what());
@@ -111,6 +90,7 @@ struct Controller::Term {
       : names(world.names),
         known_claims(world.claims),
         known_volumes(world.volumes),
+        known_nodes(world.nodes),
         executor(world.executor),
         claims(world.clock, kBackoff, &claim_stats, most_of_namespace(options)),
         volumes(world.clock, kBackoff, &volume_stats, most_of_namespace(options)),
@@ -137,6 +117,7 @@ struct Controller::Term {
     volume_workers.start();
     executor.begin(
         {.wake = [this](const operation::Operation& operation) { wake(operation); },
+         .wake_told = [this](const operation::Operation& told) { wake_told(told); },
          .is_quiet = [this] { return is_quiet(claims.state()) && is_quiet(volumes.state()); },
          .wake_node = [this](const std::string& node) { wake_node(node); }});
   }
@@ -152,15 +133,15 @@ struct Controller::Term {
   }
 
   void work_at_claims() {
-    work(claim_workers, claims, [this](const ClaimKey& key) {
-      const Action action = claim_reconciler.step(key, claims.waiting_since(key));
+    work(claim_workers, claims, [this](const ClaimKey& key, TimePoint waiting_since) {
+      const Action action = claim_reconciler.step(key, waiting_since);
       return sooner(action, resize_reconciler.step(key));
     });
   }
 
   void work_at_volumes() {
-    work(volume_workers, volumes, [this](const VolumeKey& key) {
-      return volume_reconciler.step(key.name, volumes.waiting_since(key));
+    work(volume_workers, volumes, [this](const std::string& name, TimePoint waiting_since) {
+      return volume_reconciler.step(name, waiting_since);
     });
   }
 
@@ -170,7 +151,7 @@ struct Controller::Term {
     if (operation.kind == operation::Kind::kRemove) {
       volumes.add_urgent({operation.volume_name, operation.claim.ns});
     } else {
-      claims.add_urgent({operation.claim, operation.owner_uid});
+      claims.add_urgent(key_of(ClaimKey{operation.claim, operation.owner_uid}));
       const auto volume = known_volumes.get({"", operation.volume_name});
       if (operation.kind == operation::Kind::kResize &&
           (volume == nullptr || volume->claim_uid != operation.owner_uid)) {
@@ -179,6 +160,25 @@ struct Controller::Term {
       } else if (volume != nullptr && volume->phase == "Released") {
         volumes.add(key_of(*volume));  // a removal waits until nothing is made any more
       }
+    }
+  }
+
+  /// What is at home there comes as if it had been ordered. Else the node may name any claim and
+  /// volume, and any number of them that nobody knows: these have to wait in a line of the node's.
+  void wake_told(const operation::Operation& told) {
+    if (is_at_home(told, known_claims, known_volumes, known_nodes)) return wake(told);
+    const auto claim = known_claims.get(told.claim);
+    const bool is_its_claim = claim != nullptr && claim->meta.uid == told.owner_uid;
+    // Also one that waits for the directory of the one before.
+    if (claim != nullptr) claims.add_after(key_of(*claim), kForeignWaits);
+    if (told.kind != operation::Kind::kRemove && !is_its_claim) {
+      claims.add({{told.claim, told.owner_uid}, line_of_node(told.node)});
+    }
+    const auto volume = known_volumes.get({"", told.volume_name});
+    if (volume != nullptr) {
+      volumes.add_after(key_of(*volume), kForeignWaits);
+    } else {
+      volumes.add({told.volume_name, line_of_node(told.node)});
     }
   }
 
@@ -205,11 +205,12 @@ struct Controller::Term {
   const ServedNames& names;
   const k8s::Store<k8s::PersistentVolumeClaim>& known_claims;
   const k8s::Store<k8s::PersistentVolume>& known_volumes;
+  const k8s::Store<k8s::Node>& known_nodes;
   operation::Executor& executor;
   bool stopped = false;
 
-  k8s::WorkQueue<ClaimKey, std::hash<ClaimKey>, NamespaceOf> claims;
-  k8s::WorkQueue<VolumeKey, HashOfName, NamespaceOf> volumes;
+  LinesOf<ClaimKey> claims;
+  LinesOf<std::string> volumes;
   Memories claim_memories;
   Memories volume_memories;
   Memories resize_memories;
@@ -349,7 +350,7 @@ void Controller::on_volume(const k8s::Change<k8s::PersistentVolume>& change) {
     // Anybody may write a volume with the UID of a claim of another name.
     const auto claim = world_.claims.get(volume.claim);
     if (claim == nullptr || claim->meta.uid == volume.claim_uid) {
-      term->claims.add({volume.claim, volume.claim_uid});
+      term->claims.add(key_of(ClaimKey{volume.claim, volume.claim_uid}));
     }
   }
 }

@@ -18,8 +18,17 @@ using operation::Operation;
 
 namespace {
 
-/// What comes next has the next number, and numbers have an end.
-constexpr int kMostAttempts = 1'000'000;
+/// What comes next has the next number, which may be another node's to tell: it is to be believed
+/// then. So it is bounded by something that grows all the time, and faster than numbers that count
+/// failures do: nothing is tried more than once a second.
+std::int64_t most_attempts(std::chrono::system_clock::time_point now, bool at_home) {
+  using std::chrono::year;
+  constexpr std::int64_t kLeast = 1'000'000;  // the clock may be wrong
+  constexpr std::chrono::sys_days kBegin = year{2020} / 1 / 1;
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - kBegin).count();
+  const std::int64_t most = std::max<std::int64_t>(kLeast, seconds);
+  return at_home ? most : most / 2;
+}
 
 /// `is_named`: where it lies says whose it is, whether or not the path is configured any more.
 std::string place_trouble(const Operation& told, const std::vector<std::string>& base_paths,
@@ -42,7 +51,7 @@ Belief of_claim(const Operation& told, const std::vector<std::string>& base_path
                 const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
   const auto claim = claims.get(told.claim);
   const bool is_its_claim = claim != nullptr && claim->meta.uid == told.owner_uid;
-  Belief judged{.at_home = is_its_claim && selected_node(*claim) == told.node};
+  Belief judged;
   // A directory with the claim's UID is nobody else's, on whichever node.
   const std::string name = told.path.substr(told.path.rfind('/') + 1);
   judged.against = place_trouble(told, base_paths, name.starts_with(told.volume_name + "_"));
@@ -62,27 +71,39 @@ Belief of_claim(const Operation& told, const std::vector<std::string>& base_path
 
 /// Of what is on record for a volume. One that is of another volume of this name, or in another
 /// place, is only called off.
-Belief of_volume(const Operation& told, const std::vector<std::string>& base_paths,
-                 const k8s::Store<k8s::PersistentVolume>& volumes,
-                 const k8s::Store<k8s::Node>& nodes) {
-  const auto volume = volumes.get({"", told.volume_name});
-  const bool is_its_path = volume != nullptr && volume->path == told.path;
-  Belief judged{.at_home = is_its_path && may_be_on(*volume, told.node, nodes)};
+Belief of_volume(const Operation& told, const std::vector<std::string>& base_paths, bool at_home) {
   // The path may have left the configuration; the volume names it still.
-  if (!judged.at_home) judged.against = place_trouble(told, base_paths, false);
-  return judged;
+  if (at_home) return {};
+  return {.against = place_trouble(told, base_paths, false)};
+}
+
+bool is_of_claim(const Operation& told) {
+  return told.kind == operation::Kind::kMake || told.kind == operation::Kind::kTakeBack;
 }
 
 }  // namespace
 
+bool is_at_home(const Operation& told, const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+                const k8s::Store<k8s::PersistentVolume>& volumes,
+                const k8s::Store<k8s::Node>& nodes) {
+  if (is_of_claim(told)) {
+    const auto claim = claims.get(told.claim);
+    return claim != nullptr && claim->meta.uid == told.owner_uid &&
+           selected_node(*claim) == told.node;
+  }
+  const auto volume = volumes.get({"", told.volume_name});
+  return volume != nullptr && volume->path == told.path && may_be_on(*volume, told.node, nodes);
+}
+
 Belief judge(const Operation& told, const std::vector<std::string>& base_paths,
              const k8s::Store<k8s::PersistentVolumeClaim>& claims,
-             const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes) {
-  const bool is_of_claim =
-      told.kind == operation::Kind::kMake || told.kind == operation::Kind::kTakeBack;
-  Belief judged = is_of_claim ? of_claim(told, base_paths, claims)
-                              : of_volume(told, base_paths, volumes, nodes);
-  if (told.attempt > kMostAttempts) {
+             const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
+             std::chrono::system_clock::time_point now) {
+  const bool at_home = is_at_home(told, claims, volumes, nodes);
+  Belief judged =
+      is_of_claim(told) ? of_claim(told, base_paths, claims) : of_volume(told, base_paths, at_home);
+  judged.at_home = at_home;
+  if (told.attempt > most_attempts(now, at_home)) {
     judged.against = fmt::format("nothing is tried {} times", told.attempt);
   }
   return judged;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,13 @@
 
 namespace lpp::provisioner {
 
+/// Whether what is told is of a claim that is to have its volume on that node, or of a volume that
+/// is there.
+bool is_at_home(const operation::Operation& told,
+                const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+                const k8s::Store<k8s::PersistentVolume>& volumes,
+                const k8s::Store<k8s::Node>& nodes);
+
 /// Whether work that nobody here has ordered is believed. Pure. `base_paths` are those that the
 /// configuration has for the node. What is not believed is left as it is: it is nothing to publish,
 /// and nothing to remove either.
@@ -18,6 +26,7 @@ operation::Belief judge(const operation::Operation& told,
                         const std::vector<std::string>& base_paths,
                         const k8s::Store<k8s::PersistentVolumeClaim>& claims,
                         const k8s::Store<k8s::PersistentVolume>& volumes,
-                        const k8s::Store<k8s::Node>& nodes);
+                        const k8s::Store<k8s::Node>& nodes,
+                        std::chrono::system_clock::time_point now);
 
 }  // namespace lpp::provisioner

@@ -262,5 +262,46 @@ TEST_CASE("what was not believed is heard anew when the configuration is another
   CHECK(scene.state(make_of()) == State::kSucceeded);
 }
 
+TEST_CASE("what was left out is heard anew when nothing speaks against it any more") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  SceneAgent other(scene, "node-2");
+  const std::vector<Work> told{work_of(make_of(), State::kSucceeded),
+                               work_of(make_of("pvc-2", "node-9"), State::kRunning)};
+  const auto has_to_begin_anew = [&] {
+    scene.pass(std::chrono::minutes(1));
+    return agent.answered && !agent.answered->ok();
+  };
+  const Operation theirs = make_of("pvc-1", "node-2");
+  SUBCASE("as the claim was not in the cache yet") {
+    scene.doubts["pvc-1"] = "no volume of that name is made for a claim of that UID";
+    agent.connect(told);
+    CHECK_FALSE(has_to_begin_anew());
+    scene.doubts.clear();
+  }
+  SUBCASE("as another node had told of it, where the claim is no more") {
+    other.connect({work_of(theirs, State::kRunning)});
+    agent.connect(told);
+    CHECK_FALSE(has_to_begin_anew());
+    scene.homes["pvc-1"] = "node-1";
+  }
+  SUBCASE("as another node had it to do, which is over") {
+    other.connect();
+    REQUIRE(scene.executor.start(theirs).ok());
+    agent.connect(told);
+    CHECK_FALSE(has_to_begin_anew());
+    other.tell(theirs, State::kFailed);
+    (void)scene.executor.forget(theirs.id(), When::kNow);
+  }
+  CHECK(scene.state(make_of()) != State::kSucceeded);
+  CHECK(has_to_begin_anew());
+  CHECK_FALSE(agent.tell(Tell{}).ok());
+  agent.connect(told);
+  CHECK(scene.state(make_of()) == State::kSucceeded);
+  // What is another node's stays left out, and nothing is asked for it.
+  CHECK(scene.executor.agents().at(0).left_out == 1);
+  CHECK_FALSE(has_to_begin_anew());
+}
+
 }  // namespace
 }  // namespace lpp::agent::told_works

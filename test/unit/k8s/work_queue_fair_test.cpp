@@ -75,6 +75,21 @@ TEST_CASE("keys that are changed in a loop, or are urgent, have no more than the
   }
 }
 
+TEST_CASE("urgent keys that are added without end do not starve the others of their namespace") {
+  FakeClock clock;
+  SharedQueue queue(clock);
+  for (int i = 0; i < 20; ++i) queue.add_urgent(of("loud", i));
+  queue.add("loud/new");
+  for (int i = 0; i < SharedQueue::kUrgentInARow; ++i) {
+    const auto key = *queue.get();
+    CHECK(key == of("loud", i));
+    queue.done(key);
+    queue.add_urgent(key);
+  }
+  CHECK(*queue.get() == "loud/new");
+  CHECK(*queue.get() == of("loud", SharedQueue::kUrgentInARow));
+}
+
 TEST_CASE("one namespace never has more keys in work than it may") {
   FakeClock clock;
   SharedQueue queue(clock, {}, nullptr, 2);

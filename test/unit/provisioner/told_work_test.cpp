@@ -26,11 +26,13 @@ struct Cluster : testing::Scene {
     put(claim("a").node("n1").request("1Gi"));
   }
   operation::Belief judged(const Operation& told) {
-    return judge(told, base_paths, world.claims, world.volumes, world.nodes);
+    return judge(told, base_paths, world.claims, world.volumes, world.nodes, now);
   }
   bool believes(const Operation& told) { return judged(told).against.empty(); }
 
   std::vector<std::string> base_paths{"/data", "/data/ssd", "/other"};
+  std::chrono::system_clock::time_point now =
+      std::chrono::sys_days{std::chrono::year{2026} / 1 / 1};
 };
 
 Operation told(Kind kind) {
@@ -141,13 +143,38 @@ TEST_CASE("the volume names its directory after its path has left the configurat
 
 TEST_CASE("no node uses up the numbers of another node's attempts") {
   Cluster cluster;
-  Operation many = told(Kind::kMake);
-  many.attempt = 1'000'000'000;
-  CHECK_FALSE(cluster.believes(many));  // the claim may go to another node
-  many.node = "n2";
-  CHECK_FALSE(cluster.believes(many));
-  many.attempt = 1'000'000;
-  CHECK(cluster.believes(many));
+  const auto most_of = [&](Operation told) {
+    int most = 0;
+    for (int bit = 1 << 30; bit > 0; bit /= 2) {
+      told.attempt = most + bit;
+      if (cluster.believes(told)) most += bit;
+    }
+    return most;
+  };
+  for (const bool has_clock : {true, false}) {
+    CAPTURE(has_clock);
+    if (!has_clock) cluster.now = {};
+    cluster.put(claim("a").node("n1").request("1Gi"));
+    Operation next = told(Kind::kMake);
+    next.node = "n2";
+    CHECK(most_of(next) >= 500'000);
+    CHECK(most_of(next) < (1 << 30));
+    // At home the next number and many after it are believed, under the next leader too.
+    CHECK(most_of(next) + 100'000 < most_of(told(Kind::kMake)));
+    if (!has_clock) continue;
+    // The claim goes from a node that has said the most to another one.
+    next.attempt = most_of(told(Kind::kMake)) + 1;
+    cluster.put(claim("a").node("n2").request("1Gi"));
+    CHECK_FALSE(cluster.believes(next));
+    cluster.now += std::chrono::seconds(1);
+    CHECK(cluster.believes(next));
+  }
+  // Of volumes, too, and of claims that are gone: what takes back has numbers as well.
+  for (const Kind kind : {Kind::kTakeBack, Kind::kRemove, Kind::kResize}) {
+    Operation many = told(kind);
+    many.attempt = 1'000'000'000;
+    CHECK_FALSE(cluster.believes(many));
+  }
 }
 
 }  // namespace
