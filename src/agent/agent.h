@@ -214,6 +214,8 @@ class Agent {
   std::map<std::string, std::string> read_books_ LPP_GUARDED_BY(books_mutex_);  // disk by base path
   /// What these hold under an id that other work has: keys by base path.
   std::map<std::string, std::set<std::string>> waiting_works_ LPP_GUARDED_BY(books_mutex_);
+  /// By what some of it was left to another cluster: by base path.
+  std::map<std::string, WorkBook::Whose> left_to_others_ LPP_GUARDED_BY(books_mutex_);
 
   Mutex mutex_;
   CondVar to_work_;

@@ -149,19 +149,25 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
     MutexLock books(books_mutex_);
     const auto read = read_books_.find(path);
     WorkBook::Loaded loaded;
-    if (read == read_books_.end() || read->second != identity || may_be_taken_in(path)) {
+    const auto left = left_to_others_.find(path);
+    const bool may_be_ours = left != left_to_others_.end() && left->second != whose;
+    if (read == read_books_.end() || read->second != identity || may_be_ours ||
+        may_be_taken_in(path)) {
       LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, volumes), "open");
       LPP_ASSIGN_OR_RETURN(loaded, book.load(whose), "read");
       LPP_RETURN_IF_ERROR(doubt_makes(volumes, loaded.works), "makes");
       read_books_[path] = identity;
       waiting_works_.erase(path);
+      left_to_others_.erase(path);
     }
     problems = std::move(loaded.problems);
     MutexLock lock(mutex_);
     foreign = leave_foreign(path, identity, whose) + loaded.foreign.size();
+    if (foreign > 0) left_to_others_[path] = whose;
     foreign_works_.insert(loaded.foreign.begin(), loaded.foreign.end());
     for (Work& work : loaded.works) {
       const std::string key = key_of(work.operation.id());
+      foreign_works_.erase(key);
       if (work.operation.base_path != path) {
         problems.push_back(key + ": it is about " + work.operation.path);
         continue;

@@ -33,6 +33,7 @@ class WorkBook {
       const std::string& theirs = cluster.empty() ? records : cluster;
       return !ours.empty() && !theirs.empty() && theirs != ours;
     }
+    bool operator==(const Whose&) const = default;
   };
   struct Loaded {
     std::vector<Work> works{};            // begun; with an outcome if they are over

@@ -8,6 +8,7 @@
 
 #include "agent/work.h"
 #include "agent_bed.h"
+#include "harness/must.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
@@ -175,6 +176,26 @@ TEST_CASE("what was read before the cluster was known is judged again before any
     CHECK(running.listener.works() == 0);
     CHECK(running.listener.asked_to_sweep.empty());
     CHECK(base.content() == before);
+  }
+  SUBCASE("it seems to be another one, and is the one that has begun it") {
+    running.agent.open_bases({base.path()}, "c-2");
+    running.agent.open_bases({base.path()}, "c-1");
+    running.listener.begin_session();
+    CHECK(running.listener.works() == 3);
+    running.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
+    CHECK(running.listener.has_ended(removal));
+    CHECK(base.has("web/going"));
+  }
+  SUBCASE("it is another one, and gets the disk") {
+    running.agent.open_bases({base.path()}, "c-2");
+    running.listener.begin_session();
+    CHECK(running.listener.works() == 0);
+    const std::string disk = LPP_MUST(base.volumes(kernel).identity());
+    base.write(BaseFolder::record("identity.json"),
+               R"({"disk":")" + disk + R"(","cluster":"c-2"})");
+    look(running, base, "c-2");
+    CHECK(running.listener.works() == 1);
+    CHECK(running.listener.progress(earlier).has_value());
   }
   SUBCASE("it is the one that has begun it") {
     running.agent.open_bases({base.path()}, "c-1");
