@@ -160,6 +160,8 @@ class Agent {
   /// As it stands in the work book.
   Work on_record(const Entry& entry, const operation::Progress& progress);
   Result<void> drop(const EntryPtr& entry);
+  /// Takes away what it has left beside the records, which is empty.
+  static void give_up_making(const operation::Operation& make, const node::Volumes& volumes);
   /// What a removal has left goes back into its place.
   Result<node::PutBack> put_back(const EntryPtr& entry, const node::Volumes& volumes);
   /// Takes note of the disk that is there.

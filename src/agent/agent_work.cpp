@@ -272,11 +272,13 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   bool failed = false;
   bool called_off = false;
   bool nothing_left = false;
+  bool gives_way = false;
   std::string book_of;
   {
     MutexLock lock(mutex_);
     if (entry->foreign) return {};
     book_of = entry->disk;
+    gives_way = entry->gives_way;
     const Progress& progress = entry->progress;
     called_off = entry->cancelling;
     half_done = called_off && entry->begun && !progress.over();
@@ -325,6 +327,10 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   if (!away && !is_others) {
     LPP_ASSIGN_OR_RETURN(const auto book, WorkBook::open(kernel_, *volumes), "drop");
     LPP_RETURN_IF_ERROR(book.drop(operation), "drop");
+    // Nobody else knows of it: what is made instead lies in another place.
+    if (gives_way && operation.kind == operation::Kind::kMake && disk.ok() && *disk == book_of) {
+      give_up_making(operation, *volumes);
+    }
   }
   MutexLock lock(mutex_);
   entries_.erase(key_of(operation.id()));
@@ -332,6 +338,14 @@ Result<void> Agent::drop(const EntryPtr& entry) {
   if (entry->cancelling) tell_end(operation.id(), entry->serial);
   if (const auto next = std::exchange(entry->next, std::nullopt)) obey(*next);
   return {};
+}
+
+void Agent::give_up_making(const operation::Operation& make, const node::Volumes& volumes) {
+  const auto place = place_of(make);
+  const auto done = place.ok() ? volumes.give_up_making(place->volume_id) : place.error();
+  if (done.ok() || done.error().is(ErrorCode::kConflict)) return;
+  log::warn("{} {} does not go on, and what is left of it beside the records stays: {}",
+            to_string(make.kind), make.path, done.error().message);
 }
 
 Result<node::PutBack> Agent::put_back(const EntryPtr& entry, const node::Volumes& volumes) {

@@ -211,6 +211,10 @@ class Volumes {
   /// is at it.
   Result<bool> sweep(const std::string& id, const std::stop_token& stop) const;
 
+  /// Of a make that does not go on: takes away what never came into its place, with its record. As
+  /// sweep() does, which see, and nothing else that it does.
+  Result<bool> give_up_making(const std::string& id) const;
+
  private:
   Volumes(Kernel& kernel, std::string shown, UniqueFd base)
       : kernel_(&kernel), shown_(std::move(shown)), base_(std::move(base)) {}
@@ -258,6 +262,9 @@ class Volumes {
   Result<void> put_in_place(const RecordFolder& records, const Volume& volume) const;
   /// Takes new.<id> away, which nobody has ever seen; there is none as good.
   Result<void> discard_staged(const RecordFolder& records, const std::string& id) const;
+  /// And the record, if that is its own.
+  Result<void> discard_made(const RecordFolder& records, const std::string& id,
+                            const std::optional<Volume>& volume) const;
   Result<void> set_access(int folder, const Access& access) const;
   /// Under RecordFolder::lock_base().
   Result<void> limit_new(int folder, Volume& volume) const;

@@ -116,13 +116,30 @@ Result<bool> Volumes::sweep(const std::string& id, const std::stop_token& stop) 
     LPP_RETURN_IF_ERROR(records->erase(id), id);
     return true;
   }
+  LPP_RETURN_IF_ERROR(discard_made(*records, id, volume), id);
+  return true;
+}
+
+Result<void> Volumes::discard_made(const RecordFolder& records, const std::string& id,
+                                   const std::optional<Volume>& volume) const {
   // A record is written when the directory is ready, and names it.
   bool is_its_record = false;
   if (volume) {
-    LPP_ASSIGN_OR_RETURN(is_its_record, is_staged(*records, *volume), id);
+    LPP_ASSIGN_OR_RETURN(is_its_record, is_staged(records, *volume), id);
   }
-  LPP_RETURN_IF_ERROR(discard_staged(*records, id), id);
-  if (is_its_record) LPP_RETURN_IF_ERROR(forget(*records, *volume, false), id);
+  LPP_RETURN_IF_ERROR(discard_staged(records, id), id);
+  return is_its_record ? forget(records, *volume, false) : Result<void>();
+}
+
+Result<bool> Volumes::give_up_making(const std::string& id) const {
+  if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
+  LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
+  if (!records) return false;
+  LPP_ASSIGN_OR_RETURN(const auto lock, records->lock_volume(id), id);
+  LPP_ASSIGN_OR_RETURN(const auto names, records->names(), shown_);
+  if (among(names.works, id) || !among(names.being_made, id)) return false;
+  LPP_ASSIGN_OR_RETURN(const auto volume, records->read(id), shown_);
+  LPP_RETURN_IF_ERROR(discard_made(*records, id, volume), id);
   return true;
 }
 

@@ -255,6 +255,17 @@ TEST_CASE("what a former leader's order has begun in another place gives way to 
   moved.path = book.base.at("other/pvc-1");
   SUBCASE("interrupted by a restart") {
     book.note(book.make, State::kRunning, "former");
+    // It was about to move it into its place.
+    const std::string begun = BaseFolder::record("new." + node::id_of_path("web/pvc-1"));
+    const std::string others = BaseFolder::record("new." + node::id_of_path("web/pvc-2"));
+    std::filesystem::create_directory(book.base.at(begun));
+    std::filesystem::create_directory(book.base.at(others));
+    bool is_empty = true;
+    SUBCASE("with nothing in it") {}
+    SUBCASE("with something in it, by whomever") {
+      is_empty = false;
+      book.base.write(begun + "/data");
+    }
     RunningAgent running(book.base, book.kernel);
     running.agent.take(with_serial(testing::start(moved), "now"));
     // What is told of the former one until then is left out by whoever hears it.
@@ -265,6 +276,8 @@ TEST_CASE("what a former leader's order has begun in another place gives way to 
     running.listener.begin_session();
     CHECK(running.listener.outcome(moved).value_or(Progress{}).directory == Directory::kMade);
     CHECK_FALSE(book.base.has("web/pvc-1"));
+    CHECK(book.base.has(begun) == !is_empty);
+    CHECK(book.base.has(others));
     CHECK(work_files(book.base).size() == 1);
   }
   SUBCASE("at work") {
