@@ -352,7 +352,7 @@ Result<node::PutBack> Agent::put_back(const EntryPtr& entry, const node::Volumes
   const operation::Operation& operation = entry->operation;
   LPP_ASSIGN_OR_RETURN(const auto place, place_of(operation), "place");
   LPP_RETURN_IF_ERROR(check_disk(operation, volumes), "disk");
-  const auto back = volumes.put_back(place.volume_id, place.path);
+  const auto back = volumes.put_back(place.volume_id, place.path, uid_of(operation));
   if (!back.ok()) {
     MutexLock lock(mutex_);
     entry->removing = true;

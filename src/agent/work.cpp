@@ -138,13 +138,12 @@ Result<void> resize(const node::Volumes& volumes, const Operation& operation, co
 
 Result<void> remove(const node::Volumes& volumes, const Operation& operation, const Place& place,
                     const WorkOptions& options, Progress& progress) {
-  node::RemoveRequest request{
-      .id = place.volume_id,
-      .path = place.path,
-      .uid = operation.kind == Kind::kTakeBack ? operation.owner_uid : operation.claim_uid,
-      .progress = options.gone,
-      .stop = options.stop,
-      .may_begin = options.may_remove};
+  node::RemoveRequest request{.id = place.volume_id,
+                              .path = place.path,
+                              .uid = uid_of(operation),
+                              .progress = options.gone,
+                              .stop = options.stop,
+                              .may_begin = options.may_remove};
   if (operation.kind == Kind::kTakeBack) request.removal = node::Removal::kTakeBack;
   if (operation.only_if_empty) request.removal = node::Removal::kIfEmpty;
   LPP_ASSIGN_OR_RETURN(const auto removed, volumes.remove(request), "remove " + operation.path);
@@ -199,6 +198,10 @@ std::optional<operation::Promises> promises_told(const node::BaseUsage& usage) {
   return operation::Promises{.unused = told_number(sum.unused),
                              .used = told_number(sum.used),
                              .unlimited = told_number(sum.unlimited)};
+}
+
+const std::string& uid_of(const Operation& operation) {
+  return operation.kind == Kind::kTakeBack ? operation.owner_uid : operation.claim_uid;
 }
 
 bool removes(Kind kind) { return kind == Kind::kTakeBack || kind == Kind::kRemove; }

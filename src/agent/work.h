@@ -32,6 +32,9 @@ std::optional<operation::Promises> promises_told(const node::BaseUsage& usage);
 /// Whether it takes something away: slow for large trees, and to be stopped in between.
 bool removes(operation::Kind kind);
 
+/// Of the claim whose directory a removal is to take away; "" = whatever claim is on record.
+const std::string& uid_of(const operation::Operation& operation);
+
 /// Does an operation in its base folder, on this thread; once, however often it is called. What
 /// became of it, as a helper pod would tell; the message of a failure is for an Event. kCancelled:
 /// a removal was stopped, and goes on the next time or is called off (node::Volumes::put_back).

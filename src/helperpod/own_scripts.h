@@ -121,7 +121,8 @@ echo "directory: $said" >/dev/termination-log
 /// folders of a path pattern that are empty, and the record, if it is the claim's and tells of no
 /// limit. That a script cannot lift: such a record stays for an agent that comes back. Whose claim
 /// a volume was made for is not known ("") once it is bound to another one: then it is what the
-/// record tells in its place, and with anything left beside the records nobody can tell.
+/// record tells in its place, and of what is left beside the records only what the record tells to
+/// have been taken so; else nobody can tell. What is recorded and cannot be read is nobody's.
 inline constexpr const char* kTeardownBesideRecords =
     R"sh(fail() {
   echo "$*" >&2
@@ -133,14 +134,20 @@ if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
     "local.path.provisioner/disk off the volume"
 fi
 gone=$records/gone.$VOL_RECORD
-record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
-uid=$(member uid "$record") || record=
+file=$records/volume.$VOL_RECORD.json record='' uid=''
+if [ -e "$file" ]; then
+  record=$(cat -- "$file") && uid=$(member uid "$record") ||
+    fail "whose directory $VOL_DIR is cannot be read of its record, $file"
+fi
 inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
 is_recorded= ours=
 if [ -n "$record" ]; then
   if [ "$(member inode "$record")" = "${inode:-none}" ]; then is_recorded=yes; fi
   if [ "$inode" = 256 ]; then is_recorded=perhaps; fi
   case $uid in '' | "$VOL_CLAIM_UID") ours=yes ;; esac
+  if [ -z "$VOL_CLAIM_UID" ] && [ "$(member takenForAny "$record")" = true ] && [ -e "$gone" ]; then
+    ours=yes
+  fi
 fi
 if [ -n "$record" ] && [ -z "$ours$VOL_CLAIM_UID" ]; then
   if [ ! -e "$gone" ]; then
@@ -153,9 +160,15 @@ if [ -n "$record" ] && [ -z "$ours$VOL_CLAIM_UID" ]; then
   fi
 fi
 if [ -z "$ours" ]; then
-  if [ -n "$is_recorded" ] && [ -n "$VOL_CLAIM_UID" ]; then
-    fail "$VOL_DIR is by its record the directory of another claim: set the volume's reclaim" \
-      "policy to Retain to keep it"
+  if [ -n "$record" ] && [ -n "$VOL_CLAIM_UID" ] && { [ -n "$inode" ] || [ -e "$gone" ]; }; then
+    why="$VOL_DIR is by its record the directory of another claim"
+    if [ -z "$is_recorded" ] && [ ! -e "$gone" ]; then
+      why="$why, and that one is not there any more: if what is there by now is not its data, put"
+      why="$why back from a backup, remove the record by hand, $file, and it goes; or"
+    else
+      why="$why:"
+    fi
+    fail "$why set the volume's reclaim policy to Retain to keep it"
   fi
   if [ -z "$record" ] && [ -d "$gone" ] && [ -z "$inode" ]; then
     fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
@@ -165,7 +178,7 @@ fi
 tidy() {
   if [ -e "$VOL_DIR" ] || [ -L "$VOL_DIR" ] || [ -e "$gone" ]; then return; fi
   if [ -n "$uid" ] && [ "$(member project "$record")" = 0 ]; then
-    rm -f -- "$records/volume.$VOL_RECORD.json"
+    rm -f -- "$file"
   fi
   if [ -z "${VOL_BASE_DIR:-}" ]; then return; fi
   cd -P -- "$VOL_BASE_DIR" || return

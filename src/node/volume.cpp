@@ -210,22 +210,23 @@ std::string_view to_string(State state) {
 }
 
 std::string encode_record(const Volume& volume) {
-  const json record{{"version", kRecordVersion},
-                    {"id", volume.id},
-                    {"path", to_text(volume.path)},
-                    {"claim", to_text(volume.claim)},
-                    {"uid", to_text(volume.uid)},
-                    {"origin", to_string(volume.origin)},
-                    {"state", to_string(volume.state)},
-                    {"project", volume.project},
-                    {"bytes", volume.limits.bytes},
-                    {"inodes", volume.limits.inodes},
-                    {"size", volume.size},
-                    {"published", volume.published},
-                    {"inode", volume.directory.inode},
-                    {"generation", volume.directory.generation},
-                    // As text, for it may be before 1970.
-                    {"born", std::to_string(volume.directory.born_ns)}};
+  json record{{"version", kRecordVersion},
+              {"id", volume.id},
+              {"path", to_text(volume.path)},
+              {"claim", to_text(volume.claim)},
+              {"uid", to_text(volume.uid)},
+              {"origin", to_string(volume.origin)},
+              {"state", to_string(volume.state)},
+              {"project", volume.project},
+              {"bytes", volume.limits.bytes},
+              {"inodes", volume.limits.inodes},
+              {"size", volume.size},
+              {"published", volume.published},
+              {"inode", volume.directory.inode},
+              {"generation", volume.directory.generation},
+              // As text, for it may be before 1970.
+              {"born", std::to_string(volume.directory.born_ns)}};
+  if (volume.taken_for_any) record["takenForAny"] = true;
   return record.dump() + "\n";
 }
 
@@ -267,6 +268,7 @@ Result<Volume> decode_record(std::string_view text) {
   volume.limits = {.bytes = read.number("bytes"), .inodes = read.number("inodes")};
   volume.size = read.later_number("size");
   volume.published = read.later_flag("published", true);
+  volume.taken_for_any = read.later_flag("takenForAny", false);
   volume.directory.inode = read.number("inode");
   const std::uint64_t generation = read.later_number("generation");
   if (generation > UINT32_MAX) read.wrong("generation");

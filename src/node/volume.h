@@ -48,6 +48,9 @@ struct Volume {
   /// May have been shown to a tenant: from then on it goes for its own released volume only. Set
   /// in records that do not tell.
   bool published = true;
+  /// What has left its place last was taken by a removal that did not know for which claim it was
+  /// made, as of a volume that was bound to another one: nothing but that tells whose it is.
+  bool taken_for_any = false;
   Identity directory{};
 };
 

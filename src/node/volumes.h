@@ -167,7 +167,10 @@ class Volumes {
   /// then. Whenever it is stopped, all that is left is either still being removed or in its place.
   /// kAlreadyExists: something else stands there by now, and what is left stays being removed.
   /// `path`: for a volume without a record; "" = only with one.
-  Result<PutBack> put_back(const std::string& id, const std::string& path = {}) const;
+  /// `uid` as in the removal's request: of what it has not taken itself nothing is touched.
+  /// nullopt: nothing is compared.
+  Result<PutBack> put_back(const std::string& id, const std::string& path = {},
+                           const std::optional<std::string>& uid = std::nullopt) const;
 
   // Look: nothing is changed.
 
@@ -243,6 +246,8 @@ class Volumes {
   static bool note_claim(Volume& volume, const std::string& claim, const std::string& uid);
   /// Whether the record tells of another claim than that one; "" = nobody knows which.
   static bool is_anothers(const Volume& recorded, const std::string& uid);
+  /// Whether what has left its place may have been taken for another claim than that one.
+  static bool was_taken_for_another(const Volume& recorded, const std::string& uid);
   std::string words_of_anothers(const Volume& recorded, const std::string& uid) const;
   /// What is there may have been made for an earlier request, of another claim or size.
   Result<Volume> renew(const RecordFolder& records, const MakeRequest& request,
@@ -320,9 +325,9 @@ class Volumes {
   Result<void> check_is_free(const Volume& volume, const Identity& directory) const;
   /// kKept: it holds something, or is none of ours.
   Result<Removed> remove_if_empty(const RecordFolder& records, const Volume& volume) const;
-  /// Out of its place; false: it could not, and was emptied and removed there.
+  /// Out of its place; false: it could not or may not, and was emptied and removed there.
   Result<bool> take_away(const RecordFolder& records, Volume& volume, int folder,
-                         const RemoveRequest& request) const;
+                         const RemoveRequest& request, bool may_leave) const;
   /// `deep`: see TreeRemoval.
   Result<void> empty_in_place(const RemoveRequest& request, const std::string& path, int folder,
                               int deep) const;

@@ -25,13 +25,20 @@ Result<void> put_piece_back(Kernel& kernel, int from, const std::string& name, i
 
 }  // namespace
 
-Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path) const {
+Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path,
+                                  const std::optional<std::string>& uid) const {
   if (!is_id(id)) return invalid("not an id of a volume: '" + id + "'");
   if (!path.empty() && !is_path(path)) return invalid("not a path: '" + path + "'");
   LPP_ASSIGN_OR_RETURN(const auto records, RecordFolder::find(*kernel_, base_.get()), shown_);
   if (records) {
     const auto lock = records->lock_volume(id);
-    if (lock.ok()) return put_back_locked(*records, id, path);
+    if (lock.ok()) {
+      LPP_ASSIGN_OR_RETURN(const auto recorded, records->read(id), shown_);
+      const bool is_anothers = uid && recorded && was_taken_for_another(*recorded, *uid);
+      if (!is_anothers) return put_back_locked(*records, id, path);
+      LPP_ASSIGN_OR_RETURN(const auto there, find_directory(recorded->path), "put back");
+      return there ? PutBack::kInPlace : PutBack::kNothing;
+    }
     LPP_ASSIGN_OR_RETURN(const bool blank, records->is_blank(lock.error()), id);
     if (!blank) return Error(lock.error()).wrap(id);
   }

@@ -32,6 +32,11 @@ bool Volumes::is_anothers(const Volume& recorded, const std::string& uid) {
   return !uid.empty() && !recorded.uid.empty() && recorded.uid != uid;
 }
 
+bool Volumes::was_taken_for_another(const Volume& recorded, const std::string& uid) {
+  const bool is_known = !uid.empty() || recorded.uid.empty() || recorded.taken_for_any;
+  return !is_known || is_anothers(recorded, uid);
+}
+
 std::string Volumes::words_of_anothers(const Volume& recorded, const std::string& uid) const {
   return shown_ + "/" + recorded.path + " is by its record the directory of claim " +
          (recorded.claim.empty() ? "" : recorded.claim + ", ") + "UID " + recorded.uid +
@@ -121,6 +126,16 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, directory->get()), volume.path);
   }
   const bool same = directory && recorded && identity == volume.directory;
+  const bool is_place_others = directory && !same;
+  const bool may_be_anothers =
+      recorded ? was_taken_for_another(*recorded, request.uid) && (holds_data || is_place_others)
+               : holds_data && directory;
+  if (begun && request.removal == Removal::kReleased && may_be_anothers) {
+    return invalid("what is left of " + shown_ + "/" + volume.path + " may be in " + shown_ + "/" +
+                   kRecordFolder + "/" + gone +
+                   ", and whether that is this volume's nobody can tell: move out of it what is "
+                   "needed, and remove it by hand");
+  }
   if (request.removal == Removal::kTakeBack) {
     if (holds_data) return Removed::kKept;
     if (!directory || (same && volume.origin == Origin::kMade)) {
@@ -132,17 +147,22 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   }
   // What stands there once it has left its place is not this volume's.
   const bool is_to_leave = directory && (same || !begun);
+  bool may_leave = true;
   if (is_to_leave) {
     LPP_RETURN_IF_ERROR(check_unmounted(*kernel_, directory->get()), "remove");
-    if (!same) {
-      LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
+    if (!same) LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
+    const bool for_any = request.uid.empty() && !volume.uid.empty();
+    if (!same || for_any != volume.taken_for_any) {
       volume.directory = identity;
+      volume.taken_for_any = for_any;
       // A full disk has no room for it, and is what a removal is needed for: then only who asked
       // for the removal knows where it was, see put_back().
       const auto written = records.write(volume);
       if (!written.ok() && !written.error().is(ErrorCode::kUnfit)) {
         return Error(written.error()).wrap("record");
       }
+      // Then nobody could tell whose it is where it would go.
+      may_leave = written.ok() || !for_any;
     }
   }
   bool held = false;
@@ -151,7 +171,8 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
       bool is_moved = true;
       if (is_to_leave) {
         LPP_ASSIGN_OR_RETURN(held, holds_project(volume, directory->get()), "limits");
-        LPP_ASSIGN_OR_RETURN(is_moved, take_away(records, volume, directory->get(), request),
+        LPP_ASSIGN_OR_RETURN(is_moved,
+                             take_away(records, volume, directory->get(), request, may_leave),
                              "take away");
       }
       if (is_moved && !may_begin(request)) {
@@ -268,9 +289,10 @@ Result<bool> Volumes::remove_empty(const std::string& path) const {
 }
 
 Result<bool> Volumes::take_away(const RecordFolder& records, Volume& volume, int folder,
-                                const RemoveRequest& request) const {
+                                const RemoveRequest& request, bool may_leave) const {
   const std::string name = RecordFolder::gone_name(volume.id);
-  if (auto made = records.make_gone(volume.id); !made.ok()) {
+  if (auto made = may_leave ? records.make_gone(volume.id) : Result<void>(unfit("no record"));
+      !made.ok()) {
     if (!made.error().is(ErrorCode::kUnfit)) return std::move(made).error();
     if (!may_begin(request)) return not_now();
     LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, folder), "full disk");

@@ -142,7 +142,8 @@ TEST_CASE("what was read before the cluster was known is judged again before any
   const BaseFolder base;
   node::Kernel kernel;
   const auto make = operation_of(base, Kind::kMake, "made");
-  const auto removal = operation_of(base, Kind::kRemove, "going");
+  auto removal = operation_of(base, Kind::kRemove, "going");
+  removal.claim_uid = "u-1";
   const auto earlier = operation_of(base, Kind::kMake, "by an earlier version");
   {
     RunningAgent theirs(base, kernel, "c-1");

@@ -48,9 +48,9 @@ class Base : public testing::Scripts {
     }
   }
   /// By an agent that ends right then.
-  void begin_to_remove(const std::string& way) const {
+  void begin_to_remove(const std::string& way, const std::string& uid = "uid-1") const {
     std::stop_source stop;
-    node::RemoveRequest request{.id = node::id_of_path(way), .path = way, .uid = "uid-1"};
+    node::RemoveRequest request{.id = node::id_of_path(way), .path = way, .uid = uid};
     request.stop = stop.get_token();
     request.may_begin = [&] {
       stop.request_stop();

@@ -79,6 +79,34 @@ TEST_CASE("what may be another claim's is told and left, whatever stands in its 
   }
 }
 
+TEST_CASE("what an agent has taken away of a volume that was bound to another claim goes") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    scene.begin_to_remove("v", "");
+    const Run run = scene.helper_pod(removal_of(scene, "v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+    CHECK_FALSE(fs::exists(scene.record("v")));
+  }
+}
+
+TEST_CASE("nothing goes whose record cannot be read") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    std::string text = testing::text_of(scene.record("v"));
+    SUBCASE("it is cut") { text.resize(text.size() / 2); }
+    SUBCASE("it is empty") { text.clear(); }
+    SUBCASE("it tells of no claim") { text = "{}"; }
+    std::ofstream(scene.record("v")) << text;
+    for (const bool is_rebound : {false, true}) {
+      const Run run = scene.helper_pod(is_rebound ? removal_of(scene, "v") : scene.removal("v"));
+      CHECK(run.exit_code != 0);
+      CHECK(run.output.find(scene.record("v").string()) != std::string::npos);
+      CHECK(fs::exists(scene.base() / "v" / "19" / "19"));
+    }
+  }
+}
+
 TEST_CASE(
     "a subvolume that was bound to another claim goes, but not while anything is left of it") {
   FOR_EACH_BASE(scene) {

@@ -127,7 +127,7 @@ TEST_CASE("an empty volume with a limit costs two fsyncs at most, where metadata
     const auto made = count(calls, calls.begin(), calls.end(), "fsync");
     if (std::string(id) != "pvc-0") CHECK(made <= most);
     kernel.calls.clear();
-    REQUIRE(volumes.remove({.id = id}).ok());
+    REQUIRE(volumes.remove({.id = id, .uid = "u-1"}).ok());
     CHECK(count(calls, calls.begin(), calls.end(), "fsync") <= most);
   }
 }

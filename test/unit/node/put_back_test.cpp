@@ -463,9 +463,9 @@ TEST_CASE("what a removal on a full disk could not take away is not taken for re
   std::filesystem::rename(base.at("web/pvc-1"), base.at("web/old"));
   base.write("web/pvc-1/a");
   FullKernel full;
-  REQUIRE_FALSE(base.volumes(full).remove({.id = "pvc-1"}).ok());
+  REQUIRE_FALSE(base.volumes(full).remove({.id = "pvc-1", .uid = "u-1"}).ok());
   CHECK(base.has("web/pvc-1/a"));
-  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  CHECK(*volumes.remove({.id = "pvc-1", .uid = "u-1"}) == Removed::kRemoved);
   CHECK_FALSE(base.has("web/pvc-1"));
 }
 

@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "everywhere.h"
 #include "node/volumes.h"
-#include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
@@ -215,4 +215,103 @@ TEST_CASE("a removal by another path than that on record takes nothing away") {
     CHECK(refused.error().is(ErrorCode::kInvalid));
     CHECK(base.content() == before);
   }
+}
+
+namespace {
+
+/// Whether the removal for that claim says that nobody can tell whose it is, and touches nothing.
+bool is_told_and_left(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
+  const auto before = base.content();
+  const auto refused = volumes.remove({.id = "data", .path = "web/data", .uid = uid});
+  return !refused.ok() && refused.error().is(ErrorCode::kInvalid) &&
+         refused.error().message.find(BaseFolder::record("gone.data")) != std::string::npos &&
+         base.content() == before;
+}
+
+/// Of claim "u1", begun for the claim that is named, and stopped before the first file went.
+void begin_removal(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
+  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+  base.write("web/data/of-u1");
+  std::stop_source stop;
+  RemoveRequest request{.id = "data", .path = "web/data", .uid = uid, .stop = stop.get_token()};
+  request.may_begin = [&] {
+    stop.request_stop();
+    return true;
+  };
+  REQUIRE(volumes.remove(request).error().is(ErrorCode::kCancelled));
+  REQUIRE(base.has(BaseFolder::record("gone.data/volume/of-u1")));
+}
+
+}  // namespace
+
+TEST_CASE("what was taken away for a claim goes with no volume of which nobody knows the claim") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  begin_removal(base, volumes, "u1");
+  SUBCASE("nothing stands in its place") {}
+  SUBCASE("the next volume stands in its place") { base.write("web/data/of the next"); }
+  SUBCASE("the next volume stands there, and nothing is left of the first") {
+    std::filesystem::remove_all(base.at(BaseFolder::record("gone.data/volume")));
+    base.write("web/data/of the next");
+  }
+  CHECK(is_told_and_left(base, volumes, ""));
+  // Nor is it put back: it would go with the next attempt.
+  const auto before = base.content();
+  CHECK(volumes.put_back("data", "web/data", "").ok());
+  CHECK(base.content() == before);
+  CHECK(is_told_and_left(base, volumes, ""));
+  CHECK(*volumes.remove({.id = "data", .path = "web/data", .uid = "u1"}) == Removed::kRemoved);
+}
+
+TEST_CASE("what was taken away without a word for which claim goes on, and back, as it was begun") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  begin_removal(base, volumes, "");
+  SUBCASE("on") {
+    CHECK(*volumes.remove({.id = "data", .path = "web/data"}) == Removed::kRemoved);
+    CHECK(base.content().empty());
+  }
+  SUBCASE("back") {
+    CHECK(*volumes.put_back("data", "web/data", "") == PutBack::kInPlace);
+    CHECK(base.has("web/data/of-u1"));
+    // Who takes it then knows for which claim: that counts.
+    std::filesystem::remove_all(base.at("web"));
+    REQUIRE(*volumes.sweep("data", {}));
+    begin_removal(base, volumes, "u1");
+    CHECK(is_told_and_left(base, volumes, ""));
+  }
+  SUBCASE("back, and taken anew for its claim") {
+    REQUIRE(*volumes.put_back("data", "web/data", "") == PutBack::kInPlace);
+    begin_removal(base, volumes, "u1");
+    CHECK(is_told_and_left(base, volumes, ""));
+  }
+}
+
+TEST_CASE("what nobody has on record is not ended for what stands in its place by now") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  begin_removal(base, volumes, "u1");
+  std::filesystem::remove(base.at(BaseFolder::record("volume.data.json")));
+  base.write("web/data/of the next");
+  CHECK(is_told_and_left(base, volumes, ""));
+  CHECK(is_told_and_left(base, volumes, "u2"));
+}
+
+TEST_CASE("a removal without a word for which claim is finished after a crash anywhere") {
+  crash_everywhere(
+      [](const BaseFolder& base) {
+        Kernel kernel;
+        REQUIRE(base.volumes(kernel).make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+        base.write("web/data/file");
+      },
+      [](const Volumes& volumes) {
+        return volumes.remove({.id = "data", .path = "web/data"}).ok();
+      },
+      [](const BaseFolder& base, const Volumes& volumes) {
+        CHECK(volumes.remove({.id = "data", .path = "web/data"}).ok());
+        CHECK(base.content().empty());
+      });
 }
