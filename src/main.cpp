@@ -22,11 +22,15 @@ namespace {
 
 using namespace lpp::app;  // NOLINT(google-build-using-namespace): main is all about it
 
-/// A command that ends by itself: signals end it as they end any program.
+/// A command that ends by itself: signals end it as they end any program, but where it says when
+/// and how.
 int run_command(const lpp::cli::Call& call, const char* argv0) {
+  if (!call.command->minds_signals) unblock_signals();
   lpp::SystemClock clock;
   const auto commands = all_commands();
   auto context = lpp::cli::process_context(clock, process_environment(), std::string(version()));
+  context.end_on_signal = unblock_signals;
+  context.stop_on_signal = stop_on_signal;
   context.program = program_name(argv0);
   context.commands = commands;
   return lpp::cli::run(call, context);
@@ -56,7 +60,6 @@ int main(int argc, char** argv) {
     return show(*print, argv[0]);
   }
   if (const auto* call = std::get_if<lpp::cli::Call>(&invocation)) {
-    unblock_signals();
     return run_command(*call, argv[0]);
   }
 

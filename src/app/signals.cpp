@@ -73,6 +73,16 @@ int wait_for_signal(const std::stop_token& stop, const std::function<void()>& on
   }
 }
 
+std::stop_token stop_on_signal() {
+  std::stop_source stop;
+  std::thread([stop]() mutable {
+    set_thread_name("signals");
+    wait_for_signal();
+    stop.request_stop();
+  }).detach();
+  return stop.get_token();
+}
+
 void toggle_debug_log(log::Level usual) {
   if (log::level() != log::Level::kDebug) {
     log::set_level(log::Level::kDebug);

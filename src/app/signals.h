@@ -23,6 +23,10 @@ void unblock_signals();
 /// later ones are ignored. Needs block_signals(). Call it once.
 int wait_for_signal(const std::stop_token& stop = {}, const std::function<void()>& on_usr2 = {});
 
+/// The same for a command, which goes on meanwhile: the token's stop is requested by the first of
+/// these signals, and the next one ends the process. Needs block_signals(). Call it once.
+std::stop_token stop_on_signal();
+
 /// For SIGUSR2: switches between the level that is usual here and debug (or, if that is debug,
 /// info).
 void toggle_debug_log(log::Level usual);

@@ -40,6 +40,8 @@ struct Command {
   std::string_view words{};
   flags::Values values = flags::Values::kNone;
   bool hidden = false;  // for scripts: not in the help
+  /// Signals wait until it says what they do: Context::end_on_signal or stop_on_signal.
+  bool minds_signals = false;
 };
 
 /// A command as it was called.

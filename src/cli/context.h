@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -14,6 +15,7 @@
 #include "cli/command.h"
 #include "k8s/rest_config.h"
 #include "k8s/transport.h"
+#include "node/kernel.h"
 
 namespace lpp::cli {
 
@@ -60,6 +62,11 @@ struct Context {
   std::function<Result<Connection>(const ConnectionRequest& request)> connect{};
   /// What the kubeconfig holds, for completion.
   std::function<k8s::KubeconfigNames(const std::string& kubeconfig)> kubeconfig_names{};
+  /// What SIGTERM and SIGINT do from now on, of a command that minds them: one of the two.
+  std::function<void()> end_on_signal{};
+  std::function<std::stop_token()> stop_on_signal{};
+  /// This machine's. Never null.
+  std::shared_ptr<node::Kernel> kernel = std::make_shared<node::Kernel>();
 };
 
 /// The process's own, for main(). The clock must outlive it.

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/node_command.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -13,6 +10,7 @@
 #include "base/strings.h"
 #include "base/unique_fd.h"
 #include "cli/node_request.h"
+#include "cli/node_told.h"
 #include "cli/output.h"
 #include "cli/text.h"
 #include "helperpod/manifest.h"
@@ -37,6 +35,11 @@ int fail_node(Context& context, const Error& error, int unfit = kExitProblem) {
   return fail(context, kName, error, code);
 }
 
+/// Of work that a signal has stopped.
+Error stopped(std::string what) {
+  return {.code = ErrorCode::kCancelled, .message = "stopped: " + std::move(what)};
+}
+
 std::string limit_text(std::uint64_t bytes) { return bytes == 0 ? "-" : bytes_text(bytes); }
 
 json to_json(const node::Volume& volume) {
@@ -53,65 +56,6 @@ json to_json(const node::Volume& volume) {
           {"published", volume.published}};
 }
 
-/// The lines that the daemon reads of a helper pod's message; docs/sizes.md describes them.
-/// Nowhere else is there such a file.
-class Told {
- public:
-  Told(const node::Volumes& volumes, const Context& context)
-      : volumes_(volumes), is_heard_(context.getenv("VOL_DIR").has_value()) {
-    if (!is_heard_) return;
-    // Worth no failure: the next helper pod tells it, too.
-    const auto usage = volumes.counted();
-    const auto space = usage.ok() ? Result<node::Space>(usage->space) : volumes.space();
-    if (space.ok()) {
-      lines_ = fmt::format("space: size={} free={} inodes={} freeInodes={}", space->size_bytes,
-                           space->available_bytes, space->inodes, space->free_inodes);
-      if (usage.ok() && usage->problems.empty()) {
-        const auto promises = node::promises_of(*usage);
-        lines_ += fmt::format(" unused={} limitedUsed={} unlimited={}", promises.unused,
-                              promises.used, promises.unlimited);
-      }
-      lines_ += '\n';
-    }
-  }
-
-  void limits(const node::Limits& limits) {
-    lines_ += limits.bytes == 0
-                  ? "limits: none\n"
-                  : fmt::format("limits: bytes={} inodes={}\n", limits.bytes, limits.inodes);
-  }
-  /// After limits(). Worth no failure either.
-  void used(const node::Volume& volume) {
-    const auto use = volumes_.use_of(volume);
-    if (!use.ok() || !*use) return;
-    lines_ += fmt::format("used: bytes={}", (*use)->bytes);
-    if ((*use)->inodes) lines_ += fmt::format(" inodes={}", *(*use)->inodes);
-    lines_ += '\n';
-  }
-  void checked(const NodeRequest& request) {
-    const node::Room& room = request.room;
-    if (!room.any() && !request.require_mount) return;
-    lines_ +=
-        fmt::format("checked:{}{}{}\n", room.reserve ? " reserve" : "",
-                    room.overcommit ? "" : " overcommit", request.require_mount ? " mount" : "");
-  }
-  /// What stands here takes the place of the log.
-  void failed(const Error& error) { lines_ += one_line(error.message) + "\n"; }
-  void directory(std::string_view what) { lines_ += fmt::format("directory: {}\n", what); }
-
-  void send() const {
-    if (!is_heard_) return;
-    const UniqueFd file(::open("/dev/termination-log", O_WRONLY | O_APPEND | O_CLOEXEC));
-    if (!file.valid()) return;
-    [[maybe_unused]] const auto written = ::write(file.get(), lines_.data(), lines_.size());
-  }
-
- private:
-  const node::Volumes& volumes_;
-  bool is_heard_;
-  std::string lines_{};
-};
-
 /// For people who wait.
 node::ProgressSink teller(Context& context, std::string_view done) {
   return [&context, done](std::uint64_t files) {
@@ -122,7 +66,7 @@ node::ProgressSink teller(Context& context, std::string_view done) {
 /// Told by the make of the first volume only. "" = there is nothing to tell.
 class OpenBase {
  public:
-  explicit OpenBase(const node::Volumes& volumes) {
+  OpenBase(node::Kernel& kernel, const node::Volumes& volumes) : kernel_(kernel) {
     auto base = volumes.base_folder();
     if (!base.ok()) return;
     base_ = *std::move(base);
@@ -136,7 +80,7 @@ class OpenBase {
   }
 
  private:
-  node::Kernel kernel_{};
+  node::Kernel& kernel_;
   UniqueFd base_{};
   bool is_first_ = false;
 };
@@ -164,7 +108,7 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
     told.send();
     return fail_node(context, checked.error(), helperpod::kUnfitExitCode);
   }
-  OpenBase base(volumes);
+  OpenBase base(*context.kernel, volumes);
   const auto made = volumes.make({.id = request.id,
                                   .path = request.path,
                                   .claim = request.claim,
@@ -207,14 +151,19 @@ int make(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   return kExitOk;
 }
 
-int adopt(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+int adopt(const node::Volumes& volumes, const NodeRequest& request, const std::stop_token& stop,
+          Context& context) {
   const auto adopted = volumes.adopt({.id = request.id,
                                       .path = request.path,
                                       .claim = request.claim,
                                       .uid = request.uid,
                                       .limits = request.limits,
                                       .size = request.limits.bytes,
-                                      .progress = teller(context, "counted")});
+                                      .progress = teller(context, "counted"),
+                                      .stop = stop});
+  if (!adopted.ok() && adopted.error().is(ErrorCode::kCancelled)) {
+    return fail_node(context, stopped("what was counted stays so, and the same command goes on"));
+  }
   if (!adopted.ok()) return fail_node(context, adopted.error());
   context.out(request.json ? to_json_text(to_json(*adopted))
                            : fmt::format("adopted {}/{}, limit {}\n", request.base, adopted->path,
@@ -222,11 +171,23 @@ int adopt(const node::Volumes& volumes, const NodeRequest& request, Context& con
   return kExitOk;
 }
 
-int remove(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
+/// Whoever stops a removal may have seen that the volume is wanted: a helper pod is removed then.
+Error call_off(const node::Volumes& volumes, const NodeRequest& request) {
+  const auto back = volumes.put_back(request.id, request.path, request.uid);
+  if (back.ok() && *back == node::PutBack::kInPlace) return stopped("what is left is in its place");
+  return stopped(fmt::format("what is left is in {}/{}/{}{}", request.base, node::kRecordFolder,
+                             node::RecordFolder::gone_name(request.id),
+                             back.ok() ? "" : ": " + back.error().message));
+}
+
+int remove(const node::Volumes& volumes, const NodeRequest& request, const std::stop_token& stop,
+           Context& context) {
   node::RemoveRequest removal{.id = request.id, .path = request.path, .uid = request.uid};
   if (request.take_back) removal.removal = node::Removal::kTakeBack;
   if (request.if_empty) removal.removal = node::Removal::kIfEmpty;
   removal.progress = teller(context, "removed");
+  removal.stop = stop;
+  removal.may_begin = [&stop] { return !stop.stop_requested(); };
   // As in a make, for nobody may know on which of them that was.
   const bool takes_back = request.take_back || request.if_empty;
   const auto disks =
@@ -235,6 +196,9 @@ int remove(const node::Volumes& volumes, const NodeRequest& request, Context& co
     return fail_node(context, checked.error(), helperpod::kInfeasibleExitCode);
   }
   const auto removed = volumes.remove(removal);
+  if (!removed.ok() && removed.error().is(ErrorCode::kCancelled)) {
+    return fail_node(context, call_off(volumes, request));
+  }
   if (!removed.ok()) return fail_node(context, removed.error());
   std::string_view what = "removed";
   if (*removed == node::Removed::kAbsent) what = "absent";
@@ -284,9 +248,8 @@ int resize(const node::Volumes& volumes, const NodeRequest& request, Context& co
 void tell_not_held(const node::Volumes& volumes, std::size_t count, std::size_t of,
                    Context& context) {
   std::string why = "'node resize' sets each of them again";
-  node::Kernel kernel;
   if (const auto folder = volumes.base_folder(); folder.ok()) {
-    const auto quota = node::ProjectQuota::open(kernel, folder->get());
+    const auto quota = node::ProjectQuota::open(*context.kernel, folder->get());
     if (!quota.ok()) why = quota.error().message;
   }
   context.err(fmt::format("{} of {} volumes have a limit on record that does not hold now: {}\n",
@@ -383,22 +346,37 @@ int list(const node::Volumes& volumes, const NodeRequest& request, Context& cont
   return listing->problems.empty() ? kExitOk : kExitProblem;
 }
 
-int recover(const node::Volumes& volumes, const NodeRequest& request, Context& context) {
-  const auto problems = volumes.recover({});
+int recover(const node::Volumes& volumes, const NodeRequest& request, const std::stop_token& stop,
+            Context& context) {
+  const auto problems = volumes.recover(stop);
   if (!problems.ok()) return fail_node(context, problems.error());
   if (request.json) context.out(to_json_text({{"problems", *problems}}));
   for (const auto& problem : *problems) {
     if (!request.json) context.err(one_line(problem) + "\n");
   }
+  if (stop.stop_requested()) {
+    return fail_node(context, stopped("the same command goes on"));
+  }
   return problems->empty() ? kExitOk : kExitProblem;
+}
+
+/// What is over in a moment ends as any program does: it may be ended anywhere.
+bool may_take_long(NodeAction action) {
+  return action == NodeAction::kAdopt || action == NodeAction::kRemove ||
+         action == NodeAction::kRecover;
 }
 
 int run_node(const Given& given, Context& context) {
   const auto request = read_node_request(given, context.getenv);
   if (!request.ok()) return fail(context, kName, request.error(), kExitUsage);
-  node::Kernel kernel;
-  const auto volumes =
-      node::Volumes::open(kernel, request->base, {.require_mount = request->require_mount});
+  std::stop_token stop;
+  if (may_take_long(request->action)) {
+    stop = context.stop_on_signal();
+  } else {
+    context.end_on_signal();
+  }
+  const auto volumes = node::Volumes::open(*context.kernel, request->base,
+                                           {.require_mount = request->require_mount});
   if (!volumes.ok()) {
     const bool makes = request->action == NodeAction::kMake;
     return fail_node(context, volumes.error(), makes ? helperpod::kUnfitExitCode : kExitProblem);
@@ -407,15 +385,15 @@ int run_node(const Given& given, Context& context) {
     case NodeAction::kMake:
       return make(*volumes, *request, context);
     case NodeAction::kAdopt:
-      return adopt(*volumes, *request, context);
+      return adopt(*volumes, *request, stop, context);
     case NodeAction::kRemove:
-      return remove(*volumes, *request, context);
+      return remove(*volumes, *request, stop, context);
     case NodeAction::kResize:
       return resize(*volumes, *request, context);
     case NodeAction::kUsage:
       return usage(*volumes, *request, context);
     case NodeAction::kRecover:
-      return recover(*volumes, *request, context);
+      return recover(*volumes, *request, stop, context);
     case NodeAction::kList:
       break;
   }
@@ -437,7 +415,7 @@ const Command kNodeCommand{
         "  make     the directory, with owner, mode and limit; once, however often it is called\n"
         "  adopt    a limit for a directory that is there, with all that is in it; it may be in "
         "use\n"
-        "  remove   the directory with all it holds; goes on where it was stopped\n"
+        "  remove   the directory with all it holds; goes on where a crash has left it\n"
         "  resize   another limit, at once\n"
         "  usage    what each volume with a limit takes up, and the disk; without a walk\n"
         "  list     the records\n"
@@ -446,6 +424,9 @@ const Command kNodeCommand{
         "In a helper pod it does the work of the scripts: called as local-path-node it takes "
         "their\n"
         "options and variables, and the action from -a.\n"
+        "\n"
+        "SIGTERM and SIGINT stop remove, adopt and recover: what remove has not removed goes back\n"
+        "into its place, and the others go on when they are called again.\n"
         "\n"
         "Exit codes: 0 done, 1 it failed and may succeed later, 2 usage, 3 trying again does not "
         "help,\n"
@@ -459,6 +440,7 @@ const Command kNodeCommand{
     .flags = node_flags(),
     .run = node_command::run_node,
     .words = "make|adopt|remove|resize|usage|list|recover",
+    .minds_signals = true,
 };
 
 }  // namespace lpp::cli

@@ -20,7 +20,6 @@ namespace {
 using nlohmann::json;
 using operation::Operation;
 
-constexpr const char* kOperationAnnotation = "local.path.provisioner/operation";
 constexpr const char* kVolumeAnnotation = "local.path.provisioner/volume";
 constexpr const char* kClaimAnnotation = "local.path.provisioner/claim";
 
@@ -303,6 +302,10 @@ Result<json> metadata(const json& from_template, const Operation& operation,
   annotations[kOperationAnnotation] = record;
   annotations[kVolumeAnnotation] = operation.volume_name;  // this one and the next are for people
   if (!operation.claim.name.empty()) annotations[kClaimAnnotation] = operation.claim.to_string();
+  annotations.erase(kPutsBackAnnotation);
+  if (operation.kind == operation::Kind::kRemove && is_own_program(settings.teardown_command)) {
+    annotations[kPutsBackAnnotation] = "true";
+  }
   return meta;
 }
 
@@ -393,32 +396,6 @@ Result<json> make_pod(const Template& pod_template, const Operation& operation,
   } catch (const json::exception& e) {
     return invalid(std::string("helper pod template has an unexpected shape: ") + e.what());
   }
-}
-
-Result<Operation> operation_of(const k8s::Pod& pod) {
-  const auto it = pod.meta.annotations.find(kOperationAnnotation);
-  if (it == pod.meta.annotations.end()) {
-    return invalid("pod " + pod.meta.key().to_string() + " has no annotation " +
-                   kOperationAnnotation);
-  }
-  LPP_ASSIGN_OR_RETURN(Operation operation, operation::decode_operation(it->second),
-                       "pod " + pod.meta.key().to_string());
-  return operation;
-}
-
-bool is_of_former_program(const nlohmann::json& pod) {
-  const auto labels = pod["metadata"].value("labels", nlohmann::json::object());
-  if (labels.contains(kProvisionerLabel)) return false;
-  const nlohmann::json none = nlohmann::json::array();
-  const nlohmann::json spec = pod.value("spec", nlohmann::json::object());
-  const auto& volumes = spec.value("volumes", none);
-  const bool has_data = std::any_of(volumes.begin(), volumes.end(), [](const auto& volume) {
-    return volume.value("name", "") == "data" && volume.contains("hostPath");
-  });
-  const auto& containers = spec.value("containers", none);
-  if (!has_data || containers.empty()) return false;
-  const auto& args = containers[0].value("args", none);
-  return args.size() >= 2 && args[0] == "-p";
 }
 
 }  // namespace lpp::helperpod

@@ -20,6 +20,10 @@ inline constexpr std::string_view kManagedByLabel = "app.kubernetes.io/managed-b
 inline constexpr std::string_view kProvisionerLabel = "local.path.provisioner/provisioner";
 inline constexpr std::string_view kActionLabel = "local.path.provisioner/action";
 
+/// What was ordered, and that what is not removed is put back when the pod is told to end.
+inline constexpr const char* kOperationAnnotation = "local.path.provisioner/operation";
+inline constexpr const char* kPutsBackAnnotation = "local.path.provisioner/puts-back";
+
 /// What does not come from the template or the operation.
 struct ManifestSettings {
   std::string provisioner_name{};  // its hash is the value of kProvisionerLabel
@@ -64,6 +68,9 @@ Result<nlohmann::json> make_pod(const Template& pod_template, const operation::O
 
 /// Reads the operation back from a helper pod's annotations; kInvalid when it is not one of ours.
 Result<operation::Operation> operation_of(const k8s::Pod& pod);
+
+/// Whether it puts back what it has not removed when it is told to end.
+bool puts_back(const k8s::Pod& pod);
 
 /// Whether a pod, as JSON, is a helper pod of rancher/local-path-provisioner: those have the names
 /// of ours, none of our labels, and their own arguments. Pure.

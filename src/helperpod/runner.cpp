@@ -24,6 +24,9 @@ namespace {
 /// What is cancelled is not to go on for the 30 s that a pod may take by default. Not zero: then
 /// the kubelet would not be asked.
 constexpr int kCancelGrace = 1;
+/// Of our own program at a removal: what it has not removed goes back into its place, and a single
+/// call may take a while on a disk that is busy.
+constexpr int kPutBackGrace = 10;
 
 /// An answer that says so; without one, or after a server's own failure, it may be stored.
 bool is_not_stored(const Error& error) { return error.http_status != 0 && error.http_status < 500; }
@@ -280,7 +283,10 @@ Result<void> HelperPodRunner::cancel(const Id& id) {
   for (const Known& pod : known(id)) {
     if (pod.removing || pod.unwanted_since) continue;
     const bool makes = id.kind == operation::Kind::kMake;
-    LPP_RETURN_IF_ERROR(makes ? cancel_make(pod) : remove(pod, kCancelGrace), "cancel helper pod");
+    const auto seen = pods_.get(pod.key);
+    const bool is_put_back = seen != nullptr && seen->meta.uid == pod.uid && puts_back(*seen);
+    const int grace = is_put_back ? kPutBackGrace : kCancelGrace;
+    LPP_RETURN_IF_ERROR(makes ? cancel_make(pod) : remove(pod, grace), "cancel helper pod");
   }
   return {};
 }

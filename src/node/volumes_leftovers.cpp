@@ -154,6 +154,7 @@ Result<std::vector<std::string>> Volumes::recover(const std::stop_token& stop) c
       const auto lock = records->lock_volume(id);
       auto done = lock.ok() ? work(id) : Result<void>(lock.error());
       if (done.ok() || done.error().is(ErrorCode::kConflict)) continue;
+      if (done.error().is(ErrorCode::kCancelled)) continue;
       problems.push_back(id + ": " + done.error().message);
     }
   };

@@ -117,6 +117,7 @@ struct HelperPodScene {
   operation::PathLedger ledger{cluster};
   Mutex mutex;
   std::vector<std::string> woken;
+  std::string teardown_command;
   std::shared_ptr<const helperpod::Template> pod_template =
       std::make_shared<const helperpod::Template>(helperpod::Template{
           .pod = {
@@ -135,7 +136,8 @@ struct HelperPodScene {
                                     [this] {
                                       return helperpod::HelperPodRunner::Current{
                                           .pod_template = pod_template,
-                                          .cmd_timeout = std::chrono::seconds(120)};
+                                          .cmd_timeout = std::chrono::seconds(120),
+                                          .teardown_command = teardown_command};
                                     }};
 };
 

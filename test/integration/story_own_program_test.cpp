@@ -3,7 +3,11 @@
 // with no shell, no scripts, and no more capabilities than the template says, or as an agent.
 
 #include <doctest/doctest.h>
+#include <sched.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -14,6 +18,7 @@
 #include "harness/yaml_objects.h"
 #include "helperpod/manifest.h"
 #include "places/places.h"
+#include "support/daemon_program.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -133,6 +138,56 @@ LPP_PODS_AND_AGENTS_TEST_CASE("room that is kept free or promised to others is n
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, huge));
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, small));
   LPP_MUST(story.audit.wait_clean());
+}
+
+/// A removal as the first process of its own PID namespace, as in a container, which has got
+/// SIGTERM before it has even begun. The exit code, or the signal's number + 128.
+int remove_told_to_stop(const std::string& program, const std::string& directory) {
+  std::vector<const char*> arguments{program.c_str(),   "node", "remove", "-p",
+                                     directory.c_str(), nullptr};
+  const auto code_of = [](pid_t child) {
+    int status = 0;
+    if (child < 0 || ::waitpid(child, &status, 0) != child) return 97;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status) + 128;
+  };
+  const pid_t child = ::fork();
+  if (child != 0) return code_of(child);
+  const int own_users = ::geteuid() == 0 ? 0 : CLONE_NEWUSER;
+  if (::unshare(CLONE_NEWPID | own_users) != 0) ::_exit(98);
+  const pid_t first = ::fork();
+  if (first != 0) ::_exit(code_of(first));
+  sigset_t set;
+  ::sigemptyset(&set);
+  ::sigaddset(&set, SIGTERM);
+  ::sigprocmask(SIG_BLOCK, &set, nullptr);
+  ::kill(::getpid(), SIGTERM);
+  ::execv(program.c_str(), const_cast<char**>(arguments.data()));  // NOLINT: it changes nothing
+  ::_exit(99);
+}
+
+TEST_CASE("a removal that is told to stop in a container puts back what it has not removed") {
+  const std::string program = daemon_program();
+  // It may be quicker than the signal: then it had too little to do.
+  for (int files = 4000;; files *= 4) {
+    REQUIRE(files < 10'000'000);
+    const TempDir base;
+    const std::string directory = base.path() + "/pvc-1";
+    const auto made = LPP_MUST(run_command(
+        {.program = program, .args = {"node", "make", "-p", directory}}, std::chrono::minutes(1)));
+    REQUIRE_MESSAGE(made.code == 0, made.text);
+    for (int i = 0; i < files; ++i) std::ofstream(directory + "/" + std::to_string(i));
+    const int code = remove_told_to_stop(program, directory);
+    if (code == 0) {
+      CHECK_FALSE(fs::exists(directory));
+      continue;
+    }
+    CHECK(code == 1);
+    CHECK(fs::exists(directory));
+    for (const auto& entry : fs::directory_iterator(base.path() + "/.local-path-provisioner")) {
+      CHECK_FALSE(entry.path().filename().string().starts_with("gone."));
+    }
+    return;
+  }
 }
 
 /// The node's record of the directory is older than the claim, and says that it was made.

@@ -102,6 +102,28 @@ TEST_CASE("a command ends by the signals that came while they were kept back, an
   }
 }
 
+TEST_CASE("a command that is to stop goes on after the first signal, and ends by the second") {
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) {
+    CAPTURE(signal);
+    CHECK(in_child([&] {
+            block_signals();
+            kill(getpid(), signal);
+            const std::stop_token stop = stop_on_signal();
+            while (!stop.stop_requested()) std::this_thread::yield();
+            return 42;
+          }) == 42);
+    CHECK(in_child([&] {
+            block_signals();
+            const std::stop_token stop = stop_on_signal();
+            kill(getpid(), signal);
+            while (!stop.stop_requested()) std::this_thread::yield();
+            kill(getpid(), signal);
+            pause();
+            return 99;
+          }) == 1);
+  }
+}
+
 TEST_CASE("a closed pipe does not end the process") {
   CHECK(in_child([] {
           block_signals();

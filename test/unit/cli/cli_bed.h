@@ -33,6 +33,9 @@ struct CliBed {
   std::vector<cli::ConnectionRequest> requests{};
   k8s::KubeconfigNames kubeconfig_names{};
   cli::Terminal terminal{};
+  std::shared_ptr<node::Kernel> kernel = std::make_shared<node::Kernel>();
+  std::stop_source stop{};             // what a signal does to commands that take it for a stop
+  std::vector<std::string> signals{};  // what commands that mind signals have said of them
 
   /// Answers lists of a kind with these objects, and of what has no answer yet with none.
   void serve(const std::string& path, const std::vector<nlohmann::json>& objects) {
@@ -64,6 +67,12 @@ struct CliBed {
     context.version = "1.2.3";
     context.commands = all;
     context.terminal = terminal;
+    context.kernel = kernel;
+    context.end_on_signal = [this] { signals.emplace_back("end"); };
+    context.stop_on_signal = [this] {
+      signals.emplace_back("stop");
+      return stop.get_token();
+    };
     context.getenv = [this](const std::string& name) -> std::optional<std::string> {
       const auto it = environment.find(name);
       return it == environment.end() ? std::nullopt : std::optional(it->second);

@@ -159,7 +159,7 @@ TEST_CASE("in a cluster, the claim's own node counts, and a volume that overlaps
   SUBCASE("of ours") {}
   SUBCASE("made by hand") { other.no_annotation("pv.kubernetes.io/provisioned-by"); }
   bed.serve("/persistentvolumes?", {other.json()});
-  bed.serve("/nodes?", {node("n1").json()});
+  bed.serve("/nodes?", {testing::node("n1").json()});
   bed.transport->on("GET", "/configmaps/local-path-config").always([](const auto&) {
     return lpp::k8s::Response{
         200,

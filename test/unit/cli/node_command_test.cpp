@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "cli/node_request.h"
@@ -21,6 +22,16 @@ nlohmann::json json_of(const CliBed::Outcome& outcome) {
   REQUIRE_MESSAGE(outcome.code == 0, outcome.err);
   return nlohmann::json::parse(outcome.out);
 }
+
+/// Asks for the stop after the n-th call.
+struct StoppingKernel final : node::Kernel {
+  StoppingKernel(int call, std::stop_source& source) : left(call), stop(source) {}
+  void after(const char* /*call*/) override {
+    if (--left == 0) stop.request_stop();
+  }
+  int left;
+  std::stop_source& stop;
+};
 
 }  // namespace
 
@@ -43,6 +54,76 @@ TEST_CASE("node makes, lists, measures and removes a directory") {
   CHECK(bed.run({"node", "remove", "-p", base.path() + "/web/data", "--base", base.path()}).out ==
         "removed " + base.path() + "/web/data\n");
   CHECK_FALSE(base.has("web"));
+}
+
+TEST_CASE("a removal that a signal stops anywhere leaves in its place what it has not removed") {
+  int stopped = 0;
+  int broken_off = 0;
+  for (int call = 1;; ++call) {
+    CAPTURE(call);
+    const BaseFolder base;
+    CliBed bed;
+    REQUIRE(bed.run({"node", "make", "--base", base.path(), "--path", "web/data"}).code == 0);
+    std::string deep = "web/data";
+    for (int i = 0; i < 34; ++i) deep += "/d";
+    for (const std::string& folder : {std::string("web/data"), std::string("web/data/a"), deep}) {
+      base.write(folder + "/1");
+      base.write(folder + "/2");
+    }
+    const auto kernel = std::make_shared<StoppingKernel>(call, bed.stop);
+    bed.kernel = kernel;
+    bed.signals.clear();
+    const auto removed = bed.run({"node", "remove", "--base", base.path(), "--path", "web/data"});
+    CHECK(bed.signals == std::vector<std::string>{"stop"});
+    const auto left = base.content();
+    const bool is_gone_left = std::any_of(left.begin(), left.end(), [](const std::string& name) {
+      return name.find("/gone.") != std::string::npos;
+    });
+    if (removed.code == 0) {
+      CHECK_FALSE(is_gone_left);
+      CHECK_FALSE(base.has("web"));
+      if (kernel->left > 0) break;
+      continue;
+    }
+    ++stopped;
+    CHECK(removed.code == 1);
+    // Only without the directory itself there is nothing that the rest could be put into.
+    const std::string where = is_gone_left ? base.at(BaseFolder::record("gone.")) : "its place";
+    CHECK(removed.err.find("stopped: what is left is in " + where) != std::string::npos);
+    CHECK(base.has("web/data") != is_gone_left);
+    if (base.has("web/data") && (!base.has("web/data/1") || !base.has("web/data/2"))) ++broken_off;
+    bed.kernel = std::make_shared<node::Kernel>();
+    bed.stop = {};
+    CHECK(bed.run({"node", "remove", "--base", base.path(), "--path", "web/data"}).code == 0);
+    CHECK_FALSE(base.has("web"));
+  }
+  CHECK(stopped > 50);
+  CHECK(broken_off > 5);
+}
+
+TEST_CASE("a recovery that a signal stops goes on when it is called again") {
+  const BaseFolder base;
+  CliBed bed;
+  REQUIRE(bed.run({"node", "make", "--base", base.path(), "--path", "data"}).code == 0);
+  base.write(BaseFolder::record("gone.pvc-1/volume/file"));
+  bed.stop.request_stop();
+  const auto stopped = bed.run({"node", "recover", "--base", base.path()});
+  CHECK(stopped.code == 1);
+  CHECK(stopped.err.find("stopped: the same command goes on") != std::string::npos);
+  CHECK(base.has(BaseFolder::record("gone.pvc-1/volume/file")));
+  bed.stop = {};
+  CHECK(bed.run({"node", "recover", "--base", base.path()}).code == 0);
+  CHECK_FALSE(base.has(BaseFolder::record("gone.pvc-1")));
+}
+
+TEST_CASE("node ends by a signal as any program does where it may end anywhere") {
+  const BaseFolder base;
+  for (const char* const action : {"make", "resize", "usage", "list"}) {
+    CAPTURE(action);
+    CliBed bed;
+    CHECK(bed.run({"node", action, "-p", base.at("data")}).code == 0);
+    CHECK(bed.signals == std::vector<std::string>{"end"});
+  }
 }
 
 TEST_CASE("node recover ends what was left, and says in JSON what it could not") {

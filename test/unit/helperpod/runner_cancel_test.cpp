@@ -22,7 +22,8 @@ constexpr const char* kVolume = "pvc-1";
 constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
 
 struct CancelScene : HelperPodScene {
-  explicit CancelScene(Kind kind = Kind::kMake) {
+  explicit CancelScene(Kind kind = Kind::kMake, std::string command = {}) {
+    teardown_command = std::move(command);
     accept_posts();
     operation.kind = kind;
     operation.volume_name = kVolume;
@@ -124,6 +125,21 @@ TEST_CASE("what takes away is stopped though it has started") {
     CHECK(scene.progress().state == State::kEnding);
     CHECK_FALSE(scene.progress().acts_no_more);
   }
+}
+
+TEST_CASE("a removal by our own program has time to put back what is left when it is called off") {
+  const auto grace_of = [](Kind kind, const std::string& command) {
+    CancelScene scene(kind, command);
+    scene.show(CancelScene::running(scene.pod));
+    scene.transport.on("DELETE", "/pods").reply(200);
+    CHECK(scene.cancel());
+    return scene.last_body()["gracePeriodSeconds"].get<int>();
+  };
+  CHECK(grace_of(Kind::kRemove, "/usr/bin/local-path-node") == 10);
+  // A shell goes on until it is killed, and nothing else is as long.
+  CHECK(grace_of(Kind::kRemove, "/bin/mine") == 1);
+  CHECK(grace_of(Kind::kRemove, "") == 1);
+  CHECK(grace_of(Kind::kTakeBack, "/usr/bin/local-path-node") == 1);
 }
 
 TEST_CASE("a pod that is removed after its end acts no more, also when the cache has lost it") {
