@@ -45,6 +45,15 @@ class Scripts {
             {"VOL_SUB_DIR", dir.lexically_relative(base()).string()}};
   }
 
+  /// Right behind its `set -eu`.
+  void begin_teardown_with(const std::string& lines) const {
+    std::ifstream file(root_ / "teardown");
+    std::string text((std::istreambuf_iterator<char>(file)), {});
+    const std::string start = "set -eu\n";
+    text.insert(text.find(start) + start.size(), lines);
+    std::ofstream(root_ / "teardown") << text;
+  }
+
   Run setup(const std::string& dir, const Environment& more = {}) const {
     return script("setup", dir, "create", more);
   }

@@ -2,11 +2,14 @@
 // What the scripts say of their work, and what tenants may try while they run.
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
 #include <string>
 
+#include "base/unique_fd.h"
 #include "fakes/setting.h"
 #include "harness/exchanger.h"
 #include "script_scene.h"
@@ -20,6 +23,15 @@ using lpp::testing::Run;
 using lpp::testing::Scripts;
 using lpp::testing::shells;
 using lpp::testing::text_of;
+
+/// Directories in each other, until their path is longer than that.
+void make_deep(const fs::path& top, const std::string& name, std::size_t length) {
+  UniqueFd folder(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  for (std::size_t size = top.string().size(); size <= length; size += 1 + name.size()) {
+    REQUIRE(::mkdirat(folder.get(), name.c_str(), 0755) == 0);
+    folder.reset(::openat(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  }
+}
 
 TEST_CASE("setup says at the end whether it made the directory, and nothing when it fails") {
   FOR_EACH_SHELL(scripts) {
@@ -78,6 +90,26 @@ TEST_CASE("teardown removes names of any bytes, many of them, and deep trees") {
     CAPTURE(result.output);
     CHECK(result.exit_code == 0);
     CHECK_FALSE(fs::exists(dir));
+  }
+}
+
+TEST_CASE("teardown says that a path is too long for its shell, and takes nothing else for it") {
+  FOR_EACH_SHELL(scripts) {
+    const fs::path dir = scripts.base() / "v1";
+    fs::create_directory(dir);
+    // Many short names or few long ones: other ways through the script.
+    std::string name(200, 'd');
+    SUBCASE("of long names") {}
+    SUBCASE("of short names") { name.resize(20); }
+    make_deep(dir, name, 4600);
+    // As a shell does that has no other way than the kernel's.
+    scripts.begin_teardown_with(
+        "cd() { command cd \"$@\" && [ ${#PWD} -le 4095 ] || { PWD=; return 1; }; }\n");
+    const Run result = scripts.teardown(dir);
+    CAPTURE(result.output);
+    CHECK(result.exit_code != 0);
+    CHECK(result.output.find("more than 4,095 bytes") != std::string::npos);
+    CHECK(result.output.find("still run") == std::string::npos);
   }
 }
 
