@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <sstream>
+#include <set>
+#include <string>
 
 #include "app/flag_table.h"
 #include "cli/context.h"
@@ -35,4 +35,19 @@ TEST_CASE("docs/configure.md holds the reference that the program prints") {
   REQUIRE(end != std::string::npos);
   const std::string held = page.substr(begin + kBegin.size(), end - begin - kBegin.size());
   CHECK_MESSAGE(held == printed, "run scripts/update-docs.sh");
+}
+
+TEST_CASE("docs/configure.md names each variable that scripts get, and no others") {
+  const auto variables_of = [](std::string_view text) {
+    std::set<std::string> names;
+    for (auto at = text.find("VOL_"); at != text.npos; at = text.find("VOL_", at + 1)) {
+      const auto end = text.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_", at);
+      names.emplace(text.substr(at, end - at));
+    }
+    return names;
+  };
+  const auto given = variables_of(repository_text("src/helperpod/manifest.cpp"));
+  CHECK(given.contains("VOL_MESSAGE_PATH"));
+  const std::string page = configure_page();
+  CHECK(variables_of(page.substr(0, page.find(kBegin))) == given);
 }
