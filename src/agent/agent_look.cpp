@@ -305,6 +305,7 @@ void Agent::choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) {
   std::multimap<std::optional<TimePoint>, Leftover> due;  // by when they were asked about
   for (auto& one : seen) {
     if (options_.sweep_after <= Duration::zero()) break;
+    if (one.listed.since == 0) continue;  // nobody can tell
     const auto since = std::chrono::system_clock::from_time_t(one.listed.since);
     if (clock_.wall_now() - since < options_.sweep_after) continue;
     Leftover leftover{.base_path = std::move(one.base_path),

@@ -220,9 +220,18 @@ Result<void> RecordFolder::make_gone(const std::string& id) const {
   const Error full = system_error(errno, "mkdir " + name);
   if (!full.is(ErrorCode::kUnfit)) return full;
   // A full disk may refuse before it sees that the folder is there.
-  if (UniqueFd(kernel_->open_beneath(fd_.get(), name.c_str(), O_PATH)).valid()) return {};
+  LPP_ASSIGN_OR_RETURN(const bool there, has_gone(id), "look");
+  if (there) return {};
   if (kernel_->move(fd_.get(), kSpare, fd_.get(), name.c_str()) == 0) return {};
   return full;
+}
+
+Result<bool> RecordFolder::has_gone(const std::string& id) const {
+  const std::string name = gone_name(id);
+  const UniqueFd gone(kernel_->open_beneath(fd_.get(), name.c_str(), O_PATH));
+  if (gone.valid()) return true;
+  if (errno == ENOENT) return false;
+  return system_error(errno, "open " + name);
 }
 
 Result<void> RecordFolder::drop_gone(const std::string& id) const {

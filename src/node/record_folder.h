@@ -95,6 +95,8 @@ class RecordFolder {
   /// The folder of what is being removed of the volume; there already is as good. Where the file
   /// system has no room for one more, and a removal is what makes room, the spare one becomes it.
   Result<void> make_gone(const std::string& id) const;
+  /// Whether it is there; an error where that cannot be seen, which is not "no".
+  Result<bool> has_gone(const std::string& id) const;
   /// The caller has seen that it is empty: it goes, or becomes the spare one.
   Result<void> drop_gone(const std::string& id) const;
   Result<bool> is_empty(const std::string& folder) const;

@@ -83,10 +83,10 @@ struct Inventory {
     State state = State::kMaking;  // or kRemoving
     std::string path{};            // from the base folder, of what there is
     bool has_record = false;
-    bool has_work = false;  // an agent has it on record
-    bool has_data = false;  // of a removal: something is left that has left its place
-    bool lost = false;      // nothing but a record
-    std::int64_t since = 0;
+    bool has_work = false;   // an agent has it on record
+    bool has_data = false;   // of a removal: something is left that has left its place
+    bool lost = false;       // nothing but a record
+    std::int64_t since = 0;  // 0 = nobody can tell
   };
   /// A directory in the base folder that no record tells of, nor of anything below it.
   struct Bare {

@@ -42,10 +42,8 @@ Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
   // A removal may have taken it away before.
   LPP_ASSIGN_OR_RETURN(directory, find_directory(request.path), "adopt");
   if (!directory) return absent;
-  const std::string gone = RecordFolder::gone_name(request.id);
-  if (UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
-    return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
-  }
+  LPP_ASSIGN_OR_RETURN(const bool going, records.has_gone(request.id), request.id);
+  if (going) return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
   const LowIoPriority behind_others;
   return adopt_locked(records, request, directory->get());
 }

@@ -12,14 +12,17 @@ namespace lpp::node {
 
 namespace {
 
-/// Of a file or directory; nullopt: it is not there, or no directory of this mount where one is
-/// asked for.
+/// Of a file or directory; 0: nobody can tell. nullopt: it is not there, or no directory of this
+/// mount where one is asked for.
 std::optional<std::int64_t> changed_at(Kernel& kernel, int folder, const std::string& name,
                                        int flags) {
   const UniqueFd fd(kernel.open_beneath(folder, name.c_str(), O_PATH | O_NOFOLLOW | flags));
+  if (!fd.valid()) {
+    const bool none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV;
+    return none ? std::nullopt : std::optional<std::int64_t>(0);
+  }
   struct statx status {};
-  if (!fd.valid() || kernel.status(fd.get(), status) != 0) return std::nullopt;
-  return status.stx_mtime.tv_sec;
+  return kernel.status(fd.get(), status) == 0 ? status.stx_mtime.tv_sec : 0;
 }
 
 bool among(const std::vector<std::string>& sorted, const std::string& id) {

@@ -62,10 +62,8 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
   records.keep_spare();
   LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
   LPP_ASSIGN_OR_RETURN(auto recorded, records.read(request.id), shown_);
-  const std::string gone = RecordFolder::gone_name(request.id);
-  if (UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid()) {
-    return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
-  }
+  LPP_ASSIGN_OR_RETURN(const bool going, records.has_gone(request.id), request.id);
+  if (going) return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
   if (recorded) {
     LPP_RETURN_IF_ERROR(check_is_ours(records, *recorded, request), request.id);
     if (recorded->path != request.path) {

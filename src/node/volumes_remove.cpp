@@ -106,7 +106,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "remove");
 
   const std::string gone = RecordFolder::gone_name(request.id);
-  bool begun = UniqueFd(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH)).valid();
+  LPP_ASSIGN_OR_RETURN(bool begun, records.has_gone(request.id), "remove");
   bool holds_data = false;  // of a removal that was called off, perhaps
   if (begun) {
     LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "remove");
@@ -201,11 +201,9 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
 /// data, put back from a backup too: only people can tell.
 Result<Removed> Volumes::leave_to_another(const RecordFolder& records, const Volume& recorded,
                                           const std::string& uid) const {
-  const std::string gone = RecordFolder::gone_name(recorded.id);
   std::string advice;
-  const UniqueFd left(kernel_->open_beneath(records.fd(), gone.c_str(), O_PATH));
-  if (!left.valid() && errno != ENOENT) return system_error(errno, "open " + gone);
-  if (!left.valid()) {
+  LPP_ASSIGN_OR_RETURN(const bool begun, records.has_gone(recorded.id), "remove");
+  if (!begun) {
     LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(recorded.path), "remove");
     if (!directory) return Removed::kAbsent;
     LPP_ASSIGN_OR_RETURN(const Identity there, identity_of(*kernel_, directory->get()), "remove");

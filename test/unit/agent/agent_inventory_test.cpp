@@ -273,6 +273,10 @@ TEST_CASE("what was interrupted goes after a while, if the controller says that 
           std::vector<std::string>{base.at(made), base.at(gone)});
     CHECK(eventually([&] { return !base.has(made) && !base.has(gone); }));
   }
+  SUBCASE("since when it is there nobody can tell") {
+    age(running.clock.wall_now().time_since_epoch());
+    CHECK(running.listener.asked_to_sweep.empty());
+  }
   SUBCASE("it is somebody's, and is asked about again after ten minutes") {
     running.listener.lets_sweep = false;
     age(std::chrono::minutes(61));
