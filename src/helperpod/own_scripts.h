@@ -216,7 +216,10 @@ exit 0
 /// where it is not known, and then nothing of that kind can be told apart. VOL_DISK is the disks
 /// that volumes of the base path name: on another one nothing is made. On the right one the folders
 /// of a path pattern are, which a setup may count on: where the disk is not compared the kubelet
-/// makes them. A link among them is left to the setup.
+/// makes them. A link among them is left to the setup. What a setup has found of a former claim of
+/// this cluster is the claim's from then on, as where an agent finds it: nothing is on record of
+/// what scripts make. A record of a limit stays, which only an agent can lift, and one that tells
+/// where the rest of a removal was.
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
   echo "$2" >&2
@@ -228,12 +231,13 @@ if [ -n "${VOL_DISK:-}" ] && ! is_on_disk $VOL_DISK; then
   why="$why or if its data is given up take the annotation local.path.provisioner/disk off"
   refuse 4 "$why all volumes that name it"
 fi
-record=$(cat -- "$records/volume.$VOL_RECORD.json" 2>/dev/null) || :
+record_file=$records/volume.$VOL_RECORD.json former=
+record=$(cat -- "$record_file" 2>/dev/null) || :
 uid=$(member uid "$record") || uid=none
 if [ -n "$record" ] && [ -n "$identity" ] && [ "$uid" != "$VOL_CLAIM_UID" ]; then
   cluster=$(member cluster "$identity")
   case $?:$cluster in
-    1: | "0:${VOL_CLUSTER:-?}") ;;
+    1: | "0:${VOL_CLUSTER:-?}") former=$uid ;;
     *)
       why="$VOL_DIR is by its record the directory of another claim, and its disk is another"
       why="$why cluster's than '${VOL_CLUSTER:-}', or nobody knows"
@@ -254,7 +258,15 @@ fi
     if [ "$PWD" != "${above%/}/$name" ]; then exit 1; fi
   done
 ) || exit
-exec /bin/sh /script/setup "$@"
+/bin/sh /script/setup "$@" || exit
+if [ -n "$former" ] && [ ! -e "$records/gone.$VOL_RECORD" ]; then
+  # Our own program, in a setup, notes the claim.
+  record=$(cat -- "$record_file" 2>/dev/null) || :
+  if [ "$(member uid "$record")" = "$former" ] && [ "$(member project "$record")" = 0 ]; then
+    rm -f -- "$record_file" || exit
+  fi
+fi
+exit 0
 )sh";
 
 }  // namespace lpp::helperpod

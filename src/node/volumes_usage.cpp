@@ -44,14 +44,9 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   LPP_ASSIGN_OR_RETURN(auto volume, records->read(request.id), shown_);
   if (!volume) return absent;
   if (is_anothers(*volume, request.uid)) {
-    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "resize");
-    bool stands = false;
-    if (directory) {
-      LPP_ASSIGN_OR_RETURN(const auto there, identity_of(*kernel_, directory->get()), "resize");
-      stands = there == volume->directory;
-    }
-    // Without a limit there is nothing to change of what a script has made in its place.
-    if (!stands && !request.limited) return absent;
+    // Without a limit there is nothing to change here: a script may have found it, or made another
+    // one in its place.
+    if (!request.limited) return absent;
     return invalid(words_of_anothers(*volume, request.uid));
   }
   ResizeRequest wanted = request;

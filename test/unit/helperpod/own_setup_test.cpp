@@ -71,6 +71,88 @@ TEST_CASE("that nothing was made is said where the template wants it said") {
   }
 }
 
+/// By a path pattern: the claim was made again, and its agent is not there.
+Operation make_again(const Base& scene) {
+  scene.make("ns/v", "uid-1");
+  LPP_MUST(scene.volumes().identities("c-1"));
+  Operation make = scene.removal("ns/v");
+  make.kind = operation::Kind::kMake;
+  make.owner_uid = "uid-2";
+  return make;
+}
+
+void replace_in(const fs::path& file, std::string_view what, std::string_view with) {
+  std::string text = testing::text_of(file);
+  const auto at = text.find(what);
+  REQUIRE(at != std::string::npos);
+  std::ofstream(file) << text.replace(at, what.size(), with);
+}
+
+void check_is_the_claims(const Base& scene, bool has_cluster, bool by_agent) {
+  const Operation make = make_again(scene);
+  if (!has_cluster) replace_in(scene.identity_file(), "\"cluster\"", "\"former\"");
+  const Run run = scene.set_up(make, "c-1", scene.base().parent_path() / "said");
+  CHECK_MESSAGE(run.exit_code == 0, run.output);
+  CHECK(fs::exists(scene.base() / "ns/v/0/0"));
+  const auto volumes = scene.volumes();
+  const std::string id = node::id_of_path("ns/v");
+  const auto grown = volumes.resize({.id = id, .uid = "uid-2", .size = 2000});
+  CHECK(grown.error().is(ErrorCode::kNotFound));
+  if (by_agent) {
+    CHECK(volumes.remove({.id = id, .path = "ns/v", .uid = "uid-2"}).ok());
+  } else {
+    Operation removal = scene.removal("ns/v");
+    removal.claim_uid = "uid-2";
+    const Run removed = scene.helper_pod(removal);
+    CHECK_MESSAGE(removed.exit_code == 0, removed.output);
+  }
+  CHECK_FALSE(fs::exists(scene.base() / "ns/v"));
+}
+
+TEST_CASE("what a setup finds of a former claim is the claim's, and grows and goes with it") {
+  for (const bool has_cluster : {true, false}) {
+    for (const bool by_agent : {true, false}) {
+      CAPTURE(has_cluster);
+      CAPTURE(by_agent);
+      FOR_EACH_BASE(scene) { check_is_the_claims(scene, has_cluster, by_agent); }
+    }
+  }
+}
+
+TEST_CASE("a setup leaves a former claim's record where that may be needed") {
+  FOR_EACH_BASE(scene) {
+    Operation make = make_again(scene);
+    const auto record = scene.record("ns/v");
+    std::string uid = "uid-1";
+    int code = 0;
+    SUBCASE("the setup fails") {
+      scene.own_setup("exit 3");
+      code = 3;
+    }
+    SUBCASE("a limit that only an agent can lift") {
+      replace_in(record, "\"project\":0", "\"project\":7");
+    }
+    SUBCASE("it tells where the rest of a removal was") {
+      fs::create_directories(scene.gone("ns/v") / "volume");
+    }
+    SUBCASE("our own program in the setup has noted the claim") {
+      uid = "uid-2";
+      scene.own_setup("sed -i s/uid-1/uid-2/ '" + record.string() + "'");
+    }
+    SUBCASE("whose disk it is cannot be seen") {
+      fs::remove(scene.identity_file());
+      make.disk.clear();
+    }
+    SUBCASE("it cannot be read") {
+      uid = "nonsense";
+      std::ofstream(record) << "nonsense";
+    }
+    const Run run = scene.set_up(make, "c-1", scene.base().parent_path() / "said");
+    CHECK_MESSAGE(run.exit_code == code, run.output);
+    CHECK(testing::text_of(record).find(uid) != std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace own_setup
 }  // namespace lpp::helperpod
