@@ -111,6 +111,9 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
   };
   if (const auto looked = look(); !looked.ok()) {
     base = {.path = path, .problem = looked.error().message};
+    // For a leader that was not there to see it.
+    MutexLock lock(mutex_);
+    base.seen = disks_[path].first;
   }
   return base;
 }

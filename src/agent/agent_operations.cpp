@@ -150,6 +150,7 @@ std::string AgentExecutor::sight(const std::string& node, const std::string& bas
 
 std::string AgentExecutor::why_unfit(const std::string& node, const std::string& base_path) const {
   Base base;
+  std::vector<std::string> disks = surroundings_.disks_named(node, base_path);
   {
     MutexLock lock(mutex_);
     const auto it = agents_.find(node);
@@ -159,8 +160,11 @@ std::string AgentExecutor::why_unfit(const std::string& node, const std::string&
     const Base* const told = find_base(it->second.bases, base_path);
     if (told == nullptr) return {};
     base = *told;
+    // What no volume names, but its agent has seen: start() leaves it to nobody else.
+    const auto seen = it->second.seen_disks.find(base_path);
+    const bool was_seen = !base.problem.empty() && seen != it->second.seen_disks.end();
+    if (disks.empty() && was_seen) disks.push_back(seen->second);
   }
-  const auto disks = surroundings_.disks_named(node, base_path);
   if (disks.empty()) return {};
   if (!base.problem.empty()) return not_to_be_told(node, base, disks.front());
   if (std::find(disks.begin(), disks.end(), base.identity) != disks.end()) return {};

@@ -145,9 +145,10 @@ void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector
   agent.bases = std::move(bases);
   agent.bases_told = clock_.now();
   for (const Base& base : agent.bases) {
-    if (base.identity.empty()) continue;
+    const std::string& disk = base.identity.empty() ? base.seen : base.identity;
+    if (disk.empty()) continue;
     agent.had_disk.insert(base.path);
-    agent.seen_disks[base.path] = base.identity;
+    agent.seen_disks[base.path] = disk;
   }
   if (same) return;
   for (const auto& [name, entry] : agent.works) {

@@ -53,6 +53,7 @@ json to_json(const Base& base) {
   json object{{"path", base.path}, {"promised", base.promised_bytes}, {"volumes", base.volumes}};
   if (!base.problem.empty()) object["problem"] = truncate_utf8(base.problem, kMaxWords);
   if (!base.identity.empty()) object["identity"] = base.identity;
+  if (!base.seen.empty()) object["seen"] = base.seen;
   if (base.space) object["space"] = to_json(*base.space);
   if (!base.cluster.empty()) object["cluster"] = base.cluster;
   if (base.limits_not_held > 0) object["limitsNotHeld"] = base.limits_not_held;
@@ -67,6 +68,7 @@ Result<Base> read_base(const json& object) {
   members.text("path", base.path, true);
   members.text("problem", base.problem);
   members.text("identity", base.identity);
+  members.text("seen", base.seen);
   members.text("cluster", base.cluster);
   members.number<std::int64_t>("promised", base.promised_bytes, 0);
   members.number<std::int64_t>("volumes", base.volumes, 0);
@@ -75,26 +77,23 @@ Result<Base> read_base(const json& object) {
   LPP_RETURN_IF_ERROR(whole(members, "base"), "message");
   LPP_ASSIGN_OR_RETURN(base.space, read_space(object), "base");
   cut(base.problem, kMaxWords);
-  cut(base.identity, kMaxDisk);
-  cut(base.cluster, kMaxDisk);
+  for (std::string* text : {&base.identity, &base.seen, &base.cluster}) cut(*text, kMaxDisk);
   return base;
 }
 
 json to_json(const Order& order) {
   json object{{"number", order.number}, {"do", word_of(kOrders, order.what)}};
+  if (!order.serial.empty()) object["serial"] = order.serial;
   switch (order.what) {
     case Order::What::kStart:
       if (order.operation) object["operation"] = to_json(*order.operation);
-      if (!order.serial.empty()) object["serial"] = order.serial;
       break;
     case Order::What::kCancel:
-      if (!order.serial.empty()) object["serial"] = order.serial;
       if (order.operation) object["operation"] = to_json(*order.operation);
       if (order.keep) object["keep"] = true;
       object["id"] = to_json(order.id);
       break;
     case Order::What::kForget:
-      if (!order.serial.empty()) object["serial"] = order.serial;
       object["id"] = to_json(order.id);
       break;
     case Order::What::kBases:

@@ -77,6 +77,8 @@ struct Base {
   std::string problem{};  // why the agent cannot work there; "" = it can
   /// Of its record folder: tells a disk from another one under the same path; "" = it has none yet.
   std::string identity{};
+  /// With a problem: the one that this agent saw there first; "" = it tells none.
+  std::string seen{};
   std::optional<operation::Space> space{};
   std::int64_t promised_bytes = 0;   // sum of the sizes on record
   std::int64_t volumes = 0;          // on record

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <filesystem>
 #include <limits>
 #include <string_view>
 
@@ -84,6 +85,18 @@ TEST_CASE("an agent tells of its base paths, and why it cannot work at one") {
     running.listener.hear();
     return running.listener.bases()[0].volumes == 2;
   }));
+
+  // A disk that is away is told of, for a leader that has not seen it.
+  CHECK(seen.seen.empty());
+  const std::string away = base.path() + ".away";
+  std::filesystem::rename(base.path(), away);
+  CHECK(ends_up([&] {
+    running.clock.advance(std::chrono::seconds(61));
+    running.listener.hear();
+    const Base& now = running.listener.bases()[0];
+    return !now.problem.empty() && now.identity.empty() && now.seen == seen.identity;
+  }));
+  std::filesystem::rename(away, base.path());
 }
 
 TEST_CASE("sizes that no disk has do not take a base path away from its agent") {

@@ -139,6 +139,15 @@ TEST_CASE("nothing is made beside an agent on a path whose disk it saw and sees 
     sees({.path = "/opt/local", .problem = "it is not there"});
     CHECK(scene.begin(make_of()).find("disk-1") != std::string::npos);
   }
+  SUBCASE("whoever leads, for its agent tells what it has seen") {
+    agent.hang_up();
+    agent.identity.pod = "of which nobody here has heard";
+    agent.hello();
+    sees({.path = "/opt/local", .problem = "it is not there", .seen = "disk-1"});
+    CHECK(scene.begin(make_of()).find("disk-1") != std::string::npos);
+    // Claims go elsewhere, and are told why.
+    CHECK(scene.executor.why_unfit("node-1", "/opt/local").find("disk-1") != std::string::npos);
+  }
   SUBCASE("until it is there again") {
     sees({.path = "/opt/local", .identity = "disk-1"});
     CHECK(scene.begin(make_of()) == "agent");

@@ -66,6 +66,7 @@ TEST_CASE("every message comes back as it was sent") {
       .path = "/a",
       .problem = "it is not mounted",
       .identity = "x",
+      .seen = "y",
       .space =
           operation::Space{.size = 1,
                            .filesystem = "8:17",
