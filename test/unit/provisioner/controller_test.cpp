@@ -79,7 +79,8 @@ TEST_CASE("what a node tells of claims that nobody knows takes no turn of their 
   bed.transport.on("GET", "gone-")
       .run([&](const auto&, const auto*, const auto&) -> Result<k8s::Response> {
         ++asked;
-        (void)testing::eventually([&] { return goes_on.load(); });
+        // Longer than what waits for it below.
+        (void)testing::eventually([&] { return goes_on.load(); }, std::chrono::minutes(10));
         return k8s::Response{.status = 404};
       });
   std::vector<operation::Operation> all;
