@@ -154,22 +154,40 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
   return quota_error(error, "usage of " + numbered(project) + " on " + where());
 }
 
-Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
-  if (by_subvolumes_) return SubvolumeQuota(*kernel_, folder_).uses();
-  std::vector<ProjectUse> all;
-  std::uint32_t next = 0;
-  while (true) {
+Result<void> ProjectQuota::each_use(std::uint32_t first,
+                                    const std::function<void(const ProjectUse& use)>& tell) const {
+  if (by_subvolumes_) {
+    LPP_ASSIGN_OR_RETURN(const auto all, SubvolumeQuota(*kernel_, folder_).uses(), "subvolumes");
+    for (const ProjectUse& use : all) {
+      if (use.project >= first) tell(use);
+    }
+    return {};
+  }
+  for (std::uint32_t next = first;;) {
     fs_disk_quota quota{};
     if (call(Q_XGETNEXTQUOTA, next, &quota) != 0) {
       const int error = errno;
-      if (error == ENOENT || error == ESRCH) return all;
+      if (error == ENOENT || error == ESRCH) return {};
       return quota_error(error, "usage of projects on " + where());
     }
-    if (quota.d_id < next) return all;  // it never counts backwards; an endless loop is worse
-    all.push_back(to_use(quota));
-    if (quota.d_id == UINT32_MAX) return all;
+    if (quota.d_id < next) return {};  // it never counts backwards; an endless loop is worse
+    tell(to_use(quota));
+    if (quota.d_id == UINT32_MAX) return {};
     next = quota.d_id + 1;
   }
+}
+
+Result<void> ProjectQuota::each_own_use(
+    const std::function<void(const ProjectUse& use)>& tell) const {
+  return each_use(kFirstProject, [&](const ProjectUse& use) {
+    if (is_own(use.project)) tell(use);
+  });
+}
+
+Result<std::vector<ProjectUse>> ProjectQuota::uses() const {
+  std::vector<ProjectUse> all;
+  LPP_RETURN_IF_ERROR(each_use(0, [&](const ProjectUse& use) { all.push_back(use); }), "uses");
+  return all;
 }
 
 Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) const {

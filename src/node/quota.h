@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -51,7 +52,14 @@ class ProjectQuota {
 
   /// nullopt: nothing was ever counted or limited.
   Result<std::optional<ProjectUse>> use(std::uint32_t project) const;
-  /// Of every project of the file system, whoever's it is, by its number.
+  /// Tells every project of the file system from that number on, whoever's it is, one by one: there
+  /// may be any number of them. Each step begins behind a number that is there, or at a power of
+  /// two: from elsewhere ext4 may leave out some where what lay there has just gone.
+  Result<void> each_use(std::uint32_t first,
+                        const std::function<void(const ProjectUse& use)>& tell) const;
+  /// The same of those that free_project() may give.
+  Result<void> each_own_use(const std::function<void(const ProjectUse& use)>& tell) const;
+  /// All of them, by their numbers.
   Result<std::vector<ProjectUse>> uses() const;
   Result<void> limit(std::uint32_t project, const Limits& limits) const;
   /// Takes the limits off. A project that is gone with its directory leaves nothing behind.

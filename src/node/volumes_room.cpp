@@ -98,17 +98,15 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
   if (!quota || quota->by_subvolumes()) return sum;
   std::set<std::uint32_t> own{project};
   for (const VolumeUsage& entry : usage.volumes) own.insert(entry.volume.project);
-  const auto uses = quota->uses();
-  if (!uses.ok()) {
-    // Not every kernel goes from one to the next.
-    const bool never = uses.error().is(ErrorCode::kInvalid) || uses.error().is(ErrorCode::kUnfit);
-    return never ? Result<BaseUsage::Elsewhere>(sum) : uses.error();
-  }
-  for (const ProjectUse& use : *uses) {
-    if (use.limits.bytes == 0 || use.inodes == 0U || own.contains(use.project)) continue;
-    if (!ProjectQuota::is_own(use.project)) continue;
+  const auto told = quota->each_own_use([&](const ProjectUse& use) {
+    if (use.limits.bytes == 0 || use.inodes == 0U || own.contains(use.project)) return;
     sum.limits = sum_of_sizes(sum.limits, use.limits.bytes);
     sum.used = sum_of_sizes(sum.used, use.bytes);
+  });
+  if (!told.ok()) {
+    // Not every kernel goes from one to the next.
+    const bool never = told.error().is(ErrorCode::kInvalid) || told.error().is(ErrorCode::kUnfit);
+    return never ? Result<BaseUsage::Elsewhere>(BaseUsage::Elsewhere{}) : told.error();
   }
   return sum;
 }

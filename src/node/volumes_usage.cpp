@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "node/volumes.h"
 
@@ -20,8 +21,16 @@ Result<std::map<std::uint32_t, ProjectUse>> uses_of(const std::vector<Volume>& v
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(kernel, base), "projects");
   if (!quota) return uses;
   if (quota->by_subvolumes()) {
-    LPP_ASSIGN_OR_RETURN(const auto all, quota->uses(), "subvolumes");
-    for (const ProjectUse& use : all) uses.emplace(use.project, use);
+    // Whoever makes subvolumes is in there with all of them.
+    std::set<std::uint32_t> wanted;
+    for (const Volume& volume : volumes) wanted.insert(volume.project);
+    LPP_RETURN_IF_ERROR(quota->each_use(0,
+                                        [&](const ProjectUse& use) {
+                                          if (wanted.contains(use.project)) {
+                                            uses.emplace(use.project, use);
+                                          }
+                                        }),
+                        "subvolumes");
     return uses;
   }
   for (const Volume& volume : volumes) {

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <set>
 #include <utility>
 
 #include "node_bed.h"
@@ -230,4 +231,37 @@ TEST_CASE("a pass through projects that fails on its way tells the error and no 
     REQUIRE_FALSE(uses.ok());
     CHECK(uses.error().message.find("usage of projects on /dev/a (xfs") != std::string::npos);
   }
+}
+
+TEST_CASE("of the projects of a file system only the own ones are asked for one by one, and all") {
+  /// Sparse numbers, as hashes of paths are.
+  class SparseKernel final : public Kernel {
+   public:
+    int quota(int /*fd*/, const char* /*device*/, unsigned command, std::uint32_t project,
+              void* argument) override {
+      REQUIRE(command == Q_XGETNEXTQUOTA);
+      asked.push_back(project);
+      const auto next = numbers.lower_bound(project);
+      if (next == numbers.end()) {
+        errno = ENOENT;
+        return -1;
+      }
+      fs_disk_quota answer{};
+      answer.d_id = *next;
+      std::memcpy(argument, &answer, sizeof answer);
+      return 0;
+    }
+    const std::set<std::uint32_t> numbers{0,          1,          1048577,    0x40000000,
+                                          0x40000001, 0x400003ff, 0x40000400, 0x5fffffff,
+                                          0x7fffffff, 0x80000000, UINT32_MAX};
+    std::vector<std::uint32_t> asked{};
+  };
+  SparseKernel kernel;
+  const ProjectQuota quota = ProjectQuota::assumed(kernel, -1);
+  std::vector<std::uint32_t> told;
+  REQUIRE(quota.each_own_use([&](const ProjectUse& use) { told.push_back(use.project); }).ok());
+  CHECK(told == std::vector<std::uint32_t>{0x40000000, 0x40000001, 0x400003ff, 0x40000400,
+                                           0x5fffffff, 0x7fffffff});
+  CHECK(kernel.asked.front() == 0x40000000);
+  CHECK(quota.uses()->size() == kernel.numbers.size());
 }
