@@ -117,7 +117,8 @@ echo "directory: $said" >/dev/termination-log
 /// VOL_CLAIM_UID. What an agent had begun to remove has left its place for a folder beside the
 /// records, VOL_RECORD names it: the teardown goes on there, and what stands in the place by now is
 /// somebody else's, unless the record tells its inode, or may: the root of every btrfs subvolume
-/// shows 256, and the record tells its number. Then what our own program would take away goes:
+/// shows 256, and the record tells its number. By its state the record tells, too, of one that
+/// could not leave its place and is emptied there. Then what our own program would take away goes:
 /// folders of a path pattern that are empty, and the record, if it is the claim's and tells of no
 /// limit. That a script cannot lift: such a record stays for an agent that comes back. Whose claim
 /// a volume was made for is not known ("") once it is bound to another one: then it is what the
@@ -199,14 +200,19 @@ fi
 left=
 for part in "$gone/volume" "$gone"/deep.*; do
   if [ ! -d "$part" ] || [ -L "$part" ]; then continue; fi
-  left=yes
+  left=${left:-${part##*/}}
   (
     shift 2
     VOL_DIR=$part VOL_BASE_DIR='' VOL_SUB_DIR='' /bin/sh /script/teardown -p "$part" "$@"
   ) || exit
 done
 rmdir -- "$gone" || exit
-if [ -z "$left" ] && [ -n "$is_recorded" ]; then /bin/sh /script/teardown "$@" || exit; fi
+stands=
+case $is_recorded:$left in
+  ?*:) stands=yes ;;
+  yes:deep.*) if [ "$(member state "$record")" = removing ]; then stands=yes; fi ;;
+esac
+if [ -n "$stands" ]; then /bin/sh /script/teardown "$@" || exit; fi
 tidy
 exit 0
 )sh";

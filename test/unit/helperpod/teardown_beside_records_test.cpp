@@ -226,6 +226,30 @@ TEST_CASE("what an agent has moved out of great depth goes with the rest") {
   }
 }
 
+TEST_CASE(
+    "what an agent was emptying in its place goes with what it has moved out of great depth") {
+  for (const bool in_its_place : {true, false}) {
+    CAPTURE(in_its_place);
+    FOR_EACH_BASE(scene) {
+      scene.make("ns/v");
+      fs::create_directories(scene.gone("ns/v") / "deep.1" / "below");
+      if (in_its_place) {
+        std::string text = testing::text_of(scene.record("ns/v"));
+        const std::string state = R"("state":"present")";
+        REQUIRE(text.find(state) != std::string::npos);
+        text.replace(text.find(state), state.size(), R"("state":"removing")");
+        std::ofstream(scene.record("ns/v")) << text;
+      }
+      const Run run = scene.helper_pod(scene.removal("ns/v"));
+      CHECK_MESSAGE(run.exit_code == 0, run.output);
+      CHECK_FALSE(fs::exists(scene.gone("ns/v")));
+      // Else it has left its place, and another one got its number.
+      CHECK(fs::exists(scene.base() / "ns/v/19/19") != in_its_place);
+      CHECK(fs::exists(scene.record("ns/v")) != in_its_place);
+    }
+  }
+}
+
 TEST_CASE("a directory that is another claim's by its record is not removed") {
   FOR_EACH_BASE(scene) {
     scene.make("v", "uid-2");
