@@ -313,11 +313,23 @@ Result<bool> Volumes::take_away(const RecordFolder& records, Volume& volume, int
     return true;
   }
   if (errno == ENOENT) return true;
-  if (errno != EXDEV) return system_error(errno, "move to " + name);
+  const bool is_apart = errno == EXDEV;
+  Error stays = system_error(errno, "move to " + name);
+  if (!is_apart && !stays.is(ErrorCode::kUnfit)) return stays;
   if (!may_begin(request)) return not_now();
-  volume.state = State::kRemoving;
-  LPP_RETURN_IF_ERROR(records.write(volume), "record");
-  LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, gone.get()), name);
+  bool is_noted = false;
+  if (is_apart) {
+    volume.state = State::kRemoving;
+    const auto written = records.write(volume);
+    is_noted = written.ok();
+    if (!is_noted && !written.error().is(ErrorCode::kUnfit)) {
+      return Error(written.error()).wrap("record");
+    }
+  }
+  // What nothing tells of is not to look as if it had left its place.
+  if (!is_noted) LPP_RETURN_IF_ERROR(records.drop_gone(volume.id), "full disk");
+  const int deep = is_noted ? gone.get() : folder;
+  LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, deep), name);
   return false;
 }
 

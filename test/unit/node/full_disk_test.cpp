@@ -54,6 +54,24 @@ class BrimKernel : public FullKernel {
   }
 };
 
+/// There is a folder for what is removed, but nothing can be moved into it.
+template <int kWhy>
+class StuckKernel : public FullKernel {
+ public:
+  explicit StuckKernel(int at = -1, int error = 0) : FullKernel(at, error) {}
+
+ protected:
+  int before(const char* call) override {
+    const int error = FullKernel::before(call);
+    if (error != 0 || std::string_view(call) != "renameat2") return error;
+    // The spare folder becomes that one.
+    return moves_++ == 0 ? 0 : kWhy;
+  }
+
+ private:
+  int moves_ = 0;
+};
+
 /// As a script made it, where our program has never been.
 void put_alone(const BaseFolder& base) {
   base.write("web/pvc-1/file");
@@ -168,6 +186,35 @@ TEST_CASE("a removal goes on where a full disk has no room to move the directory
     CHECK(crash_everywhere<FullKernel>(scarce, remove_from_full, is_gone) > 30);
     fail_everywhere<FullKernel>(scarce, remove_from_full, EIO, is_gone);
   }
+}
+
+TEST_CASE_TEMPLATE("a removal goes on in its place where nothing can be moved on a full disk",
+                   Stuck, StuckKernel<ENOSPC>, StuckKernel<EDQUOT>, StuckKernel<EXDEV>) {
+  const auto is_gone = [](const BaseFolder& base, const Volumes& /*volumes*/) {
+    Stuck stuck;
+    const auto removed = base.volumes(stuck).remove({.id = "pvc-1", .path = "web/pvc-1"});
+    REQUIRE_MESSAGE(removed.ok(), removed.error().message);
+    CHECK_FALSE(base.has("web"));
+    CHECK_FALSE(base.has(BaseFolder::record("gone.pvc-1")));
+    CHECK_FALSE(base.has(BaseFolder::record("volume.pvc-1.json")));
+  };
+  for (const Prepare& prepare : {Prepare(fill_to_the_brim), Prepare(put_beside)}) {
+    CHECK(crash_everywhere<Stuck>(prepare, remove_from_full, is_gone) > 30);
+    fail_everywhere<Stuck>(prepare, remove_from_full, EIO, is_gone);
+  }
+  // There is no room to note that the directory is another one by now, and it is stopped.
+  const BaseFolder base;
+  fill_to_the_brim(base);
+  std::filesystem::rename(base.at("web/pvc-1"), base.at("former"));
+  base.write("web/pvc-1/file");
+  Stuck stuck;
+  const auto volumes = base.volumes(stuck);
+  std::stop_source stop;
+  RemoveRequest request{.id = "pvc-1", .path = "web/pvc-1", .stop = stop.get_token()};
+  request.may_begin = [&] { return stop.request_stop(); };
+  CHECK(volumes.remove(request).error().is(ErrorCode::kCancelled));
+  CHECK(base.has("web/pvc-1/file"));
+  is_gone(base, volumes);
 }
 
 TEST_CASE("what is removed without records is looked at as what has one") {
