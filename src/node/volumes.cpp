@@ -22,6 +22,13 @@ Result<void> check_is_disk(Kernel& kernel, int base, const std::string& shown) {
                " of " + mount.source + ". Is its disk mounted?");
 }
 
+Error way_error(int error, const std::string& what) {
+  Error failure = system_error(error, what);
+  if (error == ELOOP) failure.message += " (a symbolic link is in the way)";
+  if (error == EXDEV) failure.message += " (something is mounted there)";
+  return failure;
+}
+
 }  // namespace
 
 Result<Volumes> Volumes::open(Kernel& kernel, const std::string& base, const Options& options) {
@@ -66,12 +73,7 @@ Result<UniqueFd> Volumes::make_parent(const RecordFolder& records, const std::st
       }
       next.reset(kernel_->open_beneath(folder.get(), name.c_str(), O_RDONLY | O_DIRECTORY));
     }
-    if (!next.valid()) {
-      Error error = system_error(errno, "open " + shown);
-      if (errno == ELOOP) error.message += " (a symbolic link is in the way)";
-      if (errno == EXDEV) error.message += " (something is mounted there)";
-      return error;
-    }
+    if (!next.valid()) return way_error(errno, "open " + shown);
     folder = std::move(next);
   }
   return folder;
@@ -97,11 +99,7 @@ Result<std::optional<UniqueFd>> Volumes::find_directory(const std::string& path)
   UniqueFd fd(kernel_->open_beneath(base_.get(), path.c_str(), O_RDONLY | O_DIRECTORY));
   if (fd.valid()) return std::optional(std::move(fd));
   if (errno == ENOENT) return std::optional<UniqueFd>();
-  const int error = errno;
-  Error failure = system_error(error, shown_ + "/" + path);
-  if (error == ELOOP) failure.message += " (a symbolic link is in the way)";
-  if (error == EXDEV) failure.message += " (something is mounted there)";
-  return failure;
+  return way_error(errno, shown_ + "/" + path);
 }
 
 Result<std::string> Volumes::identity() const {
