@@ -112,7 +112,8 @@ while IFS=$'\t' read -r file name; do
   is_told["$file $name"]=1
 done < <(sed -n '/^## Not by agents/,/^## Where/p' test/README.md |
   awk -F ' *[|] *' '/^\| `/ { gsub(/`/, "", $2); print $2 "\t" $3 }')
-mapfile -t stories < <(list_files 'test/integration/*_test.cpp' | grep -E '/(story|crash|fault|load|executor)_[^/]*$')
+mapfile -t stories < <(list_files 'test/integration/*_test.cpp' 'test/e2e/node_*_test.cpp' |
+  grep -E '/(story|crash|fault|load|executor|node)_[^/]*$')
 for file in "${stories[@]}"; do
   if grep -q 'support/agent_story\.h' "$file"; then continue; fi
   for kind in TEST_CASE LPP_EXECUTORS_TEST_CASE; do
