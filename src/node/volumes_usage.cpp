@@ -79,11 +79,15 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   const bool held = volume.project != 0 && (request.limited || volume.limits.any());
   if (!held) LPP_RETURN_IF_ERROR(lift_former(volume), "resize");
 
+  // What is promised already takes no more of it.
+  const bool grows =
+      std::max(request.size, request.limits.bytes) > std::max(volume.size, volume.limits.bytes);
+  const Room room = grows ? request.room : Room{};
   RecordFolder::Lock room_lock;
   BaseUsage seen;
-  if (request.room.any()) {
+  if (room.any()) {
     LPP_ASSIGN_OR_RETURN(room_lock, records.lock_base(), "lock");
-    LPP_ASSIGN_OR_RETURN(seen, check_has_room(request.id, request.size, request.room), "room");
+    LPP_ASSIGN_OR_RETURN(seen, check_has_room(request.id, request.size, room), "room");
   }
   std::optional<ProjectQuota> quota;
   const Volume before = volume;
@@ -103,7 +107,7 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   if (!held) return volume;
   auto limited = quota->limit(volume.project, volume.limits);
   if (limited.ok()) {
-    limited = check_still_has_room(std::move(seen), volume, request.room);
+    limited = check_still_has_room(std::move(seen), volume, room);
     if (!limited.ok()) (void)quota->limit(volume.project, before.limits);
   }
   if (!limited.ok()) {

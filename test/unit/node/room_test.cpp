@@ -195,6 +195,46 @@ TEST_CASE("what a volume was promised is on record, with a limit or without, and
   CHECK(volumes.make(request)->size == 2);
 }
 
+namespace {
+
+/// One that somebody has given more by hand than there is, whatever room it is to keep.
+void check_given_by_hand(const Limits& limits) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  const std::uint64_t given = volumes.space()->size_bytes * 2;
+  REQUIRE(volumes.make({.id = "pvc-1", .path = "data", .limits = limits, .size = kMiB}).ok());
+  REQUIRE(volumes.resize({.id = "pvc-1", .limits = {.bytes = given}, .size = given}).ok());
+  for (const Room& room :
+       {Room{.reserve = Room::Reserve{.percent = 1}},
+        Room{.reserve = Room::Reserve{.bytes = given}}, Room{.overcommit = false}}) {
+    const auto grow = [&](std::uint64_t size) {
+      return volumes.resize({.id = "pvc-1",
+                             .limits = {.bytes = size},
+                             .size = size,
+                             .limited = limits.any(),
+                             .lowers_nothing = true,
+                             .room = room});
+    };
+    const auto grown = grow(2 * kMiB);
+    REQUIRE_MESSAGE(grown.ok(), grown.error().message);
+    CHECK(grown->size == given);
+    CHECK(grown->limits.bytes == (limits.any() ? given : 0));
+    CHECK(grow(given + volumes.space()->size_bytes).error().is(ErrorCode::kUnfit));
+  }
+}
+
+}  // namespace
+
+TEST_CASE("a volume that has been given more by hand than a claim grows to needs no room") {
+  check_given_by_hand({});
+}
+
+TEST_CASE("with a limit a volume that was given more by hand needs no room either" *
+          NeedsProjects()) {
+  check_given_by_hand({.bytes = kMiB});
+}
+
 TEST_CASE("what is promised never wraps around whatever sizes tenants ask for") {
   const BaseFolder base;
   Kernel kernel;
