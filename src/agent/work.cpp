@@ -4,6 +4,7 @@
 #include "agent/texts.h"
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/strings.h"
 
 namespace lpp::agent {
 
@@ -108,7 +109,8 @@ Result<void> make(const node::Volumes& volumes, const Operation& operation, cons
     Error error = Error(made.error()).wrap("make " + operation.path);
     if (error.reason == node::kOtherCluster) {
       error.message += fmt::format("; local-path-provisioner adopt --node {} --path {} --claim {}",
-                                   operation.node, operation.path, operation.claim.to_string());
+                                   shell_word(operation.node), shell_word(operation.path),
+                                   shell_word(operation.claim.to_string()));
     }
     return error;
   }

@@ -38,6 +38,9 @@ std::string bytes_text(std::uint64_t bytes);
 /// The text up to its first line break, with " ..." when there is more than white space behind it.
 std::string first_line(std::string_view text);
 
+/// For a command that people are told to run: a shell reads that text back, whatever is in it.
+std::string shell_word(std::string_view text);
+
 /// Names the calling thread for ps, top and gdb (15 bytes are kept).
 void set_thread_name(const std::string& name);
 

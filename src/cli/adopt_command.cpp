@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/paths.h"
+#include "base/strings.h"
 #include "cli/adoption.h"
 #include "cli/json_access.h"
 #include "cli/output.h"
@@ -97,8 +98,9 @@ std::string next_step(const Row& row) {
   return fmt::format(
       "{}; its class asks for a limit, which is set on node {} only: local-path-provisioner node "
       "adopt --base {} --path {} --size {}, and then kubectl annotate pv {} {}={}",
-      step, row.request.node, base, row.request.path.substr(base.size() + 1), row.plan.size,
-      row.plan.volume, provisioner::kVolumeQuota, provisioner::kQuotaHard);
+      step, row.request.node, shell_word(base),
+      shell_word(row.request.path.substr(base.size() + 1)), shell_word(row.plan.size),
+      shell_word(row.plan.volume), provisioner::kVolumeQuota, provisioner::kQuotaHard);
 }
 
 void plan(Row& row, const Surroundings& around) {

@@ -260,7 +260,7 @@ void check_namespace(const json& ns, const std::string& place, Findings& finding
                                log::quoted(level)),
                    fmt::format("set it to privileged (kubectl label --overwrite namespace {} "
                                "{}=privileged); the daemon itself keeps to \"restricted\"",
-                               text(member(ns, "metadata"), "name"), kEnforce));
+                               shell_word(text(member(ns, "metadata"), "name")), kEnforce));
 }
 
 void check_nodes(const config::Config& config, const std::set<std::string>& nodes,

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "node/quota_errors.h"
 
+#include "base/strings.h"
+
 namespace lpp::node {
 
 std::string described(const Mount& mount) {
@@ -15,8 +17,9 @@ namespace {
 /// in a helper pod, or where the base path is a plain directory of a disk.
 std::string mount_anew(const Mount& mount, const std::string& between) {
   if (mount.root == "/") {
-    return "umount " + mount.point + between + " && mount -o prjquota " + mount.source + " " +
-           mount.point;
+    const std::string point = shell_word(mount.point);
+    return "umount " + point + between + " && mount -o prjquota " + shell_word(mount.source) + " " +
+           point;
   }
   return "on the node, where " + mount.source + " is mounted as a whole: umount it" + between +
          ", mount it with -o prjquota";
@@ -32,12 +35,13 @@ Error limits_are_off(const Mount& mount, bool counts) {
                "kernel's command line)";
   } else if (mount.type == "ext4" && counts) {
     message += "project quota counts and does not limit. Turn it on with: quotaon -P " +
-               (mount.root == "/" ? mount.point : mount.source) +
+               shell_word(mount.root == "/" ? mount.point : mount.source) +
                " (and the mount option prjquota for the next time)";
   } else if (mount.type == "ext4") {
-    message += "project quota is off. Turn it on with: " +
-               mount_anew(mount, " && tune2fs -O project,quota -Q prjquota " + mount.source) +
-               " (of the root file system: from a rescue system)";
+    message +=
+        "project quota is off. Turn it on with: " +
+        mount_anew(mount, " && tune2fs -O project,quota -Q prjquota " + shell_word(mount.source)) +
+        " (of the root file system: from a rescue system)";
   } else {
     message += "this file system has none for directories; XFS, ext4 and btrfs have";
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/strings.h"
 #include "node/label.h"
 #include "node/subvolume.h"
 #include "node/volumes.h"
@@ -252,7 +253,7 @@ Result<void> Volumes::check_base_project() const {
   return unfit(shown_ + " belongs to project " + std::to_string(attributes.fsx_projid) +
                " itself, so that nothing of another one can be in it; take it out with: "
                "chattr -P " +
-               shown_);
+               shell_word(shown_));
 }
 
 Result<void> Volumes::limit_new(int folder, Volume& volume) const {

