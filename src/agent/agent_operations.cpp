@@ -31,8 +31,10 @@ std::string right_disk(const std::vector<Base>& told, const std::string& base_pa
 
 std::string not_to_be_told(const std::string& node, const Base& base, const std::string& disk) {
   return fmt::format(
-      "disk {} belongs to {} on node {}, and whether it is there its agent cannot tell: {}", disk,
-      base.path, node, base.problem);
+      "disk {} belongs to {} on node {}, and whether it is there its agent cannot tell: {}; mount "
+      "it "
+      "again, or restart this node's agent if it has been replaced",
+      disk, base.path, node, base.problem);
 }
 
 }  // namespace

@@ -134,6 +134,9 @@ if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
     "mount it there; if it is gone for good, take the annotation" \
     "local.path.provisioner/disk off the volume"
 fi
+if [ -d "$records" ] && ! ls -a -- "$records" >/dev/null; then
+  fail "whose directory $VOL_DIR is nobody can tell: the records in $records cannot be read"
+fi
 gone=$records/gone.$VOL_RECORD
 file=$records/volume.$VOL_RECORD.json record='' uid=''
 if [ -e "$file" ]; then
@@ -224,8 +227,8 @@ exit 0
 /// of a path pattern are, which a setup may count on: where the disk is not compared the kubelet
 /// makes them. A link among them is left to the setup. What a setup has found of a former claim of
 /// this cluster is the claim's from then on, as where an agent finds it: nothing is on record of
-/// what scripts make. A record of a limit stays, which only an agent can lift, and one that tells
-/// where the rest of a removal was.
+/// what scripts make. A record of a limit on what was found stays, which only an agent can lift,
+/// and one that tells where the rest of a removal was.
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
   echo "$2" >&2
@@ -264,11 +267,16 @@ fi
     if [ "$PWD" != "${above%/}/$name" ]; then exit 1; fi
   done
 ) || exit
+# It is the first process, and hears of the pod's end.
+if [ -z "$former" ]; then exec /bin/sh /script/setup "$@"; fi
+found=
+if [ -e "$VOL_DIR" ] || [ -L "$VOL_DIR" ]; then found=yes; fi
 /bin/sh /script/setup "$@" || exit
-if [ -n "$former" ] && [ ! -e "$records/gone.$VOL_RECORD" ]; then
+if [ ! -e "$records/gone.$VOL_RECORD" ]; then
   # Our own program, in a setup, notes the claim.
   record=$(cat -- "$record_file" 2>/dev/null) || :
-  if [ "$(member uid "$record")" = "$former" ] && [ "$(member project "$record")" = 0 ]; then
+  limit=$(member project "$record") || :
+  if [ "$(member uid "$record")" = "$former" ] && { [ -z "$found" ] || [ "$limit" = 0 ]; }; then
     rm -f -- "$record_file" || exit
   fi
 fi

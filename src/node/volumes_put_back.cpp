@@ -36,6 +36,14 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
       LPP_ASSIGN_OR_RETURN(const auto recorded, records->read(id), shown_);
       const bool is_anothers = uid && recorded && was_taken_for_another(*recorded, *uid);
       if (!is_anothers) return put_back_locked(*records, id, path);
+      LPP_ASSIGN_OR_RETURN(const bool begun, records->has_gone(id), id);
+      const std::string gone = RecordFolder::gone_name(id);
+      LPP_ASSIGN_OR_RETURN(const bool empty, begun ? records->is_empty(gone) : true, id);
+      if (!empty) {
+        return invalid("whether what is in " + shown_ + "/" + kRecordFolder + "/" + gone +
+                       " is this volume's nobody can tell: move out of it what is needed, and "
+                       "remove it by hand");
+      }
       LPP_ASSIGN_OR_RETURN(const auto there, find_directory(recorded->path), "put back");
       return there ? PutBack::kInPlace : PutBack::kNothing;
     }

@@ -326,9 +326,11 @@ Result<bool> Volumes::take_away(const RecordFolder& records, Volume& volume, int
       return Error(written.error()).wrap("record");
     }
   }
-  // What nothing tells of is not to look as if it had left its place.
-  if (!is_noted) LPP_RETURN_IF_ERROR(records.drop_gone(volume.id), "full disk");
-  const int deep = is_noted ? gone.get() : folder;
+  // What nothing tells of is not to look as if it had left its place. Where something has, the
+  // record tells.
+  LPP_ASSIGN_OR_RETURN(const bool is_bare, records.is_empty(name), "look");
+  if (!is_noted && is_bare) LPP_RETURN_IF_ERROR(records.drop_gone(volume.id), "full disk");
+  const int deep = is_noted || !is_bare ? gone.get() : folder;
   LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, deep), name);
   return false;
 }

@@ -54,8 +54,8 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   if (!volume) return absent;
   if (is_anothers(*volume, request.uid)) {
     // Without a limit there is nothing to change here: a script may have found it, or made another
-    // one in its place.
-    if (!request.limited) return absent;
+    // one in its place. A limit of the former claim is one.
+    if (!request.limited && volume->project == 0) return absent;
     return invalid(words_of_anothers(*volume, request.uid));
   }
   ResizeRequest wanted = request;

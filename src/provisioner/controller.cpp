@@ -166,7 +166,7 @@ struct Controller::Term {
   /// What is at home there comes as if it had been ordered. Else the node may name any claim and
   /// volume, and any number of them that nobody knows: these have to wait in a line of the node's.
   void wake_told(const operation::Operation& told) {
-    if (is_at_home(told, known_claims, known_volumes, known_nodes)) return wake(told);
+    if (is_all_at_home(told, known_claims, known_volumes, known_nodes)) return wake(told);
     const auto claim = known_claims.get(told.claim);
     const bool is_its_claim = claim != nullptr && claim->meta.uid == told.owner_uid;
     // Also one that waits for the directory of the one before.

@@ -20,14 +20,15 @@ namespace {
 
 /// What comes next has the next number, which may be another node's to tell: it is to be believed
 /// then. So it is bounded by something that grows all the time, and faster than numbers that count
-/// failures do: nothing is tried more than once a second.
-std::int64_t most_attempts(std::chrono::system_clock::time_point now, bool at_home) {
+/// failures do: nothing is tried more than once a second. `all`: nobody counts on from it
+/// elsewhere.
+std::int64_t most_attempts(std::chrono::system_clock::time_point now, bool all) {
   using std::chrono::year;
   constexpr std::int64_t kLeast = 1'000'000;  // the clock may be wrong
   constexpr std::chrono::sys_days kBegin = year{2020} / 1 / 1;
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(now - kBegin).count();
   const std::int64_t most = std::max<std::int64_t>(kLeast, seconds);
-  return at_home ? most : most / 2;
+  return all ? most : most / 2;
 }
 
 /// `is_named`: where it lies says whose it is, whether or not the path is configured any more.
@@ -95,15 +96,29 @@ bool is_at_home(const Operation& told, const k8s::Store<k8s::PersistentVolumeCla
   return volume != nullptr && volume->path == told.path && may_be_on(*volume, told.node, nodes);
 }
 
+bool is_all_at_home(const Operation& told, const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+                    const k8s::Store<k8s::PersistentVolume>& volumes,
+                    const k8s::Store<k8s::Node>& nodes) {
+  if (!is_at_home(told, claims, volumes, nodes)) return false;
+  if (is_of_claim(told)) return true;
+  const auto volume = volumes.get({"", told.volume_name});
+  return volume != nullptr && volume->claim == told.claim &&
+         (told.kind == operation::Kind::kRemove || volume->claim_uid == told.owner_uid);
+}
+
 Belief judge(const Operation& told, const std::vector<std::string>& base_paths,
              const k8s::Store<k8s::PersistentVolumeClaim>& claims,
              const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
              std::chrono::system_clock::time_point now) {
   const bool at_home = is_at_home(told, claims, volumes, nodes);
+  // Of what is gone nobody counts on.
+  const auto claim = claims.get(told.claim);
+  const bool is_gone = is_of_claim(told) ? claim == nullptr || claim->meta.uid != told.owner_uid
+                                         : volumes.get({"", told.volume_name}) == nullptr;
   Belief judged =
       is_of_claim(told) ? of_claim(told, base_paths, claims) : of_volume(told, base_paths, at_home);
   judged.at_home = at_home;
-  if (told.attempt > most_attempts(now, at_home)) {
+  if (told.attempt > most_attempts(now, at_home || is_gone)) {
     judged.against = fmt::format("nothing is tried {} times", told.attempt);
   }
   return judged;

@@ -19,6 +19,12 @@ bool is_at_home(const operation::Operation& told,
                 const k8s::Store<k8s::PersistentVolume>& volumes,
                 const k8s::Store<k8s::Node>& nodes);
 
+/// The same, and no other claim than the volume's is told with it.
+bool is_all_at_home(const operation::Operation& told,
+                    const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+                    const k8s::Store<k8s::PersistentVolume>& volumes,
+                    const k8s::Store<k8s::Node>& nodes);
+
 /// Whether work that nobody here has ordered is believed. Pure. `base_paths` are those that the
 /// configuration has for the node. What is not believed is left as it is: it is nothing to publish,
 /// and nothing to remove either.

@@ -85,11 +85,19 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return not_let_go(pass, claim.error());
   if (!is_its(*claim, volume)) return Action::await_change(kSoon);
-  // First of all: from here on a node that comes back keeps what is on its disk. Again also where
-  // the cache shows it: it may have been taken off since, or that may still be on its way.
-  const auto marked = mark_node_lost(world_.client, volume, world_.clock.wall_now());
-  if (!marked.ok() && k8s::is_stale(marked.error())) return Action::await_change(kSoon);
-  if (!marked.ok()) return not_let_go(pass, marked.error());
+  // First of all: from here on a node that comes back keeps what is on its disk.
+  if (is_node_lost(volume)) {
+    // Not by the cache's word: it may have come off since.
+    const auto now = read_volume(world_, volume.meta.name);
+    if (!now.ok()) return not_let_go(pass, now.error());
+    if (!*now || (*now)->meta.uid != volume.meta.uid || !is_node_lost(**now)) {
+      return Action::await_change(kSoon);
+    }
+  } else {
+    const auto marked = mark_node_lost(world_.client, volume);
+    if (!marked.ok() && k8s::is_stale(marked.error())) return Action::await_change(kSoon);
+    if (!marked.ok()) return not_let_go(pass, marked.error());
+  }
   const auto deleted = delete_claim(world_.client, **claim);
   if (!deleted.ok() && k8s::is_stale(deleted.error())) return Action::await_change(kSoon);
   if (!deleted.ok()) return not_let_go(pass, deleted.error());

@@ -119,6 +119,22 @@ TEST_CASE("what a setup finds of a former claim is the claim's, and grows and go
   }
 }
 
+TEST_CASE("a limit on record holds nothing of what a setup makes anew") {
+  FOR_EACH_BASE(scene) {
+    const Operation make = make_again(scene);
+    replace_in(scene.record("ns/v"), "\"project\":0", "\"project\":7");
+    fs::remove_all(scene.base() / "ns/v");
+    const Run run = scene.set_up(make, "c-1", scene.base().parent_path() / "said");
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    REQUIRE(fs::exists(scene.base() / "ns/v"));
+    Operation removal = scene.removal("ns/v");
+    removal.claim_uid = "uid-2";
+    const Run removed = scene.helper_pod(removal);
+    CHECK_MESSAGE(removed.exit_code == 0, removed.output);
+    CHECK_FALSE(fs::exists(scene.base() / "ns/v"));
+  }
+}
+
 TEST_CASE("a setup leaves a former claim's record where that may be needed") {
   FOR_EACH_BASE(scene) {
     Operation make = make_again(scene);

@@ -262,7 +262,9 @@ TEST_CASE("what was taken away for a claim goes with no volume of which nobody k
   CHECK(is_told_and_left(base, volumes, ""));
   // Nor is it put back: it would go with the next attempt.
   const auto before = base.content();
-  CHECK(volumes.put_back("data", "web/data", "").ok());
+  const auto back = volumes.put_back("data", "web/data", "");
+  CHECK(back.ok() == std::filesystem::is_empty(base.at(BaseFolder::record("gone.data"))));
+  if (!back.ok()) CHECK(back.error().message.find("gone.data") != std::string::npos);
   CHECK(base.content() == before);
   CHECK(is_told_and_left(base, volumes, ""));
   CHECK(*volumes.remove({.id = "data", .path = "web/data", .uid = "u1"}) == Removed::kRemoved);

@@ -94,6 +94,19 @@ TEST_CASE("what a node tells of claims that nobody knows takes no turn of their 
     told.path = "/data/" + told.volume_name + "_default_gone-" + number;
     bed.executor.records.push_back({told, {.state = operation::Progress::State::kSucceeded}});
   }
+  SUBCASE("makes") {}
+  SUBCASE("with a volume of its own") {
+    bed.put(testing::volume("own")
+                .host_path("/data/own")
+                .claim("other", "own")
+                .node("n1")
+                .phase("Bound"));
+    for (auto& told : all) {
+      told.kind = Kind::kResize;
+      told.volume_name = "own";
+      told.path = "/data/own";
+    }
+  }
   bed.controller.start_working();
   for (const auto& told : all) bed.executor.owner.wake_told(told);
   REQUIRE(testing::eventually([&] { return asked == 1; }));

@@ -95,6 +95,7 @@ struct Bed : testing::Scene {
   int second_page_status = 200;
   testing::FakeTransport::Script& patch = transport.on("PATCH", "/persistentvolumes/v");
   testing::FakeTransport::Script& keep = transport.on("PATCH", "/persistentvolumeclaims/a");
+  testing::FakeTransport::Script& volume_reads = transport.on("GET", "/persistentvolumes/v");
   testing::FakeTransport::Script& remove = transport.on("DELETE", "/persistentvolumeclaims/a");
   VolumeReconciler reconciler{world, memories};
 };
@@ -153,37 +154,40 @@ TEST_CASE(
   CHECK(bed.counted("released") == 1);
 }
 
-TEST_CASE("a volume that was marked before is another version before its claim is deleted") {
+TEST_CASE("a volume that was marked before a crash is not marked again") {
   Bed bed;
   bed.put(Bed::marked());
-  bed.patch.reply(200);
+  bed.volume_reads.reply(200, Bed::marked().json().dump());
   bed.remove.reply(200);
   (void)bed.later();
-  REQUIRE(bed.written().size() == 2);
-  CHECK(bed.written().back() == "DELETE /api/v1/namespaces/default/persistentvolumeclaims/a");
-  const auto all = bed.transport.requests();
-  const json mark = json::parse(all[all.size() - 2].body)["metadata"];
-  CHECK(mark["resourceVersion"] == "8");
-  CHECK(mark["annotations"]["local.path.provisioner/node-lost"] == "uid-a");
-  const std::string at = mark["annotations"]["local.path.provisioner/node-lost-at"];
-  CHECK_FALSE(at.empty());
-
-  // The claim stayed, and it is tried again: another time.
-  bed.clock.advance(std::chrono::microseconds(1));
-  bed.patch.reply(200);
-  bed.remove.reply(200);
-  (void)bed.step();
-  const auto more = bed.transport.requests();
-  const json again = json::parse(more[more.size() - 2].body)["metadata"];
-  CHECK(again["annotations"]["local.path.provisioner/node-lost-at"] != at);
+  CHECK(bed.written() ==
+        std::vector<std::string>{"DELETE /api/v1/namespaces/default/persistentvolumeclaims/a"});
 }
 
-TEST_CASE("no claim is deleted while the mark that the cache shows may have come off") {
+TEST_CASE("no claim is deleted by a mark that only the cache shows") {
   Bed bed;
   bed.put(Bed::marked());
-  bed.patch.reply(409, kConflict);  // it was taken off, the watch is behind
+  SUBCASE("it was taken off") { bed.volume_reads.reply(200, Bed::volume().json().dump()); }
+  SUBCASE("it is of another volume") {
+    bed.volume_reads.reply(200, Bed::marked().uid("another").json().dump());
+  }
+  SUBCASE("the volume is gone") { bed.volume_reads.reply(404); }
   CHECK(bed.later() == Action::await_change(seconds(1)));
-  CHECK(bed.written() == std::vector<std::string>{"PATCH /api/v1/persistentvolumes/v"});
+  CHECK(bed.written().empty());
+}
+
+TEST_CASE("a claim that must not be deleted makes no other version of its volume each time") {
+  Bed bed;
+  bed.patch.reply(200);
+  bed.remove.always([](const auto&) { return k8s::Response{.status = 403}; });
+  (void)bed.later();
+  bed.put(Bed::marked());
+  bed.volume_reads.always([](const auto&) {
+    return k8s::Response{.status = 200, .body = Bed::marked().json().dump()};
+  });
+  for (int i = 0; i < 3; ++i) CHECK(bed.step() == Action::retry());
+  const auto lines = bed.written();
+  CHECK(std::count(lines.begin(), lines.end(), "PATCH /api/v1/persistentvolumes/v") == 1);
 }
 
 TEST_CASE("a node that goes again is waited for anew, whatever became of taking the mark off") {

@@ -168,6 +168,11 @@ TEST_CASE("no node uses up the numbers of another node's attempts") {
     CHECK_FALSE(cluster.believes(next));
     cluster.now += std::chrono::seconds(1);
     CHECK(cluster.believes(next));
+    // What the other one has made is heard when the claim is gone, too.
+    cluster.claims.erase({"default", "a"});
+    CHECK(cluster.believes(next));
+    next.kind = Kind::kTakeBack;
+    CHECK(cluster.believes(next));
   }
   // Of volumes, too, and of claims that are gone: what takes back has numbers as well.
   for (const Kind kind : {Kind::kTakeBack, Kind::kRemove, Kind::kResize}) {
