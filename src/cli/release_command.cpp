@@ -118,16 +118,15 @@ void tell(k8s::EventRecorder& events, const Row& row, const std::string& node) {
 }
 
 /// Marks the volume and deletes its claim, both as they were seen.
-Result<void> let_go(k8s::ApiClient& api, const Row& row, const std::string& node) {
+Result<void> let_go(k8s::ApiClient& api, const Clock& clock, const Row& row,
+                    const std::string& node) {
   const auto there = api.get(k8s::kNodes, {"", node});
   if (there.ok()) {
     return Error{.code = ErrorCode::kConflict, .message = "node " + node + " is registered again"};
   }
   if (!there.error().is(ErrorCode::kNotFound)) return there.error().wrap("read node " + node);
-  if (!provisioner::is_node_lost(*row.volume)) {
-    const auto marked = provisioner::mark_node_lost(api, *row.volume);
-    if (!marked.ok()) return marked.error();
-  }
+  const auto marked = provisioner::mark_node_lost(api, *row.volume, clock.wall_now());
+  if (!marked.ok()) return marked.error();
   return provisioner::delete_claim(api, *row.claim);
 }
 
@@ -137,7 +136,7 @@ bool let_all_go(Cluster& cluster, Context& context, std::vector<Row>& rows,
   bool all = true;
   for (Row& row : rows) {
     if (row.claim == nullptr) continue;
-    const auto done = let_go(cluster.api(), row, node);
+    const auto done = let_go(cluster.api(), context.clock, row, node);
     if (done.ok()) {
       row.result = Row::Result::kDone;
       tell(events, row, node);

@@ -134,7 +134,7 @@ if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
     "mount it there; if it is gone for good, take the annotation" \
     "local.path.provisioner/disk off the volume"
 fi
-if [ -d "$records" ] && ! ls -a -- "$records" >/dev/null; then
+if [ -d "$records" ] && ! (cd -- "$records" && [ -r . ]) 2>/dev/null; then
   fail "whose directory $VOL_DIR is nobody can tell: the records in $records cannot be read"
 fi
 gone=$records/gone.$VOL_RECORD
@@ -227,8 +227,8 @@ exit 0
 /// of a path pattern are, which a setup may count on: where the disk is not compared the kubelet
 /// makes them. A link among them is left to the setup. What a setup has found of a former claim of
 /// this cluster is the claim's from then on, as where an agent finds it: nothing is on record of
-/// what scripts make. A record of a limit on what was found stays, which only an agent can lift,
-/// and one that tells where the rest of a removal was.
+/// what scripts make. A record of a limit on just that directory stays, which only an agent can
+/// lift, and one that tells where the rest of a removal was.
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
   echo "$2" >&2
@@ -269,8 +269,9 @@ fi
 ) || exit
 # It is the first process, and hears of the pod's end.
 if [ -z "$former" ]; then exec /bin/sh /script/setup "$@"; fi
+inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
 found=
-if [ -e "$VOL_DIR" ] || [ -L "$VOL_DIR" ]; then found=yes; fi
+case ${inode:-none} in 256 | "$(member inode "$record")") found=yes ;; esac
 /bin/sh /script/setup "$@" || exit
 if [ ! -e "$records/gone.$VOL_RECORD" ]; then
   # Our own program, in a setup, notes the claim.

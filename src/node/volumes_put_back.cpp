@@ -34,12 +34,12 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
     const auto lock = records->lock_volume(id);
     if (lock.ok()) {
       LPP_ASSIGN_OR_RETURN(const auto recorded, records->read(id), shown_);
-      const bool is_anothers = uid && recorded && was_taken_for_another(*recorded, *uid);
-      if (!is_anothers) return put_back_locked(*records, id, path);
+      const bool may_be_anothers = uid && recorded && was_taken_for_another(*recorded, *uid);
+      if (!may_be_anothers) return put_back_locked(*records, id, path);
       LPP_ASSIGN_OR_RETURN(const bool begun, records->has_gone(id), id);
       const std::string gone = RecordFolder::gone_name(id);
       LPP_ASSIGN_OR_RETURN(const bool empty, begun ? records->is_empty(gone) : true, id);
-      if (!empty) {
+      if (!empty && !Volumes::is_anothers(*recorded, *uid)) {
         return invalid("whether what is in " + shown_ + "/" + kRecordFolder + "/" + gone +
                        " is this volume's nobody can tell: move out of it what is needed, and "
                        "remove it by hand");

@@ -54,8 +54,13 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   if (!volume) return absent;
   if (is_anothers(*volume, request.uid)) {
     // Without a limit there is nothing to change here: a script may have found it, or made another
-    // one in its place. A limit of the former claim is one.
-    if (!request.limited && volume->project == 0) return absent;
+    // one in its place. Where a limit of the former claim holds it there is.
+    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "resize");
+    bool held = request.limited;
+    if (!held && directory) {
+      LPP_ASSIGN_OR_RETURN(held, holds_project(*volume, directory->get()), "resize");
+    }
+    if (!held) return absent;
     return invalid(words_of_anothers(*volume, request.uid));
   }
   ResizeRequest wanted = request;

@@ -80,6 +80,7 @@ struct Memory {
   std::optional<TimePoint> abandoned{};  // since then the cache has no claim for the volume
   TimePoint claim_asked_at{};            // it is not asked for again before this
   std::optional<TimePoint> node_lost{};  // since then its node is gone, by the API server's word
+  bool marked_node_lost = false;         // since then, by this process
   std::string claim_gone{};              // UID of one that the API server said is gone, for ever
 
   std::optional<TimePoint> turned_away{};  // since then there is no room on the node

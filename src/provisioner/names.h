@@ -26,6 +26,9 @@ inline constexpr std::string_view kVolumeBasePath = "local.path.provisioner/base
 /// On a volume whose claim is let go because its node was deleted: that claim's UID. From then on
 /// nothing removes its directory, should the node come back.
 inline constexpr std::string_view kVolumeNodeLost = "local.path.provisioner/node-lost";
+/// When that was written last. It makes the volume another version each time, so that taking the
+/// mark off, as it was seen before, is refused.
+inline constexpr std::string_view kVolumeNodeLostAt = "local.path.provisioner/node-lost-at";
 /// On a claim whose node came back before it was let go: when. It makes the claim another version,
 /// so that a deletion which is still on its way, as it was seen before, is refused.
 inline constexpr std::string_view kClaimKept = "local.path.provisioner/kept";

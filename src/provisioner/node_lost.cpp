@@ -20,19 +20,20 @@ constexpr std::chrono::seconds kFresh{2};
 
 /// If the object is in that version.
 Result<void> annotate(k8s::ApiClient& client, const k8s::Resource& resource,
-                      const k8s::ObjectMeta& meta, std::string_view name, const json& value) {
+                      const k8s::ObjectMeta& meta, const json& annotations) {
   const json patch{{"metadata",
                     {{"uid", meta.uid},
                      {"resourceVersion", meta.resource_version},
-                     {"annotations", {{name, value}}}}}};
+                     {"annotations", annotations}}}};
   const auto patched =
       client.patch(resource, meta.key(), k8s::PatchType::kMerge, patch, {}, k8s::Answer::kIdentity);
   return patched.ok() ? Result<void>() : patched.error();
 }
 
 Result<void> write_mark(k8s::ApiClient& client, const k8s::PersistentVolume& volume,
-                        const json& value) {
-  auto written = annotate(client, k8s::kPersistentVolumes, volume.meta, kVolumeNodeLost, value);
+                        const json& claim, const json& time) {
+  auto written = annotate(client, k8s::kPersistentVolumes, volume.meta,
+                          {{kVolumeNodeLost, claim}, {kVolumeNodeLostAt, time}});
   return written.ok() ? written : written.error().wrap("patch volume " + volume.meta.name);
 }
 
@@ -95,12 +96,13 @@ Result<NodeCensus::Nodes> NodeCensus::ask(k8s::ApiClient& client, Clock& clock,
   return nodes_;
 }
 
-Result<void> mark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume) {
-  return write_mark(client, volume, volume.claim_uid);
+Result<void> mark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume,
+                            std::chrono::system_clock::time_point now) {
+  return write_mark(client, volume, volume.claim_uid, format_rfc3339_micro(now));
 }
 
 Result<void> unmark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume) {
-  return write_mark(client, volume, nullptr);
+  return write_mark(client, volume, nullptr, nullptr);
 }
 
 Result<void> delete_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim) {
@@ -113,8 +115,8 @@ Result<void> delete_claim(k8s::ApiClient& client, const k8s::PersistentVolumeCla
 
 Result<void> keep_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim,
                         std::chrono::system_clock::time_point now) {
-  auto written = annotate(client, k8s::kPersistentVolumeClaims, claim.meta, kClaimKept,
-                          format_rfc3339_micro(now));
+  auto written = annotate(client, k8s::kPersistentVolumeClaims, claim.meta,
+                          {{kClaimKept, format_rfc3339_micro(now)}});
   return written.ok() ? written
                       : written.error().wrap("patch claim " + claim.meta.key().to_string());
 }

@@ -54,7 +54,10 @@ class NodeCensus {
 
 // Each of these writes is refused by the API server (kConflict) if its object is not in the version
 // given.
-Result<void> mark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume);
+/// From here on no unmark_node_lost() of what was seen before succeeds, also when it was marked
+/// already.
+Result<void> mark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume,
+                            std::chrono::system_clock::time_point now);
 Result<void> unmark_node_lost(k8s::ApiClient& client, const k8s::PersistentVolume& volume);
 Result<void> delete_claim(k8s::ApiClient& client, const k8s::PersistentVolumeClaim& claim);
 /// From here on no delete_claim() of what was seen before succeeds.

@@ -82,6 +82,15 @@ bool is_of_claim(const Operation& told) {
   return told.kind == operation::Kind::kMake || told.kind == operation::Kind::kTakeBack;
 }
 
+/// Whoever has told the name of the claim, its UID is what counts.
+bool is_gone(const Operation& told, const k8s::Store<k8s::PersistentVolumeClaim>& claims,
+             const k8s::Store<k8s::PersistentVolume>& volumes) {
+  if (!is_of_claim(told)) return volumes.get({"", told.volume_name}) == nullptr;
+  const auto all = claims.list();
+  return std::none_of(all.begin(), all.end(),
+                      [&](const auto& claim) { return claim->meta.uid == told.owner_uid; });
+}
+
 }  // namespace
 
 bool is_at_home(const Operation& told, const k8s::Store<k8s::PersistentVolumeClaim>& claims,
@@ -111,14 +120,13 @@ Belief judge(const Operation& told, const std::vector<std::string>& base_paths,
              const k8s::Store<k8s::PersistentVolume>& volumes, const k8s::Store<k8s::Node>& nodes,
              std::chrono::system_clock::time_point now) {
   const bool at_home = is_at_home(told, claims, volumes, nodes);
-  // Of what is gone nobody counts on.
-  const auto claim = claims.get(told.claim);
-  const bool is_gone = is_of_claim(told) ? claim == nullptr || claim->meta.uid != told.owner_uid
-                                         : volumes.get({"", told.volume_name}) == nullptr;
   Belief judged =
       is_of_claim(told) ? of_claim(told, base_paths, claims) : of_volume(told, base_paths, at_home);
   judged.at_home = at_home;
-  if (told.attempt > most_attempts(now, at_home || is_gone)) {
+  // Of what is gone nobody counts on.
+  const bool is_high = told.attempt > most_attempts(now, false);
+  const bool all = is_high && (at_home || is_gone(told, claims, volumes));
+  if (told.attempt > most_attempts(now, all)) {
     judged.against = fmt::format("nothing is tried {} times", told.attempt);
   }
   return judged;

@@ -85,18 +85,23 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto claim = read_claim(world_, volume.claim);
   if (!claim.ok()) return not_let_go(pass, claim.error());
   if (!is_its(*claim, volume)) return Action::await_change(kSoon);
-  // First of all: from here on a node that comes back keeps what is on its disk.
-  if (is_node_lost(volume)) {
-    // Not by the cache's word: it may have come off since.
+  // First of all: from here on a node that comes back keeps what is on its disk. A mark that is
+  // there already may just be taken off: another version of the volume stops that.
+  if (scene.memory.marked_node_lost) {
+    // Not by the cache's word: somebody may have taken it off since.
     const auto now = read_volume(world_, volume.meta.name);
     if (!now.ok()) return not_let_go(pass, now.error());
     if (!*now || (*now)->meta.uid != volume.meta.uid || !is_node_lost(**now)) {
+      pass.scene.memory.marked_node_lost = false;
+      remember(pass);
       return Action::await_change(kSoon);
     }
   } else {
-    const auto marked = mark_node_lost(world_.client, volume);
+    const auto marked = mark_node_lost(world_.client, volume, world_.clock.wall_now());
     if (!marked.ok() && k8s::is_stale(marked.error())) return Action::await_change(kSoon);
     if (!marked.ok()) return not_let_go(pass, marked.error());
+    pass.scene.memory.marked_node_lost = true;
+    remember(pass);
   }
   const auto deleted = delete_claim(world_.client, **claim);
   if (!deleted.ok() && k8s::is_stale(deleted.error())) return Action::await_change(kSoon);
@@ -116,6 +121,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const k8s::PersistentVolume& volume = *pass.scene.volume;
   // Whatever becomes of the writes: a node that goes again is waited for anew.
   pass.scene.memory.node_lost.reset();
+  pass.scene.memory.marked_node_lost = false;
   remember(pass);
   if (is_node_lost(volume)) {
     // Not by the caches' word, and not while a deletion may be on its way: without the mark the

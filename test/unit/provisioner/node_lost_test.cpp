@@ -154,26 +154,42 @@ TEST_CASE(
   CHECK(bed.counted("released") == 1);
 }
 
-TEST_CASE("a volume that was marked before a crash is not marked again") {
+TEST_CASE("a volume that was marked before is another version before its claim is deleted") {
   Bed bed;
   bed.put(Bed::marked());
-  bed.volume_reads.reply(200, Bed::marked().json().dump());
+  bed.patch.reply(200);
   bed.remove.reply(200);
   (void)bed.later();
-  CHECK(bed.written() ==
-        std::vector<std::string>{"DELETE /api/v1/namespaces/default/persistentvolumeclaims/a"});
+  REQUIRE(bed.written().size() == 2);
+  CHECK(bed.written().back() == "DELETE /api/v1/namespaces/default/persistentvolumeclaims/a");
+  const auto all = bed.transport.requests();
+  const json mark = json::parse(all[all.size() - 2].body)["metadata"];
+  CHECK(mark["resourceVersion"] == "8");
+  CHECK(mark["annotations"]["local.path.provisioner/node-lost"] == "uid-a");
+  CHECK(mark["annotations"].contains("local.path.provisioner/node-lost-at"));
 }
 
-TEST_CASE("no claim is deleted by a mark that only the cache shows") {
+TEST_CASE("no claim is deleted by a mark of others that only the cache shows") {
   Bed bed;
   bed.put(Bed::marked());
-  SUBCASE("it was taken off") { bed.volume_reads.reply(200, Bed::volume().json().dump()); }
+  bed.patch.reply(409, kConflict);  // it was taken off, the watch is behind
+  CHECK(bed.later() == Action::await_change(seconds(1)));
+  CHECK(bed.written() == std::vector<std::string>{"PATCH /api/v1/persistentvolumes/v"});
+}
+
+TEST_CASE("no claim is deleted by a mark of our own that only the cache shows") {
+  Bed bed;
+  bed.patch.reply(200);
+  bed.remove.reply(500);
+  (void)bed.later();
+  bed.put(Bed::marked());
+  SUBCASE("it was taken off since") { bed.volume_reads.reply(200, Bed::volume().json().dump()); }
   SUBCASE("it is of another volume") {
     bed.volume_reads.reply(200, Bed::marked().uid("another").json().dump());
   }
   SUBCASE("the volume is gone") { bed.volume_reads.reply(404); }
-  CHECK(bed.later() == Action::await_change(seconds(1)));
-  CHECK(bed.written().empty());
+  CHECK(bed.step() == Action::await_change(seconds(1)));
+  CHECK(bed.written().size() == 2);
 }
 
 TEST_CASE("a claim that must not be deleted makes no other version of its volume each time") {

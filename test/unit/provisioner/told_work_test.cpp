@@ -168,6 +168,11 @@ TEST_CASE("no node uses up the numbers of another node's attempts") {
     CHECK_FALSE(cluster.believes(next));
     cluster.now += std::chrono::seconds(1);
     CHECK(cluster.believes(next));
+    // Whatever name the claim is given.
+    Operation elsewhere = told(Kind::kMake);
+    elsewhere.claim.name = "nope";
+    elsewhere.attempt = next.attempt;
+    CHECK_FALSE(cluster.believes(elsewhere));
     // What the other one has made is heard when the claim is gone, too.
     cluster.claims.erase({"default", "a"});
     CHECK(cluster.believes(next));
