@@ -55,10 +55,16 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
   if (is_anothers(*volume, request.uid)) {
     // Without a limit there is nothing to change here: a script may have found it, or made another
     // one in its place. Where a limit of the former claim holds it there is.
-    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume->path), "resize");
     bool held = request.limited;
-    if (!held && directory) {
-      LPP_ASSIGN_OR_RETURN(held, holds_project(*volume, directory->get()), "resize");
+    if (!held && volume->project != 0) {
+      const UniqueFd directory(
+          kernel_->open_beneath(base_.get(), volume->path.c_str(), O_RDONLY | O_DIRECTORY));
+      // A setup may have put a link, a mount or a file there.
+      const bool is_other = errno == ENOENT || errno == ELOOP || errno == EXDEV || errno == ENOTDIR;
+      if (!directory.valid() && !is_other) return system_error(errno, "open " + volume->path);
+      if (directory.valid()) {
+        LPP_ASSIGN_OR_RETURN(held, holds_project(*volume, directory.get()), "resize");
+      }
     }
     if (!held) return absent;
     return invalid(words_of_anothers(*volume, request.uid));

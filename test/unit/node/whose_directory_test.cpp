@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "everywhere.h"
+#include "harness/file_text.h"
 #include "node/volumes.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -79,6 +80,20 @@ TEST_CASE("a directory that is another claim's by its record grows with nobody e
   // What a script has made for the next claim is not what the record tells of.
   std::filesystem::rename(base.at("web/data"), base.at("web/former"));
   base.write("web/data/of the next claim");
+  check_refused();
+  // Nor what its setup has put there, whatever limit the former one had.
+  const auto record = base.at(BaseFolder::record("volume.data.json"));
+  std::string text = testing::text_of(record);
+  const std::string none = "\"project\":0";
+  REQUIRE(text.find(none) != std::string::npos);
+  std::ofstream(record) << text.replace(text.find(none), none.size(), "\"project\":7");
+  check_refused();
+  std::filesystem::remove_all(base.at("web/data"));
+  check_refused();
+  std::filesystem::create_directory_symlink(base.at("web/former"), base.at("web/data"));
+  check_refused();
+  std::filesystem::remove(base.at("web/data"));
+  base.write("web/data");
   check_refused();
 }
 
