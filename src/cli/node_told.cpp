@@ -2,6 +2,7 @@
 #include "cli/node_told.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/unique_fd.h"
