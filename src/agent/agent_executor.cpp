@@ -14,11 +14,8 @@
 
 namespace lpp::agent {
 
-using operation::Admission;
 using operation::Id;
 using operation::Operation;
-using operation::Progress;
-using operation::Recorded;
 
 AgentExecutor::AgentExecutor(Clock& clock, operation::PathLedger& ledger, Settings settings,
                              Surroundings surroundings)

@@ -12,7 +12,6 @@
 
 namespace lpp::agent {
 
-using operation::Operation;
 using operation::Progress;
 using operation::Recorded;
 
