@@ -31,9 +31,8 @@ std::string right_disk(const std::vector<Base>& told, const std::string& base_pa
 
 std::string not_to_be_told(const std::string& node, const Base& base, const std::string& disk) {
   return fmt::format(
-      "disk {} belongs to {} on node {}, and whether it is there its agent cannot tell: {}; mount "
-      "it "
-      "again, or restart this node's agent if it has been replaced",
+      "disk {} belongs to {} on node {}, and whether it is there its agent cannot tell: {}; "
+      "mount it again, or restart this node's agent if it has been replaced",
       disk, base.path, node, base.problem);
 }
 
@@ -152,7 +151,7 @@ std::string AgentExecutor::sight(const std::string& node, const std::string& bas
 
 std::string AgentExecutor::why_unfit(const std::string& node, const std::string& base_path) const {
   Base base;
-  std::vector<std::string> disks = surroundings_.disks_named(node, base_path);
+  std::string seen;
   {
     MutexLock lock(mutex_);
     const auto it = agents_.find(node);
@@ -162,11 +161,12 @@ std::string AgentExecutor::why_unfit(const std::string& node, const std::string&
     const Base* const told = find_base(it->second.bases, base_path);
     if (told == nullptr) return {};
     base = *told;
-    // What no volume names, but its agent has seen: start() leaves it to nobody else.
-    const auto seen = it->second.seen_disks.find(base_path);
-    const bool was_seen = !base.problem.empty() && seen != it->second.seen_disks.end();
-    if (disks.empty() && was_seen) disks.push_back(seen->second);
+    const auto last = it->second.seen_disks.find(base_path);
+    if (last != it->second.seen_disks.end()) seen = last->second;
   }
+  auto disks = surroundings_.disks_named(node, base_path);
+  // What no volume names, but its agent has seen: start() leaves it to nobody else.
+  if (disks.empty() && !base.problem.empty() && !seen.empty()) disks.push_back(seen);
   if (disks.empty()) return {};
   if (!base.problem.empty()) return not_to_be_told(node, base, disks.front());
   if (std::find(disks.begin(), disks.end(), base.identity) != disks.end()) return {};
