@@ -55,6 +55,7 @@ inline constexpr const char* kBesideRecords = R"sh(member() (
   if [ -z "$found" ]; then exit 1; fi
   printf '%s' "$value"
 )
+inode_of() { ls -di -- "$1" 2>/dev/null | { read -r number _ && echo "$number"; }; }
 records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
 identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
@@ -143,7 +144,7 @@ if [ -e "$file" ]; then
   record=$(cat -- "$file") && uid=$(member uid "$record") ||
     fail "whose directory $VOL_DIR is cannot be read of its record, $file"
 fi
-inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
+inode=$(inode_of "$VOL_DIR") || :
 is_recorded= ours=
 if [ -n "$record" ]; then
   if [ "$(member inode "$record")" = "${inode:-none}" ]; then is_recorded=yes; fi
@@ -269,7 +270,7 @@ fi
 ) || exit
 # It is the first process, and hears of the pod's end.
 if [ -z "$former" ]; then exec /bin/sh /script/setup "$@"; fi
-inode=$(ls -di -- "$VOL_DIR" 2>/dev/null | { read -r number _ && echo "$number"; }) || :
+inode=$(inode_of "$VOL_DIR") || :
 found=
 case ${inode:-none} in 256 | "$(member inode "$record")") found=yes ;; esac
 /bin/sh /script/setup "$@" || exit

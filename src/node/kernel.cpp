@@ -238,6 +238,10 @@ int Kernel::search_tree(int fd, btrfs_ioctl_search_args& arguments) {
   return run("TREE_SEARCH", [&] { return ::ioctl(fd, BTRFS_IOC_TREE_SEARCH, &arguments); });
 }
 
+bool is_not_there(int error) {
+  return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV;
+}
+
 Error system_error(int error, std::string_view what) {
   std::string message(what);
   message.append(": ").append(std::generic_category().message(error));

@@ -100,6 +100,9 @@ class Kernel {
 /// kUnavailable (busy, broken: again later), kInvalid (it will never work like this).
 Error system_error(int error, std::string_view what);
 
+/// Of open_beneath(): nothing is there, or no such thing of this mount, as a link or a mount.
+bool is_not_there(int error);
+
 /// What an error of this folder means for who wants the work done.
 enum class Verdict {
   kAgain,      // it may go well the next time

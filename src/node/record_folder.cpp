@@ -234,6 +234,12 @@ Result<bool> RecordFolder::has_gone(const std::string& id) const {
   return system_error(errno, "open " + name);
 }
 
+Result<void> RecordFolder::check_not_going(const std::string& id) const {
+  LPP_ASSIGN_OR_RETURN(const bool going, has_gone(id), id);
+  if (going) return Error{ErrorCode::kConflict, "the removal of " + id + " has not ended"};
+  return {};
+}
+
 Result<void> RecordFolder::drop_gone(const std::string& id) const {
   const std::string name = gone_name(id);
   if (kernel_->move(fd_.get(), name.c_str(), fd_.get(), kSpare) == 0) return {};

@@ -97,6 +97,8 @@ class RecordFolder {
   Result<void> make_gone(const std::string& id) const;
   /// Whether it is there; an error where that cannot be seen, which is not "no".
   Result<bool> has_gone(const std::string& id) const;
+  /// kConflict: a removal of the volume has not ended.
+  Result<void> check_not_going(const std::string& id) const;
   /// The caller has seen that it is empty: it goes, or becomes the spare one.
   Result<void> drop_gone(const std::string& id) const;
   Result<bool> is_empty(const std::string& folder) const;

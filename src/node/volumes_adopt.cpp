@@ -42,8 +42,8 @@ Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
   // A removal may have taken it away before.
   LPP_ASSIGN_OR_RETURN(directory, find_directory(request.path), "adopt");
   if (!directory) return absent;
-  LPP_ASSIGN_OR_RETURN(const bool going, records.has_gone(request.id), request.id);
-  if (going) return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
+  const auto rests = records.check_not_going(request.id);
+  if (!rests.ok()) return rests.error();
   const LowIoPriority behind_others;
   return adopt_locked(records, request, directory->get());
 }

@@ -18,8 +18,7 @@ std::optional<std::int64_t> changed_at(Kernel& kernel, int folder, const std::st
                                        int flags) {
   const UniqueFd fd(kernel.open_beneath(folder, name.c_str(), O_PATH | O_NOFOLLOW | flags));
   if (!fd.valid()) {
-    const bool none = errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EXDEV;
-    return none ? std::nullopt : std::optional<std::int64_t>(0);
+    return is_not_there(errno) ? std::nullopt : std::optional<std::int64_t>(0);
   }
   struct statx status {};
   return kernel.status(fd.get(), status) == 0 ? status.stx_mtime.tv_sec : 0;

@@ -63,8 +63,8 @@ Result<Volume> Volumes::make(const MakeRequest& request) const {
   records.keep_spare();
   LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_volume(request.id), request.id);
   LPP_ASSIGN_OR_RETURN(auto recorded, records.read(request.id), shown_);
-  LPP_ASSIGN_OR_RETURN(const bool going, records.has_gone(request.id), request.id);
-  if (going) return Error{ErrorCode::kConflict, "the removal of " + request.id + " has not ended"};
+  const auto rests = records.check_not_going(request.id);
+  if (!rests.ok()) return rests.error();
   if (recorded) {
     LPP_RETURN_IF_ERROR(check_is_ours(records, *recorded, request), request.id);
     if (recorded->path != request.path) {

@@ -63,8 +63,9 @@ Result<Volume> Volumes::resize(const ResizeRequest& request) const {
       const UniqueFd directory(
           kernel_->open_beneath(base_.get(), volume->path.c_str(), O_RDONLY | O_DIRECTORY));
       // A setup may have put a link, a mount or a file there.
-      const bool is_other = errno == ENOENT || errno == ELOOP || errno == EXDEV || errno == ENOTDIR;
-      if (!directory.valid() && !is_other) return system_error(errno, "open " + volume->path);
+      if (!directory.valid() && !is_not_there(errno)) {
+        return system_error(errno, "open " + volume->path);
+      }
       if (directory.valid()) {
         LPP_ASSIGN_OR_RETURN(held, holds_project(*volume, directory.get()), "resize");
       }

@@ -172,6 +172,13 @@ TEST_CASE("what was read before the cluster was known is judged again before any
 
   RunningAgent running(base, kernel, "", {.sweep_after = std::chrono::seconds(1)});
   CHECK(running.listener.works() == 3);
+  const auto check_heard_and_put_back = [&] {
+    running.listener.begin_session();
+    CHECK(running.listener.works() == 3);
+    running.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
+    CHECK(running.listener.has_ended(removal));
+    CHECK(base.has("web/going"));
+  };
   SUBCASE("it is another one") {
     running.agent.open_bases({base.path()}, "c-2");
     running.listener.begin_session();
@@ -191,11 +198,7 @@ TEST_CASE("what was read before the cluster was known is judged again before any
   SUBCASE("it seems to be another one, and is the one that has begun it") {
     running.agent.open_bases({base.path()}, "c-2");
     running.agent.open_bases({base.path()}, "c-1");
-    running.listener.begin_session();
-    CHECK(running.listener.works() == 3);
-    running.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
-    CHECK(running.listener.has_ended(removal));
-    CHECK(base.has("web/going"));
+    check_heard_and_put_back();
   }
   SUBCASE("it is another one, and gets the disk") {
     running.agent.open_bases({base.path()}, "c-2");
@@ -210,11 +213,7 @@ TEST_CASE("what was read before the cluster was known is judged again before any
   }
   SUBCASE("it is the one that has begun it") {
     running.agent.open_bases({base.path()}, "c-1");
-    running.listener.begin_session();
-    CHECK(running.listener.works() == 3);
-    running.agent.take({.what = Order::What::kCancel, .operation = removal, .id = removal.id()});
-    CHECK(running.listener.has_ended(removal));
-    CHECK(base.has("web/going"));
+    check_heard_and_put_back();
   }
   SUBCASE("what goes on in the meantime stays theirs") {
     REQUIRE(running.run(removal).state == State::kSucceeded);

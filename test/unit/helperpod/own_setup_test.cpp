@@ -88,6 +88,14 @@ void replace_in(const fs::path& file, std::string_view what, std::string_view wi
   std::ofstream(file) << text.replace(at, what.size(), with);
 }
 
+/// By script.
+void check_goes(const Base& scene) {
+  Operation removal = scene.removal("ns/v");
+  removal.claim_uid = "uid-2";
+  const Run removed = scene.helper_pod(removal);
+  CHECK_MESSAGE(removed.exit_code == 0, removed.output);
+}
+
 void check_is_the_claims(const Base& scene, bool has_cluster, bool by_agent) {
   const Operation make = make_again(scene);
   if (!has_cluster) replace_in(scene.identity_file(), "\"cluster\"", "\"former\"");
@@ -101,10 +109,7 @@ void check_is_the_claims(const Base& scene, bool has_cluster, bool by_agent) {
   if (by_agent) {
     CHECK(volumes.remove({.id = id, .path = "ns/v", .uid = "uid-2"}).ok());
   } else {
-    Operation removal = scene.removal("ns/v");
-    removal.claim_uid = "uid-2";
-    const Run removed = scene.helper_pod(removal);
-    CHECK_MESSAGE(removed.exit_code == 0, removed.output);
+    check_goes(scene);
   }
   CHECK_FALSE(fs::exists(scene.base() / "ns/v"));
 }
@@ -127,10 +132,7 @@ TEST_CASE("a limit on record holds nothing of what a setup makes anew") {
     const Run run = scene.set_up(make, "c-1", scene.base().parent_path() / "said");
     CHECK_MESSAGE(run.exit_code == 0, run.output);
     REQUIRE(fs::exists(scene.base() / "ns/v"));
-    Operation removal = scene.removal("ns/v");
-    removal.claim_uid = "uid-2";
-    const Run removed = scene.helper_pod(removal);
-    CHECK_MESSAGE(removed.exit_code == 0, removed.output);
+    check_goes(scene);
     CHECK_FALSE(fs::exists(scene.base() / "ns/v"));
   }
 }
