@@ -20,16 +20,17 @@ using nlohmann::json;
 constexpr const char* kName = "local-path-capacity";
 const std::string kComponent = repository("deploy/capacity/");
 
-/// A node called PREFIX0 with so much free of 100Mi; goes with the object.
+/// A node called PREFIX0 with a disk of so many MiB, of which so many are free; goes with the
+/// object.
 class HollowNode {
  public:
-  HollowNode(const std::string& prefix, int mebibytes)
+  HollowNode(const std::string& prefix, std::int64_t size, std::int64_t free)
       : program_(LPP_MUST(ChildProcess::start(
             {.program = required_setting("LPP_E2E_HOLLOW"),
              .args = {"--kubeconfig", required_setting("LPP_E2E_KUBECONFIG"), "--prefix", prefix,
                       "--delay-ms", "100", "--message",
-                      "checked: overcommit\nspace: size=104857600 free=" +
-                          std::to_string(mebibytes * 1048576L)},
+                      "checked: overcommit\nspace: size=" + std::to_string(size << 20) +
+                          " free=" + std::to_string(free << 20)},
              .log_file = required_setting("LPP_E2E_LOGS") + "/" + prefix + "kubelet.log"}))) {}
   ~HollowNode() {
     program_->signal(SIGTERM);
@@ -55,7 +56,7 @@ class CapacityNodes {
       object["parameters"]["nodePath"] = story.bed->base_paths().front();
       LPP_MUST(applied.apply(object));
     }
-    for (const char* node : {"full-0", "roomy-0"}) {
+    for (const char* node : {"full-0", "roomy-0", "ample-0"}) {
       wait(std::string("node ") + node, [&]() -> std::string {
         const auto found = story.admin().find(k8s::kNodes, {"", node});
         return found.ok() && *found ? "" : "it is not there";
@@ -74,7 +75,7 @@ class CapacityNodes {
     LPP_MUST(wait_until(what, condition, story.bed->patience()));
   }
   void want(const std::string& name, const std::string& size,
-            const std::vector<std::string>& nodes = {"full-0", "roomy-0"}) {
+            const std::vector<std::string>& nodes = {"full-0", "roomy-0", "ample-0"}) {
     LPP_MUST(applied.apply(
         claim_object({.key = applied.key(name), .storage_class = kName, .size = size})));
     json pod = pod_object({.key = applied.key(name), .claim = name, .script = "true"});
@@ -117,47 +118,56 @@ class CapacityNodes {
     return LPP_MUST(story.admin().list(k8s::kCsiStorageCapacities, kDaemonNamespace)).size();
   }
 
-  const HollowNode full{"full-", 5};
-  const HollowNode roomy{"roomy-", 50};
+  const HollowNode full{"full-", 100, 5};
+  const HollowNode roomy{"roomy-", 15, 15};
+  const HollowNode ample{"ample-", 16, 16};
   RealStory story;
   AppliedObjects applied;
 };
 
-TEST_CASE("the scheduler sends claims where there is room, and says so when there is none") {
+TEST_CASE(
+    "the scheduler spreads claims over the nodes that have room, and says so when there is none") {
   CapacityNodes nodes;
   // Nobody knows yet: trying tells.
   nodes.wait_published("full-0", "1Ei");
   nodes.want("probe-full", "1Mi", {"full-0"});
   nodes.want("probe-roomy", "1Mi", {"roomy-0"});
+  nodes.want("probe-ample", "1Mi", {"ample-0"});
   CHECK(nodes.node_of("probe-full") == "full-0");
   CHECK(nodes.node_of("probe-roomy") == "roomy-0");
+  CHECK(nodes.node_of("probe-ample") == "ample-0");
   nodes.wait_published("full-0", "5Mi");
-  nodes.wait_published("roomy-0", "50Mi");
+  nodes.wait_published("roomy-0", "14Mi");
+  nodes.wait_published("ample-0", "15Mi");
 
-  const std::vector<std::string> claims{"first", "second", "third", "fourth"};
-  for (const auto& name : claims) nodes.want(name, "10Mi");
-  for (const auto& name : claims) CHECK(nodes.node_of(name) == "roomy-0");
+  // Either of the two, and the second claim the other one.
+  nodes.want("first", "10Mi");
+  const std::string first = nodes.node_of("first");
+  CHECK((first == "roomy-0" || first == "ample-0"));
+  nodes.wait_published(first, first == "roomy-0" ? "4Mi" : "5Mi");
+  nodes.want("second", "10Mi");
+  CHECK(nodes.node_of("second") == (first == "roomy-0" ? "ample-0" : "roomy-0"));
+  nodes.wait_published("roomy-0", "4Mi");
+  nodes.wait_published("ample-0", "5Mi");
 
-  nodes.want("too-large", "60Mi");
+  nodes.want("third", "10Mi");
   nodes.wait("the pod waits for room", [&]() -> std::string {
     std::string all;
-    for (const auto& event :
-         nodes.story.admin().events_about("Pod", nodes.applied.key("too-large"))) {
-      if (event.find("2 node(s) did not have enough free storage") != std::string::npos) return "";
+    for (const auto& event : nodes.story.admin().events_about("Pod", nodes.applied.key("third"))) {
+      if (event.find("3 node(s) did not have enough free storage") != std::string::npos) return "";
       all += event + "\n";
     }
     return "there is " + all;
   });
-  const json claim = LPP_MUST(
-      nodes.story.admin().get(k8s::kPersistentVolumeClaims, nodes.applied.key("too-large")));
+  const json claim =
+      LPP_MUST(nodes.story.admin().get(k8s::kPersistentVolumeClaims, nodes.applied.key("third")));
   CHECK(claim["status"].value("phase", "") == "Pending");
   CHECK_FALSE(claim["metadata"]
                   .value("annotations", json::object())
                   .contains("volume.kubernetes.io/selected-node"));
 
-  std::vector<std::string> all{"probe-full", "probe-roomy", "too-large"};
-  all.insert(all.end(), claims.begin(), claims.end());
-  for (const auto& name : all) {
+  for (const std::string name :
+       {"probe-full", "probe-roomy", "probe-ample", "first", "second", "third"}) {
     LPP_MUST(nodes.story.admin().remove(k8s::kPods, nodes.applied.key(name)));
     LPP_MUST(nodes.story.admin().remove(k8s::kPersistentVolumeClaims, nodes.applied.key(name)));
   }

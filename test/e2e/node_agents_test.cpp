@@ -92,20 +92,24 @@ std::vector<std::string> listening_with(pid_t pid) {
   return found;
 }
 
-/// What the kernel answers to whoever is in the process's place: with its mounts and capabilities.
-/// 0 where it lets him.
+/// What the kernel answers to whoever is in the process's place: with its mounts, its processes and
+/// its capabilities. 0 where it lets him.
 struct Attempts {
   int look_at_node;     // its configuration
   int mount;            // over a base path
   int make_device;      // below a base path
   int leave_root;       // into another root directory
   int open_by_handle;   // a file that no path leads to
+  int signal_outside;   // a process of the node
   int in_own_base = 1;  // what it is for
 };
 Attempts attempts_in_place_of(pid_t pid, const std::string& base_path) {
   const std::string process = "/proc/" + std::to_string(pid);
   const int mounts = ::open((process + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC);
+  const int processes = ::open((process + "/ns/pid").c_str(), O_RDONLY | O_CLOEXEC);
   REQUIRE(mounts >= 0);
+  REQUIRE(processes >= 0);
+  const pid_t outside = ::getpid();
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
   const std::string device = base_path + "/device";
@@ -118,9 +122,17 @@ Attempts attempts_in_place_of(pid_t pid, const std::string& base_path) {
     __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
     std::array<__user_cap_data_struct, 2> rights{};
     rights[0].effective = rights[0].permitted = 0x1b;
+    if (::setns(processes, CLONE_NEWPID) != 0) ::_exit(1);
+    // Who is born from now on is among them.
+    const pid_t among_them = ::fork();
+    if (among_them != 0) {
+      int status = 0;
+      ::_exit(::waitpid(among_them, &status, 0) == among_them && status == 0 ? 0 : 1);
+    }
     if (::setns(mounts, CLONE_NEWNS) != 0 || ::syscall(SYS_capset, &header, rights.data()) != 0) {
       ::_exit(1);
     }
+    seen.signal_outside = answer(::kill(outside, 0));
     seen.look_at_node = answer(::open("/etc/kubernetes", O_RDONLY));
     seen.mount = answer(::mount("none", base_path.c_str(), "tmpfs", 0, nullptr));
     seen.make_device = answer(::mknod(device.c_str(), S_IFBLK | 0600, makedev(8, 0)));
@@ -137,6 +149,7 @@ Attempts attempts_in_place_of(pid_t pid, const std::string& base_path) {
     ::_exit(::write(ends[1], &seen, sizeof seen) == sizeof seen ? 0 : 1);
   }
   ::close(mounts);
+  ::close(processes);
   ::close(ends[1]);
   Attempts seen{};
   const bool all = ::read(ends[0], &seen, sizeof seen) == sizeof seen;
@@ -222,6 +235,7 @@ TEST_CASE("real node: an agent's pod makes and removes volumes, and goes on when
   CHECK(inside.make_device == EPERM);
   CHECK(inside.leave_root == EPERM);
   CHECK(inside.open_by_handle == EPERM);
+  CHECK(inside.signal_outside == ESRCH);
   CHECK(inside.in_own_base == 0);
   CHECK(listening_with(first) == std::vector<std::string>());
 
