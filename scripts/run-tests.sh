@@ -4,6 +4,7 @@
 # integration tests. The first line says what runs the containers of the embedded cluster, the last
 # one counts the test cases of all programs. In CI none may be skipped ("skipped:"), but for what
 # not every machine has and what is tested elsewhere ("not here:").
+#   LPP_BUILT=yes    the preset is dev, and built already
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,15 +12,16 @@ preset=${1:-dev}
 if [ $# -gt 0 ]; then shift; fi
 build=build/$preset
 
-beds=dev
-cmake --preset "$preset" --log-level=WARNING >/dev/null
-if grep -q "^LPP_TEST_BEDS:PATH=$PWD/build/$beds$" "$build/CMakeCache.txt"; then
-  cmake --preset "$beds" --log-level=WARNING >/dev/null
-  cmake --build --preset "$beds" --target story_test lpp-chaos lpp-devcluster lpp-rights -- --quiet
-else
-  beds=$preset
+beds=$preset
+if [ "${LPP_BUILT:-}" != yes ]; then
+  cmake --preset "$preset" --log-level=WARNING >/dev/null
+  if grep -q "^LPP_TEST_BEDS:PATH=$PWD/build/dev$" "$build/CMakeCache.txt"; then
+    beds=dev
+    cmake --preset "$beds" --log-level=WARNING >/dev/null
+    cmake --build --preset "$beds" --target story_test lpp-chaos lpp-devcluster lpp-rights -- --quiet
+  fi
+  cmake --build --preset "$preset" -- --quiet
 fi
-cmake --build --preset "$preset" -- --quiet
 
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
