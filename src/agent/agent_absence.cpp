@@ -3,6 +3,7 @@
 #include "agent/executor_names.h"
 #include "base/log.h"
 #include "base/strings.h"
+#include "node/volume.h"
 
 // Nodes whose agent does not speak: it may be cut off and at work all the same, so that nobody else
 // works there, or it may be gone for good, so that somebody else has to.
@@ -86,7 +87,17 @@ void AgentExecutor::drop_gone_agents(std::string_view volume_name) {
       if (agent == agents_.end()) continue;
       if (presence_of(agent->second, clock_.now()) != Presence::kAbsent) continue;
       while (!agent->second.works.empty()) {
-        drop(agent->second, EntryPtr(agent->second.works.begin()->second), effects);
+        const EntryPtr entry = agent->second.works.begin()->second;
+        // A node that comes back brings its agent, which puts back what is left.
+        const bool may_be_halved = entry->cancelled && (entry->begun || entry->sent);
+        if (!*gone && may_be_halved && entry->operation->kind == operation::Kind::kRemove) {
+          effects.not_put_back.emplace_back(
+              entry->operation,
+              "the directory may not be in its place: the agent that was to put it back is gone. "
+              "What is left of it is beside the base path's records, in " +
+                  std::string(node::kRecordFolder) + "/gone.…, until an agent comes back");
+        }
+        drop(agent->second, entry, effects);
       }
       usage_.forget_node(node);
       orphans_.forget_node(node);

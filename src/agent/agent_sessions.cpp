@@ -218,7 +218,8 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
     log::warn("node {}: {} of {} was called off, and nothing of it was left to be put back", node,
               to_string(removal.kind), removal.path);
     surroundings_.not_put_back(removal,
-                               "it was called off too late, nothing of it was left to be put back");
+                               "the directory is not in its place: it was called off too late, "
+                               "nothing of it was left to be put back");
   }
   if (bases) surroundings_.bases_told(node, *bases);
   perform(effects);
@@ -285,7 +286,8 @@ void AgentExecutor::apply(Agent& agent, Work work, bool everything, bool has_loo
     // It acts no more. What is left of it stays on the node's disk, beside the records.
     const bool may_not_have_begun = work.progress.directory == operation::Directory::kKept;
     if (entry->operation->kind == operation::Kind::kRemove && !may_not_have_begun) {
-      effects.not_put_back.emplace_back(entry->operation, work.progress.message);
+      effects.not_put_back.emplace_back(
+          entry->operation, "the directory is not in its place: " + work.progress.message);
     }
     return drop(agent, entry, effects);
   }

@@ -162,8 +162,7 @@ void Agents::tell_not_put_back(const operation::Operation& removal, const std::s
                         provisioner::may_be_on(*volume, removal.node, parts_.nodes);
   if (!is_of_it) return;
   const std::string message = "The removal of its directory " + removal.path + " on node " +
-                              removal.node +
-                              " was stopped, and the directory is not in its place: " + why;
+                              removal.node + " was stopped, and " + why;
   const auto tell = [&](const k8s::ObjectReference& about) {
     parts_.events.event(about, k8s::EventType::kWarning, provisioner::kDirectoryMissing, message);
   };

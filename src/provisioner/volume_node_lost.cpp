@@ -187,10 +187,14 @@ Action VolumeReconciler::not_kept(const Pass& pass, const Error& error) {
     log::warn("the mark of a lost node is not taken off, tried again soon: {}", error.message);
     return Action::retry();
   }
-  const std::string why =
-      "the node is back, but the annotation " + std::string(kVolumeNodeLost) +
-      " of the volume cannot be taken off: " + error.message +
-      "; until then nothing removes the volume's directory when the claim is deleted";
+  const bool keeps = is_node_lost(*pass.scene.volume);
+  const std::string why = (keeps ? "the node is back, but the annotation " : "the annotation ") +
+                          std::string(kVolumeNodeLost) +
+                          (keeps ? " of the volume" : " of a former claim of the volume") +
+                          " cannot be taken off: " + error.message +
+                          (keeps ? "; until then nothing removes the volume's directory when the "
+                                   "claim is deleted"
+                                 : "; it keeps nothing: the volume is its claim's");
   tell_lost(pass, kClaimReleaseFailed, why, why + " (volume " + pass.scene.name + ")");
   return Action::retry();
 }

@@ -267,6 +267,37 @@ TEST_CASE("helper pods do not work beside an agent that has a pod, however long 
   }
 }
 
+TEST_CASE("a removal that was called off, and whose agent is gone before it hears of it, is told") {
+  MixedScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  REQUIRE(scene.executor.start(removal_of()).ok());
+  bool told = true;
+  SUBCASE("nobody knows whether it has begun") {
+    CHECK(scene.executor.cancel(removal_of().id()).ok());
+  }
+  SUBCASE("it has begun") {
+    (void)agent.take();
+    agent.tell(removal_of(), State::kRunning);
+    SUBCASE("and the volume is to be kept") {
+      CHECK(scene.executor.cancel(removal_of().id()).ok());
+    }
+    SUBCASE("and the volume is to be kept, and the node is gone as well") {
+      CHECK(scene.executor.cancel(removal_of().id()).ok());
+      scene.gone.insert("node-1");
+      told = false;  // whoever brings the node back brings the agent
+    }
+    SUBCASE("and goes on being wanted") { told = false; }
+  }
+  agent.hang_up();
+  scene.pods.clear();
+  scene.pass(seconds(120));
+  (void)scene.mixed.recorded("pvc-1");
+  scene.pass(seconds(20));
+  CHECK(scene.mixed.recorded("pvc-1").empty());
+  CHECK(scene.not_put_back.contains(removal_of().path) == told);
+}
+
 TEST_CASE("what an agent had begun is begun anew by others once its pod is gone for good") {
   MixedScene scene;
   SceneAgent agent(scene);

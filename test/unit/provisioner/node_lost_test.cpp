@@ -243,6 +243,18 @@ TEST_CASE("a mark that must not be taken off is told as what it is") {
   CHECK(bed.counted("forbidden") == 0);
 }
 
+TEST_CASE("a former claim's mark that must not be taken off is not said to keep anything") {
+  Bed bed;
+  bed.put(Bed::marked().annotation("local.path.provisioner/node-lost", "another-uid"));
+  bed.patch.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
+  bed.keep.reply(200);
+  bed.api_shows(claim("a").volume("v"));
+  CHECK(bed.step() == Action::retry());
+  CHECK(bed.is_told("ClaimReleaseFailed: the annotation"));
+  CHECK(bed.is_told("it keeps nothing"));
+  CHECK_FALSE(bed.is_told("nothing removes"));
+}
+
 TEST_CASE("the API server's nodes count, whatever the cache shows") {
   Bed bed;
   SUBCASE("the node is there by its name") { bed.api_nodes.push_back(testing::node("n3")); }
