@@ -121,8 +121,10 @@ int main(int argc, char** argv) {
       cxxopts::value<std::size_t>()->default_value("40"))(
       "without", "steps that are not taken, as a list of their names",
       cxxopts::value<std::vector<std::string>>()->default_value(""))(
+      // A watch that failed often waits for a minute, and may have been ended by the last fault
+      // only.
       "patience", "seconds after which a quiet point must be quiet",
-      cxxopts::value<int>()->default_value("90"))("h,help", "print this text");
+      cxxopts::value<int>()->default_value("150"))("h,help", "print this text");
   try {
     const auto arguments = options.parse(argc, argv);
     if (arguments.count("help") > 0 || arguments.count("daemon") == 0) {

@@ -23,6 +23,10 @@ patches:
            "cmdTimeoutSeconds": 90}
 YAML
 doc docs/agents.md <<'C'
+kubectl kustomize examples/node-agents | local-path-provisioner check -f -
+C
+says 'Result:    ok'
+doc docs/agents.md <<'C'
 kubectl apply -k examples/node-agents
 C
 reach_api
@@ -43,6 +47,9 @@ tells() { # TEXT    on its page of metrics
   kubectl get --raw "/api/v1/namespaces/local-path-storage/pods/$provisioner:8080/proxy/metrics" | grep "$1" >/dev/null
 }
 wait_until 60 'the agent to be connected' kubelet tells '^local_path_provisioner_agents_connected 1'
+doc docs/agents.md <<'C'
+kubectl -n local-path-storage rollout status daemonset local-path-provisioner-agent --timeout=3m
+C
 doc docs/agents.md <<'C'
 local-path-provisioner check
 C
