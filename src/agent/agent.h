@@ -11,6 +11,7 @@
 #include <stop_token>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "agent/agent_stats.h"
@@ -182,7 +183,7 @@ class Agent {
     UsageNotes::Seen uses{};
     InventoryNotes::Seen inventory{};
   };
-  Base look_at(const std::string& path, Sights& sights);
+  Base look_at(const std::string& path, Sights& sights) LPP_REQUIRES(looks_mutex_);
   Result<void> read_book(const std::string& path, const node::Volumes& volumes,
                          const std::string& identity, const WorkBook::Whose& whose);
   /// Whether work of another disk has its id no more.
@@ -211,6 +212,9 @@ class Agent {
   WorkStats stats_;
 
   Mutex looks_mutex_;  // held by a look at the base paths; before the others
+  /// By base path and disk.
+  std::map<std::pair<std::string, std::string>, node::LimitTurns> limit_turns_
+      LPP_GUARDED_BY(looks_mutex_);
   /// Between a look into a work book and what follows of it; before mutex_.
   Mutex books_mutex_;
   std::map<std::string, std::string> read_books_ LPP_GUARDED_BY(books_mutex_);  // disk by base path

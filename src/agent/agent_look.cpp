@@ -90,7 +90,8 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     if (whose.is_foreign({})) base.cluster = records;
     saw_cluster(path, base.cluster);
     LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity, whose), "work book");
-    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(), "usage");
+    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(&limit_turns_[{path, base.identity}]),
+                         "usage");
     base.space = space_of(usage.space);
     base.space->promises = promises_told(usage);
     // Sizes are what tenants wrote: a negative number would make the whole base unreadable.

@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "base/unique_fd.h"
 #include "node/kernel.h"
+#include "node/limit_turns.h"
 #include "node/quota.h"
 #include "node/record_folder.h"
 #include "node/tree_removal.h"
@@ -26,7 +27,6 @@ struct VolumeUsage {
   Volume volume{};
   std::optional<ProjectUse> use{};
   /// Of one with limits: its directory has left its project, or is not the one that was given it.
-  /// Only the directory itself is looked at.
   bool taken_out = false;
 };
 
@@ -175,8 +175,8 @@ class Volumes {
   // Look: nothing is changed.
 
   Result<Space> space() const;
-  /// Needs no walk through the volumes.
-  Result<BaseUsage> usage() const;
+  /// Needs no walk through the volumes. `turns`: whose directory itself it looks at; else each.
+  Result<BaseUsage> usage(LimitTurns* turns = nullptr) const;
   /// The same without a look at each directory: whether one was taken out is not told.
   Result<BaseUsage> counted() const;
   /// Of that volume only; nullopt: nothing is measured of it.
@@ -284,8 +284,8 @@ class Volumes {
 
   // What there is, and what there is room for. (volumes_usage.cpp, volumes_room.cpp)
 
-  /// usage() without a look at the directories.
-  bool is_taken_out(const Volume& volume, const ProjectQuota& quota) const;
+  /// nullopt: it cannot be looked at.
+  std::optional<bool> is_taken_out(const Volume& volume, const ProjectQuota& quota) const;
   /// Whether limits count what is made in it, too.
   Result<bool> is_limited(const Volume& volume, const ProjectQuota& quota, int folder) const;
   /// Whether it is the directory on record, and has the number on record.

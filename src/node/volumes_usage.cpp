@@ -225,30 +225,41 @@ Result<Space> Volumes::space() const {
   return space;
 }
 
-/// Of one that cannot be looked at nothing is claimed.
-bool Volumes::is_taken_out(const Volume& volume, const ProjectQuota& quota) const {
+std::optional<bool> Volumes::is_taken_out(const Volume& volume, const ProjectQuota& quota) const {
   const auto directory = find_directory(volume.path);
-  if (!directory.ok() || !*directory) return false;
+  if (!directory.ok() || !*directory) return std::nullopt;
   const auto limited = is_limited(volume, quota, (*directory)->get());
-  if (!limited.ok() || *limited) return false;
+  if (!limited.ok()) return std::nullopt;
+  if (*limited) return false;
   // It may have been made anew since its record was read: a record is there before its directory.
   const auto records = RecordFolder::find(*kernel_, base_.get());
-  if (!records.ok() || !*records) return false;
+  if (!records.ok() || !*records) return std::nullopt;
   const auto now = (*records)->read(volume.id);
-  return now.ok() && *now && (*now)->directory == volume.directory &&
-         (*now)->project == volume.project;
+  if (!now.ok()) return std::nullopt;
+  return *now && (*now)->directory == volume.directory && (*now)->project == volume.project;
 }
 
-Result<BaseUsage> Volumes::usage() const {
+Result<BaseUsage> Volumes::usage(LimitTurns* turns) const {
   LPP_ASSIGN_OR_RETURN(BaseUsage usage, counted(), "usage");
-  const auto is_held = [](const VolumeUsage& entry) {
-    return entry.use && entry.volume.limits.any() && entry.volume.state == State::kPresent;
-  };
-  if (std::none_of(usage.volumes.begin(), usage.volumes.end(), is_held)) return usage;
+  std::vector<VolumeUsage*> held;
+  std::vector<std::string> ids;
+  for (VolumeUsage& entry : usage.volumes) {
+    if (!entry.use || !entry.volume.limits.any() || entry.volume.state != State::kPresent) continue;
+    held.push_back(&entry);
+    ids.push_back(entry.volume.id);
+  }
+  if (held.empty()) return usage;
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "usage");
   if (!quota) return usage;
-  for (VolumeUsage& entry : usage.volumes) {
-    if (is_held(entry)) entry.taken_out = is_taken_out(entry.volume, *quota);
+  LimitTurns only_now;
+  if (turns == nullptr) turns = &only_now;
+  const auto taken = turns->take(ids);
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    if (!taken[i]) continue;
+    const auto out = is_taken_out(held[i]->volume, *quota);
+    turns->saw(ids[i], out);
+    // Of one that cannot be looked at nothing is claimed.
+    held[i]->taken_out = out.value_or(false);
   }
   return usage;
 }

@@ -111,7 +111,8 @@ BENCHMARK_CAPTURE(remove_empty, without_fsyncs, false)
     ->Unit(benchmark::kMicrosecond)
     ->UseRealTime();
 
-void usage(benchmark::State& state) {
+/// Of one who asks once, or who asks again and again.
+void usage(benchmark::State& state, bool in_turn) {
   waits_for_disk = false;
   const BaseFolder base;
   node::Kernel kernel;
@@ -121,15 +122,19 @@ void usage(benchmark::State& state) {
   }
   CountingKernel counting;
   const auto watched = Volumes::open(counting, base.path(), {});
+  node::LimitTurns turns;
+  const auto look = [&] { return watched->usage(in_turn ? &turns : nullptr); };
+  if (in_turn && !volumes.usage(&turns).ok()) return state.SkipWithError("usage");
   for (auto _ : state) {
-    const auto measured = watched->usage();
+    const auto measured = look();
     if (!measured.ok() || static_cast<std::int64_t>(measured->volumes.size()) != state.range(0)) {
       return state.SkipWithError("usage");
     }
   }
   count(state, counting);
 }
-BENCHMARK(usage)->Arg(1000)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(usage, of_all, false)->Arg(1000)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK_CAPTURE(usage, in_turn, true)->Arg(1000)->Unit(benchmark::kMillisecond)->UseRealTime();
 
 std::int64_t tree_files() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): one thread

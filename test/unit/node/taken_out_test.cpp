@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 
+#include <string_view>
+
 #include "busy_kernel.h"
 #include "node/held_limits.h"
 
@@ -97,6 +99,52 @@ TEST_CASE("a directory that its owner has taken out of its limit is seen, and ad
     std::filesystem::remove_all(base.at("pvc-1"));
     CHECK(limits_not_held(*volumes.usage()).empty());
   }
+}
+
+TEST_CASE("who looks again and again looks at few directories, and sees each within ten looks" *
+          NeedsProjects()) {
+  class CountingKernel final : public Kernel {
+   public:
+    int looks = 0;
+
+   protected:
+    int before(const char* call) override {
+      if (std::string_view(call) == "FSGETXATTR") ++looks;
+      return 0;
+    }
+  };
+  const BaseFolder base;
+  CountingKernel kernel;
+  const auto volumes = base.volumes(kernel);
+  for (int i = 0; i < 20; ++i) {
+    const std::string id = "pvc-" + std::to_string(10 + i);
+    REQUIRE(volumes.make({.id = id, .path = id, .limits = {.bytes = 8 * kMiB}}).ok());
+  }
+  LimitTurns turns(1);
+  const auto look = [&] {
+    kernel.looks = 0;
+    return limits_taken_off(*volumes.usage(&turns));
+  };
+  CHECK(look().empty());
+  CHECK(kernel.looks == 20);
+  CHECK(look().empty());
+  CHECK(kernel.looks == 2);
+
+  const auto leave = [](fsxattr& attributes) { attributes.fsx_projid = 0; };
+  REQUIRE(as_owner(base.at("pvc-15"), leave) == 0);
+  int looks = 1;
+  while (look().empty() && looks < 10) ++looks;
+  CHECK(looks == 2);
+  // And says so each time: without an alarm that comes and goes.
+  for (int i = 0; i < 20; ++i) {
+    CHECK(look() == Ids{"pvc-15"});
+    CHECK(kernel.looks <= 3);
+  }
+  REQUIRE(volumes.adopt({.id = "pvc-15", .path = "pvc-15", .limits = {.bytes = 8 * kMiB}}).ok());
+  CHECK(look().empty());
+  // Who asks once is told at once.
+  REQUIRE(as_owner(base.at("pvc-12"), leave) == 0);
+  CHECK(limits_taken_off(*volumes.usage()) == Ids{"pvc-12"});
 }
 
 TEST_CASE("nothing of a former claim's limits stays with who has its directory now" *
