@@ -62,7 +62,7 @@ struct FileChecks {
   std::optional<config::Config> config{};
   bool has_config = false;  // config may still be nothing: then it is not valid
 };
-void check_cluster(Cluster& cluster, const Context& context, const FlagReader& flags,
+void check_cluster(Cluster& cluster, Context& context, const FlagReader& flags,
                    const FileChecks& files, Findings& findings);
 
 /// `check`.

@@ -219,7 +219,7 @@ std::vector<Right> agent_rights() {
           {"", "configmaps", "update", true, kNoAgents, Name::kAgentsConfigMap}};
 }
 
-void check_cluster(Cluster& cluster, const Context& context, const FlagReader& flags,
+void check_cluster(Cluster& cluster, Context& context, const FlagReader& flags,
                    const FileChecks& files, Findings& findings) {
   std::vector<Installation> found;
   const auto deployments = cluster.list(kDeployments);
@@ -229,6 +229,7 @@ void check_cluster(Cluster& cluster, const Context& context, const FlagReader& f
     not_checked("Deployments", deployments.error(), findings);
   }
   const Installation installation = choose_installation(found, flags);
+  tell_which(installation, context);
   check_installation(found, deployments.ok(), installation, findings);
 
   const std::string ns_place = "Namespace " + installation.ns;

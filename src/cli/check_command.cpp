@@ -120,6 +120,7 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
     if (text(one.object, "kind") == "Deployment") deployments.push_back(one.object);
   }
   Installation installation = choose_installation(installations(deployments, context), flags);
+  tell_which(installation, context);
   allow_unsafe = allow_unsafe || installation.allow_unsafe_template;
   const auto place_of = [](const ManifestObject& one) {
     return one.place + ": " + kind_and_name(one.object);

@@ -61,6 +61,7 @@ struct Installation {
   std::string config_flag{};  // --config of the daemon, as it stands there
   std::string deployment{};   // "" = none was found
   std::string image{};
+  std::vector<std::string> others{};  // Deployments that the flags could mean, too
   int replicas = 0;
   int ready = 0;
   InstalledAgents agents{};
@@ -118,9 +119,13 @@ std::string daemon_container(const nlohmann::json& pod_spec);
 
 /// The installation that the flags mean: of the Deployments found the one that fits them, with what
 /// is not known filled in from flags and defaults. Deployments that may not be listed count as
-/// none.
-Installation find_installation(Cluster& cluster, const Context& context, const FlagReader& flags);
+/// none. Of several one of ours goes before those of the other program of that name, which K3s and
+/// kind bring, and one that runs before one that is stopped; a note says which it is.
+Installation find_installation(Cluster& cluster, Context& context, const FlagReader& flags);
+/// The same, without a note.
 Installation choose_installation(const std::vector<Installation>& found, const FlagReader& flags);
+/// The note.
+void tell_which(const Installation& chosen, Context& context);
 
 /// An Event, as far as it is shown.
 struct EventNote {

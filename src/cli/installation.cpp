@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <map>
@@ -14,6 +17,8 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kProgram = "local-path-provisioner";
+constexpr std::array<std::string_view, 2> kOtherPrograms{"rancher/local-path-provisioner",
+                                                         "kindest/local-path-provisioner"};
 
 std::vector<std::string> texts(const json& list) {
   std::vector<std::string> out;
@@ -99,6 +104,21 @@ std::optional<Installation> installation(const json& deployment, const json& con
   return out;
 }
 
+/// As K3s and kind bring it along, from whatever registry.
+bool is_other_program(std::string_view image) {
+  image = image.substr(0, image.find('@'));
+  const auto slash = image.rfind('/');
+  if (slash == std::string_view::npos) return false;
+  image = image.substr(0, image.find(':', slash));
+  return std::any_of(kOtherPrograms.begin(), kOtherPrograms.end(), [&](std::string_view one) {
+    return image == one || (image.ends_with(one) && image[image.size() - one.size() - 1] == '/');
+  });
+}
+
+std::string named(const Installation& one) {
+  return fmt::format("{} ({})", one.deployment, one.provisioner_name);
+}
+
 constexpr std::array kInstallation = {
     Flag{.name = "provisioner-name",
          .placeholder = "NAME",
@@ -168,8 +188,20 @@ Installation choose_installation(const std::vector<Installation>& found, const F
     return (!flags.given("provisioner-name") || one.names().has(flags.text("provisioner-name"))) &&
            (!flags.given("provisioner-namespace") || one.ns == flags.text("provisioner-namespace"));
   };
-  const auto it = std::find_if(found.begin(), found.end(), fits);
-  Installation out = it != found.end() ? *it : Installation{};
+  const auto order = [](const Installation& one) {
+    return std::pair(is_other_program(one.image), one.replicas == 0);
+  };
+  std::vector<const Installation*> fitting;
+  for (const Installation& one : found) {
+    if (fits(one)) fitting.push_back(&one);
+  }
+  const auto first =
+      std::min_element(fitting.begin(), fitting.end(),
+                       [&](const auto* a, const auto* b) { return order(*a) < order(*b); });
+  Installation out = first != fitting.end() ? **first : Installation{};
+  for (const Installation* one : fitting) {
+    if (one != *first) out.others.push_back(named(*one));
+  }
   const auto fill = [&](std::string& value, std::string_view flag) {
     if (value.empty() || flags.given(flag)) value = flags.text(flag);
   };
@@ -185,11 +217,23 @@ Installation choose_installation(const std::vector<Installation>& found, const F
   return out;
 }
 
-Installation find_installation(Cluster& cluster, const Context& context, const FlagReader& flags) {
+void tell_which(const Installation& chosen, Context& context) {
+  if (chosen.others.empty()) return;
+  // What a command waits for may stand in the line still.
+  context.err(fmt::format(
+      "{}note: there are several provisioners, and this is about Deployment {}; "
+      "not about {}: --provisioner-name and --provisioner-namespace choose\n",
+      context.terminal.progress ? kEraseLine : std::string_view(), one_line(named(chosen)),
+      one_line(fmt::format("{}", fmt::join(chosen.others, ", ")))));
+}
+
+Installation find_installation(Cluster& cluster, Context& context, const FlagReader& flags) {
   const auto deployments = cluster.list(kDeployments);
   const auto found =
       deployments.ok() ? installations(*deployments, context) : std::vector<Installation>();
-  return choose_installation(found, flags);
+  Installation chosen = choose_installation(found, flags);
+  tell_which(chosen, context);
+  return chosen;
 }
 
 }  // namespace lpp::cli
