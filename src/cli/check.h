@@ -26,6 +26,11 @@ void check_template(const std::string& place, std::string_view text, bool allow_
 void check_config_map(const nlohmann::json& config_map, const std::string& place, bool allow_unsafe,
                       std::optional<config::Config>& config, Findings& findings);
 
+/// Helper pods that are to run scripts in our own image, which has no shell. `place`: of the
+/// configuration; the template is the ConfigMap's.
+void check_helper_image(const Installation& installation, const nlohmann::json& config_map,
+                        const config::Config& config, const std::string& place, Findings& findings);
+
 /// A StorageClass of ours; without a configuration only what does not depend on it. `agents`: they
 /// know what scripts may not.
 void check_class(const nlohmann::json& storage_class, const std::string& place,

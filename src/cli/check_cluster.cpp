@@ -167,10 +167,15 @@ std::optional<config::Config> check_own_config(Cluster& cluster, const Installat
   } else {
     not_checked(place, found.error(), findings);
   }
-  const bool is_text = installation.config_flag.find('{') != std::string::npos;
-  if (!is_text) return config;
-  return check_config(fmt::format("Deployment {}: --config", installation.deployment),
-                      installation.config_flag, findings);
+  std::string config_place = place + " config.json";
+  if (installation.config_flag.find('{') != std::string::npos) {
+    config_place = fmt::format("Deployment {}: --config", installation.deployment);
+    config = check_config(config_place, installation.config_flag, findings);
+  }
+  if (found.ok() && config) {
+    check_helper_image(installation, *found, *config, config_place, findings);
+  }
+  return config;
 }
 
 }  // namespace

@@ -129,9 +129,14 @@ FileChecks check_files(Context& context, const FlagReader& flags, bool allow_uns
     if (!is_our_config_map(one.object, installation)) continue;
     std::optional<config::Config> config;
     check_config_map(one.object, place_of(one), allow_unsafe, config, findings);
-    if (!flags.given("config")) {
+    const bool own = !flags.given("config");
+    if (own) {
       out.has_config = true;
       out.config = std::move(config);
+    }
+    if (out.config) {
+      check_helper_image(installation, one.object, *out.config,
+                         own ? place_of(one) + " config.json" : flags.text("config"), findings);
     }
   }
   if (flags.given("provisioner-name") && !objects.empty() &&

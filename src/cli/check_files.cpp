@@ -9,6 +9,7 @@
 #include "config/config_parser.h"
 #include "config/path_template.h"
 #include "flags/flag_values.h"
+#include "helperpod/manifest.h"
 #include "helperpod/template.h"
 #include "k8s/names.h"
 #include "provisioner/class_parameters.h"
@@ -242,6 +243,41 @@ void check_config_map(const json& config_map, const std::string& place, bool all
     findings.problem(place, fmt::format("has no script {}: helper pods cannot start", key),
                      fmt::format("add the key {0}, or {0}Command to config.json", key));
   }
+}
+
+void check_helper_image(const Installation& installation, const json& config_map,
+                        const config::Config& config, const std::string& place,
+                        Findings& findings) {
+  const auto pod_template =
+      helperpod::parse_template(text(member(config_map, "data"), "helperPod.yaml"), "", true);
+  if (!pod_template.ok()) return;
+  const json& containers = member(member(pod_template->pod, "spec"), "containers");
+  std::string image = containers.empty() ? "" : text(containers.front(), "image");
+  if (image.empty()) image = installation.helper_image;
+  // From whatever registry: an overlay may have set another one for one of both only.
+  const auto name = [](const std::string& full) { return full.substr(full.rfind('/') + 1); };
+  if (installation.image.empty() || name(image) != name(installation.image)) return;
+  if (!config.setup_command.empty() && !config.teardown_command.empty()) return;
+  std::string missing;
+  for (const auto& [field, command] : {std::pair{"setupCommand", &config.setup_command},
+                                       std::pair{"teardownCommand", &config.teardown_command},
+                                       std::pair{"resizeCommand", &config.resize_command}}) {
+    if (command->empty()) missing += (missing.empty() ? "" : ", ") + std::string(field);
+  }
+  const bool agents = installation.agents.on;
+  findings.all.push_back(
+      {.problem = !agents,
+       .place = fmt::format("{}: {}", place, missing),
+       .message = fmt::format("missing, and the helper pods run the provisioner's own image {}, "
+                              "which has no shell for scripts: {}",
+                              image,
+                              agents ? "nodes without an agent get no volumes, and theirs are not "
+                                       "removed"
+                                     : "they cannot start"),
+       .fix = fmt::format("set to /usr/bin/{} what is missing, which a patch of config.json "
+                          "repeats (docs/sizes.md), or give the helper pods an image with a shell "
+                          "(HELPER_IMAGE)",
+                          helperpod::kNodeProgram)});
 }
 
 void check_class(const json& storage_class, const std::string& place, const config::Config* config,

@@ -61,6 +61,7 @@ struct Installation {
   std::string config_flag{};  // --config of the daemon, as it stands there
   std::string deployment{};   // "" = none was found
   std::string image{};
+  std::string helper_image{};         // of helper pods whose template names none
   std::vector<std::string> others{};  // Deployments that the flags could mean, too
   int replicas = 0;
   int ready = 0;

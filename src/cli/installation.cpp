@@ -93,6 +93,7 @@ std::optional<Installation> installation(const json& deployment, const json& con
   out.lease = {flags.text("leader-elect-resource-namespace"),
                flags.text("leader-elect-resource-name")};
   out.image = text(container, "image");
+  out.helper_image = flags.text("helper-image");
   out.agents = {.on = flags.boolean("agents"),
                 .service = flags.text("agents-service"),
                 .service_account = flags.text("agents-service-account"),

@@ -10,6 +10,7 @@ import (
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/yaml"
 )
 
 const (
@@ -178,6 +179,63 @@ func environmentOf(container any) map[string]any {
 		out[at(variable, "name").(string)] = at(variable, "value")
 	}
 	return out
+}
+
+// blockOf is the one block of the page in that language that has all of these words.
+func blockOf(t *testing.T, page, language string, words ...string) string {
+	t.Helper()
+	var found []string
+	for _, block := range fenced.FindAllStringSubmatch(readFile(t, page), -1) {
+		missing := slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(block[2], word) })
+		if block[1] == language && !missing {
+			found = append(found, block[2])
+		}
+	}
+	if len(found) != 1 {
+		t.Fatalf("%s: %d blocks with %q", page, len(found), words)
+	}
+	return found[0]
+}
+
+// The overlays that the docs print patch config.json as a whole, and patches come after components: with
+// the text of docs/sizes.md the helper pods of deploy/quota keep their commands.
+func TestAPatchOfConfigJsonKeepsTheCommandsOfQuotaAsThePageSays(t *testing.T) {
+	const sizes = "../../../docs/sizes.md"
+	config := blockOf(t, sizes, "json", "nodePathMap", "Command")
+	want := jsonOf(t, named(t, kustomizedObjects(t, quotaOverlay), "ConfigMap"))
+	for _, page := range []string{"../../../docs/install.md", "../../../docs/migrating.md"} {
+		overlay := parse(t, blockOf(t, page, "yaml", "kind: Kustomization", "config.json"))
+		overlay["components"] = []any{"deploy/quota"}
+		for _, one := range overlay["patches"].([]any) {
+			patch := parse(t, one.(object)["patch"].(string))
+			if patch["kind"] == "ConfigMap" {
+				patch["data"].(object)["config.json"] = config
+			}
+			text, err := yaml.Marshal(patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			one.(object)["patch"] = string(text)
+		}
+		text, err := yaml.Marshal(overlay)
+		if err != nil {
+			t.Fatal(err)
+		}
+		root := t.TempDir()
+		if err := os.CopyFS(filepath.Join(root, "deploy"), os.DirFS("../../../deploy")); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(root, "kustomization.yaml"), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		objects := kustomizedObjects(t, root)
+		got := jsonOf(t, named(t, objects, "ConfigMap"))
+		same(t, page+": paths", at(got, "nodePathMap", 0, "paths"), []any{"/mnt/disks"})
+		for _, command := range []string{"setupCommand", "teardownCommand", "resizeCommand"} {
+			same(t, page+": "+command, got[command], want[command])
+		}
+		named(t, objects, "StorageClass", "local-path-quota")
+	}
 }
 
 func TestWithQuotaTheChartMakesTheObjectsOfTheOverlay(t *testing.T) {

@@ -194,6 +194,36 @@ TEST_CASE("two provisioners of one name, and one that is not ready, are problems
   CHECK(outcome.out.find("no replica is ready") != std::string::npos);
 }
 
+TEST_CASE("helper pods of our own image with scripts are a problem of a cluster, too") {
+  Cluster cluster;
+  json ours = deployment("local-path-storage", 1);
+  json& container = ours["spec"]["template"]["spec"]["containers"][0];
+  container["image"] = "registry.example.com/local-path-provisioner:v1";
+  container["env"] = {{{"name", "HELPER_IMAGE"}, {"value", container["image"]}}};
+  std::string place = "ConfigMap local-path-storage/local-path-config config.json: ";
+  std::string config = R"({"nodePathMap": [{"node": "n1", "paths": ["/opt/a"]}]})";
+  SUBCASE("of the ConfigMap") {}
+  SUBCASE("of the Deployment") {
+    container["command"] = {"local-path-provisioner", "start", "--config", config};
+    config.insert(1, R"("setupCommand": "/a", "teardownCommand": "/a", )");
+    place = "Deployment local-path-storage/local-path-provisioner: --config: ";
+  }
+  cluster.transport->on("GET", "/configmaps/local-path-config").always([config](const auto&) {
+    return ok(config_map("local-path-config")
+                  .data("config.json", config)
+                  .data("helperPod.yaml", "spec: {containers: [{name: a}]}")
+                  .data("setup", "x")
+                  .data("teardown", "x")
+                  .json());
+  });
+  cluster.serve("/deployments", {ours});
+  cluster.be_good();
+  const auto outcome = cluster.run({"check"});
+  CAPTURE(outcome.out);
+  CHECK(outcome.code == 1);
+  CHECK(outcome.out.find("PROBLEM:   " + place + "setupCommand, ") != std::string::npos);
+}
+
 TEST_CASE("volumes that are stuck and nodes without a path are warnings") {
   Cluster cluster;
   cluster.serve("/nodes?", {node("n1").json(), node("n2").json()});

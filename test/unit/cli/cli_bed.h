@@ -114,6 +114,7 @@ struct CliBed {
                   .fallback = "local-path-storage"},
         cli::Flag{.name = "configmap-name", .placeholder = "NAME", .fallback = "local-path-config"},
         cli::Flag{.name = "config", .placeholder = "FILE"},
+        cli::Flag{.name = "helper-image", .env = "HELPER_IMAGE", .fallback = "busybox:1"},
         cli::Flag{.name = "agents", .env = "AGENTS", .fallback = "false"},
         cli::Flag{.name = "agents-port", .fallback = "8443"},
         cli::Flag{.name = "agents-service", .fallback = "local-path-provisioner-agents"},
