@@ -442,6 +442,9 @@ TEST_CASE("metrics and the status page can be switched off") {
   CHECK(options({"start"}).statusz);
   CHECK_FALSE(options({"start", "--metrics=false"}).metrics);
   CHECK_FALSE(options({"start", "--statusz=false"}).statusz);
+}
+
+TEST_CASE("claims are bound unless --bind-claims=false leaves that to the control plane") {
   CHECK(options({"start"}).bind_claims);
   CHECK_FALSE(options({"start", "--bind-claims=false"}).bind_claims);
 }

@@ -456,4 +456,31 @@ TEST_CASE("an older ClusterRole is noticed once, and nothing is tried for a good
   CHECK(bed.binding.is_ours());
 }
 
+TEST_CASE("a binding is counted once, by how it ended") {
+  const auto counts_after = [](int status, const char* answer) {
+    Bed bed;
+    bed.make();
+    bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+    for (int version = 4; version < 9; ++version) {
+      bed.claim_patch.reply(status, answer);
+      bed.claim_status.reply(status, answer);
+      (void)bed.step();
+      bed.put(own_volume("Bound").resource_version("11"));
+      const auto seen = status == 200 ? half_bound().phase("Bound") : claim("a").node("n1");
+      bed.put(testing::ClaimBuilder(seen).resource_version(std::to_string(version)));
+      bed.clock.advance(seconds(3));
+    }
+    std::vector<std::string> counts;
+    for (const auto* result : bed.operations.totals().bindings.entries()) {
+      counts.push_back(result->first[0] + " " + std::to_string(result->second));
+    }
+    return counts;
+  };
+  CHECK(counts_after(200, R"({"metadata":{"resourceVersion":"12"}})") ==
+        std::vector<std::string>{"bound 1"});
+  CHECK(counts_after(409, kConflict) == std::vector<std::string>{"conflict 1"});
+  CHECK(counts_after(403, kForbidden) == std::vector<std::string>{"forbidden 1"});
+  CHECK(counts_after(422, "{}") == std::vector<std::string>{"failed 1"});
+}
+
 }  // namespace lpp::provisioner::claim_binding
