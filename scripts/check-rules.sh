@@ -164,6 +164,13 @@ done < <(grep -H '^| .*|$' docs/security.md docs/failure-modes.md
 while read -r map directory; do
   if ! grep -qF "| \`${directory%/}\` |" "$map"; then finding "$map: says nothing of ${directory%/}"; fi
 done < <(printf 'ARCHITECTURE.md %s\n' src/*/; printf 'CONTRIBUTING.md %s\n' test/*/)
+# A debugger shows threads by these names.
+while read -r name; do
+  if ! grep -qF "\`$name" <(sed -n '/^## Threads/,/^## /p' ARCHITECTURE.md | grep '^|'); then
+    finding "ARCHITECTURE.md: the table of threads lacks \"$name\""
+  fi
+done < <(grep -rhoE 'set_thread_name\("[^"]+' src | sed 's/.*"//' | sort -u)
+
 # doctest goes on to the next subcase only where it has met it: after a return it does not.
 while read -r hit; do
   finding "$hit: a return in a SUBCASE above hides this one"

@@ -54,8 +54,8 @@ class Store {
     return all;
   }
 
-  /// What `ask(index)` answers. It runs under the store's lock: it looks at the index and at
-  /// nothing else, and keeps no reference to it.
+  /// What `ask(index)` answers. An exception to the rule that no callback runs under a lock, here
+  /// the store's: it looks at the index and at nothing else, and keeps no reference to it.
   template <typename Ask>
   auto query(const Ask& ask) const {
     MutexLock lock(mutex_);
