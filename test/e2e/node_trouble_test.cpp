@@ -184,8 +184,9 @@ TEST_CASE("real node: a helper pod that needs a Secret which is missing says so 
                                    "              key: word\n");
   story.start();
   auto claims = claims_in(story, "missing-secret");
+  const auto begun = steady_clock::now();
   claims.make(0, 1);
-  steady_clock::time_point knowable = steady_clock::time_point::max();
+  auto knowable = steady_clock::time_point::max();
   LPP_MUST(wait_until(
       "the claim says what the kubelet says",
       [&]() -> std::string {
@@ -206,9 +207,12 @@ TEST_CASE("real node: a helper pod that needs a Secret which is missing says so 
         return "no such event";
       },
       story.bed->patience()));
-  const auto late = std::chrono::ceil<milliseconds>(steady_clock::now() - knowable);
-  MESSAGE("told after ", late.count(), " ms");
-  CHECK(late < milliseconds(1500));
+  const auto told = steady_clock::now();
+  knowable = std::min(knowable, told);
+  MESSAGE("told after ", std::chrono::ceil<milliseconds>(told - knowable).count(), " ms");
+  // A busy machine delays both: the kubelet makes the pod's sandbox first, and all that we do is
+  // read and write.
+  CHECK(told - knowable < knowable - begun);
 
   const k8s::Resource secrets{"", "v1", "secrets", "Secret", true};
   LPP_MUST(story.admin().api().create(secrets, kDaemonNamespace,

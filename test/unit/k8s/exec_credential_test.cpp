@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <future>
+#include <latch>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -43,6 +44,10 @@ struct Plugin {
   std::string prints(const json& status) const {
     folder.write("out", credential(status));
     return "cat " + folder.path("out");
+  }
+  /// Until the test writes the file "go".
+  std::string waits_for_go() const {
+    return "while ! [ -e " + folder.path("go") + " ]; do sleep 0.01; done; ";
   }
   std::size_t runs() const {
     std::error_code missing;
@@ -190,24 +195,25 @@ TEST_CASE_FIXTURE(Plugin, "a plugin that is not there is named") {
 }
 
 TEST_CASE_FIXTURE(Plugin, "many callers share one run") {
-  ExecCredentials credentials(config("sleep 0.1; " + prints({{"token", "t"}})), clock);
+  constexpr int kCallers = 8;
+  ExecCredentials credentials(config(waits_for_go() + prints({{"token", "t"}})), clock);
+  std::latch calling(kCallers);
   std::vector<std::future<bool>> callers;
-  callers.reserve(8);
-  for (int i = 0; i < 8; ++i) {
-    callers.push_back(
-        std::async(std::launch::async, [&] { return credentials.get(TimePoint::max(), {}).ok(); }));
+  callers.reserve(kCallers);
+  for (int i = 0; i < kCallers; ++i) {
+    callers.push_back(std::async(std::launch::async, [&] {
+      calling.count_down();
+      return credentials.get(TimePoint::max(), {}).ok();
+    }));
   }
-  for (auto& caller : callers) {
-    while (caller.wait_for(5ms) != std::future_status::ready) clock.advance(20ms);
-    CHECK(caller.get());
-  }
+  calling.wait();
+  folder.write("go", "");
+  for (auto& caller : callers) CHECK(caller.get());
   CHECK(runs() == 1);
 }
 
 TEST_CASE_FIXTURE(Plugin, "a call waits for a plugin until its own deadline, the run goes on") {
-  const std::string go = folder.path("go");
-  ExecCredentials credentials(
-      config("while ! [ -e " + go + " ]; do sleep 0.01; done; " + prints({{"token", "t"}})), clock);
+  ExecCredentials credentials(config(waits_for_go() + prints({{"token", "t"}})), clock);
   auto call = std::async(std::launch::async,
                          [&] { return credentials.get(clock.now() + 10s, {}).error().code; });
   while (runs() == 0) std::this_thread::yield();
