@@ -222,15 +222,18 @@ TEST_CASE("a lie is told on its agent's node and what is there, and on nothing o
   const json our_claim = LPP_MUST(story.admin().get(k8s::kPersistentVolumeClaims, {"app", "ours"}));
   lie("ours", our_claim, "/etc/ours");
   lie("theirs", their_claim, "/etc/theirs");
-  for (const char* path : {"/etc/ours", "/etc/theirs"}) {
+  lie("ours", our_claim, "/etc/later");
+  for (const char* path : {"/etc/ours", "/etc/theirs", "/etc/later"}) {
     wait_for(story, "the node's Event", [&] {
       return missing_event(story, "Node", {"", "node-1"}, "AgentDisbelieved", path);
     });
   }
-  wait_for(story, "the claim's Event", [&] {
-    return missing_event(story, "PersistentVolumeClaim", {"app", "ours"}, "AgentDisbelieved",
-                         "/etc/ours");
-  });
+  for (const char* path : {"/etc/ours", "/etc/later"}) {
+    wait_for(story, "the claim's Event", [&] {
+      return missing_event(story, "PersistentVolumeClaim", {"app", "ours"}, "AgentDisbelieved",
+                           path);
+    });
+  }
 
   // A second pod that speaks for the node, again and again.
   wait_for(story, "the Event of two agents", [&] {
@@ -239,7 +242,8 @@ TEST_CASE("a lie is told on its agent's node and what is there, and on nothing o
     return missing_event(story, "Node", {"", "node-1"}, "TwoAgents", "another-agent");
   });
 
-  // Events are sent in the order in which they came up: these would be there by now.
+  // Warnings of a namespace are sent in the order in which they came up, and so are those of nodes
+  // and volumes: these would be there since the later ones of both are.
   CHECK(missing_event(story, "PersistentVolumeClaim", {"app", "theirs"}, "AgentDisbelieved", "") !=
         "");
   CHECK(missing_event(story, "PersistentVolume", {"", theirs.pv}, "AgentDisbelieved", "") != "");
