@@ -112,8 +112,9 @@ std::string volume_metrics(const Subjects& subjects) {
   auto requested = Family::gauge("local_path_provisioner_volumes_requested_bytes",
                                  "The sum of their sizes: what was promised, not what is used.");
   auto size = Family::gauge("local_path_provisioner_path_size_bytes",
-                            "Size of the file system of a configured path, as the last helper pod "
-                            "there told it. Scripts that do not know it tell nothing.");
+                            "Size of the file system of a configured path, as the node's agent "
+                            "tells it, or the last helper pod there did. Scripts that do not know "
+                            "it tell nothing.");
   auto free = Family::gauge("local_path_provisioner_path_free_bytes", "What is free of it.");
   auto inodes =
       Family::gauge("local_path_provisioner_path_inodes", "Inodes of the same file system.");

@@ -135,7 +135,8 @@ def main():
             found = series(url, target, begin, end)
             asked += 1
             # Hollow nodes have no kubelet that measures, and helper pods that know no space.
-            told_by_nodes = re.search("kubelet_|local_path_provisioner_path_", target["expr"])
+            told_by_nodes = re.search("kubelet_|local_path_provisioner_(path|volume_stats)_",
+                                      target["expr"])
             if not found and not told_by_nodes:
                 empty.append(f"{panel['title']}: {expression(target)}")
             names = [name for name, _ in found]

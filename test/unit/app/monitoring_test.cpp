@@ -105,6 +105,17 @@ TEST_CASE("the dashboard asks for metrics that there are") {
   }
   CHECK(panels > 15);
   CHECK(missing(asked, exported()) == Names{});
+  // How full volumes and disks are.
+  const Names must_be_shown{"local_path_provisioner_volume_stats_used_bytes",
+                            "local_path_provisioner_volume_stats_capacity_bytes",
+                            "local_path_provisioner_volume_stats_inodes_used",
+                            "local_path_provisioner_path_size_bytes",
+                            "local_path_provisioner_path_free_bytes",
+                            "local_path_provisioner_path_inodes",
+                            "local_path_provisioner_path_inodes_free",
+                            "local_path_provisioner_volumes",
+                            "local_path_provisioner_volumes_requested_bytes"};
+  CHECK(missing(must_be_shown, asked) == Names{});
 }
 
 TEST_CASE("the alerts ask for metrics that there are, and each has its section in the runbook") {
