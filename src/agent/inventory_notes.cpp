@@ -19,7 +19,7 @@ std::int64_t time_of(std::int64_t seconds) {
 /// At most that in a message, whatever bytes the texts hold.
 std::size_t bytes_of(const Listed& one) {
   constexpr std::size_t kEscaped = 6;
-  constexpr std::size_t kRest = 200;
+  constexpr std::size_t kRest = 240;
   return (one.path.size() + one.id.size() + one.claim.size() + one.uid.size()) * kEscaped + kRest;
 }
 
@@ -61,6 +61,10 @@ void InventoryNotes::add(const Place& place, const node::BaseUsage& usage,
                   .size = told_number(std::max(volume.size, volume.limits.bytes)),
                   .state = state_of(volume.state)};
     if (use) listed.used = told_number(use->bytes);
+    const bool holds = use && use->limits.bytes == volume.limits.bytes && !taken_out;
+    if (holds && listed.state == Listed::State::kPresent) {
+      listed.limit = told_number(volume.limits.bytes);
+    }
     if (const auto at = inventory.since.find(volume.id); at != inventory.since.end()) {
       listed.since = at->second;
     }

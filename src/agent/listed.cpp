@@ -74,6 +74,7 @@ json to_json(const Listed& listed) {
   if (!listed.uid.empty()) object["uid"] = listed.uid;
   if (listed.size > 0) object["size"] = listed.size;
   if (listed.used) object["used"] = *listed.used;
+  if (listed.limit > 0) object["limit"] = listed.limit;
   if (listed.state != Listed::State::kPresent) object["state"] = word_for(listed.state);
   if (!listed.cluster.empty()) object["cluster"] = listed.cluster;
   return object;
@@ -92,6 +93,7 @@ Result<Listed> read_listed(const json& object) {
   members.text("state", state);
   members.number<std::int64_t>("size", listed.size, 0);
   if (object.contains("used")) members.number<std::int64_t>("used", listed.used.emplace(), 0);
+  members.number<std::int64_t>("limit", listed.limit, 0);
   members.number<std::int64_t>("since", listed.since, 0);
   const auto check = [&](const char* name, const std::string& text, std::size_t most) {
     if (text.size() > most) members.complain(name, "is too long");

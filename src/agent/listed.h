@@ -33,6 +33,7 @@ struct Listed {
   std::string uid{};    // the claim's; may be empty
   std::int64_t size = 0;
   std::optional<std::int64_t> used{};  // bytes; nullopt: nobody counts
+  std::int64_t limit = 0;              // bytes that record and disk hold it to now; 0 = to none
   State state = State::kPresent;
   std::int64_t since = 0;  // seconds since 1970: the last change of the record or the directory
   std::string cluster{};   // whose records they are, if it is another one

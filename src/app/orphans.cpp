@@ -176,6 +176,7 @@ std::string orphans_page(const Subjects& subjects) {
                                          {"why", why_of(one)},
                                          {"message", message_of(one)}});
     if (one.used) object["used"] = *one.used;
+    if (one.limit > 0) object["limit"] = one.limit;
     if (!disk.empty()) object["disk"] = disk;
   }
   nlohmann::json page{{"orphans", std::move(list)}};

@@ -114,6 +114,12 @@ Result<void> check_not_promised(const k8s::ObjectKey& claim, const std::string& 
   return {};
 }
 
+/// Whether the directory's record and its disk hold it to just that size.
+bool is_held_to(const Orphan* record, const std::string& size) {
+  const auto bytes = k8s::Quantity::parse(size);
+  return record != nullptr && record->limit > 0 && bytes.ok() && bytes->value() == record->limit;
+}
+
 /// The claim, or one that would be bound.
 k8s::PersistentVolumeClaim model_of(const AdoptRequest& request, const Claim& claim,
                                     const std::string& storage_class, const std::string& size) {
@@ -192,7 +198,9 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
                     .claim_exists = claim != nullptr};
   const auto limits = provisioner::limits_of(*storage_class);
   const auto* const asked = std::get_if<operation::Limits>(&limits);
-  adoption.lacks_limit = asked != nullptr && asked->hard;
+  const bool wants_limit = asked != nullptr && asked->hard;
+  place.limits.hard = wants_limit && is_held_to(request.record, size);
+  adoption.lacks_limit = wants_limit && !place.limits.hard;
   adoption.manifest = provisioner::make_volume(place, model, storage_class->provisioner);
   nlohmann::json& reference = adoption.manifest["spec"]["claimRef"];
   reference.erase("resourceVersion");

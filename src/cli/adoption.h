@@ -28,7 +28,7 @@ struct Adoption {
   std::string storage_class{};
   std::string size{};
   bool claim_exists = false;
-  bool lacks_limit = false;  // the class asks for one, which only its node can set
+  bool lacks_limit = false;  // the class asks for one that does not hold: only its node can set it
 };
 
 /// The volume by which the directory gets to the claim, or why it may not. Pure.

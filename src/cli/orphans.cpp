@@ -41,7 +41,11 @@ void add_orphans(const nlohmann::json& page, Orphans& to) {
     if (orphan.node.empty() || !orphan.path.starts_with('/')) continue;
     if (find_orphan(to.listed, orphan.node, orphan.path) != nullptr) continue;
     constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 62U;
-    orphan.size = static_cast<std::int64_t>(std::min(count(one, "size").value_or(0), kMostBytes));
+    const auto bytes = [&](const char* name) {
+      return static_cast<std::int64_t>(std::min(count(one, name).value_or(0), kMostBytes));
+    };
+    orphan.size = bytes("size");
+    orphan.limit = bytes("limit");
     orphan.used = count(one, "used");
     constexpr std::uint64_t kMostSeconds = std::uint64_t{1} << 33U;  // beyond it is no time
     orphan.since =

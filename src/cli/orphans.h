@@ -28,6 +28,7 @@ struct Orphan {
   std::string uid{};                    // the claim's
   std::int64_t size = 0;                // bytes that it was promised; 0 = nobody said
   std::optional<std::uint64_t> used{};  // bytes; nullopt = nobody counts
+  std::int64_t limit = 0;               // bytes that it is held to; 0 = to none, or nobody said
   std::int64_t since = 0;               // seconds since 1970
   std::string disk{};  // what the agent calls the disk it is on; "" = it does not say
   std::string why{};

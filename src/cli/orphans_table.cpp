@@ -27,6 +27,7 @@ json to_json(const Orphan& row) {
               {"since", row.since},     {"why", row.why},   {"message", row.message}};
   if (!row.disk.empty()) object["disk"] = row.disk;
   if (row.used) object["used"] = *row.used;
+  if (row.limit > 0) object["limit"] = row.limit;
   return object;
 }
 

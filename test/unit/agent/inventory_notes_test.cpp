@@ -82,6 +82,29 @@ TEST_CASE("a long one is told every ten minutes only, and in parts") {
   CHECK(notes.news(kPlenty)->first);
 }
 
+TEST_CASE("a limit is told of a directory that record and disk hold to it, in its place") {
+  const node::Limits limits{.bytes = 9};
+  const auto told = [](const node::VolumeUsage& volume) {
+    node::BaseUsage usage;
+    usage.volumes.push_back(volume);
+    InventoryNotes::Seen all;
+    InventoryNotes::add({.path = "/b", .own = true}, usage, {}, all);
+    return all.directories.at(0).limit;
+  };
+  const node::VolumeUsage held{.volume = {.id = "a", .path = "a", .limits = limits},
+                               .use = node::ProjectUse{.bytes = 4, .limits = limits}};
+  CHECK(told(held) == 9);
+  auto other = held;
+  SUBCASE("the quota is off") { other.use.reset(); }
+  SUBCASE("the disk has none") { other.use->limits = {}; }
+  SUBCASE("the disk has another one") { other.use->limits.bytes = 8; }
+  SUBCASE("the record has none") { other.volume.limits = {}; }
+  SUBCASE("there is none") { other.volume.limits = other.use->limits = {}; }
+  SUBCASE("it was taken out") { other.taken_out = true; }
+  SUBCASE("it is on its way") { other.volume.state = node::State::kMaking; }
+  CHECK(told(other) == 0);
+}
+
 TEST_CASE("what there is in a base path is told by its record, else by what lies there") {
   node::BaseUsage usage;
   usage.volumes.push_back(
@@ -121,6 +144,7 @@ TEST_CASE("what there is in a base path is told by its record, else by what lies
       {.path = "/b/by hand", .since = 400}};
   CHECK(all.directories == expected);
   CHECK(all.left_out == 1);
+  CHECK(all.directories[0].limit == 0);  // on record only
   REQUIRE(all.leftovers.size() == 2);
   CHECK(all.leftovers[0].listed.path == "/b/gone");
   CHECK(all.leftovers[0].listed.since == 300);

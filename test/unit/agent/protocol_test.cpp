@@ -151,6 +151,7 @@ TEST_CASE("an inventory, what may be swept and the cluster come back as they wer
                      .uid = "u-1",
                      .size = 7,
                      .used = 3,
+                     .limit = 7,
                      .state = Listed::State::kRemoving,
                      .since = 1'700'000'000,
                      .cluster = "c-1"};

@@ -173,6 +173,7 @@ TEST_CASE("the page and the metric tell of each orphan") {
   Listed used = kRecorded;
   used.used = 3;
   used.since = 1'700'000'000;
+  used.limit = 7;
   app::Subjects subjects = fixture.subjects();
   subjects.orphans = [&] {
     return app::OrphansSubject{.orphans = {{"n1", used}, {"n1", {.path = "/data/x"}}},
@@ -187,11 +188,13 @@ TEST_CASE("the page and the metric tell of each orphan") {
                                    {"uid", "u-1"},
                                    {"size", 7},
                                    {"used", 3},
+                                   {"limit", 7},
                                    {"since", 1'700'000'000},
                                    {"why", "NoVolume"},
                                    {"message", app::message_of(used)}});
   CHECK(page["orphans"][1]["volume"] == "");
   CHECK_FALSE(page["orphans"][1].contains("used"));
+  CHECK_FALSE(page["orphans"][1].contains("limit"));
   CHECK(page["leftOut"] == json{{"n2", 4}});
 
   const std::string name = "local_path_provisioner_orphaned_directories";

@@ -163,6 +163,38 @@ TEST_CASE("adopt tells the commands that set the limit which a class asks for") 
         std::string::npos);
 }
 
+TEST_CASE("a volume whose directory is held to its size already says so, as one that was made") {
+  constexpr auto kSize = std::int64_t{5} << 30U;
+  struct Case {
+    const char* what;
+    std::int64_t limit;
+    const char* quota;
+    bool asks;
+    bool held;
+    std::vector<std::string> flags{};
+  };
+  const std::vector<Case> cases{
+      {"held to the size", kSize, "hard", false, true},
+      {"nobody says so, as an agent of an earlier version", 0, "hard", true, false},
+      {"held to less than it is to have", kSize - 1, "hard", true, false},
+      {"held, and is to have another size", kSize, "hard", true, false, {"--size", "6Gi"}},
+      {"held, of a class that has no limits", kSize, "none", false, false}};
+  for (const Case& one : cases) {
+    CAPTURE(one.what);
+    AdoptBed bed;
+    bed.classes = {storage_class().parameter("quota", one.quota).json()};
+    bed.orphans = {DirectoryBed::orphan()};
+    if (one.limit > 0) bed.orphans[0]["limit"] = one.limit;
+    const auto outcome = one.flags.empty() ? bed.adopt_all() : bed.adopt(one.flags);
+    CAPTURE(outcome.out);
+    CHECK(outcome.code == 0);
+    CHECK((outcome.out.find("node adopt --base") != std::string::npos) == one.asks);
+    REQUIRE(bed.made().size() == 1);
+    const json notes = bed.made()[0]["metadata"]["annotations"];
+    CHECK(notes.value("local.path.provisioner/quota", "") == (one.held ? "hard" : ""));
+  }
+}
+
 TEST_CASE("what a tenant has put into a path is no command of the shell that it is pasted into") {
   AdoptBed bed;
   bed.classes = {storage_class().parameter("quota", "hard").json()};

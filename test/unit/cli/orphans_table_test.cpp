@@ -53,6 +53,7 @@ TEST_CASE("volumes --orphans shows what the daemon knows, by node and path") {
   OrphanCluster cluster;
   json used = cluster.orphan("n1", "/data/b", "NoVolume");
   used["used"] = 1U << 20U;
+  used["limit"] = 1U << 30U;
   json bare{{"node", "n1"}, {"path", "/data/a"}, {"why", "NoRecord"}};
   cluster.answer_all({{"orphans", {cluster.orphan("n2", "/data/c", "OtherCluster"), used, bare}}});
   const auto table = cluster.run({"volumes", "--orphans"});
@@ -128,7 +129,7 @@ TEST_CASE("of a page of orphans what cannot be read is left out") {
     CHECK(orphans_in(text).empty());
   }
   const auto rows = orphans_in(
-      R"({"orphans":[{"node":"n","path":"/x","size":-1,"used":"much","since":99999999999999999}]})");
+      R"({"orphans":[{"node":"n","path":"/x","size":-1,"used":"much","limit":-1,"since":99999999999999999}]})");
   REQUIRE(rows.size() == 1);
   CHECK(rows[0].size == 0);
   CHECK_FALSE(rows[0].used.has_value());
