@@ -2,6 +2,7 @@
 #include "cli/node_command.h"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
@@ -25,7 +26,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kName = "node";
-constexpr std::uint64_t kTellEvery = 1U << 18U;
+constexpr std::chrono::seconds kTellEvery{5};
 
 /// The exit codes are those that the daemon reads of the scripts of helper pods.
 int fail_node(Context& context, const Error& error, int unfit = kExitProblem) {
@@ -58,8 +59,11 @@ json to_json(const node::Volume& volume) {
 
 /// For people who wait.
 node::ProgressSink teller(Context& context, std::string_view done) {
-  return [&context, done](std::uint64_t files) {
-    if (files % kTellEvery == 0) context.err(fmt::format("{} {} files so far\n", done, files));
+  return [&context, done, due = context.clock.now() + kTellEvery](std::uint64_t files) mutable {
+    const TimePoint now = context.clock.now();
+    if (now < due) return;
+    due = now + kTellEvery;
+    context.err(fmt::format("{} {} files so far\n", done, files));
   };
 }
 

@@ -14,7 +14,7 @@ namespace lpp::node {
 
 /// Called on the thread that works, each time that so many more files and folders are done.
 using ProgressSink = std::function<void(std::uint64_t done)>;
-inline constexpr std::uint64_t kProgressEvery = 4096;
+inline constexpr std::uint64_t kProgressEvery = 256;
 
 /// A folder of a tree that is walked through, with a batch of its names: memory does not grow with
 /// the number of files. Its names may change meanwhile. One thread only.

@@ -56,6 +56,42 @@ TEST_CASE("node makes, lists, measures and removes a directory") {
   CHECK_FALSE(base.has("web"));
 }
 
+TEST_CASE(
+    "what takes long tells how far it is every five seconds, and what does not says nothing") {
+  /// With each file that goes a while passes.
+  struct SlowKernel final : node::Kernel {
+    SlowKernel(FakeClock& moved, Duration by) : clock(moved), each(by) {}
+    void after(const char* call) override {
+      if (std::string_view(call) == "unlinkat") clock.advance(each);
+    }
+    FakeClock& clock;
+    const Duration each;
+  };
+  constexpr int kFiles = 2000;
+  const auto lines_with = [&](Duration each) {
+    const BaseFolder base;
+    CliBed bed;
+    for (int i = 0; i < kFiles; ++i) base.write("old/" + std::to_string(i), "");
+    bed.kernel = std::make_shared<SlowKernel>(bed.clock, each);
+    const auto removed = bed.run({"node", "remove", "--base", base.path(), "--path", "old"});
+    CHECK(removed.code == 0);
+    CHECK_FALSE(base.has("old"));
+    const std::string words = " files so far\n";
+    int lines = 0;
+    for (auto at = removed.err.find(words); at != std::string::npos;
+         at = removed.err.find(words, at + 1)) {
+      ++lines;
+    }
+    return lines;
+  };
+  CHECK(lines_with(std::chrono::microseconds(2400)) == 0);
+  const int in_22_s = lines_with(std::chrono::milliseconds(11));
+  CHECK(in_22_s >= 3);
+  CHECK(in_22_s <= 4);
+  // Where each file takes long nobody waits for thousands of them.
+  CHECK(lines_with(std::chrono::milliseconds(110)) >= 7);
+}
+
 TEST_CASE("a removal that a signal stops anywhere leaves in its place what it has not removed") {
   int stopped = 0;
   int broken_off = 0;
