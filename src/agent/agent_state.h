@@ -50,6 +50,7 @@ struct AgentState {
 struct LeftOut {
   std::string words{};
   std::optional<operation::Operation> operation{};  // as it is told
+  bool may_count = false;                           // some day: it is an operation of that node
 };
 
 }  // namespace lpp::agent

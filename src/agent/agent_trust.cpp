@@ -23,7 +23,7 @@ constexpr std::size_t kMostWorks = 20'000;
 constexpr std::size_t kMostBytes = 32UL << 20U;
 /// Of one volume on one node: attempts that have ended are forgotten before others begin.
 constexpr std::size_t kMostOfVolume = 32;
-/// Different ones of a node that are logged.
+/// Different ones of a node that are logged; and those that are kept, of either kind.
 constexpr std::size_t kMostTroubles = 100;
 
 /// How often it is looked whether what was left out is to be heard.
@@ -121,8 +121,7 @@ void AgentExecutor::look_at_left_out() {
       if (agent.session.empty() || !agent.complete) continue;
       Look look{.node = node, .session = agent.session};
       for (const auto& [name, left] : agent.left_out) {
-        const bool may_count = left.operation->node == node && !left.operation->shared;
-        if (may_count && !agent.works.contains(name)) look.told.push_back(*left.operation);
+        if (left.may_count && !agent.works.contains(name)) look.told.push_back(*left.operation);
       }
       if (!look.told.empty()) looks.push_back(std::move(look));
     }
@@ -169,7 +168,10 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
   const auto refuse = [&](const char* reason, std::string words,
                           const Operation* operation = nullptr) {
     LeftOut left{.words = std::move(words)};
-    if (operation != nullptr) left.operation = *operation;
+    if (operation != nullptr) {
+      left.operation = *operation;
+      left.may_count = operation->node == node && !operation->shared;
+    }
     refusals.emplace_back(reason, std::move(left));
   };
   for (std::string& words : tell.unread) refuse("unreadable", std::move(words));
@@ -256,7 +258,10 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
   std::vector<LeftOut> news;
   for (auto& [reason, left] : refusals) {
     ++left_out_[reason];
-    if (left.operation && agent.left_out.size() < kMostTroubles) {
+    // What never counts, as all that is told of other nodes, takes no room from what may.
+    const auto is_alike = [&](const auto& kept) { return kept.second.may_count == left.may_count; };
+    if (left.operation && std::count_if(agent.left_out.begin(), agent.left_out.end(), is_alike) <
+                              std::ptrdiff_t{kMostTroubles}) {
       agent.left_out[name_of(left.operation->id())] = left;
     }
     // Each session tells it anew.

@@ -303,5 +303,23 @@ TEST_CASE("what was left out is heard anew when nothing speaks against it any mo
   CHECK_FALSE(has_to_begin_anew());
 }
 
+TEST_CASE("what is another node's takes no room from what may be heard some day") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  std::vector<Work> told;
+  for (int i = 0; i < 300; ++i) {
+    told.push_back(work_of(make_of("pvc-" + std::to_string(i + 2), "node-9"), State::kRunning));
+  }
+  told.push_back(work_of(make_of(), State::kSucceeded));
+  scene.doubts["pvc-1"] = "no volume of that name is made for a claim of that UID";
+  agent.connect(told);
+  CHECK(scene.executor.recorded("pvc-1").empty());
+  scene.doubts.clear();
+  scene.pass(std::chrono::minutes(1));
+  CHECK_FALSE(agent.tell(Tell{}).ok());
+  agent.connect(told);
+  CHECK(scene.state(make_of()) == State::kSucceeded);
+}
+
 }  // namespace
 }  // namespace lpp::agent::told_works
