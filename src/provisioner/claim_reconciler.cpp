@@ -186,6 +186,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
     memory.move_at = scene.now + memories_.wait_after(memory.moves);
   }
   memory.begun_on = operation.node;
+  memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
     const auto shared = std::make_shared<const Operation>(operation);
     bool published_before = false;
@@ -260,10 +261,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
     }
   }
   Memory& memory = pass.scene.memory;
-  const int number = decision.operation->attempt;
-  memory.retry = {.number = number,
-                  .hold_until = pass.scene.now + memories_.wait_after(number),
-                  .seen = pass.scene.settings()};
+  memory.retry = memories_.failed(memory.retry, decision.operation->attempt, pass.scene.settings());
   memory.in_flight = nullptr;
   if (decision.unfit) {
     give_up(pass, *decision.operation);

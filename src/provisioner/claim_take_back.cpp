@@ -318,9 +318,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   const Operation& operation = *decision.failed.operation;
   const Progress& progress = decision.failed.progress;
   Retry& retry = pass.scene.memory.take_back[place_of(operation)];
-  retry = {.number = operation.attempt,
-           .hold_until = pass.scene.now + memories_.wait_after(operation.attempt),
-           .seen = disk_there(pass.scene, operation).sight};
+  retry = memories_.failed(retry, operation.attempt, disk_there(pass.scene, operation).sight);
   not_missed(pass, operation.id());
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);

@@ -92,6 +92,17 @@ Duration Memories::wait_after(int number) const {
   return std::chrono::duration_cast<Duration>(wait * factor);
 }
 
+Retry Memories::failed(const Retry& before, int number, std::string seen) const {
+  constexpr int kMostTold = 8;  // two minutes
+  const bool is_told = before.failures == 0 && before.begun != number;
+  const int failures = is_told ? std::clamp(number, 1, kMostTold) : before.failures + 1;
+  return {.number = number,
+          .failures = failures,
+          .begun = before.begun,
+          .hold_until = clock_.now() + wait_after(failures),
+          .seen = std::move(seen)};
+}
+
 bool Memories::worth_saying(std::string_view volume_name, std::string_view reason,
                             std::string_view message) {
   const TimePoint now = clock_.now();

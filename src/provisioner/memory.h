@@ -19,6 +19,8 @@ namespace lpp::provisioner {
 /// The last attempt that failed, or the last refusal, and how long nothing new is begun.
 struct Retry {
   int number = 0;
+  int failures = 0;  // in a row
+  int begun = 0;     // number of the last one that this process has begun
   TimePoint hold_until{};
   std::string seen{};  // what it depended on: with something else there is no hold
 };
@@ -119,9 +121,13 @@ class Memories {
   void erase(std::string_view volume_name);
   std::size_t size() const;
 
-  /// How long to wait after attempt `number` failed: exponential, and once the retry count is used
+  /// How long to wait after so many failures: exponential, and once the retry count is used
   /// up (0 = never) until the next resync.
   Duration wait_after(int number) const;
+  /// What follows when attempt `number` has failed. The wait grows with the failures, which of one
+  /// that was begun before this process was are as many as the number says, within a bound: a
+  /// number goes on from what any node has told.
+  Retry failed(const Retry& before, int number, std::string seen) const;
 
   /// True when the message is worth an Event: none of the last few of this reason, or that is long
   /// ago. Notes it as said.

@@ -167,6 +167,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::S
     return api_failed(pass, started.error());
   }
   memory.troubles = 0;
+  memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
     memory.in_flight = std::make_shared<const Operation>(operation);
     world_.operations.progressed(Work::kResize, operation, Step::kStart);
@@ -197,11 +198,8 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::F
 }
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Failed& decision) {
-  const int number = decision.operation->attempt;
   Memory& memory = pass.scene.memory;
-  memory.retry = {.number = number,
-                  .hold_until = pass.scene.now + memories_.wait_after(number),
-                  .seen = decision.size.text};
+  memory.retry = memories_.failed(memory.retry, decision.operation->attempt, decision.size.text);
   memory.in_flight = nullptr;
   remember(pass);
   memories_.unsay(pass.scene.volume->meta.name, kVolumeResizeFailed);

@@ -215,10 +215,14 @@ TEST_CASE("a failed helper pod is reported at once and tried again after a growi
 
 TEST_CASE("when the retries are used up the claim waits for a change or the resync") {
   ClaimBed scene;
-  (void)scene.step();
-  scene.executor.last(Kind::kMake, kVolume).operation.attempt = 16;
-  scene.executor.fail(Kind::kMake, kVolume, "still broken");
-  CHECK(scene.step() == provisioner::Action::await_change(Memories::kResync));
+  auto action = provisioner::Action::done();
+  for (int i = 1; i <= 16; ++i, scene.clock.advance(std::chrono::hours(1))) {
+    (void)scene.step();
+    REQUIRE(scene.executor.started.back().attempt == i);
+    scene.executor.fail(Kind::kMake, kVolume, "still broken");
+    action = scene.step();
+  }
+  CHECK(action == provisioner::Action::await_change(Memories::kResync));
 }
 
 TEST_CASE("a helper pod that somebody removed is a failure, not an endless loop") {

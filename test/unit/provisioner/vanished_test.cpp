@@ -55,6 +55,25 @@ struct VanishedScene : Scene {
 
 }  // namespace
 
+TEST_CASE("how often another node says to have tried makes no claim wait longer") {
+  using std::chrono::seconds;
+  VanishedScene before;
+  before.put(claim("a").node("n1"));
+  (void)before.claims_step.step(kKey);
+  operation::Operation told = before.executor.started.at(0);
+  told.node = "n2";
+  told.attempt = 1'000'000;
+  VanishedScene scene;
+  scene.put(claim("a").node("n1"));
+  scene.executor.records.push_back({told, {}});
+  (void)scene.claims_step.step(kKey);
+  (void)scene.claims_step.step(kKey);
+  REQUIRE(scene.executor.started.size() == 1);
+  REQUIRE(scene.executor.started[0].attempt == told.attempt + 1);
+  scene.executor.fail(Kind::kMake, kVolume, "no space");
+  CHECK(scene.claims_step.step(kKey) == provisioner::Action::await_change(seconds(1)));
+}
+
 TEST_CASE("a removal that is taken away over and over is told, and tried again with a back-off") {
   VanishedScene scene;
   scene.api_shows_no_claim();
