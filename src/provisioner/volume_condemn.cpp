@@ -17,7 +17,8 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, Memory
   if (!seen.meta.deleting()) {
     k8s::PersistentVolume held = seen;
     if (!has_finalizer(seen)) {
-      const auto patched = patch_finalizer(seen, Finalizer::kAdd, k8s::Answer::kObject);
+      const auto patched =
+          patch_finalizer(seen, Finalizer::kAdd, k8s::Answer::kObject, Guard::kVersion);
       if (!patched.ok())
         return k8s::is_stale(patched.error()) ? Result<bool>(false) : patched.error();
       LPP_ASSIGN_OR_RETURN(held, k8s::decode<k8s::PersistentVolume>(*patched), "patched volume");
@@ -31,6 +32,7 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, Memory
     const auto deleted = delete_object(held, Guard::kVersion);
     if (deleted.ok()) {
       memory.condemned_at = asked;
+      known_.wrote(asked, seen.meta.name, {seen.meta.resource_version, held.meta.resource_version});
       return true;
     }
     if (k8s::is_stale(deleted.error())) return false;
@@ -46,6 +48,74 @@ Result<bool> VolumeReconciler::condemn(const k8s::PersistentVolume& seen, Memory
   if (!gone.ok() || !*gone) return gone;
   LPP_ASSIGN_OR_RETURN(volume, read_condemned(seen, memory), "volume");
   return volume.has_value();
+}
+
+std::optional<VolumeReconciler::Next> VolumeReconciler::is_not_to_begin(Pass& pass) {
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
+  Memory& memory = pass.scene.memory;
+  const bool is_condemned = memory.condemned == volume.meta.uid;
+  if (is_condemned && memory.behind && !is_behind(pass) &&
+      memory.asked_whole_at + kWordIsGood >= world_.clock.now()) {
+    return std::nullopt;
+  }
+  // The cache does not even show that we have deleted it.
+  if (is_condemned && !volume.meta.deleting()) return await_cache(pass);
+  if (volume.meta.deleting() && is_behind(pass)) {
+    // One write tells for all that wait.
+    if (known_.awaited() + kWordIsGood >= world_.clock.now()) return await_cache(pass);
+    const auto written = write_to_know(volume);
+    if (!written.ok() && !k8s::is_stale(written.error())) {
+      return reporter_.api_failed(subject(pass), written.error());
+    }
+    return await_cache(pass);
+  }
+  const auto condemned = condemn(volume, memory);
+  if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
+  if (!*condemned) return Action::await_change(kRecheck);
+  memory.condemned = volume.meta.uid;
+  memory.asked_whole_at = memory.condemned_at;
+  remember(pass);
+  if (is_behind(pass)) return await_cache(pass);
+  return std::nullopt;
+}
+
+/// What the decision was made from may lack a volume that keeps the directory, also one that was
+/// written by hand long ago: the watch may be cut while requests come through.
+bool VolumeReconciler::is_behind(const Pass& pass) const {
+  return pass.scene.known_until + kWordIsGood < world_.clock.now();
+}
+
+/// Of a volume that we have not just deleted ourselves.
+Result<void> VolumeReconciler::write_to_know(const k8s::PersistentVolume& seen) {
+  const nlohmann::json patch{
+      {"metadata",
+       {{"uid", seen.meta.uid},
+        {"resourceVersion", seen.meta.resource_version},
+        {"annotations", {{kRemovalAskedAt, format_rfc3339_micro(world_.clock.wall_now())}}}}}};
+  const TimePoint asked = world_.clock.now();
+  const auto patched =
+      world_.client.patch(k8s::kPersistentVolumes, seen.meta.key(), k8s::PatchType::kMerge, patch,
+                          {}, k8s::Answer::kIdentity);
+  if (!patched.ok()) return patched.error().wrap("note on the volume that its removal is due");
+  known_.wrote(asked, seen.meta.name, {seen.meta.resource_version});
+  return {};
+}
+
+VolumeReconciler::Next VolumeReconciler::await_cache(Pass& pass) {
+  Memory& memory = pass.scene.memory;
+  const TimePoint now = world_.clock.now();
+  if (!memory.behind) memory.behind = now;
+  remember(pass);
+  if (is_behind(pass) && known_.until() + kWordIsGood >= now) return std::nullopt;
+  if (now - *memory.behind >= kRecheck) {
+    reporter_.tell(
+        subject(pass),
+        "waits, for it is not known whether another volume has come to keep directory " +
+            pass.scene.volume->path +
+            ": what the API server tells of changes of volumes comes late, or not at all");
+  }
+  // The cache shows a write within a moment, but only that volume's step is woken by it.
+  return Action::await_change(known_.awaited() + kSoon >= now ? kSoon : kRecheck);
 }
 
 Result<std::optional<k8s::PersistentVolume>> VolumeReconciler::read_condemned(
@@ -84,9 +154,7 @@ void VolumeReconciler::came_too_late(Pass& pass, const operation::Operation& ope
   constexpr int kMostAtOnce = 4;
   Memory& memory = pass.scene.memory;
   if (++memory.outdated > kMostAtOnce) {
-    memory.retry = {.number = operation.attempt,
-                    .hold_until = pass.scene.now + memories_.wait_after(operation.attempt),
-                    .seen = pass.scene.settings()};
+    memory.retry = memories_.failed(memory.retry, operation.attempt, pass.scene.settings());
     reporter_.tell(subject(pass),
                    "its removal was ordered several times, and each time it was too late to begin, "
                    "since whether it is wanted has to be asked right before: node " +

@@ -103,6 +103,7 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.node = scene.node.name;
   place.path = scene.volume->path;
   place.base_path = base_path_of(place.node, *scene.volume, *scene.config);
+  scene.known_until = known_.until();  // before the look at the others
   scene.sight = world_.executor.sight(place.node, place.base_path);
   // One that keeps its directory counts before those that are to be removed too.
   for (const auto& other :
@@ -210,7 +211,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Remove& decision) {
   const Operation& operation = decision.operation;
-  const k8s::PersistentVolume& volume = *pass.scene.volume;
   if (const auto holder = world_.ledger.take(operation)) {
     reporter_.failed(subject(pass), "PathTaken",
                      "refusing to remove path " + operation.path + ": it overlaps " + holder->path +
@@ -231,14 +231,10 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.turned_away.reset();
-  const auto condemned = condemn(volume, pass.scene.memory);
-  if (!condemned.ok() || !*condemned) {
+  if (const auto instead = is_not_to_begin(pass)) {
     world_.ledger.release(operation);
-    if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
-    return Action::await_change(kRecheck);
+    return *instead;
   }
-  pass.scene.memory.condemned = volume.meta.uid;
-  remember(pass);
   if (world_.clock.now() - pass.scene.memory.condemned_at > kWordIsGood) {
     world_.ledger.release(operation);
     came_too_late(pass, operation);
@@ -249,6 +245,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
   world_.operations.progressed(Work::kDelete, operation, Step::kStart);
   pass.scene.memory.troubles = 0;
+  pass.scene.memory.behind.reset();
+  pass.scene.memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
     pass.scene.memory.in_flight = std::make_shared<const Operation>(operation);
   }
@@ -280,10 +278,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
 }
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Failed& decision) {
-  const int number = decision.removal.operation->attempt;
-  pass.scene.memory.retry = {.number = number,
-                             .hold_until = pass.scene.now + memories_.wait_after(number),
-                             .seen = pass.scene.settings()};
+  Retry& retry = pass.scene.memory.retry;
+  retry = memories_.failed(retry, decision.removal.operation->attempt, pass.scene.settings());
   pass.scene.memory.in_flight = nullptr;
   pass.scene.memory.outdated = 0;
   remember(pass);
@@ -324,6 +320,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::L
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::PathTaken& /*decision*/) {
   const k8s::PersistentVolume& other = *pass.scene.overlapping;
+  pass.scene.memory.behind.reset();
+  remember(pass);
   reporter_.failed(subject(pass), "PathTaken",
                    "refusing to remove path " + pass.scene.volume->path +
                        ": it overlaps the directory " + other.path + " of volume " +

@@ -10,6 +10,7 @@
 #include "provisioner/node_lost.h"
 #include "provisioner/reporter.h"
 #include "provisioner/volume_decision.h"
+#include "provisioner/volumes_known.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
@@ -20,7 +21,7 @@ namespace lpp::provisioner {
 class VolumeReconciler {
  public:
   VolumeReconciler(World& world, Memories& memories)
-      : world_(world), memories_(memories), reporter_(world, memories) {}
+      : world_(world), memories_(memories), reporter_(world, memories), known_(world.volumes) {}
 
   /// `name` is that of a PersistentVolume that exists or existed.
   /// `waiting_since` is when the name came into the queue.
@@ -65,6 +66,12 @@ class VolumeReconciler {
   Result<std::optional<k8s::PersistentVolume>> read_condemned(const k8s::PersistentVolume& seen,
                                                               Memory& memory);
   Result<bool> is_condemned_still(Pass& pass);
+  /// Nothing: it is to be removed by the API server's word, and nobody has come to keep its
+  /// directory of whom the cache does not know. Else what to do instead.
+  std::optional<Next> is_not_to_begin(Pass& pass);
+  bool is_behind(const Pass& pass) const;
+  Result<void> write_to_know(const k8s::PersistentVolume& seen);
+  Next await_cache(Pass& pass);
   void came_too_late(Pass& pass, const operation::Operation& operation);
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
   enum class Finalizer { kAdd, kRemove };
@@ -89,6 +96,7 @@ class VolumeReconciler {
   Memories& memories_;
   Reporter reporter_;
   NodeCensus census_;
+  VolumesKnown known_;
 };
 
 }  // namespace lpp::provisioner
