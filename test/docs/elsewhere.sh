@@ -163,8 +163,14 @@ C
 other CONTRIBUTING.md '.ci/run runs them whole' <<'C'
 build/dev/test/integration/story_test --test-case='a claim may ask for a volume of type local*'
 C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+cmake --preset dev -B build/debug -DCMAKE_CXX_FLAGS_DEBUG='-O0 -g'
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+cmake --build build/debug --target local-path-provisioner
+C
 other CONTRIBUTING.md '.ci/run builds all' <<'C'
-cmake --build --preset dev --target local-path-provisioner lpp-devcluster
+cmake --build --preset dev --target lpp-devcluster
 C
 other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
 build/dev/test/devcluster/lpp-devcluster --kubeconfig-out /tmp/kubeconfig
@@ -176,7 +182,13 @@ other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
 kubectl apply -f deploy/local-path-storage.yaml
 C
 other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
-gdb --args build/dev/src/local-path-provisioner --debug start --kubeconfig /tmp/kubeconfig
+gdb --args build/debug/src/local-path-provisioner --debug start --kubeconfig /tmp/kubeconfig
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+chmod +x /tmp/daemon-in-gdb
+C
+other CONTRIBUTING.md 'by hand: it is for a person at a debugger' <<'C'
+LPP_DAEMON=/tmp/daemon-in-gdb LPP_KEEP_TEMP=1 build/dev/test/integration/story_test --test-case='a claim may ask for a volume of type local*pods'
 C
 
 # ---- docs/performance.md
