@@ -134,13 +134,9 @@ class Agent {
     std::vector<Leftover> sweeps{};
   };
 
-  bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
-  bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
+  // Orders are taken, and what they are about is queued. (agent.cpp)
 
-  bool comes_after(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
-  void give_way(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
-  bool takes_over(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
-  void not_dropped(const EntryPtr& former, const Error& error) LPP_REQUIRES(mutex_);
+  bool is_known(const std::string& base_path) const LPP_REQUIRES(mutex_);
   void obey(const Order& order) LPP_REQUIRES(mutex_);
   void start_work(const Order& order) LPP_REQUIRES(mutex_);
   void cancel(const Order& order) LPP_REQUIRES(mutex_);
@@ -149,8 +145,17 @@ class Agent {
   void tell_end(const operation::Id& id, const std::string& serial) LPP_REQUIRES(mutex_);
   void enqueue(const EntryPtr& entry) LPP_REQUIRES(mutex_);
   void changed(Entry& entry) LPP_REQUIRES(mutex_);
-  bool has_to_tell() const LPP_REQUIRES(mutex_);
 
+  // An order for an id under which other work is on record. (agent_former.cpp)
+
+  bool comes_after(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  void give_way(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  bool takes_over(const EntryPtr& former, const Order& order) LPP_REQUIRES(mutex_);
+  void not_dropped(const EntryPtr& former, const Error& error) LPP_REQUIRES(mutex_);
+
+  // The work, which the threads take from the queues. (agent_work.cpp)
+
+  bool needs_leave(const Entry& entry) const LPP_REQUIRES(mutex_);
   void ask(Entry& entry) LPP_REQUIRES(mutex_);
   void work_off(Queue Agent::*queue);
   void serve(const EntryPtr& entry);
@@ -177,6 +182,10 @@ class Agent {
   /// Which disks there are, in any words.
   std::vector<std::string> glance();
   void watch_bases(const std::stop_token& stop);
+  std::string at(const std::string& path) const;
+
+  // Looks at the base paths, and what may be swept from them. (agent_look.cpp)
+
   void look_at_bases();
   /// What a look finds out beside what is told of the base paths.
   struct Sights {
@@ -201,10 +210,13 @@ class Agent {
   void choose_leftovers(std::vector<InventoryNotes::Seen::Leftover> seen) LPP_REQUIRES(mutex_);
   /// What there is work on, by base path and id of the volume.
   std::set<std::pair<std::string, std::string>> at_work() const LPP_REQUIRES(mutex_);
-  void told_sweeps(const Told& answer, TimePoint sent) LPP_REQUIRES(mutex_);
   void sweep_all(const std::stop_token& stop);
   void sweep(const Leftover& leftover, const std::stop_token& stop);
-  std::string at(const std::string& path) const;
+
+  // What the controller is told. (agent_telling.cpp)
+
+  bool has_to_tell() const LPP_REQUIRES(mutex_);
+  void told_sweeps(const Told& answer, TimePoint sent) LPP_REQUIRES(mutex_);
 
   node::Kernel& kernel_;
   Clock& clock_;

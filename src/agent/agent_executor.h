@@ -241,12 +241,55 @@ class AgentExecutor final : public operation::Executor {
     std::vector<std::pair<std::shared_ptr<const Operation>, std::string>> not_put_back{};
   };
 
+  // What is on record, and who is told of it once the lock is released. (agent_executor.cpp)
+
   void perform(const Effects& effects) const;
   void wake(const std::vector<Woken>& woken) const;
+  EntryPtr add(Agent& agent, std::shared_ptr<const Operation> operation) LPP_REQUIRES(mutex_);
+  void drop(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  std::vector<EntryPtr> find(const operation::Id& id) const LPP_REQUIRES(mutex_);
+
+  // Operations, how they stand, and how agents do. (agent_operations.cpp, agent_progress.cpp)
+
+  void cancel(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  void order_forget(Agent& agent, Forgotten& forgotten, bool urgent, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  Result<Start> record(const Operation& operation, const std::vector<std::string>& disks,
+                       Effects& effects) LPP_REQUIRES(mutex_);
+  void go_on(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
+  /// If it is not connected.
+  TimePoint expected_until(const Agent& agent) const LPP_REQUIRES(mutex_);
+  operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
+  void doubt(const Agent& agent, const Entry& entry, operation::Progress& progress) const
+      LPP_REQUIRES(mutex_);
+  void saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  static void learn_disk(Agent& agent, const Entry& made);
+  AgentState state_of(const std::string& node, const Agent& agent) const LPP_REQUIRES(mutex_);
+
+  // What agents tell, and what they are told to do. (agent_sessions.cpp)
 
   static void end_session(Agent& agent, Effects& effects);
   Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
       LPP_REQUIRES(mutex_);
+  void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  static void outdate(Entry& entry, Effects& effects);
+  void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  void retold(const EntryPtr& entry, operation::Progress told, Effects& effects)
+      LPP_REQUIRES(mutex_);
+  void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
+  void give_orders(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  Orders take_orders(Agent& agent) LPP_REQUIRES(mutex_);
+
+  // Which of what they tell is believed. (agent_trust.cpp)
+
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
   std::vector<LeftOut> sort_out(const std::string& node, Agent& agent, Tell& tell,
                                 const std::vector<operation::Belief>& beliefs, Effects& effects)
@@ -264,10 +307,9 @@ class AgentExecutor final : public operation::Executor {
   void drop_strangers(const Operation& told, Effects& effects) LPP_REQUIRES(mutex_);
   /// Who has told what was left out, and might not be any more, tells everything anew.
   void look_at_left_out();
-  void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)
-      LPP_REQUIRES(mutex_);
-  void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
-  static void outdate(Entry& entry, Effects& effects);
+
+  // Directories; nodes whose agent does not speak. (agent_directories.cpp, agent_absence.cpp)
+
   void note_uses(const std::string& node, Agent& agent, const Tell& tell, bool everything)
       LPP_REQUIRES(mutex_);
   /// Of those that it was asked for.
@@ -280,39 +322,8 @@ class AgentExecutor final : public operation::Executor {
   };
   static WorkPlaces work_places(const Agent& agent);
   std::set<std::string> present_nodes() const;
-  Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
-  /// If it is not connected.
-  TimePoint expected_until(const Agent& agent) const LPP_REQUIRES(mutex_);
-  void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
-
-  EntryPtr add(Agent& agent, std::shared_ptr<const Operation> operation) LPP_REQUIRES(mutex_);
-  void drop(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  std::vector<EntryPtr> find(const operation::Id& id) const LPP_REQUIRES(mutex_);
-  void cancel(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  void order_forget(Agent& agent, Forgotten& forgotten, bool urgent, Effects& effects)
-      LPP_REQUIRES(mutex_);
-  void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
-      LPP_REQUIRES(mutex_);
-  operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
-  void doubt(const Agent& agent, const Entry& entry, operation::Progress& progress) const
-      LPP_REQUIRES(mutex_);
-  void retold(const EntryPtr& entry, operation::Progress told, Effects& effects)
-      LPP_REQUIRES(mutex_);
-  void saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases, Effects& effects)
-      LPP_REQUIRES(mutex_);
-  static void learn_disk(Agent& agent, const Entry& made);
-  AgentState state_of(const std::string& node, const Agent& agent) const LPP_REQUIRES(mutex_);
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);
-
-  Result<Start> record(const Operation& operation, const std::vector<std::string>& disks,
-                       Effects& effects) LPP_REQUIRES(mutex_);
-  void go_on(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
-  void give_orders(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
-  Orders take_orders(Agent& agent) LPP_REQUIRES(mutex_);
 
   Clock& clock_;
   operation::PathLedger& ledger_;

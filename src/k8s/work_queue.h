@@ -86,9 +86,10 @@ class WorkQueue {
         most_of_namespace_(most_of_namespace),
         last_get_(clock.now()) {}
 
+  static constexpr int kUrgentInARow = 8;
+
   void add(const Key& key);
   /// Urgent until it is handed out.
-  static constexpr int kUrgentInARow = 8;
   void add_urgent(const Key& key);
   void add_after(const Key& key, Duration delay);
   /// add_after with the key's own exponential back-off; returns the delay chosen.

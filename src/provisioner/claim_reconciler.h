@@ -41,51 +41,66 @@ class ClaimReconciler {
     ClaimScene scene{};
   };
 
+  // A step, and a make that is begun and followed. (claim_reconciler.cpp)
+
   ClaimScene look(const ClaimKey& key);
   void show(const ClaimScene& scene);
+  Next perform(Pass& pass, const for_claim::Wait& decision);
+  Next perform(Pass& pass, const for_claim::Start& decision);
+  Next perform(Pass& pass, const for_claim::Follow& decision);
+  Next perform(Pass& pass, const for_claim::Failed& decision);
+  void tell_of_anew(const Pass& pass, const operation::Operation& make);
+  Next perform(Pass& pass, const for_claim::Cancel& decision);
+  Next perform(Pass& pass, const for_claim::CheckPublished& decision);
+  Next perform(Pass& pass, const for_claim::OtherVolume& decision);
+  /// Nothing when it was let.
+  Next let_go_on(Pass& pass, const Make& make);
+  Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
+  void remember(Pass& pass) { memories_.set(pass.scene.volume_name, pass.scene.memory); }
+  Subject subject(const Pass& pass) const;
+  void announce(const Pass& pass);
+
+  // What is kept in part only is read before it decides for good. (claim_whole.cpp)
+
   /// Whether something was decided for good by a claim or a node of which only a part is kept.
   static bool rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision);
   /// Puts all of them into the scene.
   Next read_the_rest(Pass& pass, const ClaimDecision& decision);
 
-  Next perform(Pass& pass, const for_claim::Wait& decision);
-  Next perform(Pass& pass, const for_claim::Start& decision);
-  Next perform(Pass& pass, const for_claim::Follow& decision);
-  Next perform(Pass& pass, const for_claim::Publish& decision);
-  Next perform(Pass& pass, const for_claim::Failed& decision);
-  void tell_of_anew(const Pass& pass, const operation::Operation& make);
-  Next perform(Pass& pass, const for_claim::Cancel& decision);
-  Next perform(Pass& pass, const for_claim::Withdraw& decision);
-  Next perform(Pass& pass, const for_claim::Forget& decision);
-  Next perform(Pass& pass, const for_claim::TakeBack& decision);
-  Next perform(Pass& pass, const for_claim::FinishTakeBack& decision);
-  Next perform(Pass& pass, const for_claim::TakeBackFailed& decision);
-  Next perform(Pass& pass, const for_claim::TakeBackStuck& decision);
-  Next perform(Pass& pass, const for_claim::CheckNode& decision);
-  Next perform(Pass& pass, const for_claim::CheckPublished& decision);
-  Next perform(Pass& pass, const for_claim::OtherVolume& decision);
-  Next perform(Pass& pass, const for_claim::Refuse& decision);
-  Next perform(Pass& pass, const for_claim::Bind& decision);
-  Next perform(Pass& pass, const for_claim::LeaveUnbound& decision);
+  // What was made becomes a volume, and is bound. (claim_publish.cpp, claim_binding.cpp)
 
+  Next perform(Pass& pass, const for_claim::Publish& decision);
   /// Versions before this did not write the shape down: it comes from today's class and
   /// configuration, if those are still about the same kind of directory.
   static std::optional<Refusal> complete_shape(const ClaimScene& scene,
                                                operation::Operation& operation);
-  /// Nothing when it was let.
-  Next let_go_on(Pass& pass, const Make& make);
-  Action path_taken(const Pass& pass, const std::string& path, const operation::Holder& holder);
   Action published(Pass& pass, const operation::Operation& operation,
                    std::optional<k8s::PersistentVolume> volume);
+  Next perform(Pass& pass, const for_claim::Bind& decision);
+  Next perform(Pass& pass, const for_claim::LeaveUnbound& decision);
   void bind_at_once(Pass& pass, k8s::PersistentVolume created);
   /// Each write is refused by the API server if its object is not in the version decided from.
   Result<void> write_binding(ClaimScene& scene, const for_claim::Bind& decision);
+
+  // Where it cannot be made it is made elsewhere, or refused. (claim_elsewhere.cpp)
+
+  Next perform(Pass& pass, const for_claim::CheckNode& decision);
+  Next perform(Pass& pass, const for_claim::Refuse& decision);
   Action reschedule(Pass& pass, const std::string& reason, const std::string& why);
   static void give_up(Pass& pass, const operation::Operation& make);
   void note_unfit(Pass& pass, const for_claim::Failed& decision);
   std::string sight_of(const ClaimScene& scene) const;
   void look_at_disks(ClaimScene& scene) const;
   BasePaths base_paths_of(const ClaimScene& scene) const;
+
+  // What was made and is not wanted any more is taken back, or left and told. (claim_take_back.cpp)
+
+  Next perform(Pass& pass, const for_claim::Withdraw& decision);
+  Next perform(Pass& pass, const for_claim::Forget& decision);
+  Next perform(Pass& pass, const for_claim::TakeBack& decision);
+  Next perform(Pass& pass, const for_claim::FinishTakeBack& decision);
+  Next perform(Pass& pass, const for_claim::TakeBackFailed& decision);
+  Next perform(Pass& pass, const for_claim::TakeBackStuck& decision);
   std::string disk_of(const Make& make) const;
   enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.
@@ -98,11 +113,7 @@ class ClaimReconciler {
   void set_done(Pass& pass, const operation::Operation& place);
   void note_missed(ClaimScene& scene) const;
   void not_missed(Pass& pass, const operation::Id& id);
-  void remember(Pass& pass) { memories_.set(pass.scene.volume_name, pass.scene.memory); }
-
-  Subject subject(const Pass& pass) const;
   Subject take_back_subject(const operation::Operation& operation) const;
-  void announce(const Pass& pass);
 
   World& world_;
   Memories& memories_;
