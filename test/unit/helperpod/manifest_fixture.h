@@ -26,7 +26,7 @@ spec:
       effect: NoSchedule
   containers:
   - name: helper-pod
-    image: busybox
+    image: docker.io/library/busybox
     imagePullPolicy: IfNotPresent
 )";
 

@@ -7,30 +7,16 @@
 
 #include "fakes/golden.h"
 #include "helperpod/manifest.h"
+#include "unit/helperpod/manifest_fixture.h"
 
 namespace lpp::helperpod::manifest_golden {
 namespace {
 
+using manifest_fixture::kSimple;
 using nlohmann::json;
 using operation::Kind;
 using operation::Operation;
 using operation::Shape;
-
-constexpr const char* kUsual = R"(apiVersion: v1
-kind: Pod
-metadata:
-  name: helper-pod
-spec:
-  priorityClassName: system-node-critical
-  tolerations:
-    - key: node.kubernetes.io/disk-pressure
-      operator: Exists
-      effect: NoSchedule
-  containers:
-  - name: helper-pod
-    image: docker.io/library/busybox
-    imagePullPolicy: IfNotPresent
-)";
 
 /// Every field that is allowed without --allow-unsafe-helper-pod-template.
 constexpr const char* kEveryField = R"(
@@ -176,30 +162,30 @@ void check(const std::string& name, const char* yaml, const Operation& operation
 }
 
 TEST_CASE("golden: helper pods for creating, deleting and undoing, from the usual template") {
-  check("create", kUsual, create());
-  check("delete", kUsual, remove());
+  check("create", kSimple, create());
+  check("delete", kSimple, remove());
   Operation undo = create();
   undo.kind = Kind::kTakeBack;
-  check("undo", kUsual, undo);
+  check("undo", kSimple, undo);
   Operation again = create();
   again.attempt = 3;
-  check("create-third-attempt", kUsual, again);
+  check("create-third-attempt", kSimple, again);
 }
 
 TEST_CASE("golden: helper pods that take a directory back only if it is empty") {
   Operation undo = create();
   undo.kind = Kind::kTakeBack;
   undo.only_if_empty = true;
-  check("undo-if-empty", kUsual, undo);
+  check("undo-if-empty", kSimple, undo);
   check("undo-if-empty-every-field", kEveryField, nested(undo));
   // Our own image has no shell.
   ManifestSettings own = usual();
   own.setup_command = own.teardown_command = "/usr/bin/local-path-node";
-  check("undo-if-empty-own-program", kUsual, undo, own);
+  check("undo-if-empty-own-program", kSimple, undo, own);
   // It looks by its record whether it may.
   undo.only_if_empty = false;
-  check("undo-own-program", kUsual, undo, own);
-  check("delete-own-program", kUsual, remove(), own);
+  check("undo-own-program", kSimple, undo, own);
+  check("delete-own-program", kSimple, remove(), own);
 }
 
 TEST_CASE("golden: helper pods record how the volume is to look") {
@@ -209,12 +195,12 @@ TEST_CASE("golden: helper pods record how the volume is to look") {
                           .affinity_value = "n1",
                           .mount_options = {"noatime", "ro"},
                           .reclaim_policy = "Retain"};
-  check("create-shape", kUsual, operation);
+  check("create-shape", kSimple, operation);
 }
 
 TEST_CASE("golden: helper pods below folders of a path pattern") {
-  check("create-nested", kUsual, nested(create()));
-  check("delete-nested", kUsual, nested(remove()));
+  check("create-nested", kSimple, nested(create()));
+  check("delete-nested", kSimple, nested(remove()));
 }
 
 TEST_CASE("golden: helper pods get user, group and mode for creating only") {
@@ -222,10 +208,10 @@ TEST_CASE("golden: helper pods get user, group and mode for creating only") {
   operation.user = "1000";
   operation.group = "www-data";
   operation.perm = "2770";
-  check("create-owned", kUsual, operation);
+  check("create-owned", kSimple, operation);
   operation.kind = Kind::kRemove;
   operation.owner_uid = "volume-uid";
-  check("delete-owned", kUsual, operation);
+  check("delete-owned", kSimple, operation);
 }
 
 TEST_CASE("golden: helper pods on a shared filesystem run anywhere") {
@@ -233,26 +219,26 @@ TEST_CASE("golden: helper pods on a shared filesystem run anywhere") {
   operation.node.clear();
   operation.base_path = "/mnt/nfs";
   operation.path = "/mnt/nfs/pvc-0b5d4f0c-1111-2222-3333-444455556666_default_data";
-  check("create-shared", kUsual, operation);
+  check("create-shared", kSimple, operation);
   operation.kind = Kind::kRemove;
   operation.owner_uid = "volume-uid";
-  check("delete-shared", kUsual, operation);
+  check("delete-shared", kSimple, operation);
 }
 
 TEST_CASE("golden: helper pods of images without a shell") {
   ManifestSettings both = usual();
   both.setup_command = "/manager";
   both.teardown_command = "/remover";
-  check("create-commands", kUsual, create(), both);
-  check("delete-commands", kUsual, remove(), both);
+  check("create-commands", kSimple, create(), both);
+  check("delete-commands", kSimple, remove(), both);
   ManifestSettings setup = usual();
   setup.setup_command = "/manager";
-  check("create-setup-command", kUsual, create(), setup);
-  check("delete-setup-command", kUsual, remove(), setup);
+  check("create-setup-command", kSimple, create(), setup);
+  check("delete-setup-command", kSimple, remove(), setup);
   ManifestSettings teardown = usual();
   teardown.teardown_command = "/remover";
-  check("create-teardown-command", kUsual, create(), teardown);
-  check("delete-teardown-command", kUsual, remove(), teardown);
+  check("create-teardown-command", kSimple, create(), teardown);
+  check("delete-teardown-command", kSimple, remove(), teardown);
 }
 
 TEST_CASE("golden: helper pods from templates that say nothing, and everything that is allowed") {
@@ -275,23 +261,23 @@ TEST_CASE("golden: helper pods of names that are too long or not valid") {
         ("metadata: {name: " + long_name + "}\nspec: {containers: [{}]}").c_str(), create());
   Operation volume = create();
   volume.volume_name = "pvc-" + std::string(200, 'v');
-  check("create-long-volume-name", kUsual, volume);
+  check("create-long-volume-name", kSimple, volume);
   ManifestSettings other = usual();
   other.provisioner_name = "example.com/" + std::string(60, 'p');
   other.ns = "elsewhere";
   other.service_account = "sa";
   other.config_map = "cm";
-  check("create-other-settings", kUsual, create(), other);
+  check("create-other-settings", kSimple, create(), other);
 }
 
 TEST_CASE("golden: helper pods for names that a shell or the kubelet would read otherwise") {
   Operation operation = create();
   operation.claim = {"team-a", "data.web"};
   operation.path = "/opt/lp/$(VOL_SIZE_BYTES) $$x '\"ü";
-  check("create-strange-path", kUsual, operation);
+  check("create-strange-path", kSimple, operation);
   operation.path = "/script/v";
   operation.base_path = "/script";
-  check("create-below-script", kUsual, operation);
+  check("create-below-script", kSimple, operation);
 }
 
 }  // namespace

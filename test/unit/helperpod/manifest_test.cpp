@@ -68,7 +68,7 @@ TEST_CASE("a helper pod is the template plus what rule B6.2 adds, field by field
       ],
       "containers": [{
         "name": "helper-pod",
-        "image": "busybox",
+        "image": "docker.io/library/busybox",
         "imagePullPolicy": "IfNotPresent",
         "terminationMessagePolicy": "FallbackToLogsOnError",
         "command": ["/bin/sh", "/script/setup"],

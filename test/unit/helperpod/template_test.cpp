@@ -6,18 +6,15 @@
 #include <string>
 #include <vector>
 
+#include "unit/helperpod/manifest_fixture.h"
+
 namespace lpp::helperpod {
 namespace {
 
+using manifest_fixture::load;
 using nlohmann::json;
 
 constexpr std::string_view kUnless = " unless allow-unsafe-helper-pod-template is enabled";
-
-Template load(std::string_view yaml, bool allow_unsafe = false) {
-  auto result = parse_template(yaml, "helperPod.yaml", allow_unsafe);
-  REQUIRE_MESSAGE(result.ok(), (result.ok() ? "" : result.error().message));
-  return *std::move(result);
-}
 
 std::string error_of(std::string_view yaml, bool allow_unsafe = false) {
   const auto result = parse_template(yaml, "helperPod.yaml", allow_unsafe);
@@ -50,22 +47,7 @@ std::string meta_with(const std::string& field) {
 
 TEST_CASE("the usual templates load without a word") {
   for (const char* yaml : {
-           // of the plain manifest
-           R"(apiVersion: v1
-kind: Pod
-metadata:
-  name: helper-pod
-spec:
-  priorityClassName: system-node-critical
-  tolerations:
-    - key: node.kubernetes.io/disk-pressure
-      operator: Exists
-      effect: NoSchedule
-  containers:
-  - name: helper-pod
-    image: busybox
-    imagePullPolicy: IfNotPresent
-)",
+           manifest_fixture::kSimple,  // of the plain manifest
            // of a chart with everything in it
            R"(apiVersion: v1
 kind: Pod
