@@ -236,8 +236,11 @@ Result<bool> RecordFolder::has_gone(const std::string& id) const {
 
 Result<void> RecordFolder::check_not_going(const std::string& id) const {
   LPP_ASSIGN_OR_RETURN(const bool going, has_gone(id), id);
-  if (going) return Error{ErrorCode::kConflict, "the removal of " + id + " has not ended"};
-  return {};
+  if (!going) return {};
+  return Error{ErrorCode::kConflict, "the removal of " + id + " has not ended, " +
+                                         std::string(kRecordFolder) + "/" + gone_name(id) +
+                                         " is there: if nothing is at it any more, move what is "
+                                         "needed out of that, and remove it by hand"};
 }
 
 Result<void> RecordFolder::drop_gone(const std::string& id) const {

@@ -41,8 +41,9 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
       LPP_ASSIGN_OR_RETURN(const bool empty, begun ? records->is_empty(gone) : true, id);
       if (!empty && !Volumes::is_anothers(*recorded, *uid)) {
         return invalid("whether what is in " + shown_ + "/" + kRecordFolder + "/" + gone +
-                       " is this volume's nobody can tell: move out of it what is needed, and "
-                       "remove it by hand");
+                       " is this volume's nobody can tell by the record, " +
+                       RecordFolder::record_name(id) +
+                       ": move out of it what is needed, and remove it by hand");
       }
       LPP_ASSIGN_OR_RETURN(const auto there, find_directory(recorded->path), "put back");
       return there ? PutBack::kInPlace : PutBack::kNothing;

@@ -26,6 +26,15 @@ Result<void> check_unmounted(Kernel& kernel, int folder) {
   return invalid("something is mounted at " + mounted + "; unmount it first");
 }
 
+std::string words_of_unknown(const std::string& base, const Volume& volume, bool has_record) {
+  const std::string records = base + "/" + kRecordFolder + "/";
+  return "what is left of " + base + "/" + volume.path + " may be in " + records +
+         RecordFolder::gone_name(volume.id) +
+         ", and whether that is this volume's nobody can tell" +
+         (has_record ? " by the record, " + records + RecordFolder::record_name(volume.id) : "") +
+         ": move out of it what is needed, and remove it by hand";
+}
+
 }  // namespace
 
 bool Volumes::is_anothers(const Volume& recorded, const std::string& uid) {
@@ -101,8 +110,8 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     return leave_to_another(records, *recorded, request.uid);
   }
   if (!recorded && request.path.empty()) return Removed::kAbsent;
-  Volume volume =
-      recorded.value_or(Volume{.id = request.id, .path = request.path, .origin = Origin::kFound});
+  Volume volume = recorded.value_or(
+      Volume{.id = request.id, .path = request.path, .uid = request.uid, .origin = Origin::kFound});
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "remove");
 
   const std::string gone = RecordFolder::gone_name(request.id);
@@ -127,14 +136,15 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   }
   const bool same = directory && recorded && identity == volume.directory;
   const bool is_place_others = directory && !same;
+  // Where one of the two claims is not known they are the same as long as nothing else stands in
+  // the place: that would be of a later volume, and this its removal.
+  const bool is_unknown = recorded && (request.uid.empty() || recorded->uid.empty());
   const bool may_be_anothers =
-      recorded ? was_taken_for_another(*recorded, request.uid) && (holds_data || is_place_others)
-               : holds_data && directory;
+      !recorded ? holds_data && directory
+                : (is_unknown && is_place_others) ||
+                      (holds_data && was_taken_for_another(*recorded, request.uid));
   if (begun && request.removal == Removal::kReleased && may_be_anothers) {
-    return invalid("what is left of " + shown_ + "/" + volume.path + " may be in " + shown_ + "/" +
-                   kRecordFolder + "/" + gone +
-                   ", and whether that is this volume's nobody can tell: move out of it what is "
-                   "needed, and remove it by hand");
+    return invalid(words_of_unknown(shown_, volume, recorded.has_value()));
   }
   if (request.removal == Removal::kTakeBack) {
     if (holds_data) return Removed::kKept;
@@ -151,9 +161,12 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
   if (is_to_leave) {
     LPP_RETURN_IF_ERROR(check_unmounted(*kernel_, directory->get()), "remove");
     if (!same) LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
-    const bool for_any = request.uid.empty() && !volume.uid.empty();
-    if (!same || for_any != volume.taken_for_any) {
+    // Beside the records nothing but the record tells whose it is.
+    const std::string uid = volume.uid.empty() ? request.uid : volume.uid;
+    const bool for_any = request.uid.empty();
+    if (!same || uid != volume.uid || for_any != volume.taken_for_any) {
       volume.directory = identity;
+      volume.uid = uid;
       volume.taken_for_any = for_any;
       // A full disk has no room for it, and is what a removal is needed for: then only who asked
       // for the removal knows where it was, see put_back().
@@ -162,7 +175,7 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
         return Error(written.error()).wrap("record");
       }
       // Then nobody could tell whose it is where it would go.
-      may_leave = written.ok() || !for_any;
+      may_leave = written.ok() || !recorded || !for_any;
     }
   }
   bool held = false;
@@ -201,21 +214,26 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
 /// data, put back from a backup too: only people can tell.
 Result<Removed> Volumes::leave_to_another(const RecordFolder& records, const Volume& recorded,
                                           const std::string& uid) const {
-  std::string advice;
+  const std::string folder = shown_ + "/" + kRecordFolder + "/";
+  const std::string record = folder + RecordFolder::record_name(recorded.id);
   LPP_ASSIGN_OR_RETURN(const bool begun, records.has_gone(recorded.id), "remove");
-  if (!begun) {
-    LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(recorded.path), "remove");
-    if (!directory) return Removed::kAbsent;
-    LPP_ASSIGN_OR_RETURN(const Identity there, identity_of(*kernel_, directory->get()), "remove");
-    if (there != recorded.directory) {
-      advice =
-          "; that one is not there any more: if what is there by now is not its data, put back "
-          "from a backup, remove the record by hand, " +
-          shown_ + "/" + kRecordFolder + "/" + RecordFolder::record_name(recorded.id) +
-          ", and it goes; or";
-    }
+  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(recorded.path), "remove");
+  if (!begun && !directory) return Removed::kAbsent;
+  Identity there;
+  if (directory) {
+    LPP_ASSIGN_OR_RETURN(there, identity_of(*kernel_, directory->get()), "remove");
   }
-  if (advice.empty()) advice = ":";
+  std::string advice = ":";
+  if (begun && there != recorded.directory) {
+    advice = "; that one's removal has not ended: move what is needed out of " + folder +
+             RecordFolder::gone_name(recorded.id) + ", remove that by hand, then the record, " +
+             record + ", and what is in the place by now goes; or";
+  } else if (there != recorded.directory) {
+    advice =
+        "; that one is not there any more: if what is there by now is not its data, put back from "
+        "a backup, remove the record by hand, " +
+        record + ", and it goes; or";
+  }
   return invalid(words_of_anothers(recorded, uid) + advice +
                  " set the volume's reclaim policy to Retain to keep it");
 }

@@ -303,6 +303,10 @@ TEST_CASE("what was taken away without a word for which claim goes on, and back,
     begin_removal(base, volumes, "u1");
     CHECK(is_told_and_left(base, volumes, ""));
   }
+  SUBCASE("not while something else stands in its place") {
+    base.write("web/data/of the next");
+    CHECK(is_told_and_left(base, volumes, ""));
+  }
   SUBCASE("back, and taken anew for its claim") {
     REQUIRE(*volumes.put_back("data", "web/data", "") == PutBack::kInPlace);
     begin_removal(base, volumes, "u1");
@@ -319,6 +323,162 @@ TEST_CASE("what nobody has on record is not ended for what stands in its place b
   base.write("web/data/of the next");
   CHECK(is_told_and_left(base, volumes, ""));
   CHECK(is_told_and_left(base, volumes, "u2"));
+}
+
+namespace {
+
+/// Without a record, as a script has made it: stopped before the first file went.
+void begin_unrecorded(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
+  base.write("web/data/of-u1");
+  std::stop_source stop;
+  RemoveRequest request{.id = "data", .path = "web/data", .uid = uid, .stop = stop.get_token()};
+  request.may_begin = [&] {
+    stop.request_stop();
+    return true;
+  };
+  REQUIRE(volumes.remove(request).error().is(ErrorCode::kCancelled));
+  REQUIRE(base.has(BaseFolder::record("gone.data/volume/of-u1")));
+}
+
+/// As earlier versions have noted a removal of what had no record.
+void forget_claim(const BaseFolder& base) {
+  const auto record = base.at(BaseFolder::record("volume.data.json"));
+  std::string text = text_of(record);
+  const std::string uid = R"("uid":"u1")";
+  REQUIRE(text.find(uid) != std::string::npos);
+  std::ofstream(record) << text.replace(text.find(uid), uid.size(), R"("uid":"")");
+}
+
+}  // namespace
+
+TEST_CASE("what was taken away of a directory without a record goes with its own volume only") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  std::string first = "u1";
+  SUBCASE("for its claim") {}
+  SUBCASE("for whatever claim") { first.clear(); }
+  CAPTURE(first);
+  begin_unrecorded(base, volumes, first);
+  const auto record = base.at(BaseFolder::record("volume.data.json"));
+  base.write("web/data/of the next");
+  for (const std::string uid : {"u2", ""}) {
+    CAPTURE(uid);
+    CHECK(is_told_and_left(base, volumes, uid));
+    const auto refused = volumes.remove({.id = "data", .path = "web/data", .uid = uid});
+    REQUIRE_FALSE(refused.ok());
+    CHECK(refused.error().message.find(record) != std::string::npos);
+  }
+  std::filesystem::remove_all(base.at("web"));
+  if (!first.empty()) CHECK(is_told_and_left(base, volumes, "u2"));
+  SUBCASE("it goes on") {
+    CHECK(*volumes.remove({.id = "data", .path = "web/data", .uid = first}) == Removed::kRemoved);
+    CHECK(base.content().empty());
+  }
+  SUBCASE("it is called off") {
+    CHECK(*volumes.put_back("data", "web/data", first) == PutBack::kInPlace);
+    CHECK(base.has("web/data/of-u1"));
+    CHECK(*volumes.remove({.id = "data", .path = "web/data", .uid = first}) == Removed::kRemoved);
+    CHECK(base.content().empty());
+  }
+}
+
+TEST_CASE("what an earlier version has taken away, and noted no claim of, ends or is told") {
+  Kernel kernel;
+  for (const std::string uid : {"u1", "u2", ""}) {
+    for (const bool has_data : {true, false}) {
+      CAPTURE(uid);
+      CAPTURE(has_data);
+      const BaseFolder base;
+      const auto volumes = base.volumes(kernel);
+      const auto remove = [&] {
+        return volumes.remove({.id = "data", .path = "web/data", .uid = uid});
+      };
+      const std::string gone = base.at(BaseFolder::record("gone.data"));
+      begin_removal(base, volumes, "u1");
+      forget_claim(base);
+      if (!has_data) std::filesystem::rename(gone + "/volume", base.at("of-u1"));
+      base.write("web/data/of the next");
+      CHECK(is_told_and_left(base, volumes, uid));
+      const auto refused = remove();
+      REQUIRE_FALSE(refused.ok());
+      const auto record = base.at(BaseFolder::record("volume.data.json"));
+      CHECK(refused.error().message.find(record) != std::string::npos);
+      if (has_data) {
+        // Nothing else stands there any more: then it is its own.
+        std::filesystem::remove_all(base.at("web"));
+      } else {
+        std::filesystem::remove_all(base.at("of-u1"));
+        std::filesystem::remove_all(gone);  // by hand, as it says
+      }
+      CHECK(*remove() == Removed::kRemoved);
+      CHECK(base.content().empty());
+    }
+  }
+}
+
+TEST_CASE("what is made while a removal rests is told to be in its way, and goes by hand") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  begin_removal(base, volumes, "u1");
+  const auto made = volumes.make({.id = "data", .path = "web/data", .uid = "u2"});
+  REQUIRE_FALSE(made.ok());
+  CHECK(made.error().message.find(BaseFolder::record("gone.data")) != std::string::npos);
+  base.write("web/data/of-u2");
+  const auto refused = volumes.remove({.id = "data", .path = "web/data", .uid = "u2"});
+  REQUIRE_FALSE(refused.ok());
+  for (const char* name : {"gone.data", "volume.data.json"}) {
+    const std::string path = base.at(BaseFolder::record(name));
+    CHECK(refused.error().message.find(path) != std::string::npos);
+    std::filesystem::remove_all(path);
+  }
+  CHECK(*volumes.remove({.id = "data", .path = "web/data", .uid = "u2"}) == Removed::kRemoved);
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("nobody is told to remove the record of a directory that is in its place") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+  base.write("web/data/of-u1");
+  // Its removal had made no more than this.
+  std::filesystem::create_directory(base.at(BaseFolder::record("gone.data")));
+  const auto refused = volumes.remove({.id = "data", .path = "web/data", .uid = "u2"});
+  REQUIRE_FALSE(refused.ok());
+  CHECK(refused.error().message.find("by hand") == std::string::npos);
+  CHECK(base.has("web/data/of-u1"));
+}
+
+TEST_CASE("a removal of a directory without a record is finished after a crash anywhere") {
+  const auto prepare = [](const BaseFolder& base) {
+    Kernel kernel;
+    REQUIRE(base.volumes(kernel).make({.id = "other", .path = "other", .uid = "u0"}).ok());
+    base.write("web/data/file");
+  };
+  const auto remove_for = [](const Volumes& volumes, const std::string& uid) {
+    return volumes.remove({.id = "data", .path = "web/data", .uid = uid});
+  };
+  const Work work = [&](const Volumes& volumes) { return remove_for(volumes, "u1").ok(); };
+  crash_everywhere(prepare, work, [&](const BaseFolder& base, const Volumes& volumes) {
+    CHECK(remove_for(volumes, "u1").ok());
+    CHECK_FALSE(base.has("web"));
+    CHECK(volumes.list()->volumes.size() == 1);
+    CHECK_FALSE(base.has(BaseFolder::record("gone.data")));
+  });
+  // And what has left its place goes with no other one.
+  int left = 0;
+  crash_everywhere(prepare, work, [&](const BaseFolder& base, const Volumes& volumes) {
+    const std::string file = BaseFolder::record("gone.data/volume/file");
+    if (!base.has(file)) return;
+    ++left;
+    base.write("web/data/of the next");
+    CHECK_FALSE(remove_for(volumes, "u2").ok());
+    CHECK(base.has(file));
+    CHECK(base.has("web/data/of the next"));
+  });
+  CHECK(left > 3);
 }
 
 TEST_CASE("a removal without a word for which claim is finished after a crash anywhere") {
