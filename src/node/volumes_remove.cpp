@@ -169,13 +169,13 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
       volume.uid = uid;
       volume.taken_for_any = for_any;
       // A full disk has no room for it, and is what a removal is needed for: then only who asked
-      // for the removal knows where it was, see put_back().
+      // for the removal knows where it was, see put_back(). What another record stands for stays in
+      // its place: it would pass for what that one tells of.
       const auto written = records.write(volume);
       if (!written.ok() && !written.error().is(ErrorCode::kUnfit)) {
         return Error(written.error()).wrap("record");
       }
-      // Then nobody could tell whose it is where it would go.
-      may_leave = written.ok() || !recorded || !for_any;
+      may_leave = written.ok() || !recorded;
     }
   }
   bool held = false;
@@ -334,7 +334,11 @@ Result<bool> Volumes::take_away(const RecordFolder& records, Volume& volume, int
   const bool is_apart = errno == EXDEV;
   Error stays = system_error(errno, "move to " + name);
   if (!is_apart && !stays.is(ErrorCode::kUnfit)) return stays;
-  if (!may_begin(request)) return not_now();
+  LPP_ASSIGN_OR_RETURN(const bool is_bare, records.is_empty(name), "look");
+  if (!may_begin(request)) {
+    if (is_bare) LPP_RETURN_IF_ERROR(records.drop_gone(volume.id), "not begun");
+    return not_now();
+  }
   bool is_noted = false;
   if (is_apart) {
     volume.state = State::kRemoving;
@@ -346,7 +350,6 @@ Result<bool> Volumes::take_away(const RecordFolder& records, Volume& volume, int
   }
   // What nothing tells of is not to look as if it had left its place. Where something has, the
   // record tells.
-  LPP_ASSIGN_OR_RETURN(const bool is_bare, records.is_empty(name), "look");
   if (!is_noted && is_bare) LPP_RETURN_IF_ERROR(records.drop_gone(volume.id), "full disk");
   const int deep = is_noted || !is_bare ? gone.get() : folder;
   LPP_RETURN_IF_ERROR(empty_in_place(request, volume.path, folder, deep), name);
