@@ -89,8 +89,11 @@ Result<PutBack> Volumes::put_back_locked(const RecordFolder& records, const std:
     if (there) {
       LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, there->get()), volume->path);
     }
+    const bool is_recorded = there && identity == volume->directory;
+    // Put back from a backup, perhaps: nothing tells that it has ever left.
+    if (there && !is_recorded && !gone.valid()) return PutBack::kInPlace;
     // Without its directory there is nothing that the rest could be put into.
-    if (!there || identity != volume->directory) return PutBack::kNothing;
+    if (!is_recorded) return PutBack::kNothing;
     if (gone.valid()) {
       LPP_RETURN_IF_ERROR(put_pieces_back(records, gone.get(), there->get()), "put back");
     }

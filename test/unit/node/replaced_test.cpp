@@ -64,4 +64,17 @@ TEST_CASE("what a removal on a full disk could not note is not taken for removed
   fail_everywhere<FullKernel>(make_and_replace, work, EIO, check);
 }
 
+TEST_CASE("a directory that is not the recorded one is in its place if nothing has left it") {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  make_and_replace(base);
+  const auto before = base.content();
+  CHECK(*volumes.put_back("pvc-1", "web/pvc-1", "u-1") == PutBack::kInPlace);
+  CHECK(base.content() == before);
+  // Of one that has left its place, and was emptied, nothing is.
+  std::filesystem::create_directory(base.at(BaseFolder::record("gone.pvc-1")));
+  CHECK(*volumes.put_back("pvc-1", "web/pvc-1", "u-1") == PutBack::kNothing);
+}
+
 }  // namespace replaced
