@@ -42,7 +42,6 @@ struct VolumeScene {
   std::shared_ptr<const k8s::PersistentVolume> overlapping{};
   bool overlapping_goes_too = false;        // it is to be removed too
   bool overlapping_takes_it_along = false;  // so, with all that is in it
-  TimePoint known_until{};                  // of other volumes all was known that is older
   std::string sight{};                      // of its node's disk there, see Executor::sight()
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more

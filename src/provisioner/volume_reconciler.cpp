@@ -103,7 +103,6 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
   place.node = scene.node.name;
   place.path = scene.volume->path;
   place.base_path = base_path_of(place.node, *scene.volume, *scene.config);
-  scene.known_until = known_.until();  // before the look at the others
   scene.sight = world_.executor.sight(place.node, place.base_path);
   // One that keeps its directory counts before those that are to be removed too.
   for (const auto& other :
@@ -223,6 +222,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     world_.ledger.release(operation);
     Memory& memory = pass.scene.memory;
     if (!memory.turned_away) memory.turned_away = pass.scene.now;
+    memory.condemned_in.reset();  // it may be too old when the turn comes
     remember(pass);
     if (pass.scene.now - *memory.turned_away >= pass.scene.config->cmd_timeout) {
       reporter_.tell(subject(pass), "waits for its turn, too much is being done at once on node " +
@@ -245,7 +245,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
   world_.operations.progressed(Work::kDelete, operation, Step::kStart);
   pass.scene.memory.troubles = 0;
-  pass.scene.memory.behind.reset();
   pass.scene.memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
     pass.scene.memory.in_flight = std::make_shared<const Operation>(operation);
@@ -320,7 +319,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::L
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::PathTaken& /*decision*/) {
   const k8s::PersistentVolume& other = *pass.scene.overlapping;
-  pass.scene.memory.behind.reset();
+  pass.scene.memory.condemned_in.reset();
   remember(pass);
   reporter_.failed(subject(pass), "PathTaken",
                    "refusing to remove path " + pass.scene.volume->path +

@@ -10,7 +10,6 @@
 #include "provisioner/node_lost.h"
 #include "provisioner/reporter.h"
 #include "provisioner/volume_decision.h"
-#include "provisioner/volumes_known.h"
 #include "provisioner/world.h"
 
 namespace lpp::provisioner {
@@ -21,7 +20,7 @@ namespace lpp::provisioner {
 class VolumeReconciler {
  public:
   VolumeReconciler(World& world, Memories& memories)
-      : world_(world), memories_(memories), reporter_(world, memories), known_(world.volumes) {}
+      : world_(world), memories_(memories), reporter_(world, memories) {}
 
   /// `name` is that of a PersistentVolume that exists or existed.
   /// `waiting_since` is when the name came into the queue.
@@ -69,8 +68,7 @@ class VolumeReconciler {
   /// Nothing: it is to be removed by the API server's word, and nobody has come to keep its
   /// directory of whom the cache does not know. Else what to do instead.
   std::optional<Next> is_not_to_begin(Pass& pass);
-  bool is_behind(const Pass& pass) const;
-  Result<void> write_to_know(const k8s::PersistentVolume& seen);
+  Result<void> note_removal(const k8s::PersistentVolume& seen);
   Next await_cache(Pass& pass);
   void came_too_late(Pass& pass, const operation::Operation& operation);
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
@@ -96,7 +94,6 @@ class VolumeReconciler {
   Memories& memories_;
   Reporter reporter_;
   NodeCensus census_;
-  VolumesKnown known_;
 };
 
 }  // namespace lpp::provisioner

@@ -172,8 +172,9 @@ class RecordedEvents final : public k8s::EventSink {
 /// itself what is written for nothing but that.
 class ShownWrites final : public k8s::Transport {
  public:
-  ShownWrites(FakeTransport& transport, k8s::StoreWriter<k8s::PersistentVolume>& volumes)
-      : transport_(transport), volumes_(volumes) {}
+  ShownWrites(FakeTransport& transport, k8s::StoreWriter<k8s::PersistentVolume>& volumes,
+              FakeClock& clock)
+      : transport_(transport), volumes_(volumes), clock_(clock) {}
 
   Result<k8s::Response> round_trip(const k8s::Request& request,
                                    const std::stop_token& stop) override {
@@ -183,6 +184,8 @@ class ShownWrites final : public k8s::Transport {
         at == std::string::npos ? std::string() : request.target.substr(at + part.size());
     if (request.method == "PATCH" && request.body.find(kAsked) != std::string::npos) {
       ++asked;
+      clock_.advance(takes);
+      last_asked = request.body;
       if (answer_to_asking != 200) return k8s::Response{.status = answer_to_asking};
       show(name, [](auto& volume) { volume.meta.annotations.emplace(kAsked, "now"); });
       return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
@@ -211,7 +214,9 @@ class ShownWrites final : public k8s::Transport {
   static constexpr const char* kAsked = "local.path.provisioner/removal-asked-at";
   bool is_cut = false;  // the watch
   int asked = 0;
+  std::string last_asked;  // with what
   int answer_to_asking = 200;
+  std::chrono::seconds takes{};  // such an answer
 
  private:
   template <typename Change>
@@ -226,6 +231,7 @@ class ShownWrites final : public k8s::Transport {
 
   FakeTransport& transport_;
   k8s::StoreWriter<k8s::PersistentVolume>& volumes_;
+  FakeClock& clock_;
 };
 
 /// A cluster as a reconciler sees it. The members are set up before the world that refers to them.
@@ -233,7 +239,7 @@ struct Scene {
   FakeClock clock;
   FakeTransport transport;
   k8s::StoreWriter<k8s::PersistentVolume> volumes;
-  ShownWrites volume_watch{transport, volumes};
+  ShownWrites volume_watch{transport, volumes, clock};
   k8s::ApiClient client{volume_watch, clock, {}};
   FakeExecutor executor;
   RecordedEvents events;
