@@ -242,16 +242,17 @@ void set_work(json& container, const Operation& operation, const ManifestSetting
   const bool on_its_disk = (takes_back || resizes) && !operation.disk.empty();
   if (operation.only_if_empty && !by_own_program) {
     container["command"] =
-        on_its_disk ? shell("remove-if-empty", {kBesideRecords, kOnItsDiskOnly, kRemoveIfEmpty})
-                    : shell("remove-if-empty", {kRemoveIfEmpty});
+        on_its_disk
+            ? shell("remove-if-empty", {kLooks, kBesideRecords, kOnItsDiskOnly, kRemoveIfEmpty})
+            : shell("remove-if-empty", {kLooks, kRemoveIfEmpty});
   } else if (resizes && on_its_disk && settings.resize_command.empty()) {
-    container["command"] = shell("resize", {kBesideRecords, kOnItsDiskOnly, kResize});
+    container["command"] = shell("resize", {kLooks, kBesideRecords, kOnItsDiskOnly, kResize});
   } else if (takes_back && on_its_disk && settings.teardown_command.empty()) {
-    container["command"] = shell("teardown", {kBesideRecords, kOnItsDiskOnly, kTeardown});
+    container["command"] = shell("teardown", {kLooks, kBesideRecords, kOnItsDiskOnly, kTeardown});
   } else if (beside_records && settings.teardown_command.empty()) {
-    container["command"] = shell("teardown", {kBesideRecords, kTeardownBesideRecords});
+    container["command"] = shell("teardown", {kLooks, kBesideRecords, kTeardownBesideRecords});
   } else if (make_beside_records && settings.setup_command.empty()) {
-    container["command"] = shell("setup", {kBesideRecords, kSetupBesideRecords});
+    container["command"] = shell("setup", {kLooks, kBesideRecords, kSetupBesideRecords});
   } else if (const auto& command = script_command(operation.kind, settings); !command.empty()) {
     container["command"] = json::array({command});
   } else {

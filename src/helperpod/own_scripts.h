@@ -5,6 +5,21 @@
 /// ConfigMap. They get what those get: VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments.
 namespace lpp::helperpod {
 
+/// Before those that look at a disk. No test of a shell tells what is not there from what the disk
+/// does not let anybody see; the words of ls do. Then the script fails: nothing goes, and nothing
+/// is told to be absent.
+inline constexpr const char* kLooks = R"sh(fail() {
+  echo "$*" >&2
+  exit 1
+}
+is_there() {
+  if [ -e "$1" ] || [ -L "$1" ]; then return 0; fi
+  if why=$(LC_ALL=C ls -d -- "$1" 2>&1); then return 0; fi
+  case $why in *": No such file or directory" | *": Not a directory") return 1 ;; esac
+  fail "whether $1 is there cannot be seen: $why"
+}
+)sh";
+
 /// Before those that look at the records: how these are read, where they are, whose disk they are
 /// on, and whether that is one of the disks that are named.
 ///
@@ -55,10 +70,16 @@ inline constexpr const char* kBesideRecords = R"sh(member() (
   if [ -z "$found" ]; then exit 1; fi
   printf '%s' "$value"
 )
-inode_of() { ls -di -- "$1" 2>/dev/null | { read -r number _ && echo "$number"; }; }
+inode_of() {
+  if is_there "$1"; then ls -di -- "$1" | { read -r number _ && echo "$number"; }; fi
+}
 records=${VOL_DIR%/*}/.local-path-provisioner
 if [ -n "${VOL_BASE_DIR:-}" ]; then records=$VOL_BASE_DIR/.local-path-provisioner; fi
-identity=$(cat -- "$records/identity.json" 2>/dev/null) || :
+identity=
+if is_there "$records/identity.json"; then
+  identity=$(cat -- "$records/identity.json") ||
+    fail "whose disk this is cannot be read of $records/identity.json"
+fi
 disk=$(member disk "$identity") || disk=
 is_on_disk() {
   for named; do
@@ -72,9 +93,8 @@ is_on_disk() {
 /// that it was made on or those that it may have been made on; what is on it waits until that is
 /// there.
 inline constexpr const char* kOnItsDiskOnly = R"sh(if ! is_on_disk $VOL_DISK; then
-  echo "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
-    "mount it there" >&2
-  exit 1
+  fail "the directory is on disk $VOL_DISK, and that is not the one at its base path now:" \
+    "mount it there"
 fi
 )sh";
 inline constexpr const char* kTeardown = R"sh(exec /bin/sh /script/teardown "$@"
@@ -92,7 +112,7 @@ said=removed rest=$way
 while :; do
   name=${rest%%/*}
   if [ -L "./$name" ]; then said=kept; break; fi
-  if [ ! -e "./$name" ]; then said=absent; break; fi
+  if ! is_there "./$name"; then said=absent; break; fi
   if [ "$name" = "$rest" ]; then
     rmdir -- "./$name" || said=kept
     break
@@ -124,13 +144,10 @@ echo "directory: $said" >/dev/termination-log
 /// limit. That a script cannot lift: such a record stays for an agent that comes back. Whose claim
 /// a volume was made for is not known ("") once it is bound to another one: then it is what the
 /// record tells in its place, and of what is left beside the records only what the record tells to
-/// have been taken so; else nobody can tell. What is recorded and cannot be read is nobody's.
+/// have been taken so, or names no claim of; else, and while something else stands in the place,
+/// nobody can tell. What is recorded and cannot be read is nobody's.
 inline constexpr const char* kTeardownBesideRecords =
-    R"sh(fail() {
-  echo "$*" >&2
-  exit 1
-}
-if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
+    R"sh(if [ -n "$VOL_DISK" ] && ! is_on_disk "$VOL_DISK"; then
   fail "the volume is on disk $VOL_DISK, and that is not the one at its base path now:" \
     "mount it there; if it is gone for good, take the annotation" \
     "local.path.provisioner/disk off the volume"
@@ -138,36 +155,41 @@ fi
 if [ -d "$records" ] && ! (cd -- "$records" && [ -r . ]) 2>/dev/null; then
   fail "whose directory $VOL_DIR is nobody can tell: the records in $records cannot be read"
 fi
-gone=$records/gone.$VOL_RECORD
+gone=$records/gone.$VOL_RECORD begun=
+if is_there "$gone"; then begun=yes; fi
 file=$records/volume.$VOL_RECORD.json record='' uid=''
-if [ -e "$file" ]; then
+if is_there "$file"; then
   record=$(cat -- "$file") && uid=$(member uid "$record") ||
     fail "whose directory $VOL_DIR is cannot be read of its record, $file"
 fi
-inode=$(inode_of "$VOL_DIR") || :
+inode=$(inode_of "$VOL_DIR") || exit
 is_recorded= ours=
 if [ -n "$record" ]; then
   if [ "$(member inode "$record")" = "${inode:-none}" ]; then is_recorded=yes; fi
   if [ "$inode" = 256 ]; then is_recorded=perhaps; fi
   case $uid in '' | "$VOL_CLAIM_UID") ours=yes ;; esac
-  if [ -z "$VOL_CLAIM_UID" ] && [ "$(member takenForAny "$record")" = true ] && [ -e "$gone" ]; then
+  if [ -n "$begun" ] && [ -z "$VOL_CLAIM_UID" ] && [ "$(member takenForAny "$record")" = true ]; then
     ours=yes
   fi
 fi
-if [ -n "$record" ] && [ -z "$ours$VOL_CLAIM_UID" ]; then
-  if [ ! -e "$gone" ]; then
-    ours=$is_recorded
-  elif [ -n "$inode" ] && [ "$is_recorded" != yes ] || ! rmdir -- "$gone" 2>/dev/null; then
+if [ -n "$record" ] && { [ -z "$uid" ] || [ -z "$VOL_CLAIM_UID" ]; }; then
+  if [ -z "$begun" ]; then
+    ours=${ours:-$is_recorded}
+  elif [ -n "$inode" ] && [ "$is_recorded" != yes ] ||
+    { [ -z "$ours" ] && ! rmdir -- "$gone" 2>/dev/null; }; then
     fail "what is left of $VOL_DIR may be in $gone, and whether that is this volume's nobody" \
-      "can tell: move out of it what is needed, and remove it by hand"
+      "can tell by the record, $file: move out of it what is needed, and remove it by hand"
   else
-    ours=yes
+    [ -n "$ours" ] || ours=yes begun=
   fi
 fi
 if [ -z "$ours" ]; then
-  if [ -n "$record" ] && [ -n "$VOL_CLAIM_UID" ] && { [ -n "$inode" ] || [ -e "$gone" ]; }; then
+  if [ -n "$record" ] && [ -n "$VOL_CLAIM_UID" ] && [ -n "$inode$begun" ]; then
     why="$VOL_DIR is by its record the directory of another claim"
-    if [ -z "$is_recorded" ] && [ ! -e "$gone" ]; then
+    if [ -z "$is_recorded" ] && [ -n "$begun" ]; then
+      why="$why, and that one's removal has not ended: move what is needed out of $gone, remove"
+      why="$why that by hand, then the record, $file, and what is in the place by now goes; or"
+    elif [ -z "$is_recorded" ]; then
       why="$why, and that one is not there any more: if what is there by now is not its data, put"
       why="$why back from a backup, remove the record by hand, $file, and it goes; or"
     else
@@ -175,13 +197,13 @@ if [ -z "$ours" ]; then
     fi
     fail "$why set the volume's reclaim policy to Retain to keep it"
   fi
-  if [ -z "$record" ] && [ -d "$gone" ] && [ -z "$inode" ]; then
+  if [ -z "$record" ] && [ -n "$begun" ] && [ -z "$inode" ]; then
     fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
   fi
   exec /bin/sh /script/teardown "$@"
 fi
 tidy() {
-  if [ -e "$VOL_DIR" ] || [ -L "$VOL_DIR" ] || [ -e "$gone" ]; then return; fi
+  if is_there "$VOL_DIR" || is_there "$gone"; then return; fi
   if [ -n "$uid" ] && [ "$(member project "$record")" = 0 ]; then
     rm -f -- "$file"
   fi
@@ -196,7 +218,7 @@ tidy() {
     rmdir -- "./$way" 2>/dev/null || return
   done
 }
-if [ ! -d "$gone" ]; then
+if [ -z "$begun" ]; then
   /bin/sh /script/teardown "$@" || exit
   tidy
   exit 0
@@ -229,7 +251,8 @@ exit 0
 /// makes them. A link among them is left to the setup. What a setup has found of a former claim of
 /// this cluster is the claim's from then on, as where an agent finds it: nothing is on record of
 /// what scripts make. A record of a limit on just that directory stays, which only an agent can
-/// lift, and one that tells where the rest of a removal was.
+/// lift. While a removal of what was there has not ended nothing is made: nobody could tell the two
+/// apart any more.
 inline constexpr const char* kSetupBesideRecords =
     R"sh(refuse() {
   echo "$2" >&2
@@ -241,8 +264,15 @@ if [ -n "${VOL_DISK:-}" ] && ! is_on_disk $VOL_DISK; then
   why="$why or if its data is given up take the annotation local.path.provisioner/disk off"
   refuse 4 "$why all volumes that name it"
 fi
-record_file=$records/volume.$VOL_RECORD.json former=
-record=$(cat -- "$record_file" 2>/dev/null) || :
+gone=$records/gone.$VOL_RECORD
+if is_there "$gone"; then
+  why="the removal of what was at $VOL_DIR has not ended, $gone is there: if nothing is at it any"
+  refuse 1 "$why more, move what is needed out of that, and remove it by hand"
+fi
+record_file=$records/volume.$VOL_RECORD.json former='' record=''
+if is_there "$record_file"; then
+  record=$(cat -- "$record_file") || fail "whose $VOL_DIR is cannot be read of $record_file"
+fi
 uid=$(member uid "$record") || uid=none
 if [ -n "$record" ] && [ -n "$identity" ] && [ "$uid" != "$VOL_CLAIM_UID" ]; then
   cluster=$(member cluster "$identity")
@@ -270,11 +300,11 @@ fi
 ) || exit
 # It is the first process, and hears of the pod's end.
 if [ -z "$former" ]; then exec /bin/sh /script/setup "$@"; fi
-inode=$(inode_of "$VOL_DIR") || :
+inode=$(inode_of "$VOL_DIR") || exit
 found=
 case ${inode:-none} in 256 | "$(member inode "$record")") found=yes ;; esac
 /bin/sh /script/setup "$@" || exit
-if [ ! -e "$records/gone.$VOL_RECORD" ]; then
+if ! is_there "$gone"; then
   # Our own program, in a setup, notes the claim.
   record=$(cat -- "$record_file" 2>/dev/null) || :
   limit=$(member project "$record") || :

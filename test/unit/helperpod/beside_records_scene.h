@@ -65,7 +65,8 @@ class Base : public testing::Scripts {
   }
   Run helper_pod(const Operation& operation, bool beside_agents = false) const {
     return run_own_script(operation, {.config_map = "c", .beside_agents = beside_agents}, shell_,
-                          {{"/script/teardown", (base().parent_path() / "teardown").string()}});
+                          {{"/script/teardown", (base().parent_path() / "teardown").string()}},
+                          kEmptyTemplate, first_);
   }
   /// The same where every directory looks like the root of a btrfs subvolume: a script sees the
   /// inode number 256 of all of them.
@@ -80,14 +81,15 @@ class Base : public testing::Scripts {
   Run take_back(const Operation& undo) const {
     if (!undo.only_if_empty) return helper_pod(undo);
     return run_own_script(undo, {.config_map = "c"}, shell_,
-                          {{"/dev/termination-log", (base().parent_path() / "said").string()}});
+                          {{"/dev/termination-log", (base().parent_path() / "said").string()}},
+                          kEmptyTemplate, first_);
   }
   Run set_up(const Operation& make, const std::string& cluster, const fs::path& said,
              const char* from_template = kEmptyTemplate) const {
     return run_own_script(make, {.config_map = "c", .cluster = cluster}, shell_,
                           {{"/script/setup", (base().parent_path() / "setup").string()},
                            {"/dev/termination-log", said.string()}},
-                          from_template);
+                          from_template, first_);
   }
   /// A setup of somebody else's in the place of the manifest's.
   void own_setup(const std::string& text) const {
@@ -97,11 +99,14 @@ class Base : public testing::Scripts {
     return base() / node::kRecordFolder / ("volume." + node::id_of_path(way) + ".json");
   }
   fs::path identity_file() const { return base() / node::kRecordFolder / "identity.json"; }
+  /// From all scripts of ours from now on.
+  void hide(const fs::path& path) const { first_ = unseen(path); }
   node::Volumes volumes() const { return LPP_MUST(node::Volumes::open(kernel_, base(), {})); }
 
  private:
   const std::vector<std::string> shell_;
   mutable node::Kernel kernel_;
+  mutable std::string first_{};
 };
 
 #define FOR_EACH_BASE(scene)                  \

@@ -23,13 +23,30 @@ inline std::string expanded(std::string text) {
   return text;
 }
 
+/// Lines before a script to which stat tells an error of the disk for that path, but not that it is
+/// not there. No test of a shell tells the two apart.
+inline std::string unseen(const std::string& path) {
+  return "look() {\n  case \" $* \" in *\" " + path + R"( "*) command [ "$1" = "!" ]; return ;; esac
+  command [ "$@"
+}
+ls() {
+  case "$*" in *")" +
+         path + R"(") echo "ls: it: Input/output error" >&2; return 1 ;; esac
+  command ls "$@"
+}
+alias [=look
+)";
+}
+
 inline constexpr const char* kEmptyTemplate = "spec: {containers: [{}]}";
 
 /// `instead`: files of the container, each at least once in the script, and what stands for them.
+/// `first`: lines before the script.
 inline testing::Run run_own_script(const operation::Operation& operation,
                                    const ManifestSettings& settings, std::vector<std::string> shell,
                                    const std::vector<std::pair<std::string, std::string>>& instead,
-                                   const char* from_template = kEmptyTemplate) {
+                                   const char* from_template = kEmptyTemplate,
+                                   const std::string& first = {}) {
   const auto parsed = LPP_MUST(parse_template(from_template, "t", false));
   const auto pod = LPP_MUST(make_pod(parsed, operation, settings));
   const nlohmann::json& container = pod["spec"]["containers"][0];
@@ -49,7 +66,7 @@ inline testing::Run run_own_script(const operation::Operation& operation,
     if (variable["name"] == "VOL_BASE_DIR") value = operation.base_path;
     environment.emplace_back(variable["name"], value);
   }
-  shell.insert(shell.end(), {"-c", script, container["command"][3]});
+  shell.insert(shell.end(), {"-c", first + script, container["command"][3]});
   for (const nlohmann::json& argument : container["args"]) shell.push_back(expanded(argument));
   return testing::run(shell, environment);
 }

@@ -152,6 +152,7 @@ TEST_CASE("a setup leaves a former claim's record where that may be needed") {
     }
     SUBCASE("it tells where the rest of a removal was") {
       fs::create_directories(scene.gone("ns/v") / "volume");
+      code = 1;
     }
     SUBCASE("our own program in the setup has noted the claim") {
       uid = "uid-2";
@@ -168,6 +169,30 @@ TEST_CASE("a setup leaves a former claim's record where that may be needed") {
     const Run run = scene.set_up(make, "c-1", scene.base().parent_path() / "said");
     CHECK_MESSAGE(run.exit_code == code, run.output);
     CHECK(testing::text_of(record).find(uid) != std::string::npos);
+  }
+}
+
+TEST_CASE("nothing is made where a removal has not ended") {
+  for (const bool has_record : {true, false}) {
+    for (const bool has_data : {true, false}) {
+      CAPTURE(has_record);
+      CAPTURE(has_data);
+      FOR_EACH_BASE(scene) {
+        const Operation make = make_again(scene);
+        scene.begin_to_remove("ns/v");
+        if (!has_record) fs::remove(scene.record("ns/v"));
+        if (!has_data) fs::remove_all(scene.gone("ns/v") / "volume");
+        scene.own_setup("mkdir -p \"$VOL_DIR\"");
+        const fs::path said = scene.base().parent_path() / "said";
+        const Run run = scene.set_up(make, "c-1", said);
+        CHECK(run.exit_code == 1);
+        CHECK(run.output.find(scene.gone("ns/v")) != std::string::npos);
+        CHECK(testing::text_of(said).ends_with("\ndirectory: absent\n"));
+        CHECK_FALSE(fs::exists(scene.base() / "ns/v"));
+        CHECK(fs::exists(scene.record("ns/v")) == has_record);
+        CHECK(fs::exists(scene.gone("ns/v") / "volume/19/19") == has_data);
+      }
+    }
   }
 }
 

@@ -338,6 +338,89 @@ TEST_CASE("what was another claim's and is being removed is not touched") {
   }
 }
 
+TEST_CASE("what was another claim's and is being removed is told with what a person can do") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    scene.begin_to_remove("v");
+    fs::create_directory(scene.base() / "v");
+    std::ofstream(scene.base() / "v" / "data") << "x";
+    Operation removal = scene.removal("v");
+    removal.claim_uid = "uid-2";
+    const Run run = scene.helper_pod(removal);
+    CHECK(run.exit_code != 0);
+    CHECK(run.output.find(scene.gone("v")) != std::string::npos);
+    CHECK(run.output.find(scene.record("v")) != std::string::npos);
+    CHECK(fs::exists(scene.base() / "v" / "data"));
+    CHECK(fs::exists(scene.gone("v") / "volume" / "19" / "19"));
+    fs::remove_all(scene.gone("v"));
+    fs::remove(scene.record("v"));
+    CHECK(scene.helper_pod(removal).exit_code == 0);
+    CHECK_FALSE(fs::exists(scene.base() / "v"));
+  }
+}
+
+TEST_CASE("nobody is told to remove the record of a directory that has not left its place") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v", "uid-2");
+    fs::create_directory(scene.gone("v"));
+    const Run run = scene.helper_pod(scene.removal("v"));
+    CHECK(run.exit_code != 0);
+    CHECK(run.output.find("by hand") == std::string::npos);
+    CHECK(fs::exists(scene.base() / "v" / "19" / "19"));
+  }
+}
+
+TEST_CASE("a removal that an agent has begun of what a script made ends for its claim only") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    fs::remove(scene.record("v"));
+    scene.begin_to_remove("v");
+    fs::create_directory(scene.base() / "v");
+    std::ofstream(scene.base() / "v" / "data") << "x";
+    Operation next = scene.removal("v");
+    next.claim_uid = "uid-2";
+    CHECK(scene.helper_pod(next).exit_code != 0);
+    CHECK(fs::exists(scene.base() / "v" / "data"));
+    CHECK(fs::exists(scene.gone("v") / "volume" / "19" / "19"));
+    fs::remove_all(scene.base() / "v");
+    const Run run = scene.helper_pod(scene.removal("v"));
+    CHECK_MESSAGE(run.exit_code == 0, run.output);
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+    CHECK_FALSE(fs::exists(scene.record("v")));
+  }
+}
+
+TEST_CASE("what is left with a record of no claim goes unless something else stands in the place") {
+  FOR_EACH_BASE(scene) {
+    for (const char* uid : {"uid-1", "uid-2", ""}) {
+      CAPTURE(uid);
+      scene.make("v");
+      scene.begin_to_remove("v");
+      std::string text = testing::text_of(scene.record("v"));
+      text.replace(text.find("uid-1"), 5, "");
+      std::ofstream(scene.record("v")) << text;
+      Operation removal = scene.removal("v");
+      removal.claim_uid = uid;
+      fs::create_directory(scene.base() / "v");
+      std::ofstream(scene.base() / "v" / "data") << kTheirs;
+      for (const bool has_data : {true, false}) {
+        if (!has_data) fs::rename(scene.gone("v") / "volume", scene.base() / "away");
+        const Run run = scene.helper_pod(removal);
+        CHECK(run.exit_code != 0);
+        CHECK(run.output.find(scene.gone("v")) != std::string::npos);
+        CHECK(run.output.find(scene.record("v")) != std::string::npos);
+        CHECK(testing::text_of(scene.base() / "v" / "data") == kTheirs);
+        CHECK(fs::exists(scene.gone("v") / "volume" / "19" / "19") == has_data);
+      }
+      fs::rename(scene.base() / "away", scene.gone("v") / "volume");
+      fs::remove_all(scene.base() / "v");
+      const Run run = scene.helper_pod(removal);
+      CHECK_MESSAGE(run.exit_code == 0, run.output);
+      CHECK_FALSE(fs::exists(scene.gone("v")));
+    }
+  }
+}
+
 TEST_CASE(
     "a folder that was made for a removal which has moved nothing yet goes with the directory") {
   FOR_EACH_BASE(scene) {
