@@ -74,6 +74,7 @@ void Agent::look_at_bases() {
 
 Base Agent::look_at(const std::string& path, Sights& sights) {
   Base base{.path = path};
+  auto* const limit_turns = &limit_turns_;  // under the lock that this function is called with
   const auto look = [&]() -> Result<void> {
     if (!path.starts_with('/')) return invalid("a base path is absolute");
     const auto volumes = node::Volumes::open(kernel_, at(path), {});
@@ -90,7 +91,7 @@ Base Agent::look_at(const std::string& path, Sights& sights) {
     if (whose.is_foreign({})) base.cluster = records;
     saw_cluster(path, base.cluster);
     LPP_RETURN_IF_ERROR(read_book(path, *volumes, base.identity, whose), "work book");
-    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(&limit_turns_[{path, base.identity}]),
+    LPP_ASSIGN_OR_RETURN(const auto usage, volumes->usage(&(*limit_turns)[{path, base.identity}]),
                          "usage");
     base.space = space_of(usage.space);
     base.space->promises = promises_told(usage);

@@ -259,7 +259,8 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
   for (auto& [reason, left] : refusals) {
     ++left_out_[reason];
     // What never counts, as all that is told of other nodes, takes no room from what may.
-    const auto is_alike = [&](const auto& kept) { return kept.second.may_count == left.may_count; };
+    const bool may_count = left.may_count;
+    const auto is_alike = [&](const auto& kept) { return kept.second.may_count == may_count; };
     if (left.operation && std::count_if(agent.left_out.begin(), agent.left_out.end(), is_alike) <
                               std::ptrdiff_t{kMostTroubles}) {
       agent.left_out[name_of(left.operation->id())] = left;
