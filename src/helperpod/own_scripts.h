@@ -200,6 +200,8 @@ if [ -z "$ours" ]; then
   if [ -z "$record" ] && [ -n "$begun" ] && [ -z "$inode" ]; then
     fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
   fi
+  # A removal that could not even begin has left it, and a setup would make nothing beside it.
+  if [ -z "$record" ] && [ -n "$begun" ]; then rmdir -- "$gone" 2>/dev/null || :; fi
   exec /bin/sh /script/teardown "$@"
 fi
 tidy() {

@@ -63,11 +63,8 @@ struct Memory {
   bool had_volume = false;               // one was there: what is made now may not be the first
   std::string condemned{};   // UID of the volume whose deletion the API server has confirmed to us
   TimePoint condemned_at{};  // the API server said last then that its directory is to be removed
-  /// Versions of the volume from before that was written: its removal waits until the cache shows
-  /// another one.
-  std::optional<std::vector<std::string>> condemned_in{};
-  int outdated = 0;      // removals in a row that came too late to begin
-  TimePoint released{};  // volume let go; the cache should show it by then
+  int outdated = 0;          // removals in a row that came too late to begin
+  TimePoint released{};      // volume let go; the cache should show it by then
 
   /// What was written of a claim's binding.
   struct Binding {

@@ -29,9 +29,6 @@ inline constexpr std::string_view kVolumeNodeLost = "local.path.provisioner/node
 /// When that was written last. It makes the volume another version each time, so that taking the
 /// mark off, as it was seen before, is refused.
 inline constexpr std::string_view kVolumeNodeLostAt = "local.path.provisioner/node-lost-at";
-/// On a volume that was being deleted already when its directory's turn came: when that was. It
-/// makes the volume another version, by which it is known how far the cache is behind.
-inline constexpr std::string_view kRemovalAskedAt = "local.path.provisioner/removal-asked-at";
 /// On a claim whose node came back before it was let go: when. It makes the claim another version,
 /// so that a deletion which is still on its way, as it was seen before, is refused.
 inline constexpr std::string_view kClaimKept = "local.path.provisioner/kept";

@@ -210,6 +210,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
 
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Remove& decision) {
   const Operation& operation = decision.operation;
+  const k8s::PersistentVolume& volume = *pass.scene.volume;
   if (const auto holder = world_.ledger.take(operation)) {
     reporter_.failed(subject(pass), "PathTaken",
                      "refusing to remove path " + operation.path + ": it overlaps " + holder->path +
@@ -222,7 +223,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     world_.ledger.release(operation);
     Memory& memory = pass.scene.memory;
     if (!memory.turned_away) memory.turned_away = pass.scene.now;
-    memory.condemned_in.reset();  // it may be too old when the turn comes
     remember(pass);
     if (pass.scene.now - *memory.turned_away >= pass.scene.config->cmd_timeout) {
       reporter_.tell(subject(pass), "waits for its turn, too much is being done at once on node " +
@@ -231,10 +231,14 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
     return Action::await_change(kRecheck);
   }
   pass.scene.memory.turned_away.reset();
-  if (const auto instead = is_not_to_begin(pass)) {
+  const auto condemned = condemn(volume, pass.scene.memory);
+  if (!condemned.ok() || !*condemned) {
     world_.ledger.release(operation);
-    return *instead;
+    if (!condemned.ok()) return reporter_.api_failed(subject(pass), condemned.error());
+    return Action::await_change(kRecheck);
   }
+  pass.scene.memory.condemned = volume.meta.uid;
+  remember(pass);
   if (world_.clock.now() - pass.scene.memory.condemned_at > kWordIsGood) {
     world_.ledger.release(operation);
     came_too_late(pass, operation);
@@ -319,8 +323,6 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::L
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::PathTaken& /*decision*/) {
   const k8s::PersistentVolume& other = *pass.scene.overlapping;
-  pass.scene.memory.condemned_in.reset();
-  remember(pass);
   reporter_.failed(subject(pass), "PathTaken",
                    "refusing to remove path " + pass.scene.volume->path +
                        ": it overlaps the directory " + other.path + " of volume " +

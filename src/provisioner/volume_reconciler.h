@@ -65,11 +65,6 @@ class VolumeReconciler {
   Result<std::optional<k8s::PersistentVolume>> read_condemned(const k8s::PersistentVolume& seen,
                                                               Memory& memory);
   Result<bool> is_condemned_still(Pass& pass);
-  /// Nothing: it is to be removed by the API server's word, and nobody has come to keep its
-  /// directory of whom the cache does not know. Else what to do instead.
-  std::optional<Next> is_not_to_begin(Pass& pass);
-  Result<void> note_removal(const k8s::PersistentVolume& seen);
-  Next await_cache(Pass& pass);
   void came_too_late(Pass& pass, const operation::Operation& operation);
   Result<bool> claim_is_gone(const k8s::PersistentVolume& volume);
   enum class Finalizer { kAdd, kRemove };

@@ -4,14 +4,11 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <filesystem>
-#include <fstream>
 #include <vector>
 
 #include "places/places.h"
 #include "support/story_steps.h"
-#include "support/trouble.h"
 
 namespace lpp::testing {
 namespace {
@@ -179,52 +176,6 @@ LPP_ALL_EXECUTORS_TEST_CASE("a claim made again under its name gets a directory 
   const auto second = LPP_MUST(story.audit.wait_bound(claim));
   CHECK(first.pv != second.pv);
   CHECK(first.disk != second.disk);
-  LPP_MUST(story.audit.wait_clean());
-}
-
-LPP_PODS_AND_AGENTS_TEST_CASE(
-    "a directory that somebody comes to keep stays though no watch tells of that") {
-  StoryBed story(by);
-  story.start();
-  LPP_MUST(story.admin().apply(namespace_object("app")));
-  const k8s::ObjectKey claim{"app", "data"};
-  const k8s::ObjectKey keeper{"", "by-hand"};
-  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
-  const auto volume = LPP_MUST(story.audit.wait_bound(claim));
-  std::ofstream(volume.disk + "/data") << "of a tenant";
-  LPP_MUST(story.audit.wait_clean());
-  // Its claim goes, and something on the node keeps its removal waiting.
-  Trouble trouble(story);
-  const std::string said = trouble.fail(Trouble::Kind::kRemove, "not now");
-  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
-  wait_for_log(story, said);
-  // From here on the daemon sees nothing of volumes unless it asks for one.
-  story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
-    const bool many =
-        request.is("list", "persistentvolumes") || request.is("watch", "persistentvolumes");
-    return many ? Decision::reply(500) : Decision::forward();
-  }});
-  story.installation->proxy().cut_connections();
-  const auto cut = std::chrono::steady_clock::now();
-  LPP_MUST(story.admin().create(volume_object(
-      {.name = keeper.name, .node = "node-1", .path = volume.path, .reclaim_policy = "Retain"})));
-  wait_for(story, "its view of volumes is older than it may be", [&]() -> std::string {
-    const bool is_old = std::chrono::steady_clock::now() - cut > std::chrono::seconds(6);
-    return is_old ? "" : "not yet";
-  });
-  trouble.end();
-  wait_for(story, "it has been decided", [&]() -> std::string {
-    const bool waits =
-        times_logged(story, "whether another volume has come to keep directory " + volume.path) > 0;
-    return waits || !std::filesystem::exists(volume.disk + "/data") ? "" : "not yet";
-  });
-  CHECK(text_of(volume.disk + "/data") == "of a tenant");
-  story.installation->proxy().set_hooks({});
-  wait_for_log(story, "overlaps the directory " + volume.path + " of volume by-hand");
-  CHECK(text_of(volume.disk + "/data") == "of a tenant");
-  // Once nobody keeps it it goes.
-  LPP_MUST(story.admin().remove(k8s::kPersistentVolumes, keeper));
-  LPP_MUST(story.audit.wait_deleted(claim, volume));
   LPP_MUST(story.audit.wait_clean());
 }
 

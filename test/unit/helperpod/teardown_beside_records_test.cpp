@@ -321,6 +321,17 @@ TEST_CASE("what is left without a record is told and not taken for removed") {
   }
 }
 
+TEST_CASE("what a removal without a record has left empty goes with the directory in its place") {
+  FOR_EACH_BASE(scene) {
+    scene.make("v");
+    fs::create_directory(scene.gone("v"));
+    fs::remove(scene.base() / node::kRecordFolder / "volume.v.json");
+    CHECK(scene.helper_pod(scene.removal("v")).exit_code == 0);
+    CHECK_FALSE(fs::exists(scene.base() / "v"));
+    CHECK_FALSE(fs::exists(scene.gone("v")));
+  }
+}
+
 TEST_CASE("what was another claim's and is being removed is not touched") {
   FOR_EACH_BASE(scene) {
     scene.make("v");

@@ -61,12 +61,7 @@ TEST_CASE("every line about a claim names volume, claim and node") {
 
 TEST_CASE("every line about a volume names volume, claim and node") {
   Scene scene;
-  scene.put(volume("pvc-1")
-                .claim("default", "a")
-                .released()
-                .host_path("/data/pvc-1")
-                .node("n1")
-                .finalizer("external-provisioner.volume.kubernetes.io/finalizer"));
+  scene.put(volume("pvc-1").claim("default", "a").released().host_path("/data/pvc-1").node("n1"));
   VolumeReconciler reconciler(scene.world, scene.memories);
   scene.transport.on("PATCH", "/persistentvolumes/pvc-1").always([&](const auto&) {
     return k8s::Response{

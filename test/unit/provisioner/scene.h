@@ -168,83 +168,16 @@ class RecordedEvents final : public k8s::EventSink {
   std::optional<Error> error;  // of storing one
 };
 
-/// Shows in the cache of volumes what is written to one of them, as its watch does; and takes by
-/// itself what is written for nothing but that.
-class ShownWrites final : public k8s::Transport {
- public:
-  ShownWrites(FakeTransport& transport, k8s::StoreWriter<k8s::PersistentVolume>& volumes,
-              FakeClock& clock)
-      : transport_(transport), volumes_(volumes), clock_(clock) {}
-
-  Result<k8s::Response> round_trip(const k8s::Request& request,
-                                   const std::stop_token& stop) override {
-    const std::string part = "/persistentvolumes/";
-    const auto at = request.target.find(part);
-    const std::string name =
-        at == std::string::npos ? std::string() : request.target.substr(at + part.size());
-    if (request.method == "PATCH" && request.body.find(kAsked) != std::string::npos) {
-      ++asked;
-      clock_.advance(takes);
-      last_asked = request.body;
-      if (answer_to_asking != 200) return k8s::Response{.status = answer_to_asking};
-      show(name, [](auto& volume) { volume.meta.annotations.emplace(kAsked, "now"); });
-      return k8s::Response{.status = 200, .body = "{}", .content_type = "application/json"};
-    }
-    auto response = transport_.round_trip(request, stop);
-    if (!response.ok() || response->status != 200) return response;
-    if (request.method == "DELETE") {
-      show(name, [](auto& volume) { volume.meta.deletion_timestamp = "2026-05-28T20:27:00Z"; });
-    } else if (request.method == "PATCH" &&
-               response->body.find("finalizers") != std::string::npos) {
-      const auto patched =
-          k8s::decode<k8s::PersistentVolume>(nlohmann::json::parse(response->body));
-      if (patched.ok()) show(name, [&](auto& volume) { volume = *patched; });
-    }
-    return response;
-  }
-  Result<k8s::Response> receive(const k8s::Request& request, const k8s::ChunkSink& sink,
-                                const std::stop_token& stop) override {
-    return transport_.receive(request, sink, stop);
-  }
-  Result<k8s::Response> stream(const k8s::Request& request, const k8s::ChunkSink& sink,
-                               const std::stop_token& stop) override {
-    return transport_.stream(request, sink, stop);
-  }
-
-  static constexpr const char* kAsked = "local.path.provisioner/removal-asked-at";
-  bool is_cut = false;  // the watch
-  int asked = 0;
-  std::string last_asked;  // with what
-  int answer_to_asking = 200;
-  std::chrono::seconds takes{};  // such an answer
-
- private:
-  template <typename Change>
-  void show(const std::string& name, const Change& change) {
-    const auto now = volumes_.get({"", name});
-    if (now == nullptr || is_cut) return;
-    auto next = *now;
-    change(next);
-    next.meta.resource_version += "+";
-    volumes_.put({"", name}, std::make_shared<const k8s::PersistentVolume>(std::move(next)));
-  }
-
-  FakeTransport& transport_;
-  k8s::StoreWriter<k8s::PersistentVolume>& volumes_;
-  FakeClock& clock_;
-};
-
 /// A cluster as a reconciler sees it. The members are set up before the world that refers to them.
 struct Scene {
   FakeClock clock;
   FakeTransport transport;
-  k8s::StoreWriter<k8s::PersistentVolume> volumes;
-  ShownWrites volume_watch{transport, volumes, clock};
-  k8s::ApiClient client{volume_watch, clock, {}};
+  k8s::ApiClient client{transport, clock, {}};
   FakeExecutor executor;
   RecordedEvents events;
   config::Published<config::Config> config;
   k8s::StoreWriter<k8s::PersistentVolumeClaim> claims;
+  k8s::StoreWriter<k8s::PersistentVolume> volumes;
   k8s::StoreWriter<k8s::StorageClass> classes;
   k8s::StoreWriter<k8s::Node> nodes;
   static constexpr const char* kJson = "application/json";

@@ -104,21 +104,29 @@ TEST_CASE("no directory is removed before the API server has deleted the volume 
   CHECK(scene.executor.started.size() == 1);
 }
 
-TEST_CASE("a volume that is being deleted is written before it is believed") {
+TEST_CASE("a volume that is being deleted is read before it is believed") {
+  auto seen = released().deleting();
   Action then = Action::await_change(kRecheck);
   VolumeBed scene;
-  SUBCASE("it is gone") { scene.volume_watch.answer_to_asking = 404; }
-  SUBCASE("it is another version, or another volume, by now") {
-    scene.volume_watch.answer_to_asking = 409;
+  auto& reads = scene.transport.on("GET", "/persistentvolumes/pvc-uid-a");
+  SUBCASE("the volume is gone") { reads.reply(404); }
+  SUBCASE("another volume has the name by now") {
+    reads.reply(200, released().uid("another").json().dump());
+  }
+  SUBCASE("its path is another one") {
+    reads.reply(200, released().host_path("/data/else").json().dump());
+  }
+  SUBCASE("it is to be kept") {
+    reads.reply(200, released().deleting().reclaim_policy("Retain").json().dump());
   }
   SUBCASE("there is no answer") {
-    scene.volume_watch.answer_to_asking = 503;
+    reads.fail(ErrorCode::kTimeout);
     then = Action::retry();
   }
-  scene.put(released().deleting());
+  scene.put(seen);
   CHECK(scene.step() == then);
   CHECK(scene.executor.started.empty());
-  scene.volume_watch.answer_to_asking = 200;
+  // The next answer is that of the cache.
   CHECK(scene.step() == Action::await_change(kRecheck));
   CHECK(scene.executor.started.size() == 1);
   CHECK(scene.transport.count("DELETE", "") == 0);
