@@ -247,9 +247,9 @@ bool is_told_and_left(const BaseFolder& base, const Volumes& volumes, const std:
          base.content() == before;
 }
 
-/// Of claim "u1", begun for the claim that is named, and stopped before the first file went.
-void begin_removal(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
-  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+/// Without a record, as a script has made it: begun for the claim that is named, and stopped before
+/// the first file went.
+void begin_unrecorded(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
   base.write("web/data/of-u1");
   std::stop_source stop;
   RemoveRequest request{.id = "data", .path = "web/data", .uid = uid, .stop = stop.get_token()};
@@ -259,6 +259,12 @@ void begin_removal(const BaseFolder& base, const Volumes& volumes, const std::st
   };
   REQUIRE(volumes.remove(request).error().is(ErrorCode::kCancelled));
   REQUIRE(base.has(BaseFolder::record("gone.data/volume/of-u1")));
+}
+
+/// The same with a record, of claim "u1".
+void begin_removal(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
+  REQUIRE(volumes.make({.id = "data", .path = "web/data", .uid = "u1"}).ok());
+  begin_unrecorded(base, volumes, uid);
 }
 
 }  // namespace
@@ -326,19 +332,6 @@ TEST_CASE("what nobody has on record is not ended for what stands in its place b
 }
 
 namespace {
-
-/// Without a record, as a script has made it: stopped before the first file went.
-void begin_unrecorded(const BaseFolder& base, const Volumes& volumes, const std::string& uid) {
-  base.write("web/data/of-u1");
-  std::stop_source stop;
-  RemoveRequest request{.id = "data", .path = "web/data", .uid = uid, .stop = stop.get_token()};
-  request.may_begin = [&] {
-    stop.request_stop();
-    return true;
-  };
-  REQUIRE(volumes.remove(request).error().is(ErrorCode::kCancelled));
-  REQUIRE(base.has(BaseFolder::record("gone.data/volume/of-u1")));
-}
 
 /// As earlier versions have noted a removal of what had no record.
 void forget_claim(const BaseFolder& base) {
