@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <map>
 
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
@@ -256,14 +257,16 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& age
     return is_foreign;
   });
   std::vector<LeftOut> news;
+  // What never counts, as all that is told of other nodes, takes no room from what may.
+  std::map<bool, std::size_t> kept;
+  for (const auto& [name, left] : agent.left_out) ++kept[left.may_count];
   for (auto& [reason, left] : refusals) {
     ++left_out_[reason];
-    // What never counts, as all that is told of other nodes, takes no room from what may.
-    const bool may_count = left.may_count;
-    const auto is_alike = [&](const auto& kept) { return kept.second.may_count == may_count; };
-    if (left.operation && std::count_if(agent.left_out.begin(), agent.left_out.end(), is_alike) <
-                              std::ptrdiff_t{kMostTroubles}) {
-      agent.left_out[name_of(left.operation->id())] = left;
+    if (left.operation && kept[left.may_count] < kMostTroubles) {
+      LeftOut& place = agent.left_out[name_of(left.operation->id())];
+      if (place.operation) --kept[place.may_count];
+      ++kept[left.may_count];
+      place = left;
     }
     // Each session tells it anew.
     const bool has_room = agent.troubles.size() < kMostTroubles;
