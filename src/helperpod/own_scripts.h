@@ -197,11 +197,13 @@ if [ -z "$ours" ]; then
     fi
     fail "$why set the volume's reclaim policy to Retain to keep it"
   fi
-  if [ -z "$record" ] && [ -n "$begun" ] && [ -z "$inode" ]; then
-    fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
+  if [ -z "$record" ] && [ -n "$begun" ]; then
+    if [ -z "$inode" ]; then
+      fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
+    fi
+    # A removal that could not even begin has left it, and a setup would make nothing beside it.
+    rmdir -- "$gone" 2>/dev/null || :
   fi
-  # A removal that could not even begin has left it, and a setup would make nothing beside it.
-  if [ -z "$record" ] && [ -n "$begun" ]; then rmdir -- "$gone" 2>/dev/null || :; fi
   exec /bin/sh /script/teardown "$@"
 fi
 tidy() {

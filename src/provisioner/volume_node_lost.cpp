@@ -187,14 +187,17 @@ Action VolumeReconciler::not_kept(const Pass& pass, const Error& error) {
     log::warn("the mark of a lost node is not taken off, tried again soon: {}", error.message);
     return Action::retry();
   }
-  const bool keeps = is_node_lost(*pass.scene.volume);
-  const std::string why = (keeps ? "the node is back, but the annotation " : "the annotation ") +
-                          std::string(kVolumeNodeLost) +
-                          (keeps ? " of the volume" : " of a former claim of the volume") +
-                          " cannot be taken off: " + error.message +
-                          (keeps ? "; until then nothing removes the volume's directory when the "
-                                   "claim is deleted"
-                                 : "; it keeps nothing: the volume is its claim's");
+  const std::string why =
+      is_node_lost(*pass.scene.volume)
+          ? fmt::format(
+                "the node is back, but the annotation {} of the volume cannot be taken "
+                "off: {}; until then nothing removes the volume's directory when the "
+                "claim is deleted",
+                kVolumeNodeLost, error.message)
+          : fmt::format(
+                "the annotation {} of a former claim of the volume cannot be taken off: "
+                "{}; it keeps nothing: the volume is its claim's",
+                kVolumeNodeLost, error.message);
   tell_lost(pass, kClaimReleaseFailed, why, why + " (volume " + pass.scene.name + ")");
   return Action::retry();
 }
