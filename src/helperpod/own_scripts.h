@@ -197,12 +197,10 @@ if [ -z "$ours" ]; then
     fi
     fail "$why set the volume's reclaim policy to Retain to keep it"
   fi
-  if [ -z "$record" ] && [ -n "$begun" ]; then
-    if [ -z "$inode" ]; then
-      fail "what is left of it may be in $gone: remove that by hand, nobody has it on record"
-    fi
-    # A removal that could not even begin has left it, and a setup would make nothing beside it.
-    rmdir -- "$gone" 2>/dev/null || :
+  # Empty, a removal that could not even begin has left it, and a setup would make nothing beside it.
+  if [ -z "$record" ] && [ -n "$begun" ] && ! rmdir -- "$gone" 2>/dev/null; then
+    fail "what is left of $VOL_DIR may be in $gone, and whether that is this volume's nobody can" \
+      "tell: move out of it what is needed, and remove it by hand"
   fi
   exec /bin/sh /script/teardown "$@"
 fi

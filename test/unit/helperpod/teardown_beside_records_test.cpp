@@ -314,10 +314,19 @@ TEST_CASE("what is left without a record is told and not taken for removed") {
     scene.make("v");
     scene.begin_to_remove("v");
     fs::remove(scene.base() / node::kRecordFolder / "volume.v.json");
-    const Run run = scene.helper_pod(scene.removal("v"));
-    CHECK(run.exit_code != 0);
-    CHECK(run.output.find("gone.v") != std::string::npos);
-    CHECK(fs::exists(scene.gone("v") / "volume" / "19" / "19"));
+    for (const bool something_stands_there : {false, true}) {
+      CAPTURE(something_stands_there);
+      if (something_stands_there) {
+        fs::create_directory(scene.base() / "v");
+        std::ofstream(scene.base() / "v" / "data") << kTheirs;
+      }
+      const Run run = scene.helper_pod(scene.removal("v"));
+      CHECK(run.exit_code != 0);
+      CHECK(run.output.find("gone.v") != std::string::npos);
+      CHECK(fs::exists(scene.gone("v") / "volume" / "19" / "19"));
+      CHECK(fs::exists(scene.base() / "v") == something_stands_there);
+    }
+    CHECK(testing::text_of(scene.base() / "v" / "data") == kTheirs);
   }
 }
 
