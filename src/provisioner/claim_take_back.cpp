@@ -112,10 +112,11 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   const auto started = world_.executor.start(undo);
   if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
+  scene.memory.take_back[place_of(undo)].begun = undo.attempt;
   if (*started == Executor::Start::kRecorded) {
     scene.memory.taking_back[place_of(undo)] = std::make_shared<const Operation>(undo);
-    remember(pass);
   }
+  remember(pass);
   world_.operations.progressed(Work::kUndo, undo, Step::kStart);
   return Action::await_change(kRecheck);
 }
