@@ -195,6 +195,24 @@ std::string id_of_path(const std::string& path) {
   return is_id(path) ? path : "path-" + short_hash(path);
 }
 
+bool is_anothers(const Volume& recorded, const std::string& uid) {
+  return !uid.empty() && !recorded.uid.empty() && recorded.uid != uid;
+}
+
+bool was_taken_for_another(const Volume& recorded, const std::string& uid) {
+  const bool is_known = !uid.empty() || recorded.uid.empty() || recorded.taken_for_any;
+  return !is_known || is_anothers(recorded, uid);
+}
+
+bool note_claim(Volume& volume, const std::string& claim, const std::string& uid) {
+  const bool is_others = uid.empty() ? !claim.empty() && claim != volume.claim : uid != volume.uid;
+  if (!is_others) return false;
+  volume.claim = claim;
+  volume.uid = uid;
+  volume.origin = Origin::kFound;
+  return true;
+}
+
 std::string_view to_string(Origin origin) { return origin == Origin::kMade ? "made" : "found"; }
 
 std::string_view to_string(State state) {

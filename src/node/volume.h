@@ -74,6 +74,14 @@ inline std::string leaf_of(const std::string& path) { return path.substr(path.rf
 /// kInvalid: no limit can be set to this. What a volume without one was promised may be anything.
 Result<void> check_can_be(const Limits& limits);
 
+/// Whether the record tells of another claim than that one; "" = nobody knows which.
+bool is_anothers(const Volume& recorded, const std::string& uid);
+/// Whether what has left its place may have been taken for another claim than that one.
+bool was_taken_for_another(const Volume& recorded, const std::string& uid);
+/// For another claim the directory was there before: what the record tells is for the claim of now.
+/// Whether it is another one.
+bool note_claim(Volume& volume, const std::string& claim, const std::string& uid);
+
 std::string_view to_string(Origin origin);
 std::string_view to_string(State state);
 

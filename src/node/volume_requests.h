@@ -6,9 +6,11 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <vector>
 
 #include "node/quota.h"
 #include "node/tree_removal.h"
+#include "node/volume.h"
 
 // What is asked of Volumes (volumes.h), and some of its answers.
 
@@ -101,6 +103,11 @@ enum class Removed {
   kRemoved,
   kAbsent,  // there was no directory
   kKept,    // one that is not empty, or that was not made for this volume
+};
+
+struct Listing {
+  std::vector<Volume> volumes{};        // by id
+  std::vector<std::string> problems{};  // records that cannot be read, each with its name
 };
 
 enum class PutBack {

@@ -22,6 +22,8 @@
 
 namespace lpp::node {
 
+struct RemovalScene;
+
 /// A volume and what it takes up. Nothing is measured of one without limits.
 struct VolumeUsage {
   Volume volume{};
@@ -99,11 +101,6 @@ struct Inventory {
   bool whole = true;  // else there are more bare ones
 };
 
-struct Listing {
-  std::vector<Volume> volumes{};        // by id
-  std::vector<std::string> problems{};  // records that cannot be read, each with its name
-};
-
 /// The volumes in one base folder of this machine: directories that are made, limited and removed
 /// by system calls, with a record of each on the same disk. It needs Linux 5.8, and nothing of
 /// Kubernetes.
@@ -134,9 +131,9 @@ class Volumes {
   ///
   /// A volume that is recorded and in its place keeps owner and mode and gets the limits and the
   /// size of the request, see resize(); none of another claim's limits stays with one that asks for
-  /// none. Its origin is told as kFound but to the claim that it was
-  /// made for (by the request's uid): where an id comes from a path, an earlier claim's data may be
-  /// in it. The record tells the claim of now, and kFound, from then on.
+  /// none. Its origin is told as kFound but to the claim that it was made for (by the request's
+  /// uid): where an id comes from a path, an earlier claim's data may be in it. The record tells
+  /// the claim of now, and kFound, from then on.
   ///
   /// A directory that was there without a record is given owner, mode and limits; limits only if it
   /// is empty, else see adopt() (kInvalid).
@@ -241,13 +238,6 @@ class Volumes {
   /// What another cluster has on record becomes no claim's of this one: it would go with the claim.
   Result<void> check_is_ours(const RecordFolder& records, const Volume& recorded,
                              const MakeRequest& request) const;
-  /// For another claim the directory was there before: what the record tells is for the claim of
-  /// now. Whether it is another one.
-  static bool note_claim(Volume& volume, const std::string& claim, const std::string& uid);
-  /// Whether the record tells of another claim than that one; "" = nobody knows which.
-  static bool is_anothers(const Volume& recorded, const std::string& uid);
-  /// Whether what has left its place may have been taken for another claim than that one.
-  static bool was_taken_for_another(const Volume& recorded, const std::string& uid);
   std::string words_of_anothers(const Volume& recorded, const std::string& uid) const;
   /// What is there may have been made for an earlier request, of another claim or size.
   Result<Volume> renew(const RecordFolder& records, const MakeRequest& request,
@@ -313,6 +303,15 @@ class Volumes {
   // record goes. (volumes_remove.cpp)
 
   Result<Removed> remove_locked(const RecordFolder& records, const RemoveRequest& request) const;
+  /// `folder`: what stands in the place.
+  Result<Removed> remove_whole(const RecordFolder& records, const RemovalScene& scene, int folder,
+                               const RemoveRequest& request) const;
+  /// What has left its place; whether it holds_project().
+  Result<bool> remove_rest(const RecordFolder& records, const Volume& volume,
+                           const RemoveRequest& request) const;
+  /// Gives up, or forgets it; `held`: see holds_project().
+  Result<Removed> end_removal(const RecordFolder& records, const Volume& volume,
+                              Result<bool> held) const;
   /// Nothing is touched. kAbsent: nothing is there, nor left of it; else kInvalid.
   Result<Removed> leave_to_another(const RecordFolder& records, const Volume& recorded,
                                    const std::string& uid) const;

@@ -172,15 +172,6 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
                         .room = wanted.room});
 }
 
-bool Volumes::note_claim(Volume& volume, const std::string& claim, const std::string& uid) {
-  const bool is_others = uid.empty() ? !claim.empty() && claim != volume.claim : uid != volume.uid;
-  if (!is_others) return false;
-  volume.claim = claim;
-  volume.uid = uid;
-  volume.origin = Origin::kFound;
-  return true;
-}
-
 Result<Volume> Volumes::make_new(const RecordFolder& records, const MakeRequest& request) const {
   constexpr int kAttempts = 3;  // somebody else may be making a directory there
   for (int attempt = 0;; ++attempt) {

@@ -39,7 +39,7 @@ Result<PutBack> Volumes::put_back(const std::string& id, const std::string& path
       LPP_ASSIGN_OR_RETURN(const bool begun, records->has_gone(id), id);
       const std::string gone = RecordFolder::gone_name(id);
       LPP_ASSIGN_OR_RETURN(const bool empty, begun ? records->is_empty(gone) : true, id);
-      if (!empty && !Volumes::is_anothers(*recorded, *uid)) {
+      if (!empty && !is_anothers(*recorded, *uid)) {
         return invalid("whether what is in " + shown_ + "/" + kRecordFolder + "/" + gone +
                        " is this volume's nobody can tell by the record, " +
                        RecordFolder::record_name(id) +

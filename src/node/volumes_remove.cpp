@@ -2,6 +2,7 @@
 #include <fcntl.h>
 
 #include "base/paths.h"
+#include "node/removal_decision.h"
 #include "node/subvolume.h"
 #include "node/volumes.h"
 
@@ -26,6 +27,15 @@ Result<void> check_unmounted(Kernel& kernel, int folder) {
   return invalid("something is mounted at " + mounted + "; unmount it first");
 }
 
+Result<RemovalScene::Rest> rest_of(const RecordFolder& records, const std::string& id) {
+  const auto is_there = records.has_gone(id);
+  if (!is_there.ok()) return is_there.error();
+  if (!*is_there) return RemovalScene::Rest::kNone;
+  const auto is_empty = records.is_empty(RecordFolder::gone_name(id));
+  if (!is_empty.ok()) return is_empty.error();
+  return *is_empty ? RemovalScene::Rest::kEmpty : RemovalScene::Rest::kData;
+}
+
 std::string words_of_unknown(const std::string& base, const Volume& volume, bool has_record) {
   const std::string records = base + "/" + kRecordFolder + "/";
   return "what is left of " + base + "/" + volume.path + " may be in " + records +
@@ -36,15 +46,6 @@ std::string words_of_unknown(const std::string& base, const Volume& volume, bool
 }
 
 }  // namespace
-
-bool Volumes::is_anothers(const Volume& recorded, const std::string& uid) {
-  return !uid.empty() && !recorded.uid.empty() && recorded.uid != uid;
-}
-
-bool Volumes::was_taken_for_another(const Volume& recorded, const std::string& uid) {
-  const bool is_known = !uid.empty() || recorded.uid.empty() || recorded.taken_for_any;
-  return !is_known || is_anothers(recorded, uid);
-}
 
 std::string Volumes::words_of_anothers(const Volume& recorded, const std::string& uid) const {
   return shown_ + "/" + recorded.path + " is by its record the directory of claim " +
@@ -101,7 +102,9 @@ Result<Removed> Volumes::remove_unrecorded(const RemoveRequest& request) const {
 
 Result<Removed> Volumes::remove_locked(const RecordFolder& records,
                                        const RemoveRequest& request) const {
-  LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(request.id), shown_);
+  RemovalScene scene;
+  LPP_ASSIGN_OR_RETURN(scene.recorded, records.read(request.id), shown_);
+  const auto& recorded = scene.recorded;
   if (recorded && !request.path.empty() && recorded->path != request.path) {
     return invalid(request.id + " is at " + recorded->path + ", not at " + request.path);
   }
@@ -110,103 +113,95 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     return leave_to_another(records, *recorded, request.uid);
   }
   if (!recorded && request.path.empty()) return Removed::kAbsent;
-  Volume volume = recorded.value_or(
-      Volume{.id = request.id, .path = request.path, .uid = request.uid, .origin = Origin::kFound});
+  const Volume volume = recorded.value_or(unrecorded_volume(request));
   LPP_RETURN_IF_ERROR(discard_staged(records, request.id), "remove");
 
-  const std::string gone = RecordFolder::gone_name(request.id);
-  LPP_ASSIGN_OR_RETURN(bool begun, records.has_gone(request.id), "remove");
-  bool holds_data = false;  // of a removal that was called off, perhaps
-  if (begun) {
-    LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "remove");
-    holds_data = !empty;
+  LPP_ASSIGN_OR_RETURN(scene.rest, rest_of(records, request.id), "remove");
+  std::optional<UniqueFd> directory;
+  // The record alone tells where one was that goes only if it is empty.
+  if (request.removal != Removal::kIfEmpty) {
+    LPP_ASSIGN_OR_RETURN(directory, find_directory(volume.path), "remove");
   }
-  if (request.removal == Removal::kIfEmpty) {
-    // The record alone tells where that was.
-    return holds_data ? Result<Removed>(Removed::kKept) : remove_if_empty(records, volume);
-  }
-  LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "remove");
-  if (begun && !recorded && directory) {
-    // There was no room for a record: an empty one says only that the directory was about to leave.
-    begun = holds_data;
-  }
-  Identity identity;
   if (directory) {
-    LPP_ASSIGN_OR_RETURN(identity, identity_of(*kernel_, directory->get()), volume.path);
+    LPP_ASSIGN_OR_RETURN(scene.place, identity_of(*kernel_, directory->get()), volume.path);
   }
-  const bool same = directory && recorded && identity == volume.directory;
-  const bool is_place_others = directory && !same;
-  // Where one of the two claims is not known they are the same as long as nothing else stands in
-  // the place: that would be of a later volume, and this its removal.
-  const bool is_unknown = recorded && (request.uid.empty() || recorded->uid.empty());
-  const bool may_be_anothers =
-      !recorded ? holds_data && directory
-                : (is_unknown && is_place_others) ||
-                      (holds_data && was_taken_for_another(*recorded, request.uid));
-  if (begun && request.removal == Removal::kReleased && may_be_anothers) {
-    return invalid(words_of_unknown(shown_, volume, recorded.has_value()));
-  }
-  if (request.removal == Removal::kTakeBack) {
-    if (holds_data) return Removed::kKept;
-    if (!directory || (same && volume.origin == Origin::kMade)) {
+  switch (decide_removal(scene, request.removal, request.uid)) {
+    case RemovalDecision::kKeep:
+      return Removed::kKept;
+    case RemovalDecision::kRefuse:
+      return invalid(words_of_unknown(shown_, volume, recorded.has_value()));
+    case RemovalDecision::kOnlyIfEmpty:
       return remove_if_empty(records, volume);
+    case RemovalDecision::kForget: {
+      LPP_ASSIGN_OR_RETURN(const bool held, holds_project(volume, directory->get()), "take back");
+      LPP_RETURN_IF_ERROR(forget(records, volume, held), "take back");
+      return Removed::kKept;
     }
-    LPP_ASSIGN_OR_RETURN(const bool held, holds_project(volume, directory->get()), "take back");
-    LPP_RETURN_IF_ERROR(forget(records, volume, held), "take back");
-    return Removed::kKept;
+    case RemovalDecision::kWhole:
+      return remove_whole(records, scene, directory->get(), request);
+    case RemovalDecision::kRest:
+      return end_removal(records, volume, remove_rest(records, volume, request));
+    case RemovalDecision::kNothingThere:
+      break;
   }
-  // What stands there once it has left its place is not this volume's.
-  const bool is_to_leave = directory && (same || !begun);
+  LPP_RETURN_IF_ERROR(forget(records, volume, false), "remove");
+  return Removed::kAbsent;
+}
+
+Result<Removed> Volumes::remove_whole(const RecordFolder& records, const RemovalScene& scene,
+                                      int folder, const RemoveRequest& request) const {
+  Volume volume = scene.recorded.value_or(unrecorded_volume(request));
+  LPP_RETURN_IF_ERROR(check_unmounted(*kernel_, folder), "remove");
+  if (!scene.is_in_place()) {
+    LPP_RETURN_IF_ERROR(check_is_free(volume, *scene.place), "remove");
+  }
   bool may_leave = true;
-  if (is_to_leave) {
-    LPP_RETURN_IF_ERROR(check_unmounted(*kernel_, directory->get()), "remove");
-    if (!same) LPP_RETURN_IF_ERROR(check_is_free(volume, identity), "remove");
-    // Beside the records nothing but the record tells whose it is.
-    const std::string uid = volume.uid.empty() ? request.uid : volume.uid;
-    const bool for_any = request.uid.empty();
-    if (!same || uid != volume.uid || for_any != volume.taken_for_any) {
-      volume.directory = identity;
-      volume.uid = uid;
-      volume.taken_for_any = for_any;
-      // A full disk has no room for it, and is what a removal is needed for: then only who asked
-      // for the removal knows where it was, see put_back(). What another record stands for stays in
-      // its place: it would pass for what that one tells of.
-      const auto written = records.write(volume);
-      if (!written.ok() && !written.error().is(ErrorCode::kUnfit)) {
-        return Error(written.error()).wrap("record");
-      }
-      may_leave = written.ok() || !recorded;
+  if (auto changed = record_to_leave_with(scene, request)) {
+    volume = *std::move(changed);
+    // A full disk has no room for it, and is what a removal is needed for: then only who asked for
+    // the removal knows where it was, see put_back(). What another record stands for stays in its
+    // place: it would pass for what that one tells of.
+    const auto written = records.write(volume);
+    if (!written.ok() && !written.error().is(ErrorCode::kUnfit)) {
+      return Error(written.error()).wrap("record");
+    }
+    may_leave = written.ok() || !scene.recorded;
+  }
+  auto held = [&]() -> Result<bool> {
+    LPP_ASSIGN_OR_RETURN(const bool holds, holds_project(volume, folder), "limits");
+    LPP_ASSIGN_OR_RETURN(const bool is_moved,
+                         take_away(records, volume, folder, request, may_leave), "take away");
+    RemoveRequest rest = request;
+    if (!is_moved) rest.may_begin = nullptr;  // it was asked, and has begun
+    const auto rest_holds = remove_rest(records, volume, rest);
+    return rest_holds.ok() ? Result<bool>(holds || *rest_holds) : rest_holds;
+  }();
+  return end_removal(records, volume, std::move(held));
+}
+
+Result<bool> Volumes::remove_rest(const RecordFolder& records, const Volume& volume,
+                                  const RemoveRequest& request) const {
+  if (!may_begin(request)) {
+    LPP_ASSIGN_OR_RETURN(const auto rest, rest_of(records, volume.id), "look");
+    if (rest == RemovalScene::Rest::kData) {
+      // What cannot go back now is called off like one that was stopped.
+      (void)put_back_locked(records, volume.id, volume.path);
+      return not_now();
     }
   }
-  bool held = false;
-  if (begun || directory) {
-    auto done = [&]() -> Result<void> {
-      bool is_moved = true;
-      if (is_to_leave) {
-        LPP_ASSIGN_OR_RETURN(held, holds_project(volume, directory->get()), "limits");
-        LPP_ASSIGN_OR_RETURN(is_moved,
-                             take_away(records, volume, directory->get(), request, may_leave),
-                             "take away");
-      }
-      if (is_moved && !may_begin(request)) {
-        LPP_ASSIGN_OR_RETURN(const bool empty, records.is_empty(gone), "look");
-        if (!empty) {
-          // What cannot go back now is called off like one that was stopped.
-          (void)put_back_locked(records, volume.id, volume.path);
-          return not_now();
-        }
-      }
-      LPP_ASSIGN_OR_RETURN(const bool holds, ease_removal(records, volume), "limits");
-      held = held || holds;
-      return empty_gone(records, request);
-    }();
-    if (!done.ok()) {
-      return give_up(records, volume, std::move(done).error())
-          .wrap("remove " + shown_ + "/" + volume.path);
-    }
+  LPP_ASSIGN_OR_RETURN(const bool held, ease_removal(records, volume), "limits");
+  const auto emptied = empty_gone(records, request);
+  return emptied.ok() ? Result<bool>(held) : emptied.error();
+}
+
+Result<Removed> Volumes::end_removal(const RecordFolder& records, const Volume& volume,
+                                     Result<bool> held) const {
+  if (!held.ok()) {
+    return give_up(records, volume, std::move(held).error())
+        .wrap("remove " + shown_ + "/" + volume.path);
   }
-  LPP_RETURN_IF_ERROR(forget(records, volume, held), "remove");
-  return begun || directory ? Removed::kRemoved : Removed::kAbsent;
+  LPP_RETURN_IF_ERROR(forget(records, volume, *held), "remove");
+  return Removed::kRemoved;
 }
 
 /// As after a cluster was restored from a backup that is older than the disk's records. What stands
