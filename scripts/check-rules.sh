@@ -137,8 +137,8 @@ while IFS=$'\t' read -r page file name; do
 done < <(awk -F ' *[|] *' '/^\|.*\|.*\|.*\|/ && !/^[-|]*$/ && $(NF - 1) != "Test case" {
   gsub(/`/, "", $(NF - 2)); print FILENAME "\t" $(NF - 2) "\t" $(NF - 1) }' docs/compatibility.md docs/rules.md)
 
-# A number of a rule in a comment or a name of a test stands in docs/rules.md, in the first cell of a line or in
-# a heading, once.
+# A number of a rule in a comment, the name of a test, a script or a page stands in docs/rules.md, in the first
+# cell of a line or in a heading, once.
 number='[A-Z][0-9]{1,2}(\.[0-9]{1,2})?'
 rules=$({ grep -oE "^\| $number" docs/rules.md; grep '^#' docs/rules.md; } | grep -oE "\b$number\b")
 for rule in $(sort <<<"$rules" | uniq -d); do finding "docs/rules.md: rule $rule stands there twice"; done
@@ -146,7 +146,11 @@ while IFS=: read -r file line text; do
   while read -r rule; do
     if ! grep -qxF "$rule" <<<"$rules"; then finding "$file:$line: docs/rules.md has no rule $rule"; fi
   done < <(grep -oE "\b$number\b" <<<"$text")
-done < <(grep -HnoE "\b[A-Z][0-9]{1,2}\.[0-9]{1,2}\b|\b[Rr]ules? $number((,| and| to|-) ?$number)*" "${cpp[@]}")
+done < <(
+  cited="\b[Rr]ules? $number((,| and| to|-) ?$number)*"
+  grep -HnoE "\b[A-Z][0-9]{1,2}\.[0-9]{1,2}\b|$cited" "${cpp[@]}"
+  printf '%s\n' "${text[@]}" | grep -vE '\.(cpp|h)$' | xargs grep -HnoE "$cited"
+)
 
 # docs/security.md, docs/failure-modes.md and the examples of CONTRIBUTING.md name test cases or files in the last
 # cell of each line; a line without is a limit that is told, not a promise.
