@@ -38,6 +38,12 @@ class Base : public testing::Scripts {
             .volume_mode = "Filesystem",
             .disk = LPP_MUST(volumes().identity())};
   }
+  Operation making(const std::string& way, const std::string& owner = "uid-of-volume") const {
+    Operation make = removal(way);
+    make.kind = operation::Kind::kMake;
+    make.owner_uid = owner;
+    return make;
+  }
   /// By an agent, with twenty folders of files.
   void make(const std::string& way, const std::string& uid = "uid-1") const {
     LPP_MUST(volumes().make({.id = node::id_of_path(way), .path = way, .uid = uid}));

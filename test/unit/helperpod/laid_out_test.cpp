@@ -82,10 +82,8 @@ TEST_CASE("a disk is known however its identity is laid out, and no other is tak
 TEST_CASE("another cluster's is known however its identity is laid out") {
   FOR_EACH_BASE(scene) {
     scene.make("v", "uid-2");
-    Operation make = scene.removal("v");
-    make.kind = operation::Kind::kMake;
+    Operation make = scene.making("v", "uid-1");
     make.disk.clear();
-    make.owner_uid = "uid-1";
     scene.own_setup("true");
     const auto is_refused = [&](const char* identity) {
       std::ofstream(scene.identity_file()) << identity;

@@ -19,9 +19,7 @@ using namespace beside_records;  // NOLINT(google-build-using-namespace)
 
 Operation make_of(const Base& scene, const std::string& way) {
   scene.make("other");
-  Operation make = scene.removal(way);
-  make.kind = operation::Kind::kMake;
-  return make;
+  return scene.making(way);
 }
 
 TEST_CASE("a setup that makes its directory only finds the folders of a path pattern") {
@@ -75,10 +73,7 @@ TEST_CASE("that nothing was made is said where the template wants it said") {
 Operation make_again(const Base& scene) {
   scene.make("ns/v", "uid-1");
   LPP_MUST(scene.volumes().identities("c-1"));
-  Operation make = scene.removal("ns/v");
-  make.kind = operation::Kind::kMake;
-  make.owner_uid = "uid-2";
-  return make;
+  return scene.making("ns/v", "uid-2");
 }
 
 void replace_in(const fs::path& file, std::string_view what, std::string_view with) {

@@ -96,9 +96,7 @@ TEST_CASE("a helper pod makes no claim's what another cluster has on record") {
   FOR_EACH_BASE(scene) {
     scene.make("v", "uid-2");
     LPP_MUST(scene.volumes().identities("c-1"));
-    Operation make = scene.removal("v");
-    make.kind = operation::Kind::kMake;
-    make.owner_uid = "uid-1";
+    Operation make = scene.making("v", "uid-1");
     std::string cluster = "c-2";
     bool refused = true;
     SUBCASE("of another cluster") {}
@@ -123,8 +121,7 @@ TEST_CASE("a helper pod makes no claim's what another cluster has on record") {
 
 TEST_CASE("a helper pod makes nothing on another disk than volumes there name") {
   FOR_EACH_BASE(scene) {
-    Operation make = scene.removal("ns/v");
-    make.kind = operation::Kind::kMake;
+    Operation make = scene.making("ns/v");
     bool refused = true;
     SUBCASE("another one is there") {
       scene.make("other");

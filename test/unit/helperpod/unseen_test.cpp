@@ -63,9 +63,7 @@ TEST_CASE("nothing is made where a record, whose it is, or a begun removal canno
   FOR_EACH_BASE(scene) {
     scene.make("v", "uid-2");
     LPP_MUST(scene.volumes().identities("c-2"));
-    Operation make = scene.removal("v");
-    make.kind = operation::Kind::kMake;
-    make.owner_uid = "uid-1";
+    Operation make = scene.making("v", "uid-1");
     make.disk.clear();
     const fs::path made = scene.base().parent_path() / "made";
     scene.own_setup("echo made > '" + made.string() + "'");
@@ -86,9 +84,7 @@ TEST_CASE("a record with a limit stays where the directory that has it cannot be
     std::string text = testing::text_of(scene.record("v"));
     text.replace(text.find("\"project\":0"), 11, "\"project\":7");
     std::ofstream(scene.record("v")) << text;
-    Operation make = scene.removal("v");
-    make.kind = operation::Kind::kMake;
-    make.owner_uid = "uid-2";
+    const Operation make = scene.making("v", "uid-2");
     scene.own_setup("true");
     scene.hide(scene.base() / "v");
     check_says_so(scene.set_up(make, "c-1", scene.base().parent_path() / "said"));
