@@ -17,6 +17,7 @@
 #include "bench/load.h"
 #include "bench/sample.h"
 #include "bench/startup.h"
+#include "harness/ending_signals.h"
 #include "k8s/httplib_transport.h"
 
 namespace lpp::bench {
@@ -116,13 +117,15 @@ Result<void> run_startup(const Words& words) {
   return print(result);
 }
 
-Result<void> run_floor(const Words& words, const sigset_t& signals) {
+Result<void> run_floor(const Words& words) {
+  testing::block_ending_signals();
   LPP_ASSIGN_OR_RETURN(const auto arguments, Arguments::parse(words, floor_flags()), "floor");
   LPP_ASSIGN_OR_RETURN(auto options, floor_options(arguments), "floor");
   Session session;
   LPP_RETURN_IF_ERROR(connect(session, arguments), "floor");
   Floor floor(*session.client, session.clock, std::move(options));
   floor.start();
+  const sigset_t signals = testing::ending_signals();
   const timespec moment{.tv_sec = 0, .tv_nsec = 20'000'000};
   int signal = 0;
   while (signal <= 0 && !floor.has_synced()) signal = ::sigtimedwait(&signals, nullptr, &moment);
@@ -133,17 +136,14 @@ Result<void> run_floor(const Words& words, const sigset_t& signals) {
   return {};
 }
 
-Result<void> run(const std::string& command, const Words& words, const sigset_t& signals) {
+Result<void> run(const std::string& command, const Words& words) {
   if (command == "load" || command == "claims" || command == "failure") {
     return run_with_load_flags(command, words);
   }
   if (command == "fill") return run_fill(words);
   if (command == "sample") return run_sample(words);
   if (command == "startup") return run_startup(words);
-  if (command == "floor") {
-    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-    return run_floor(words, signals);
-  }
+  if (command == "floor") return run_floor(words);
   return invalid("unknown command '" + command + "'\n\n" + kUsage);
 }
 
@@ -152,14 +152,10 @@ Result<void> run(const std::string& command, const Words& words, const sigset_t&
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
   const std::string command = argc > 1 ? argv[1] : "";
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   lpp::log::set_up(lpp::log::Level::kInfo);
-  const auto done = lpp::bench::run(command, words, signals);
+  const auto done = lpp::bench::run(command, words);
   if (done.ok()) return 0;
   std::fprintf(stderr, "lpp-bench: %s\n", done.error().message.c_str());
   return done.error().is(lpp::ErrorCode::kInvalid) ? 2 : 1;

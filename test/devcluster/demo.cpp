@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devcluster/demo.h"
 
-#include <signal.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -14,6 +13,7 @@
 #include "base/strings.h"
 #include "devcluster/apiserver/json_access.h"
 #include "devcluster/runtime/wait.h"
+#include "harness/ending_signals.h"
 #include "harness/http_get.h"
 #include "harness/installation.h"
 #include "harness/yaml_objects.h"
@@ -48,14 +48,6 @@ std::map<std::string, std::string> helper_pod_settings(const std::vector<json>& 
     }
   }
   return settings;
-}
-
-sigset_t ending_signals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  return signals;
 }
 
 }  // namespace
@@ -107,7 +99,7 @@ std::string Demo::metrics() const {
 }
 
 bool Demo::stopped() {
-  const sigset_t signals = ending_signals();
+  const sigset_t signals = testing::ending_signals();
   const timespec now{};
   if (!interrupted_ && sigtimedwait(&signals, nullptr, &now) > 0) interrupted_ = true;
   return interrupted_ || (daemon_ != nullptr && !daemon_->alive());
@@ -275,7 +267,7 @@ Result<void> Demo::wait_for_signal() {
       "The disks of the nodes are below %s/nodes.\n",
       cluster_->kubeconfig().c_str(), cluster_->folder().c_str());
   std::fflush(stdout);
-  const sigset_t signals = ending_signals();
+  const sigset_t signals = testing::ending_signals();
   int received = 0;
   sigwait(&signals, &received);
   std::printf("\n");

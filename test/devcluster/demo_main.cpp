@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lpp-demo: `make demo`.
 
-#include <pthread.h>
-#include <signal.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <cxxopts.hpp>
@@ -13,6 +10,7 @@
 #include "devcluster/agents_demo.h"
 #include "devcluster/demo.h"
 #include "devcluster/quota_demo.h"
+#include "harness/ending_signals.h"
 #include "places/places.h"
 
 int main(int argc, char** argv) {
@@ -34,11 +32,7 @@ int main(int argc, char** argv) {
       cxxopts::value<std::string>())("h,help", "print this text");
 
   // Blocked before any thread starts: the demo asks for them where it can act on them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  lpp::testing::block_ending_signals();
   try {
     const auto arguments = options.parse(argc, argv);
     if (arguments.count("help") > 0) {

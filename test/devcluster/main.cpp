@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // lpp-devcluster: the embedded cluster as a program of its own.
 
-#include <signal.h>
-
 #include <cstdio>
 #include <cxxopts.hpp>
 #include <filesystem>
@@ -10,6 +8,7 @@
 
 #include "base/log.h"
 #include "devcluster/cluster.h"
+#include "harness/ending_signals.h"
 
 namespace {
 
@@ -63,10 +62,7 @@ int run(const cxxopts::ParseResult& arguments) {
     kubeconfig = wanted;
   }
   print_use(**cluster, kubeconfig);
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
+  const sigset_t signals = testing::ending_signals();
   int received = 0;
   sigwait(&signals, &received);
   (*cluster)->stop();
@@ -90,11 +86,7 @@ int main(int argc, char** argv) {
       "sandbox", "print what would run the containers, and end")("h,help", "print this text");
 
   // Blocked before any thread starts, so that only sigwait() sees them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGINT);
-  sigaddset(&signals, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  testing::block_ending_signals();
   try {
     const auto arguments = options.parse(argc, argv);
     if (arguments.count("help") > 0) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "harness/ending_signals.h"
 #include "hollow/hollow_nodes.h"
 #include "hollow/hollow_options.h"
 #include "hollow/hollow_pods.h"
@@ -15,17 +16,7 @@
 namespace lpp::hollow {
 namespace {
 
-sigset_t block_signals() {
-  std::signal(SIGPIPE, SIG_IGN);
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  ::sigaddset(&signals, SIGTERM);
-  ::sigaddset(&signals, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  return signals;
-}
-
-Result<void> run(const Options& options, const sigset_t& signals) {
+Result<void> run(const Options& options) {
   SystemClock clock;
   LPP_ASSIGN_OR_RETURN(const auto config, k8s::load_kubeconfig(options.kubeconfig), "start");
   LPP_ASSIGN_OR_RETURN(const auto transport, k8s::make_httplib_transport(config, clock), "start");
@@ -36,6 +27,7 @@ Result<void> run(const Options& options, const sigset_t& signals) {
   pods.start();
   std::jthread heartbeat([&](const std::stop_token& stop) { nodes.run(stop); });
 
+  const sigset_t signals = testing::ending_signals();
   const timespec moment{.tv_sec = 0, .tv_nsec = 20'000'000};
   int signal = 0;
   while (signal <= 0 && !pods.has_synced()) signal = ::sigtimedwait(&signals, nullptr, &moment);
@@ -62,7 +54,8 @@ Result<void> run(const Options& options, const sigset_t& signals) {
 
 int main(int argc, char** argv) {
   const std::vector<std::string> arguments(argv + 1, argv + argc);
-  const sigset_t signals = lpp::hollow::block_signals();
+  std::signal(SIGPIPE, SIG_IGN);
+  lpp::testing::block_ending_signals();
   lpp::log::set_up(lpp::log::Level::kInfo);
   const auto options = lpp::hollow::parse_options(arguments);
   if (!options.ok()) {
@@ -70,7 +63,7 @@ int main(int argc, char** argv) {
                  std::string(lpp::hollow::usage()).c_str());
     return 2;
   }
-  if (const auto done = lpp::hollow::run(*options, signals); !done.ok()) {
+  if (const auto done = lpp::hollow::run(*options); !done.ok()) {
     lpp::log::error("{}", done.error().message);
     return 1;
   }
