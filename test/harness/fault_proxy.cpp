@@ -1,20 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/fault_proxy.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <array>
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "base/strings.h"
 #include "harness/api_path.h"
 #include "harness/fault_proxy_hooks.h"
-#include "harness/loopback.h"
 #include "harness/proxy_connection.h"
 #include "k8s/base64.h"
 
@@ -37,68 +29,26 @@ Result<std::unique_ptr<FaultProxy>> FaultProxy::start(Upstream upstream) {
   LPP_ASSIGN_OR_RETURN(SslContext server,
                        server_context(ca.server({"IP:127.0.0.1", "DNS:localhost"})), "proxy");
   LPP_ASSIGN_OR_RETURN(SslContext client, client_context(upstream.ca_pem), "proxy");
-  const Listener listener = listen_on_loopback();
-  if (listener.fd < 0) {
-    return Error{.code = ErrorCode::kUnavailable, .message = "proxy: no socket can be had"};
-  }
-  const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  return std::unique_ptr<FaultProxy>(new FaultProxy(std::move(upstream), ca.pem(),
-                                                    std::move(server), std::move(client),
-                                                    listener.fd, listener.port, wake));
+  LPP_ASSIGN_OR_RETURN(Listener listener, listen_on(), "proxy");
+  return std::unique_ptr<FaultProxy>(new FaultProxy(
+      std::move(upstream), ca.pem(), std::move(server), std::move(client), std::move(listener)));
 }
 
 FaultProxy::FaultProxy(Upstream upstream, std::string ca_pem, SslContext server, SslContext client,
-                       int listener, int port, int wake)
+                       Listener listener)
     : upstream_(std::move(upstream)),
       ca_pem_(std::move(ca_pem)),
       server_context_(std::move(server)),
       client_context_(std::move(client)),
-      listener_(listener),
-      port_(port),
-      wake_(wake),
       hooks_(std::make_shared<HookSet>()),
-      thread_([this] {
-        set_thread_name("proxy-accept");
-        accept_loop();
-      }) {}
+      acceptor_("proxy", std::move(listener),
+                [this](UniqueFd socket) { return serve(std::move(socket)); }) {}
 
-FaultProxy::~FaultProxy() {
-  stop();
-  ::close(listener_);
-  ::close(wake_);
-}
+FaultProxy::~FaultProxy() { stop(); }
 
-void FaultProxy::accept_loop() {
-  std::array<pollfd, 2> both{{{.fd = listener_, .events = POLLIN, .revents = 0},
-                              {.fd = wake_, .events = POLLIN, .revents = 0}}};
-  while (true) {
-    if (::poll(both.data(), both.size(), 200) < 0) continue;
-    if (both[1].revents != 0) return;
-    if (both[0].revents != 0) {
-      const int fd = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd >= 0) {
-        auto connection = std::make_unique<Connection>(*this, fd);
-        if (!refusing_) {
-          MutexLock lock(mutex_);
-          connections_.push_back(std::move(connection));
-          connections_.back()->start();
-        }
-      }
-    }
-    reap_connections(false);
-  }
-}
-
-void FaultProxy::reap_connections(bool all) {
-  std::list<std::unique_ptr<Connection>> over;
-  MutexLock lock(mutex_);
-  for (auto it = connections_.begin(); it != connections_.end();) {
-    const auto next = std::next(it);
-    if (all || (*it)->ended()) over.splice(over.end(), connections_, it);
-    it = next;
-  }
-  lock.unlock();  // their threads take the lock while they end
-  for (const auto& connection : over) connection->cut();
+std::unique_ptr<Served> FaultProxy::serve(UniqueFd client) {
+  if (refusing_) return nullptr;
+  return std::make_unique<Connection>(*this, std::move(client));
 }
 
 void FaultProxy::stop() {
@@ -107,15 +57,11 @@ void FaultProxy::stop() {
     stopping_ = true;
     changed_.notify_all();
   }
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(wake_, &one, sizeof one);
-  if (thread_.joinable()) thread_.join();
-  reap_connections(true);
+  acceptor_.stop();
 }
 
 void FaultProxy::cut_connections() {
-  MutexLock lock(mutex_);
-  for (const auto& connection : connections_) connection->cut();
+  acceptor_.for_each([](Served& one) { one.end(); });
 }
 
 void FaultProxy::set_hooks(ProxyHooks hooks) {
@@ -199,7 +145,7 @@ Result<void> FaultProxy::write_kubeconfig(const std::string& file, const std::st
       {"clusters",
        json::array({{{"name", "proxy"},
                      {"cluster",
-                      {{"server", "https://127.0.0.1:" + std::to_string(port_)},
+                      {{"server", "https://127.0.0.1:" + std::to_string(port())},
                        {"certificate-authority-data", k8s::base64_encode(ca_pem_)}}}}})},
       {"users", json::array({{{"name", "daemon"}, {"user", {{"token", token}}}}})},
       {"contexts",

@@ -4,16 +4,15 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
 #include "base/result.h"
 #include "base/sync.h"
+#include "harness/acceptor.h"
 #include "harness/api_request.h"
 #include "harness/tls.h"
 
@@ -96,7 +95,7 @@ class FaultProxy {
   FaultProxy(const FaultProxy&) = delete;
   FaultProxy& operator=(const FaultProxy&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return acceptor_.port(); }
   const std::string& ca_pem() const { return ca_pem_; }
   /// A kubeconfig (JSON) that leads here and authenticates with the token.
   Result<void> write_kubeconfig(const std::string& file, const std::string& token) const;
@@ -126,9 +125,8 @@ class FaultProxy {
   class HookUse;
 
   FaultProxy(Upstream upstream, std::string ca_pem, SslContext server, SslContext client,
-             int listener, int port, int wake);
-  void accept_loop();
-  void reap_connections(bool all);
+             Listener listener);
+  std::unique_ptr<Served> serve(UniqueFd client);
   ApiRequest record(ApiRequest request);
   void set_status(std::uint64_t sequence, int status);
   /// Waits until the request is released, the proxy stopped, or `gone` (asked every few
@@ -140,9 +138,6 @@ class FaultProxy {
   const std::string ca_pem_;
   const SslContext server_context_;
   const SslContext client_context_;
-  const int listener_;
-  const int port_;
-  const int wake_;
   std::atomic<bool> refusing_ = false;
 
   mutable Mutex mutex_;
@@ -153,9 +148,8 @@ class FaultProxy {
   std::uint64_t first_recorded_ LPP_GUARDED_BY(mutex_) = 1;
   std::vector<ProxyRecord> records_ LPP_GUARDED_BY(mutex_);
   std::shared_ptr<HookSet> hooks_ LPP_GUARDED_BY(mutex_);
-  std::list<std::unique_ptr<Connection>> connections_ LPP_GUARDED_BY(mutex_);
 
-  std::jthread thread_;  // last: ends before the rest is destroyed
+  Acceptor acceptor_;  // last: its threads use the others
 };
 
 }  // namespace lpp::testing

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/http_wire.h"
 
+#include <strings.h>
+
 #include <array>
 #include <charconv>
 
@@ -10,7 +12,7 @@ namespace lpp::testing {
 
 namespace {
 
-constexpr std::size_t kHeadLimit = 65'536;
+constexpr std::size_t kHeadLimit = std::size_t{1024} * 1024;
 
 Error malformed(const char* what) {
   return Error{.code = ErrorCode::kUnavailable, .message = std::string("bad HTTP: ") + what};
@@ -27,9 +29,10 @@ std::optional<std::size_t> parse_size(std::string_view text, int base) {
 }  // namespace
 
 const std::string* HttpHead::find(std::string_view name) const {
-  const std::string wanted = to_lower(name);
   for (const auto& [key, value] : headers) {
-    if (to_lower(key) == wanted) return &value;
+    if (key.size() == name.size() && ::strncasecmp(key.data(), name.data(), key.size()) == 0) {
+      return &value;
+    }
   }
   return nullptr;
 }
@@ -74,20 +77,26 @@ Result<std::string> HttpReader::read_line() {
 }
 
 Result<std::optional<HttpHead>> HttpReader::read_head() {
-  if (buffer_.empty()) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
+  std::size_t end = 0;
+  while ((end = buffer_.find(kEnd)) == std::string::npos) {
+    if (buffer_.size() > kHeadLimit) return malformed("a head without an end");
     LPP_ASSIGN_OR_RETURN(const bool more, fill(), "head");
-    if (!more) return std::optional<HttpHead>();
+    if (!more && buffer_.empty()) return std::optional<HttpHead>();
+    if (!more) return malformed("the connection ended within a head");
   }
   HttpHead head;
-  LPP_ASSIGN_OR_RETURN(head.first_line, read_line(), "first line");
-  while (true) {
-    LPP_ASSIGN_OR_RETURN(const std::string line, read_line(), "header");
-    if (line.empty()) return std::optional<HttpHead>(std::move(head));
+  for (const auto line : split(std::string_view(buffer_).substr(0, end), '\n')) {
+    if (head.first_line.empty()) {
+      head.first_line = trim(line);
+      continue;
+    }
     const auto colon = line.find(':');
     if (colon == std::string::npos) return malformed("a header without a colon");
-    head.headers.emplace_back(line.substr(0, colon),
-                              trim(std::string_view(line).substr(colon + 1)));
+    head.headers.emplace_back(line.substr(0, colon), trim(line.substr(colon + 1)));
   }
+  buffer_.erase(0, end + kEnd.size());
+  return std::optional<HttpHead>(std::move(head));
 }
 
 void HttpReader::begin_body(const HttpHead& head, bool until_close) {

@@ -75,23 +75,10 @@ std::string status_body(const ApiRequest& request, const Decision& decision) {
 
 }  // namespace
 
-FaultProxy::Connection::Connection(FaultProxy& proxy, int fd)
-    : proxy_(proxy), client_(fd, *proxy.server_context_), client_reader_(client_) {}
+FaultProxy::Connection::Connection(FaultProxy& proxy, UniqueFd client)
+    : proxy_(proxy), client_(std::move(client), proxy.server_context_.get()) {}
 
-FaultProxy::Connection::~Connection() {
-  cut();
-  if (thread_.joinable()) thread_.join();
-}
-
-void FaultProxy::Connection::start() {
-  thread_ = std::jthread([this] {
-    set_thread_name("proxy-conn");
-    run();
-    ended_ = true;
-  });
-}
-
-void FaultProxy::Connection::cut() {
+void FaultProxy::Connection::end() {
   cut_ = true;
   client_.shut_down_socket();
   MutexLock lock(mutex_);
@@ -198,10 +185,10 @@ Result<void> FaultProxy::Connection::ensure_upstream() {
   if (upstream_ != nullptr && !upstream_->peer_gone()) return {};
   drop_upstream();
   const Upstream& target = proxy_.upstream_;
-  LPP_ASSIGN_OR_RETURN(const int fd, TlsStream::dial(target.host, target.port), "API server");
+  LPP_ASSIGN_OR_RETURN(auto socket, TlsStream::dial(target.host, target.port), "API server");
   {
     MutexLock lock(mutex_);
-    upstream_ = std::make_unique<TlsStream>(fd, *proxy_.client_context_);
+    upstream_ = std::make_unique<TlsStream>(std::move(socket), proxy_.client_context_.get());
   }
   if (cut_) return client_left();
   upstream_reader_.emplace(*upstream_, [this] { return wait_for_upstream(); });

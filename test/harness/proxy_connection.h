@@ -6,23 +6,19 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "harness/fault_proxy.h"
 #include "harness/http_wire.h"
 
 namespace lpp::testing {
 
-/// One client connection of the proxy, with its own connection to the API server. Its thread runs
-/// until the client leaves or cut() is called (by any thread).
-class FaultProxy::Connection {
+/// One client connection of the proxy, with its own connection to the API server.
+class FaultProxy::Connection final : public Served {
  public:
-  Connection(FaultProxy& proxy, int fd);
-  ~Connection();
+  Connection(FaultProxy& proxy, UniqueFd client);
 
-  void start();
-  void cut();
-  bool ended() const { return ended_; }
+  void run() override;
+  void end() override;
 
  private:
   struct Message {
@@ -30,7 +26,6 @@ class FaultProxy::Connection {
     ApiRequest request;
   };
 
-  void run();
   Result<std::optional<Message>> read_request();
   /// True when the connection can serve another request.
   bool serve(const Message& message);
@@ -49,20 +44,17 @@ class FaultProxy::Connection {
 
   FaultProxy& proxy_;
   TlsStream client_;
-  HttpReader client_reader_;
-  Mutex mutex_;  // guards the upstream pointer against cut(), which comes from another thread
+  HttpReader client_reader_{client_};
+  Mutex mutex_;  // guards the upstream pointer against end(), which comes from another thread
   std::unique_ptr<TlsStream> upstream_;
   std::optional<HttpReader> upstream_reader_;
   std::atomic<bool> cut_ = false;
-  std::atomic<bool> ended_ = false;
 
   // The answer being sent.
   std::string frame_;            // a started frame of a watch
   bool counted_frames_ = false;  // frames come after their length, as protobuf does
   std::size_t body_left_ = std::string::npos;
   std::chrono::milliseconds pause_{0};
-
-  std::jthread thread_;
 };
 
 }  // namespace lpp::testing

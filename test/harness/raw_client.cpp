@@ -12,9 +12,10 @@
 namespace lpp::testing {
 
 struct RawClient::Connection {
-  Connection(SslContext made, int fd) : context(std::move(made)), stream(fd, *context) {
+  Connection(SslContext made, UniqueFd socket)
+      : context(std::move(made)), stream(std::move(socket), context.get()) {
     const timeval patience{.tv_sec = 20, .tv_usec = 0};
-    ::setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    ::setsockopt(stream.fd(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
   }
 
   SslContext context;
@@ -25,9 +26,9 @@ struct RawClient::Connection {
 RawClient::RawClient(int port, const std::string& ca_pem, bool handshake) {
   ::signal(SIGPIPE, SIG_IGN);
   auto context = client_context(ca_pem);
-  const auto fd = TlsStream::dial("127.0.0.1", port);
-  if (!context.ok() || !fd.ok()) return;
-  connection_ = std::make_unique<Connection>(std::move(context).value(), *fd);
+  auto socket = TlsStream::dial("127.0.0.1", port);
+  if (!context.ok() || !socket.ok()) return;
+  connection_ = std::make_unique<Connection>(std::move(context).value(), *std::move(socket));
   connected_ = handshake && connection_->stream.connect("127.0.0.1").ok();
 }
 

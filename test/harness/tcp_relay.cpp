@@ -56,20 +56,15 @@ struct TcpRelay::Line {
 };
 
 Result<std::unique_ptr<TcpRelay>> TcpRelay::start(int target_port) {
-  const Listener listener = listen_on_loopback();
-  if (listener.fd < 0) {
-    return Error{.code = ErrorCode::kUnavailable, .message = "relay: no socket can be had"};
-  }
-  ::fcntl(listener.fd, F_SETFL, O_NONBLOCK);
-  const int wake = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  return std::unique_ptr<TcpRelay>(new TcpRelay(target_port, listener.fd, listener.port, wake));
+  LPP_ASSIGN_OR_RETURN(Listener listener, listen_on(), "relay");
+  ::fcntl(listener.socket.get(), F_SETFL, O_NONBLOCK);
+  return std::unique_ptr<TcpRelay>(new TcpRelay(target_port, std::move(listener)));
 }
 
-TcpRelay::TcpRelay(int target_port, int listener, int port, int wake)
+TcpRelay::TcpRelay(int target_port, Listener listener)
     : target_port_(target_port),
-      listener_(listener),
-      port_(port),
-      wake_(wake),
+      listener_(std::move(listener)),
+      wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this](const std::stop_token& stop) {
         set_thread_name("relay");
         run(stop);
@@ -79,13 +74,11 @@ TcpRelay::~TcpRelay() {
   thread_.request_stop();
   wake();
   thread_.join();
-  ::close(listener_);
-  ::close(wake_);
 }
 
 void TcpRelay::wake() const {
   const std::uint64_t one = 1;
-  static_cast<void>(!::write(wake_, &one, sizeof one));
+  static_cast<void>(!::write(wake_.get(), &one, sizeof one));
 }
 
 void TcpRelay::cut() {
@@ -99,7 +92,7 @@ void TcpRelay::hold(bool hold) {
 }
 
 void TcpRelay::accept_one(std::vector<Line>& lines) const {
-  Line line{.client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC)};
+  Line line{.client = ::accept4(listener_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC)};
   if (line.client < 0) return;
   if (refusing_) return reset(line.client);
   line.server = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -119,8 +112,8 @@ void TcpRelay::accept_one(std::vector<Line>& lines) const {
 void TcpRelay::run(const std::stop_token& stop) {
   std::vector<Line> lines;
   while (!stop.stop_requested()) {
-    std::vector<pollfd> watched = {{.fd = wake_, .events = POLLIN, .revents = 0},
-                                   {.fd = listener_, .events = POLLIN, .revents = 0}};
+    std::vector<pollfd> watched = {{.fd = wake_.get(), .events = POLLIN, .revents = 0},
+                                   {.fd = listener_.socket.get(), .events = POLLIN, .revents = 0}};
     if (!holding_) {
       for (const Line& line : lines) {
         watched.push_back({.fd = line.client, .events = POLLIN, .revents = 0});
@@ -129,7 +122,7 @@ void TcpRelay::run(const std::stop_token& stop) {
     }
     if (::poll(watched.data(), watched.size(), -1) < 0) continue;
     std::uint64_t ignored = 0;
-    static_cast<void>(!::read(wake_, &ignored, sizeof ignored));
+    static_cast<void>(!::read(wake_.get(), &ignored, sizeof ignored));
     if (cut_.exchange(false)) {
       for (const Line& line : lines) line.cut();
       lines.clear();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "harness/acceptor.h"
 
 namespace lpp::testing {
 
@@ -21,7 +22,7 @@ class TcpRelay {
   TcpRelay(const TcpRelay&) = delete;
   TcpRelay& operator=(const TcpRelay&) = delete;
 
-  int port() const { return port_; }
+  int port() const { return listener_.port; }
 
   /// Resets all connections; returns at once.
   void cut();
@@ -33,15 +34,14 @@ class TcpRelay {
  private:
   struct Line;
 
-  TcpRelay(int target_port, int listener, int port, int wake);
+  TcpRelay(int target_port, Listener listener);
   void run(const std::stop_token& stop);
   void accept_one(std::vector<Line>& lines) const;
   void wake() const;
 
   const int target_port_;
-  const int listener_;
-  const int port_;
-  const int wake_;
+  const Listener listener_;
+  const UniqueFd wake_;
   std::atomic<bool> refusing_ = false;
   std::atomic<bool> holding_ = false;
   std::atomic<bool> cut_ = false;

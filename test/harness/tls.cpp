@@ -10,12 +10,12 @@
 #include <openssl/x509.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 namespace lpp::testing {
 
@@ -64,6 +64,19 @@ Result<void> trust(SSL_CTX& context, const std::string& ca_pem) {
   return {};
 }
 
+/// Of what the client offers.
+int choose_http11(SSL* /*ssl*/, const unsigned char** out, unsigned char* out_size,
+                  const unsigned char* in, unsigned int in_size, void* /*argument*/) {
+  static constexpr unsigned char kHttp11[] = {8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
+  unsigned char* chosen = nullptr;
+  if (SSL_select_next_proto(&chosen, out_size, kHttp11, sizeof(kHttp11), in, in_size) !=
+      OPENSSL_NPN_NEGOTIATED) {
+    return SSL_TLSEXT_ERR_NOACK;
+  }
+  *out = chosen;
+  return SSL_TLSEXT_ERR_OK;
+}
+
 }  // namespace
 
 Result<SslContext> server_context(const TestCertificate& own, const std::string& client_ca) {
@@ -78,6 +91,8 @@ Result<SslContext> server_context(const TestCertificate& own, const std::string&
       SSL_CTX_use_PrivateKey(context.get(), key.get()) != 1) {
     return tls_error("server certificate");
   }
+  SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
+  SSL_CTX_set_alpn_select_cb(context.get(), choose_http11, nullptr);
   SSL_CTX_set_options(context.get(), SSL_OP_IGNORE_UNEXPECTED_EOF);
   if (!client_ca.empty()) {
     LPP_RETURN_IF_ERROR(trust(*context, client_ca), "clients");
@@ -96,15 +111,14 @@ Result<SslContext> client_context(const std::string& ca_pem) {
   return context;
 }
 
-TlsStream::TlsStream(int fd, SSL_CTX& context) : fd_(fd), ssl_(SSL_new(&context)) {
+TlsStream::TlsStream(UniqueFd socket, SSL_CTX* context)
+    : socket_(std::move(socket)), ssl_(context == nullptr ? nullptr : SSL_new(context)) {
   const int on = 1;
-  ::setsockopt(fd_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  SSL_set_fd(ssl_.get(), fd_);
+  ::setsockopt(fd(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  if (ssl_ != nullptr) SSL_set_fd(ssl_.get(), fd());
 }
 
-TlsStream::~TlsStream() { ::close(fd_); }
-
-Result<int> TlsStream::dial(const std::string& host, int port) {
+Result<UniqueFd> TlsStream::dial(const std::string& host, int port) {
   const std::string address = host == "localhost" ? "127.0.0.1" : host;
   sockaddr_storage storage{};
   socklen_t size = 0;
@@ -121,17 +135,16 @@ Result<int> TlsStream::dial(const std::string& host, int port) {
   } else {
     return invalid("not a numeric address: " + host);
   }
-  const int fd = ::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return system_error("socket");
-  if (::connect(fd, reinterpret_cast<const sockaddr*>(&storage), size) != 0) {
-    auto error = system_error("connect");
-    ::close(fd);
-    return error;
+  UniqueFd socket(::socket(storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket.valid()) return system_error("socket");
+  if (::connect(socket.get(), reinterpret_cast<const sockaddr*>(&storage), size) != 0) {
+    return system_error("connect");
   }
-  return fd;
+  return socket;
 }
 
 Result<void> TlsStream::accept() {
+  if (ssl_ == nullptr) return {};
   ERR_clear_error();
   if (SSL_accept(ssl_.get()) != 1) return tls_error("TLS accept");
   return {};
@@ -155,6 +168,11 @@ Result<void> TlsStream::connect(const std::string& server_name) {
 }
 
 Result<std::size_t> TlsStream::read(char* buffer, std::size_t size) {
+  if (ssl_ == nullptr) {
+    const auto got = ::recv(fd(), buffer, size, 0);
+    if (got < 0) return system_error("read");
+    return static_cast<std::size_t>(got);
+  }
   ERR_clear_error();
   std::size_t done = 0;
   if (SSL_read_ex(ssl_.get(), buffer, size, &done) == 1) return done;
@@ -163,6 +181,14 @@ Result<std::size_t> TlsStream::read(char* buffer, std::size_t size) {
 }
 
 Result<void> TlsStream::write(std::string_view data) {
+  if (ssl_ == nullptr) {
+    while (!data.empty()) {
+      const auto sent = ::send(fd(), data.data(), data.size(), MSG_NOSIGNAL);
+      if (sent < 0) return system_error("write");
+      data.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    return {};
+  }
   ERR_clear_error();
   if (data.empty()) return {};
   std::size_t done = 0;
@@ -170,11 +196,11 @@ Result<void> TlsStream::write(std::string_view data) {
   return {};
 }
 
-bool TlsStream::has_pending() const { return SSL_has_pending(ssl_.get()) == 1; }
+bool TlsStream::has_pending() const { return ssl_ != nullptr && SSL_has_pending(ssl_.get()) == 1; }
 
-bool TlsStream::peer_gone() const {
-  pollfd state{.fd = fd_, .events = POLLRDHUP, .revents = 0};
-  return ::poll(&state, 1, 0) > 0;
+bool TlsStream::peer_gone(std::chrono::milliseconds wait) const {
+  pollfd state{.fd = fd(), .events = POLLRDHUP, .revents = 0};
+  return ::poll(&state, 1, static_cast<int>(wait.count())) > 0;
 }
 
 std::string TlsStream::peer_serial() const {
@@ -183,15 +209,31 @@ std::string TlsStream::peer_serial() const {
   return std::to_string(ASN1_INTEGER_get(X509_get0_serialNumber(certificate.get())));
 }
 
-void TlsStream::shut_down_socket() { ::shutdown(fd_, SHUT_RDWR); }
+std::string TlsStream::peer_name() const {
+  const Certificate certificate(ssl_ ? SSL_get1_peer_certificate(ssl_.get()) : nullptr);
+  if (certificate == nullptr) return "";
+  std::array<char, 256> name{};
+  X509_NAME_get_text_by_NID(X509_get_subject_name(certificate.get()), NID_commonName, name.data(),
+                            static_cast<int>(name.size()));
+  return name.data();
+}
+
+std::string TlsStream::server_name() const {
+  const char* name = ssl_ ? SSL_get_servername(ssl_.get(), TLSEXT_NAMETYPE_host_name) : nullptr;
+  return name == nullptr ? "" : name;
+}
+
+void TlsStream::shut_down_socket(int how) { ::shutdown(fd(), how); }
 
 void TlsStream::reset() {
   // Dissolving the association resets the connection but keeps the descriptor, which other threads
   // may still shut down.
   const sockaddr nobody{.sa_family = AF_UNSPEC, .sa_data = {}};
-  static_cast<void>(::connect(fd_, &nobody, sizeof nobody));
+  static_cast<void>(::connect(fd(), &nobody, sizeof nobody));
 }
 
-void TlsStream::say_goodbye() { SSL_shutdown(ssl_.get()); }
+void TlsStream::say_goodbye() {
+  if (ssl_ != nullptr) SSL_shutdown(ssl_.get());
+}
 
 }  // namespace lpp::testing

@@ -2,12 +2,15 @@
 #pragma once
 
 #include <openssl/ssl.h>
+#include <sys/socket.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <string_view>
 
 #include "base/result.h"
+#include "base/unique_fd.h"
 #include "harness/test_ca.h"
 
 namespace lpp::testing {
@@ -18,24 +21,21 @@ struct OpenSslDelete {
 };
 using SslContext = std::unique_ptr<SSL_CTX, OpenSslDelete>;
 
-/// Server side of TLS with that certificate. HTTP/1.1 only: nothing is negotiated. With an
-/// authority, clients need a certificate of it.
+/// Server side of TLS with that certificate, for HTTP/1.1 only, whatever the client offers first.
+/// With an authority, clients need a certificate of it.
 Result<SslContext> server_context(const TestCertificate& own, const std::string& client_ca = "");
 
 /// Client side: trusts `ca_pem` only; "" trusts everybody.
 Result<SslContext> client_context(const std::string& ca_pem);
 
-/// One TLS connection over a socket that it owns. One thread uses it; shut_down_socket() is safe
-/// from any thread and ends what blocks. SIGPIPE must be ignored by the process.
+/// One TLS connection, or without a context the bare bytes. One thread uses it; shut_down_socket()
+/// is safe from any thread and ends what blocks. SIGPIPE must be ignored by the process.
 class TlsStream {
  public:
-  TlsStream(int fd, SSL_CTX& context);
-  ~TlsStream();
-  TlsStream(const TlsStream&) = delete;
-  TlsStream& operator=(const TlsStream&) = delete;
+  TlsStream(UniqueFd socket, SSL_CTX* context);
 
   /// Connects to 127.0.0.1 or another address given by numbers; no TLS yet.
-  static Result<int> dial(const std::string& host, int port);
+  static Result<UniqueFd> dial(const std::string& host, int port);
 
   Result<void> accept();
   Result<void> connect(const std::string& server_name);
@@ -46,20 +46,23 @@ class TlsStream {
 
   /// True when bytes can be read without asking the socket.
   bool has_pending() const;
-  /// True when the other side has closed the connection or it is broken.
-  bool peer_gone() const;
-  int fd() const { return fd_; }
-  /// Of the other side's certificate; "" = it has none.
+  /// True when the other side has closed the connection or it is broken, now or within that time.
+  bool peer_gone(std::chrono::milliseconds wait = {}) const;
+  int fd() const { return socket_.get(); }
+  /// Of the other side's certificate, the common name of its subject; "" = it has none.
   std::string peer_serial() const;
+  std::string peer_name() const;
+  /// Whom a client has asked for (SNI); "" = it did not say.
+  std::string server_name() const;
 
-  void shut_down_socket();
+  void shut_down_socket(int how = SHUT_RDWR);
   /// Ends the connection at once with a TCP reset; only by the thread that uses it.
   void reset();
   /// An orderly end of the TLS stream.
   void say_goodbye();
 
  private:
-  const int fd_;
+  const UniqueFd socket_;
   std::unique_ptr<SSL, OpenSslDelete> ssl_;
 };
 

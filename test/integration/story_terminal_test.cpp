@@ -12,8 +12,8 @@
 #include <csignal>
 #include <fstream>
 
+#include "harness/acceptor.h"
 #include "harness/command_run.h"
-#include "harness/loopback.h"
 #include "harness/must.h"
 #include "harness/temp_dir.h"
 #include "support/story_bed.h"
@@ -83,20 +83,16 @@ class OnTerminal {
 class Silence {
  public:
   Silence() {
-    REQUIRE(listener_.fd >= 0);
     std::ofstream(kubeconfig()) << "current-context: c\ncontexts: [{name: c, context: {cluster: c, "
                                    "user: u}}]\nclusters: [{name: c, cluster: {server: "
                                    "'http://127.0.0.1:"
                                 << listener_.port << "'}}]\nusers: [{name: u, user: {}}]\n";
   }
-  ~Silence() { ::close(listener_.fd); }
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
   std::string kubeconfig() const { return folder_.path("kubeconfig"); }
 
  private:
   const TempDir folder_;
-  const Listener listener_ = listen_on_loopback();
+  const Listener listener_ = listen_on().value();
 };
 
 constexpr const char* kErase = "\r\x1b[K";

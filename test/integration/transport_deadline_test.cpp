@@ -16,7 +16,7 @@
 
 #include "base/unique_fd.h"
 #include "fakes/eventually.h"
-#include "harness/loopback.h"
+#include "harness/acceptor.h"
 #include "integration/support/transport_fixture.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -43,7 +43,7 @@ class HangingServer {
  public:
   HangingServer(TransportFixture& fixture, Hang where) : where_(where) {
     auto options = fixture.options();
-    options.handshake = where != Hang::kHandshake;
+    if (where == Hang::kHandshake) options.greeting = "";
     server_ = std::make_unique<TestServer>(options, [this](Exchange& exchange) {
       answer(exchange);
       return false;
@@ -156,11 +156,10 @@ Hang hang_of_subcase() {
 struct SlowReader {
   SlowReader() {
     constexpr int kLittle = 4096;  // what comes takes it from the listener
-    REQUIRE(::setsockopt(listening.fd, SOL_SOCKET, SO_RCVBUF, &kLittle, sizeof kLittle) == 0);
+    REQUIRE(::setsockopt(listening.socket.get(), SOL_SOCKET, SO_RCVBUF, &kLittle, sizeof kLittle) ==
+            0);
   }
-  const Listener listening = listen_on_loopback();
-  const UniqueFd listener{listening.fd};
-  const int port = listening.port;
+  const Listener listening = listen_on().value();
 };
 
 bool accept_all(std::string_view /*chunk*/) { return true; }
@@ -283,14 +282,14 @@ TEST_CASE_FIXTURE(TransportFixture, "a write cut at its deadline is not delivere
   const SlowReader server;
   k8s::RestConfig plain;
   plain.host = "127.0.0.1";
-  plain.port = server.port;
+  plain.port = server.listening.port;
   plain.https = false;
   auto request = post(std::string(std::size_t{64} << 10U, 'x'));
   request.timeout = 300ms;
   const auto answer = transport(plain)->round_trip(request, {});
   REQUIRE_FALSE(answer.ok());
   CHECK(answer.error().is(ErrorCode::kTimeout));
-  const UniqueFd peer(::accept4(server.listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  const UniqueFd peer(::accept4(server.listening.socket.get(), nullptr, nullptr, SOCK_CLOEXEC));
   REQUIRE(peer.get() >= 0);
   std::array<char, 4096> buffer{};
   std::size_t total = 0;

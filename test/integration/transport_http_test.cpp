@@ -50,7 +50,7 @@ TEST_CASE_FIXTURE(TransportFixture, "every verb and status comes through, redire
   TestServer server(options(), [&](Exchange& exchange) {
     if (status == 204) return exchange.send("HTTP/1.1 204 No Content\r\n\r\n");
     return exchange.respond(status, R"({"kind":"Status"})",
-                            "Retry-After: 7\r\nLocation: /elsewhere\r\n");
+                            {{"Retry-After", "7"}, {"Location", "/elsewhere"}});
   });
   const auto client = transport(server);
   for (const int code : {200, 201, 204, 302, 400, 404, 409, 429, 500, 503}) {

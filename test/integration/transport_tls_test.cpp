@@ -221,7 +221,7 @@ TEST_CASE_FIXTURE(TransportFixture, "rotated authorities and client certificates
 TEST_CASE_FIXTURE(TransportFixture,
                   "IPv6 loopback works, with its address in the certificate" * NeedsIpv6()) {
   auto opts = options();
-  opts.ipv6 = true;
+  opts.address = "::1";
   opts.certificate = ca.server({"IP:::1"});
   TestServer server(opts, answer_ok);
   REQUIRE(server.port() != 0);

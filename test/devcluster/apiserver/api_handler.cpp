@@ -38,7 +38,8 @@ void ApiHandler::stop_watches() {
   for (auto* watch : watches_) watch->stop();
 }
 
-void ApiHandler::handle(const HttpRequest& request, HttpExchange& exchange) {
+void ApiHandler::handle(Exchange& exchange) {
+  const HttpRequest& request = exchange.request();
   Call call{.request = request, .exchange = exchange, .path = parse_api_path(request.path)};
   call.verb = verb_of(request, call.path);
   call.operation = {.verb = call.verb,
@@ -194,11 +195,11 @@ bool ApiHandler::strike_before(Call& call, std::vector<FaultAction>& later) {
         return false;
       case Kind::kHang:
         record(call, 0);
-        pause(call.exchange, std::nullopt);
+        call.exchange.wait_for_close();
         call.exchange.cut();
         return false;
       case Kind::kDelay:
-        if (!pause(call.exchange, action.delay)) {
+        if (!call.exchange.pause(action.delay)) {
           record(call, 0);
           call.exchange.cut();
           return false;
@@ -310,11 +311,12 @@ void ApiHandler::respond(const Call& call, Answer answer) {
     if (bytes) answer.content_type = kProtobufType;
     answer.body = bytes ? *std::move(bytes) : dump(*answer.object) + "\n";
   }
-  HttpHeaders headers = {{"Content-Type", answer.content_type}, {"Cache-Control", "no-cache"}};
+  testing::HttpHeaders headers = {{"Content-Type", answer.content_type},
+                                  {"Cache-Control", "no-cache"}};
   if (answer.retry_after) {
     headers.emplace_back("Retry-After", std::to_string(answer.retry_after->count()));
   }
-  call.exchange.send(answer.code, headers, answer.body);
+  call.exchange.respond(answer.code, answer.body, headers);
 }
 
 }  // namespace lpp::devcluster

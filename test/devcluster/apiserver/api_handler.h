@@ -16,9 +16,6 @@
 
 namespace lpp::devcluster {
 
-/// Waits on purpose; false when the client or the server went away meanwhile. No time: until then.
-bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds> time);
-
 /// Answers requests: authentication, faults, routing, the verbs. One for the whole server; called
 /// by all connection threads at once.
 class ApiHandler {
@@ -26,7 +23,7 @@ class ApiHandler {
   ApiHandler(Registry& registry, const ApiServer::Options& options, FaultRules& faults,
              RequestLog& requests, Tokens& tokens, Rbac& rbac, NamespaceSweeper& sweeper);
 
-  void handle(const HttpRequest& request, HttpExchange& exchange);
+  void handle(Exchange& exchange);
   void set_log_source(LogSource source);
   void set_kubelets(KubeletSource source);
   void set_pod_pages(PodPageSource source);
@@ -37,7 +34,7 @@ class ApiHandler {
   /// One request with everything that was found out about it.
   struct Call {
     const HttpRequest& request;
-    HttpExchange& exchange;
+    Exchange& exchange;
     ApiPath path;
     std::string verb{};
     std::string user{};

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <charconv>
-#include <thread>
 
 #include "devcluster/apiserver/api_handler.h"
 #include "devcluster/apiserver/status.h"
@@ -8,7 +7,6 @@
 namespace lpp::devcluster {
 namespace {
 
-constexpr std::chrono::milliseconds kPauseStep{5};
 constexpr std::chrono::milliseconds kFollowStep{100};
 
 std::optional<std::size_t> to_count(const std::string& text) {
@@ -42,15 +40,6 @@ bool has_ended(const Json& pod) {
 }
 
 }  // namespace
-
-bool pause(const HttpExchange& exchange, std::optional<std::chrono::milliseconds> time) {
-  const auto start = std::chrono::steady_clock::now();
-  while (!time || std::chrono::steady_clock::now() - start < *time) {
-    if (exchange.gone()) return false;
-    std::this_thread::sleep_for(kPauseStep);
-  }
-  return !exchange.gone();
-}
 
 void ApiHandler::set_log_source(LogSource source) {
   const MutexLock lock(mutex_);
@@ -103,14 +92,14 @@ void ApiHandler::follow_log(Call& call, const LogSource& source, const std::stri
                             std::string_view start, std::size_t sent) {
   const auto& path = call.path;
   if (!call.exchange.begin_chunks(200, {{"Content-Type", "text/plain"}})) return;
-  if (!call.exchange.write_chunk(start)) return;
+  if (!call.exchange.chunk(start)) return;
   bool ended = false;
-  while (!ended && pause(call.exchange, kFollowStep)) {
+  while (!ended && call.exchange.pause(kFollowStep)) {
     // Looked at first: whatever the pod wrote before it ended is in the log then.
     const auto pod = registry_.get({"pods", path.ns, path.name});
     ended = !pod.ok() || has_ended(*pod.body);
     const std::string log = source(path.ns, path.name, container).value_or("");
-    if (log.size() > sent && !call.exchange.write_chunk(std::string_view(log).substr(sent))) {
+    if (log.size() > sent && !call.exchange.chunk(std::string_view(log).substr(sent))) {
       return;
     }
     sent = std::max(sent, log.size());

@@ -5,13 +5,16 @@
 #include <string>
 
 #include "devcluster/apiserver/faults.h"
-#include "devcluster/apiserver/http_server.h"
 #include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
+#include "harness/exchange.h"
 
 /// From HTTP to the API's words. Pure functions.
 namespace lpp::devcluster {
+
+using testing::Exchange;
+using testing::HttpRequest;
 
 /// Which resource a path is about; `info` is null for anything else.
 struct ApiPath {

@@ -126,7 +126,7 @@ void ApiHandler::stream_events(Call& call, Watch& watch) {
       continue;
     }
     if (bookmarks && std::chrono::steady_clock::now() >= next_bookmark && !watch.ended()) {
-      if (!call.exchange.write_chunk(bookmark(call, watch.resource_version(), false))) return;
+      if (!call.exchange.chunk(bookmark(call, watch.resource_version(), false))) return;
       next_bookmark += options_.bookmark_period;
       if (next_bookmark > last_bookmark && std::chrono::steady_clock::now() < last_bookmark) {
         next_bookmark = last_bookmark;
@@ -139,13 +139,12 @@ void ApiHandler::stream_events(Call& call, Watch& watch) {
 bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
   using Kind = FaultAction::Kind;
   if (event.type == WatchEventType::kError) {
-    call.exchange.write_chunk(frame(call, "ERROR", *event.object));
+    call.exchange.chunk(frame(call, "ERROR", *event.object));
     call.exchange.end_chunks();
     return false;
   }
   if (event.type == WatchEventType::kBookmark) {
-    return call.exchange.write_chunk(
-        bookmark(call, event.resource_version, event.initial_events_end));
+    return call.exchange.chunk(bookmark(call, event.resource_version, event.initial_events_end));
   }
   const std::string text = frame(call, event);
   Operation operation = call.operation;
@@ -156,19 +155,19 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
       case Kind::kLoseEvent:
         return true;
       case Kind::kDuplicateEvent:
-        if (!call.exchange.write_chunk(text)) return false;
+        if (!call.exchange.chunk(text)) return false;
         break;
       case Kind::kTruncateEvent:
-        call.exchange.write_chunk(std::string_view(text).substr(0, action.bytes));
+        call.exchange.chunk(std::string_view(text).substr(0, action.bytes));
         call.exchange.cut();
         return false;
       case Kind::kStallEvent:
-        pause(call.exchange, std::nullopt);
+        call.exchange.wait_for_close();
         return false;
       case Kind::kErrorEvent: {
         const Reply status = action.code == 410 ? watch_expired(0, event.resource_version)
                                                 : fault_status(action.code, "", "", std::nullopt);
-        call.exchange.write_chunk(frame(call, "ERROR", *status.body));
+        call.exchange.chunk(frame(call, "ERROR", *status.body));
         call.exchange.end_chunks();
         return false;
       }
@@ -176,7 +175,7 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
         break;
     }
   }
-  return call.exchange.write_chunk(text);
+  return call.exchange.chunk(text);
 }
 
 std::string ApiHandler::frame(const Call& call, std::string_view type, const Json& object) {

@@ -9,10 +9,10 @@
 #include <system_error>
 
 #include "devcluster/apiserver/api_handler.h"
-#include "devcluster/apiserver/http_server.h"
 #include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/rbac.h"
+#include "harness/http_server.h"
 #include "harness/test_ca.h"
 #include "k8s/base64.h"
 
@@ -27,18 +27,15 @@ class ApiServer::Impl {
         rbac_(registry),
         handler_(registry, options_, faults_, requests_, tokens_, rbac_, sweeper_),
         http_(
-            {.address = options_.address, .port = options_.port, .body_limit = options_.body_limit},
-            [this](const HttpRequest& request, HttpExchange& exchange) {
-              handler_.handle(request, exchange);
+            {.address = options_.address,
+             .port = options_.port,
+             .certificate = ca_.server({"DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default",
+                                        "DNS:kubernetes.default.svc", "IP:127.0.0.1", "IP:::1"}),
+             .body_limit = options_.body_limit},
+            [this](Exchange& exchange) {
+              handler_.handle(exchange);
+              return true;
             }) {}
-
-  Result<void> start() {
-    const auto certificate =
-        ca_.server({"DNS:localhost", "DNS:kubernetes", "DNS:kubernetes.default",
-                    "DNS:kubernetes.default.svc", "IP:127.0.0.1", "IP:::1"});
-    LPP_RETURN_IF_ERROR(http_.start(certificate), "API server");
-    return {};
-  }
 
   std::string url() const {
     const bool v6 = options_.address.find(':') != std::string::npos;
@@ -59,7 +56,7 @@ class ApiServer::Impl {
   Rbac rbac_;
   ApiHandler handler_;
   const testing::TestCa ca_{"embedded-cluster-ca"};
-  HttpServer http_;
+  testing::HttpServer http_;
 };
 
 ApiServer::ApiServer(Registry& registry) : ApiServer(registry, Options{}) {}
@@ -67,7 +64,10 @@ ApiServer::ApiServer(Registry& registry, Options options)
     : impl_(std::make_unique<Impl>(registry, std::move(options))) {}
 ApiServer::~ApiServer() { stop(); }
 
-Result<void> ApiServer::start() { return impl_->start(); }
+Result<void> ApiServer::start() {
+  LPP_RETURN_IF_ERROR(impl_->http_.start(), "API server");
+  return {};
+}
 void ApiServer::stop() {
   impl_->http_.refuse_more();
   impl_->handler_.stop_watches();

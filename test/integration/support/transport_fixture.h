@@ -19,7 +19,7 @@ struct TransportFixture {
   TestCa ca;
   TestCertificate certificate = ca.server({"DNS:localhost", "IP:127.0.0.1"});
 
-  TestServerOptions options() const { return {.certificate = certificate}; }
+  HttpServer::Options options() const { return {.certificate = certificate}; }
 
   k8s::RestConfig config(const TestServer& server) const {
     k8s::RestConfig config;

@@ -44,7 +44,7 @@ struct Scene {
   std::atomic<int> reached = 0;
   TestCa ca;
   TestServer upstream{{.certificate = ca.server({"IP:127.0.0.1"})}, [this](Exchange& exchange) {
-                        const SeenRequest& request = exchange.request();
+                        const HttpRequest& request = exchange.request();
                         ++reached;
                         last_authorization = request.header("authorization");
                         saw_accept_encoding = request.headers.contains("accept-encoding");

@@ -9,6 +9,7 @@
 
 #include <string>
 
+#include "harness/acceptor.h"
 #include "harness/loopback.h"
 
 namespace lpp::testing {
@@ -25,12 +26,9 @@ std::string read_from(int fd, int limit_ms) {
 }
 
 struct Ends {
-  Ends() {
-    REQUIRE(listening.fd >= 0);
-    relay = TcpRelay::start(listening.port).value();
-  }
+  Ends() { relay = TcpRelay::start(listening.port).value(); }
   ~Ends() {
-    for (const int fd : {listening.fd, client, server}) {
+    for (const int fd : {client, server}) {
       if (fd >= 0) ::close(fd);
     }
   }
@@ -41,9 +39,9 @@ struct Ends {
     const sockaddr_in address = loopback(relay->port());
     REQUIRE(::connect(client, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
-  void accept() { server = ::accept(listening.fd, nullptr, nullptr); }
+  void accept() { server = ::accept(listening.socket.get(), nullptr, nullptr); }
 
-  const Listener listening = listen_on_loopback();
+  const Listener listening = listen_on().value();
   std::unique_ptr<TcpRelay> relay;
   int client = -1;
   int server = -1;
