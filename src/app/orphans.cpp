@@ -178,6 +178,7 @@ std::string orphans_page(const Subjects& subjects) {
     if (one.used) object["used"] = *one.used;
     if (one.limit > 0) object["limit"] = one.limit;
     if (!disk.empty()) object["disk"] = disk;
+    if (!one.cluster.empty()) object["cluster"] = one.cluster;
   }
   nlohmann::json page{{"orphans", std::move(list)}};
   for (const auto& [node, count] : left_out) page["leftOut"][node] = count;

@@ -32,6 +32,9 @@ constexpr std::array kFlags = {
     Flag{.name = "claim",
          .placeholder = "NAMESPACE/NAME",
          .help = "the claim that is to have it; it may be made afterwards"},
+    Flag{.name = "other-claim",
+         .fallback = "false",
+         .help = "with --claim: also where the directory's record or name is another claim's"},
     Flag{.name = "all",
          .fallback = "false",
          .help = "instead of --path and --claim: all that the node has on record and no volume "
@@ -93,6 +96,7 @@ std::string next_step(const Row& row) {
     step = "make claim " + claim + " with storageClassName: " + row.plan.storage_class + " and " +
            row.plan.size + " at most: it is bound to it";
   }
+  if (!row.plan.whose.empty()) step += "; " + row.plan.whose;
   if (!row.plan.lacks_limit) return step;
   const std::string& base = row.plan.place.base_path;
   return fmt::format(
@@ -158,7 +162,12 @@ void adopt_all(k8s::ApiClient& api, std::vector<Row>& rows, Surroundings& around
   }
 }
 
+std::string why_of(const Row& row) {
+  return row.request.record == nullptr ? std::string() : row.request.record->why;
+}
+
 nlohmann::json to_json(const Row& row) {
+  const Orphan* const record = row.request.record;
   return {{"namespace", row.request.claim.ns},
           {"claim", row.request.claim.name},
           {"volume", row.plan.volume},
@@ -166,6 +175,8 @@ nlohmann::json to_json(const Row& row) {
           {"reclaimPolicy", row.request.reclaim_policy},
           {"size", row.plan.size},
           {"path", row.request.path},
+          {"why", why_of(row)},
+          {"cluster", record == nullptr ? std::string() : record->cluster},
           {"action", word_of(row)},
           {"message", row.message}};
 }
@@ -180,12 +191,14 @@ std::string table_of(const std::vector<Row>& rows, const Context& context) {
                      {or_dash(row.plan.volume)},
                      {one_line(row.request.path)},
                      {or_dash(row.plan.size)},
+                     {or_dash(why_of(row))},
                      {good ? one_line(row.request.reclaim_policy) : "-"},
                      {std::string(word_of(row)), good || passed ? Colour::kNone : Colour::kRed},
                      {one_line(row.message)}});
   }
-  return table(context.terminal, {"CLAIM", "VOLUME", "PATH", "SIZE", "RECLAIM", "ACTION", "WHAT"},
-               cells, {.middle = 2});
+  return table(context.terminal,
+               {"CLAIM", "VOLUME", "PATH", "SIZE", "WHY", "RECLAIM", "ACTION", "WHAT"}, cells,
+               {.middle = 2});
 }
 
 /// Of the node, each for the claim on record.
@@ -197,6 +210,7 @@ std::vector<Row> rows_from_records(const std::vector<Orphan>& orphans, const Ado
     row.request.path = one.path;
     row.request.claim = one.claim;
     row.request.record = &one;
+    row.request.from_record = true;
     if (!one.has_record()) {
       row.result = Row::Result::kPassedOver;
       row.message = one.message.empty() ? one.why : one.message;
@@ -229,13 +243,14 @@ Wanted read_flags(FlagReader& flags, const Given& given) {
   request.storage_class = flags.text("class");
   request.size = flags.text("size");
   request.reclaim_policy = flags.choice("policy");
+  request.other_claim = flags.boolean("other-claim");
   const std::string claim = flags.text("claim");
   const bool from_records = flags.boolean("from-records");
   if (request.node.empty()) flags.fail("say on which node: --node NAME");
   if (!given.words.empty()) flags.fail("expected nothing beside flags");
   if (wanted.all) {
     if (!from_records) flags.fail("--all needs --from-records: each for the claim on record");
-    if (flags.given("path") || flags.given("claim") || flags.given("size")) {
+    if (flags.given("path") || flags.given("claim") || flags.given("size") || request.other_claim) {
       flags.fail("--all takes paths, claims and sizes from the records");
     }
     return wanted;
@@ -290,7 +305,7 @@ int run_adopt(const Given& given, Context& context) {
     }
     if (!orphans.ok()) {
       context.err("note: " + one_line(orphans.error().message) +
-                  "; so nobody has looked whether the directory is there\n");
+                  "; so nobody has looked whether the directory is there, and whose it was\n");
     }
     progress.now("reading volumes and claims");
     auto around = look_around(**cluster, installation);
@@ -331,9 +346,8 @@ const Command kAdoptCommand{
         "Make a PersistentVolume for a directory that is there, with all that is in it, bound\n"
         "beforehand to a claim: to keep data whose volume is gone, as after a restored backup of\n"
         "the cluster's state, or in a new cluster on old disks. Nothing on the node is changed.\n"
-        "The claim may be there and wait, or be made afterwards. A directory that any volume on "
-        "the\n"
-        "node overlaps is refused.\n"
+        "The claim may be there and wait, or be made afterwards. Refused are a directory that any\n"
+        "volume on the node overlaps, and one whose record names another claim.\n"
         "The policy is Retain unless --policy says otherwise: to have the directory removed with\n"
         "its claim, as others are, change it on the volume when all is well.\n"
         "What is on record the provisioner knows of nodes with an agent: that needs the "

@@ -114,6 +114,59 @@ Result<void> check_not_promised(const k8s::ObjectKey& claim, const std::string& 
   return {};
 }
 
+constexpr const char* kSayOtherClaim =
+    "; if it is to have the directory all the same, say --other-claim";
+
+/// A directory whose claim is there is listed as nobody's by no agent, so nothing but its name may
+/// tell whose it is: one that is made without a pattern holds the claim's UID.
+Result<void> check_no_other_uid(const AdoptRequest& request, const ClusterView& view) {
+  for (const auto& other : view.claims.list()) {
+    const std::string& uid = other->meta.uid;
+    const bool is_other = other->meta.key() != request.claim;
+    if (!is_other || uid.empty() || request.path.find("pvc-" + uid) == std::string::npos) continue;
+    return conflict(request.path + " bears the UID of claim " + other->meta.key().to_string() +
+                    ", not of claim " + request.claim.to_string() + kSayOtherClaim);
+  }
+  return {};
+}
+
+/// What is to be told of the owner on record. Refused is another one, unless that is said. In a
+/// rebuilt cluster each claim has another UID than on record: there its name is all there is.
+Result<std::string> compare_owner(const AdoptRequest& request, const Claim& claim,
+                                  const ClusterView& view) {
+  if (!request.other_claim) {
+    LPP_RETURN_IF_ERROR(check_no_other_uid(request, view), "refused");
+  }
+  const Orphan* const record = request.record;
+  if (record == nullptr || record->claim.name.empty()) {
+    return std::string("no record tells whose it was");
+  }
+  const bool foreign = record->why == Orphan::kOtherCluster;
+  const std::string on_record = "claim " + record->claim.to_string();
+  std::string whose;
+  if (foreign) {
+    whose = "its record is of another cluster" +
+            (record->cluster.empty() ? "" : " (" + record->cluster + ")") +
+            ", so the UID of the claim was not compared";
+  }
+  if (record->claim != request.claim) {
+    if (!request.other_claim) {
+      return conflict("the record of " + request.path + " names " + on_record + ", not claim " +
+                      request.claim.to_string() + kSayOtherClaim);
+    }
+    return "its record names " + on_record + (whose.empty() ? "" : "; " + whose);
+  }
+  const bool was_made_anew =
+      !foreign && claim != nullptr && !record->uid.empty() && claim->meta.uid != record->uid;
+  if (!was_made_anew) return whose;
+  if (!request.other_claim && !request.from_record) {
+    return conflict("the record of " + request.path + " names an earlier " + on_record +
+                    ", of UID " + record->uid + ", and the one that is there has UID " +
+                    claim->meta.uid + kSayOtherClaim);
+  }
+  return "its record names an earlier claim of that name, of UID " + record->uid;
+}
+
 /// Whether the directory's record and its disk hold it to just that size.
 bool is_held_to(const Orphan* record, const std::string& size) {
   const auto bytes = k8s::Quantity::parse(size);
@@ -169,6 +222,7 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
   }
   if (request.record != nullptr) place.disk = request.record->disk;
   const Claim claim = around.view.claims.get(request.claim);
+  LPP_ASSIGN_OR_RETURN(std::string whose, compare_owner(request, claim, around.view), "refused");
   LPP_ASSIGN_OR_RETURN(place.volume_name, volume_name(request, claim), "refused");
   if (claim != nullptr) {
     LPP_RETURN_IF_ERROR(check_claim(*claim, place.volume_name, around), "refused");
@@ -195,7 +249,8 @@ Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& 
   Adoption adoption{.volume = place.volume_name,
                     .storage_class = storage_class->meta.name,
                     .size = size,
-                    .claim_exists = claim != nullptr};
+                    .claim_exists = claim != nullptr,
+                    .whose = std::move(whose)};
   const auto limits = provisioner::limits_of(*storage_class);
   const auto* const asked = std::get_if<operation::Limits>(&limits);
   const bool wants_limit = asked != nullptr && asked->hard;

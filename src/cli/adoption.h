@@ -18,6 +18,8 @@ struct AdoptRequest {
   std::string storage_class{};  // "" = the claim's, or the only one there is
   std::string size{};           // a quantity; "" = as on record, or as the claim asks for
   std::string reclaim_policy = "Retain";
+  bool other_claim = false;        // although its record, or its name, is another claim's
+  bool from_record = false;        // the claim is the one that the record names
   const Orphan* record = nullptr;  // what the node's agent tells of it; nullptr = nothing
 };
 
@@ -28,6 +30,7 @@ struct Adoption {
   std::string storage_class{};
   std::string size{};
   bool claim_exists = false;
+  std::string whose{};       // what the record tells of its owner and is no reason to refuse
   bool lacks_limit = false;  // the class asks for one that does not hold: only its node can set it
 };
 

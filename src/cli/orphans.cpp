@@ -35,6 +35,7 @@ void add_orphans(const nlohmann::json& page, Orphans& to) {
                   .volume = text(one, "volume"),
                   .claim = claim_of(text(one, "claim")),
                   .uid = text(one, "uid"),
+                  .cluster = text(one, "cluster"),
                   .disk = text(one, "disk"),
                   .why = text(one, "why"),
                   .message = text(one, "message")};

@@ -25,8 +25,9 @@ struct Orphan {
   std::string path{};    // absolute
   std::string volume{};  // name that its volume had; "" = nobody knows
   k8s::ObjectKey claim{};
-  std::string uid{};                    // the claim's
-  std::int64_t size = 0;                // bytes that it was promised; 0 = nobody said
+  std::string uid{};      // the claim's
+  std::string cluster{};  // whose records its disk holds; "" = this one's, or nobody said
+  std::int64_t size = 0;  // bytes that it was promised; 0 = nobody said
   std::optional<std::uint64_t> used{};  // bytes; nullopt = nobody counts
   std::int64_t limit = 0;               // bytes that it is held to; 0 = to none, or nobody said
   std::int64_t since = 0;               // seconds since 1970

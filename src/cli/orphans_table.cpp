@@ -26,6 +26,7 @@ json to_json(const Orphan& row) {
               {"claim", claim_of(row)}, {"uid", row.uid},   {"size", row.size},
               {"since", row.since},     {"why", row.why},   {"message", row.message}};
   if (!row.disk.empty()) object["disk"] = row.disk;
+  if (!row.cluster.empty()) object["cluster"] = row.cluster;
   if (row.used) object["used"] = *row.used;
   if (row.limit > 0) object["limit"] = row.limit;
   return object;

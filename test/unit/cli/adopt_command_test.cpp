@@ -212,6 +212,7 @@ TEST_CASE("a claim that has lost this very volume is told by its UID") {
   AdoptBed bed;
   bed.claims = {web_claim().volume("pvc-1").phase("Lost").json()};
   bed.orphans = {DirectoryBed::orphan()};
+  bed.orphans[0]["uid"] = "uid-data";
   CHECK(bed.adopt().code == 0);
   REQUIRE(bed.made().size() == 1);
   CHECK(bed.made()[0]["metadata"]["name"] == "pvc-1");
@@ -265,24 +266,43 @@ TEST_CASE("adopt refuses whatever it is not certain of, and says why") {
        },
        {"--size", "1Gi"}},
       {"belongs to volume pvc-old already",
-       [](AdoptBed& bed) { bed.claims = {web_claim().volume("pvc-old").json()}; }},
-      {"is being deleted", [](AdoptBed& bed) { bed.claims = {web_claim().deleting().json()}; }},
+       [](AdoptBed& bed) { bed.claims = {web_claim().uid("1").volume("pvc-old").json()}; }},
+      {"is being deleted",
+       [](AdoptBed& bed) { bed.claims = {web_claim().uid("1").deleting().json()}; }},
       {"a new volume is being made for claim web/data",
-       [](AdoptBed& bed) { bed.claims = {claim("data").ns("web").node("n1").json()}; }},
+       [](AdoptBed& bed) { bed.claims = {claim("data").ns("web").uid("1").node("n1").json()}; }},
       {"asks for 9Gi, more than 5Gi",
-       [](AdoptBed& bed) { bed.claims = {web_claim().request("9Gi").json()}; }},
+       [](AdoptBed& bed) { bed.claims = {web_claim().uid("1").request("9Gi").json()}; }},
       {"is of StorageClass \"local-path\", not fast",
-       [](AdoptBed& bed) { bed.claims = {web_claim().json()}; },
+       [](AdoptBed& bed) { bed.claims = {web_claim().uid("1").json()}; },
        {"--class", "fast"}},
       {"there is no StorageClass \"fast\"", [](AdoptBed&) {}, {"--class", "fast"}},
       {"say which with --class",
        [](AdoptBed& bed) { bed.classes.push_back(storage_class("fast").json()); }},
       {"access mode ReadWriteMany is not supported",
-       [](AdoptBed& bed) { bed.claims = {web_claim().access_modes({"ReadWriteMany"}).json()}; }},
+       [](AdoptBed& bed) {
+         bed.claims = {web_claim().uid("1").access_modes({"ReadWriteMany"}).json()};
+       }},
       {"volume pv-x waits for claim web/data already",
        [](AdoptBed& bed) {
          bed.volumes = {volume("pv-x").claim("web", "data", "").node("n2").json()};
        }},
+      {"the record of /opt/a/pvc-1_web_data names claim web/data, not claim shop/data; if it is to "
+       "have the directory all the same, say --other-claim",
+       [](AdoptBed&) {},
+       {"--claim", "shop/data"}},
+      {"names claim web/data, not claim web/date",
+       [](AdoptBed& bed) { bed.orphans = {DirectoryBed::orphan("OtherCluster")}; },
+       {"--claim", "web/date"}},
+      {"names an earlier claim web/data, of UID 1, and the one that is there has UID uid-data; if",
+       [](AdoptBed& bed) { bed.claims = {web_claim().json()}; }},
+      {"bears the UID of claim shop/lost, not of claim web/data; if",
+       // Its claim is there, so it is nobody's by no list.
+       [](AdoptBed& bed) {
+         bed.orphans.clear();
+         bed.claims = {claim("lost").ns("shop").uid("1").volume("pvc-1").phase("Lost").json()};
+       },
+       {"--size", "1Gi"}},
       {"is not whole: it is said",
        [](AdoptBed& bed) { bed.orphans = {DirectoryBed::orphan("Unfinished")}; }},
       {"not a size", [](AdoptBed&) {}, {"--size", "much"}},
@@ -305,6 +325,59 @@ TEST_CASE("adopt refuses whatever it is not certain of, and says why") {
     CHECK(outcome.out.find(one.why) != std::string::npos);
     CHECK(bed.writes().empty());
   }
+}
+
+TEST_CASE("adopt gives a directory to another claim than the one on record only when told so") {
+  AdoptBed bed;
+  bed.orphans = {DirectoryBed::orphan()};
+  std::vector<std::string> flags{"--other-claim", "-o", "json"};
+  std::string told;
+  SUBCASE("of another name") {
+    flags.insert(flags.end(), {"--claim", "shop/cart"});
+    told = "its record names claim web/data";
+  }
+  SUBCASE("of that name, made anew") {
+    bed.claims = {web_claim().json()};
+    told = "its record names an earlier claim of that name, of UID 1";
+  }
+  SUBCASE("the directory of which bears its UID") {
+    bed.orphans.clear();
+    bed.claims = {claim("lost").ns("shop").uid("1").volume("pvc-1").phase("Lost").json()};
+    flags.insert(flags.end(), {"--size", "5Gi"});
+    told = "no record tells whose it was";
+  }
+  SUBCASE("only to look") {
+    flags.insert(flags.end(), {"--claim", "shop/cart", "--dry-run"});
+    told = "its record names claim web/data";
+  }
+  const auto outcome = bed.adopt(flags);
+  CAPTURE(outcome.out);
+  CHECK(outcome.code == 0);
+  CHECK(outcome.out.find(told) != std::string::npos);
+}
+
+TEST_CASE("in a rebuilt cluster the claim's name is compared, and the other cluster is told") {
+  AdoptBed bed;
+  bed.claims = {web_claim().json()};  // its UID is another one than on record
+  bed.orphans = {DirectoryBed::orphan("OtherCluster")};
+  bed.orphans[0]["cluster"] = "cluster-1";
+  const std::string told =
+      "its record is of another cluster (cluster-1), so the UID of the claim was not compared";
+  bool all = false;
+  SUBCASE("one directory") {}
+  SUBCASE("a whole node") { all = true; }
+  const auto look = all ? bed.adopt_all({"--dry-run"}) : bed.adopt({"--dry-run"});
+  CHECK(look.code == 0);
+  CHECK(look.out.find(told) != std::string::npos);
+  CHECK(look.out.find("WHY") != std::string::npos);
+  CHECK(look.out.find("OtherCluster") != std::string::npos);
+  const auto done = all ? bed.adopt_all({"-o", "json"}) : bed.adopt({"-o", "json"});
+  CHECK(done.code == 0);
+  const json item = json::parse(done.out)["items"][0];
+  CHECK(item["why"] == "OtherCluster");
+  CHECK(item["cluster"] == "cluster-1");
+  CHECK(item["action"] == "adopted");
+  CHECK(item["message"].get<std::string>().find(told) != std::string::npos);
 }
 
 TEST_CASE("adopt does nothing without all that it needs to know") {
@@ -407,7 +480,8 @@ TEST_CASE("adopt says which flags it needs") {
            {{"--node", "n1", "--path", "/opt/a/x"}, "--claim NAMESPACE/NAME"},
            {{"--node", "n1", "--all"}, "--from-records"},
            {{"--node", "n1", "--from-records", "--path", "/x/y", "--claim", "a/b"}, "--all"},
-           {{"--node", "n1", "--all", "--from-records", "--size", "1Gi"}, "from the records"}}) {
+           {{"--node", "n1", "--all", "--from-records", "--size", "1Gi"}, "from the records"},
+           {{"--node", "n1", "--all", "--from-records", "--other-claim"}, "from the records"}}) {
     AdoptBed bed;
     std::vector<std::string> all{"adopt"};
     all.insert(all.end(), flags.begin(), flags.end());
