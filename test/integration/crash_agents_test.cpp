@@ -10,6 +10,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -21,8 +22,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-enum class Victim { kAgent, kController, kBoth, kApiServer, kLine };
-constexpr int kVictims = 5;
+enum class Victim { kAgent, kController, kBoth, kApiServer, kLine, kNobody };
+constexpr int kVictims = 5;  // and nobody
 /// Of a second replica, in its configuration alone.
 constexpr const char* kOther = "/srv/third";
 
@@ -58,6 +59,18 @@ struct StepsStory : AgentStory {
     const std::string calls = text_of(order() + ".calls");
     return static_cast<int>(std::count(calls.begin(), calls.end(), '\n'));
   }
+  /// Of volumes, on the node's disks.
+  std::ptrdiff_t records() const {
+    std::ptrdiff_t count = 0;
+    for (const auto& base : bed->base_paths()) {
+      std::error_code none;
+      const std::string kept = bed->on_disk("node-1", base) + "/.local-path-provisioner";
+      for (const auto& file : fs::directory_iterator(kept, none)) {
+        if (file.path().filename().string().starts_with("volume.")) ++count;
+      }
+    }
+    return count;
+  }
   /// "" when nothing is under way on the node's disk.
   std::string not_at_rest() {
     auto bases = bed->base_paths();
@@ -79,21 +92,27 @@ struct StepsStory : AgentStory {
     return "";
   }
 
-  /// Until the agent stands before that step, and the victim has gone there; false: the work has
-  /// fewer steps, and is done.
-  bool strike(const std::string& kind, int step, const Condition& not_done) {
-    bool stands = false;
+  /// Until the agent stands before that step; false: the work has fewer steps, and is done.
+  bool stands(const std::string& kind, int step, const Condition& not_done) {
+    bool there = false;
     wait_for(*this, kind + " stands before step " + std::to_string(step), [&]() -> std::string {
-      stands = steps() >= step;
-      if (stands) return "";
+      there = steps() >= step;
+      if (there) return "";
       const std::string left = not_done();
       return left.empty() ? not_at_rest() : left;
     });
-    if (!stands) {
-      stop_nowhere();
-      return false;
-    }
+    if (!there) stop_nowhere();
+    return there;
+  }
+  /// The same, and the victim has gone there.
+  bool strike(const std::string& kind, int step, const Condition& not_done) {
+    if (!stands(kind, step, not_done)) return false;
     agents->freeze("node-1");
+    hit(kind, step);
+    return true;
+  }
+  /// The agent is frozen.
+  void hit(const std::string& kind, int step) {
     REQUIRE(steps() == step);
     stop_nowhere();
     ++struck[kind];
@@ -120,8 +139,10 @@ struct StepsStory : AgentStory {
       case Victim::kLine:
         lose_line();
         break;
+      case Victim::kNobody:
+        agents->thaw("node-1");
+        break;
     }
-    return true;
   }
   void start_controller() {
     LPP_MUST(installation->start_daemon());
@@ -225,6 +246,66 @@ struct StepsStory : AgentStory {
     return hit;
   }
 
+  enum class Heard { kNo, kYes };
+  /// A claim that goes while the agent stands before that step of its make: whether the controller
+  /// has heard of it before the agent goes on. False when the make has fewer steps.
+  bool call_off(const k8s::ObjectKey& claim, const std::string& storage_class, int step,
+                Heard heard) {
+    stop_before(step);
+    want(claim.name, "node-1", storage_class);
+    if (!stands("make", step, [&]() -> std::string {
+          return audit.bound_volume(claim).ok() ? "" : "it is not bound";
+        })) {
+      return false;
+    }
+    if (heard == Heard::kNo) agents->freeze("node-1");
+    LPP_MUST(admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    if (heard == Heard::kYes) {
+      wait_for(*this, "the controller knows", [&]() -> std::string {
+        const auto page = LPP_MUST(http_get(installation->daemon().health_port(), "/statusz")).body;
+        return page.find("Operations in flight: 0") == std::string::npos ? page : "";
+      });
+      agents->freeze("node-1");
+    }
+    hit("make", step);
+    return true;
+  }
+  void wait_nothing_under_way() {
+    wait_for(*this, "nothing is under way", [&]() -> std::string {
+      const auto works = metric(*this, "local_path_provisioner_agent_operations");
+      if (!works.ok() || *works != "0") return works.ok() ? *works : works.error().message;
+      if (!metrics_have("local_path_provisioner_agents_connected 1")) return "it is not connected";
+      return not_at_rest();
+    });
+  }
+  /// What was published in the last moment is kept until somebody removes it.
+  void wait_only_volume_beside() {
+    wait_for(*this, "only the volume beside is there", [&]() -> std::string {
+      std::string others;
+      for (const auto& one : LPP_MUST(admin().list(k8s::kPersistentVolumes))) {
+        const std::string name = one["metadata"]["name"];
+        if (name == beside_volume.pv) continue;
+        others += name + " ";
+        (void)admin().remove(k8s::kPersistentVolumes, {"", name});
+      }
+      return others;
+    });
+  }
+  /// Each step of a make in turn, each with another victim; returns how many there were.
+  int each_step_of_make(const std::function<bool(int step)>& act) {
+    const int stride = is_sanitized() ? 4 : 1;
+    const int each = setting("LPP_EVERY_VICTIM").has_value() ? kVictims + 1 : 1;
+    int turn = 0;
+    for (int step = 1;; step += stride) {
+      for (int i = 0; i < each; ++i) {
+        victim = static_cast<Victim>(turn++ % (kVictims + 1));
+        CAPTURE(step);
+        CAPTURE(static_cast<int>(victim));
+        if (!act(step)) return turn - 1;
+      }
+    }
+  }
+
   /// Each kind until its steps are through; `turn` says who is the first victim.
   void each_step(int turn) {
     std::set<std::string> through;
@@ -276,6 +357,50 @@ TEST_CASE("agent, controller or both killed at every step of every operation fin
   CHECK(story.helper_pods_made() == 0);
   CHECK(text_of(story.beside_volume.disk + "/below/data") == kTenantsData);
   story.remove_all({story.beside});
+}
+
+TEST_CASE("a claim deleted while an agent makes its directory leaves nothing behind at any step") {
+  StepsStory story;
+  const int steps = story.each_step_of_make([&](int step) {
+    const k8s::ObjectKey claim{"app", "c" + std::to_string(story.orders)};
+    const auto heard = step % 4 < 2 ? StepsStory::Heard::kYes : StepsStory::Heard::kNo;
+    if (!story.call_off(claim, "local-path", step, heard)) {
+      story.remove_and_wait(claim, story.wait_bound_and_write(claim));
+      return false;
+    }
+    story.check_all(1);
+    story.wait_nothing_under_way();
+    CHECK(story.records() == 1);
+    return true;
+  });
+  CHECK(steps >= (is_sanitized() ? 2 : 10));
+  CHECK(story.helper_pods_made() == 0);
+  story.remove_all({story.beside});
+}
+
+TEST_CASE("a claim deleted while an agent gives it a directory with data costs none of it") {
+  StepsStory story;
+  LPP_MUST(story.admin().create(
+      class_object({.name = "named",
+                    .reclaim_policy = "Retain",
+                    .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                   {"nodePath", "/opt/local-path-provisioner"}}})));
+  const k8s::ObjectKey claim = story.want("kept", "node-1", "named");
+  const auto kept = story.wait_bound_and_write(claim);
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  story.wait_only_volume_beside();
+  story.wait_nothing_under_way();
+  const int steps = story.each_step_of_make([&](int step) {
+    const bool hit = story.call_off(claim, "named", step, StepsStory::Heard::kYes);
+    if (!hit) LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    story.wait_nothing_under_way();
+    story.wait_only_volume_beside();
+    CHECK(text_of(kept.disk + "/below/data") == kTenantsData);
+    CHECK(text_of(story.beside_volume.disk + "/below/data") == kTenantsData);
+    return hit;
+  });
+  CHECK(steps >= (is_sanitized() ? 1 : 4));
+  CHECK(story.helper_pods_made() == 0);
 }
 
 /// Two replicas whose configurations have nothing in common, as in the middle of an update.
