@@ -162,6 +162,59 @@ TEST_CASE("nodes with and without an agent live side by side, and agents come an
   CHECK(story.audit.directories().empty());
 }
 
+TEST_CASE("what is deleted while an agent is away stays, and goes when it is back") {
+  AgentStory story;
+  story.start_with_all();
+  const auto claim = story.want("data");
+  const auto volume = story.wait_bound_and_write(claim);
+  const auto other = story.want("other");
+  const auto others = story.wait_bound_and_write(other);
+  story.wait_for_metric("local_path_provisioner_agent_operations 0");
+  // Its pod is there all the time: it may be at work.
+  const std::string waits = "its pod is there and may be at work";
+  bool frozen = false;
+  SUBCASE("it hangs") {
+    frozen = true;
+    story.agents->freeze("node-1");
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    story.wait_for_metric("local_path_provisioner_agent_operations 1");  // on its way
+  }
+  SUBCASE("it is killed") {
+    story.agents->of("node-1").kill();
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    wait_for_log(story, waits);
+  }
+  SUBCASE("it is killed, and the daemon") {
+    story.agents->of("node-1").kill();
+    story.installation->kill_daemon();
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+    LPP_MUST(story.installation->start_daemon());
+    LPP_MUST(story.installation->wait_ready());
+    wait_for_log(story, waits);
+  }
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  // Nobody else is delayed, and serves the node meanwhile.
+  story.wait_bound_and_write(story.want("elsewhere", "node-2"));
+  const auto is_there = [&] {
+    return LPP_MUST(story.admin().find(k8s::kPersistentVolumes, {"", volume.pv})).has_value();
+  };
+  CHECK(is_there());
+  CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
+  CHECK(story.helper_pods_made() == 0);
+
+  if (frozen) story.agents->thaw("node-1");
+  if (!frozen) story.agents->start("node-1");
+  wait_for(story, "the volume goes", [&]() -> std::string {
+    const bool there = is_there();
+    // The directory goes first.
+    if (!there) CHECK_FALSE(fs::exists(volume.disk));
+    return there ? "it is there" : "";
+  });
+  CHECK(text_of(others.disk + "/below/data") == kTenantsData);
+  story.remove_all({other, {"app", "elsewhere"}});
+  CHECK(story.helper_pods_made() == 0);
+}
+
 TEST_CASE("a certificate that somebody has emptied is made anew, and agents believe it") {
   AgentStory story;
   story.start_with_all();
