@@ -32,10 +32,7 @@ void AgentExecutor::on_presence(std::function<void(const std::string&)> changed)
 }
 
 void AgentExecutor::begin(operation::Owner owner) {
-  {
-    MutexLock lock(owner_mutex_);
-    owner_ = std::move(owner);
-  }
+  owner_.set(std::move(owner));
   MutexLock lock(mutex_);
   active_ = true;
   all_expected_ = true;
@@ -61,10 +58,7 @@ void AgentExecutor::end(Duration /*limit*/) {
     by_volume_.clear();
     absences_.clear();
   }
-  {
-    MutexLock lock(owner_mutex_);
-    owner_.reset();
-  }
+  owner_.clear();
   perform(effects);
 }
 
@@ -77,19 +71,20 @@ void AgentExecutor::perform(const Effects& effects) const {
     surroundings_.not_put_back(*removal, why);
   }
   wake(effects.woken);
-  MutexLock lock(owner_mutex_);
-  for (const auto& node : effects.sights) {
-    if (owner_ && owner_->wake_node) owner_->wake_node(node);
-  }
+  owner_.call([&](const operation::Owner& owner) {
+    for (const auto& node : effects.sights) {
+      if (owner.wake_node) owner.wake_node(node);
+    }
+  });
 }
 
 void AgentExecutor::wake(const std::vector<Woken>& woken) const {
-  MutexLock lock(owner_mutex_);
-  if (!owner_) return;
-  for (const auto& [operation, is_ours] : woken) {
-    const bool is_told = !is_ours && owner_->wake_told;
-    (is_told ? owner_->wake_told : owner_->wake)(*operation);
-  }
+  owner_.call([&](const operation::Owner& owner) {
+    for (const auto& [operation, is_ours] : woken) {
+      const bool is_told = !is_ours && owner.wake_told;
+      (is_told ? owner.wake_told : owner.wake)(*operation);
+    }
+  });
 }
 
 void AgentExecutor::node_changed(std::string_view node) {

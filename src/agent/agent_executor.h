@@ -23,6 +23,7 @@
 #include "operation/belief.h"
 #include "operation/executor.h"
 #include "operation/node_load.h"
+#include "operation/owner_slot.h"
 #include "operation/path_ledger.h"
 #include "operation/usage.h"
 
@@ -331,9 +332,7 @@ class AgentExecutor final : public operation::Executor {
   const Surroundings surroundings_;
   std::function<void(const std::string&)> presence_changed_;
 
-  /// Held while the owner is told, so that end() returns after the last time.
-  mutable Mutex owner_mutex_;
-  std::optional<operation::Owner> owner_ LPP_GUARDED_BY(owner_mutex_);
+  operation::OwnerSlot owner_;
   mutable Mutex mutex_;
   bool active_ LPP_GUARDED_BY(mutex_) = false;
   TimePoint begun_ LPP_GUARDED_BY(mutex_){};

@@ -28,10 +28,7 @@ MixedExecutor::MixedExecutor(AgentExecutor& agents, operation::Executor& others)
 }
 
 void MixedExecutor::begin(operation::Owner owner) {
-  {
-    MutexLock lock(owner_mutex_);
-    owner_ = owner;
-  }
+  owner_.set(owner);
   agents_.begin(owner);
   others_.begin(std::move(owner));
 }
@@ -39,10 +36,7 @@ void MixedExecutor::begin(operation::Owner owner) {
 void MixedExecutor::end(Duration limit) {
   agents_.end(limit);
   others_.end(limit);
-  {
-    MutexLock lock(owner_mutex_);
-    owner_.reset();
-  }
+  owner_.clear();
   MutexLock lock(mutex_);
   waiting_.clear();
 }
@@ -109,10 +103,7 @@ void MixedExecutor::presence_changed(const std::string& node) {
       it = waiting_.erase(it);
     }
   }
-  MutexLock lock(owner_mutex_);
-  for (const auto& operation : woken) {
-    if (owner_) owner_->wake(*operation);
-  }
+  for (const auto& operation : woken) owner_.wake(*operation);
 }
 
 Result<operation::Executor::Start> MixedExecutor::start(const Operation& operation) {

@@ -3,7 +3,6 @@
 
 #include <map>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,6 +10,7 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "operation/executor.h"
+#include "operation/owner_slot.h"
 
 namespace lpp::agent {
 
@@ -47,8 +47,7 @@ class MixedExecutor final : public operation::Executor {
 
   AgentExecutor& agents_;
   operation::Executor& others_;
-  Mutex owner_mutex_;
-  std::optional<operation::Owner> owner_ LPP_GUARDED_BY(owner_mutex_);
+  operation::OwnerSlot owner_;
   Mutex mutex_;
   /// Who was not admitted since the agent is expected, by node.
   std::map<std::string, std::vector<std::shared_ptr<const Operation>>> waiting_

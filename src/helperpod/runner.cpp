@@ -49,10 +49,7 @@ HelperPodRunner::~HelperPodRunner() { end(Duration::zero()); }
 
 void HelperPodRunner::begin(operation::Owner owner) {
   const auto is_quiet = owner.is_quiet;
-  {
-    MutexLock lock(owner_mutex_);
-    owner_ = std::move(owner);
-  }
+  owner_.set(std::move(owner));
   std::vector<std::shared_ptr<const Operation>> all;
   {
     MutexLock lock(mutex_);
@@ -71,14 +68,10 @@ void HelperPodRunner::end(Duration limit) {
   sweeper_->stop(limit);
   sweeper_.reset();
   logs_.end();
-  MutexLock lock(owner_mutex_);
-  owner_.reset();
+  owner_.clear();
 }
 
-void HelperPodRunner::wake(const Operation& operation) const {
-  MutexLock lock(owner_mutex_);
-  if (owner_) owner_->wake(operation);
-}
+void HelperPodRunner::wake(const Operation& operation) const { owner_.wake(operation); }
 
 void HelperPodRunner::wake(const NodeLoad::Waiting& operations) const {
   for (const auto& operation : operations) wake(*operation);

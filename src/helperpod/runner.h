@@ -21,6 +21,7 @@
 #include "k8s/informer.h"
 #include "operation/executor.h"
 #include "operation/node_load.h"
+#include "operation/owner_slot.h"
 #include "operation/path_ledger.h"
 
 namespace lpp::helperpod {
@@ -144,9 +145,7 @@ class HelperPodRunner final : public operation::Executor {
   const Settings settings_;
   const std::function<Current()> current_;
 
-  /// Held while the owner is told, so that end() returns after the last time.
-  mutable Mutex owner_mutex_;
-  std::optional<operation::Owner> owner_ LPP_GUARDED_BY(owner_mutex_);
+  operation::OwnerSlot owner_;
   mutable Mutex mutex_;
   std::unordered_map<std::string, Known> by_uid_ LPP_GUARDED_BY(mutex_);
   /// UIDs by volume name.

@@ -108,8 +108,9 @@ class Admission {
   std::function<void()> give_back_{};
 };
 
-/// Who is told of changes. The functions are called from any thread, between begin() and the return
-/// of end(); they must be quick and must not call the executor.
+/// Who is told of changes. The functions are called from any thread, several at once, under no
+/// lock, between begin() and the return of end(); they must be quick and must not call the
+/// executor.
 struct Owner {
   /// Something has changed for this operation, or there is room now for one that was not admitted.
   std::function<void(const Operation&)> wake;

@@ -33,15 +33,20 @@ std::size_t Crew::size() const {
 }
 
 void Crew::begin() {
-  MutexLock lock(mutex_);
-  ++busy_;
-  if (joined_ || busy_ < threads_.size() || threads_.size() >= most_) return;
-  try {
-    add_thread();
-  } catch (const std::system_error& error) {
-    // A limit of the container: those that are there go on.
-    log::warn("no further thread {}: {}", name_, error.what());
+  std::string trouble;
+  {
+    MutexLock lock(mutex_);
+    ++busy_;
+    if (joined_ || busy_ < threads_.size() || threads_.size() >= most_) return;
+    try {
+      add_thread();
+      return;
+    } catch (const std::system_error& error) {
+      trouble = error.what();
+    }
   }
+  // A limit of the container: those that are there go on.
+  log::warn("no further thread {}: {}", name_, trouble);
 }
 
 void Crew::end() {

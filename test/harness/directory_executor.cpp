@@ -84,10 +84,7 @@ DirectoryExecutor::DirectoryExecutor(Clock& clock, operation::PathLedger& ledger
 DirectoryExecutor::~DirectoryExecutor() { end(Duration::zero()); }
 
 void DirectoryExecutor::begin(operation::Owner owner) {
-  {
-    MutexLock lock(owner_mutex_);
-    owner_ = std::move(owner);
-  }
+  owner_.set(std::move(owner));
   Woken all;
   {
     MutexLock lock(mutex_);
@@ -102,10 +99,7 @@ void DirectoryExecutor::end(Duration /*limit*/) {
   if (!worker_.joinable()) return;
   worker_.request_stop();
   worker_.join();
-  {
-    MutexLock lock(owner_mutex_);
-    owner_.reset();
-  }
+  owner_.clear();
   // Another process may go on with what is on file.
   MutexLock lock(mutex_);
   for (const auto& [name, entry] : entries_) {
@@ -275,10 +269,7 @@ void DirectoryExecutor::node_changed(std::string_view node) {
 }
 
 void DirectoryExecutor::wake(const Woken& operations) {
-  MutexLock lock(owner_mutex_);
-  for (const auto& operation : operations) {
-    if (owner_) owner_->wake(*operation);
-  }
+  for (const auto& operation : operations) owner_.wake(*operation);
 }
 
 void DirectoryExecutor::work(const std::stop_token& stop) {

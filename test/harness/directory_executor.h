@@ -16,6 +16,7 @@
 #include "base/sync.h"
 #include "operation/executor.h"
 #include "operation/node_load.h"
+#include "operation/owner_slot.h"
 #include "operation/path_ledger.h"
 
 namespace lpp::testing {
@@ -94,9 +95,7 @@ class DirectoryExecutor final : public operation::Executor {
   Clock& clock_;
   operation::PathLedger& ledger_;
   const Settings settings_;
-  /// Held while the owner is told, so that end() returns after the last time.
-  Mutex owner_mutex_;
-  std::optional<operation::Owner> owner_ LPP_GUARDED_BY(owner_mutex_);
+  operation::OwnerSlot owner_;
   Mutex mutex_;
   CondVar changed_;
   Entries entries_ LPP_GUARDED_BY(mutex_);
