@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "agent/protocol.h"
+#include "fakes/builders.h"
 #include "harness/raw_client.h"
+#include "helperpod/manifest.h"
 #include "support/agent_story.h"
 #include "support/story_steps.h"
 
@@ -160,6 +162,67 @@ TEST_CASE("nodes with and without an agent live side by side, and agents come an
   CHECK(story.helper_pods_made() == 2);
   LPP_MUST(story.audit.wait_clean());
   CHECK(story.audit.directories().empty());
+}
+
+TEST_CASE("what helper pods have begun when an agent comes is ended by them, what is left by it") {
+  AgentStory story;
+  story.start_with({"node-1"});
+  constexpr int kBurst = 50;
+  constexpr int kPods = 40;  // of 50 helper pods on one node, a fifth is for removals
+  std::vector<fs::path> holds;
+  for (const auto& base : story.bed->base_paths()) {
+    holds.emplace_back(story.bed->on_disk("node-2", base) + "/.hold");
+  }
+  SUBCASE("their pods wait for the kubelet") {
+    story.bed->cluster().nodes().set_faults("node-2", {.dead = true});
+  }
+  SUBCASE("their scripts are at work") {
+    change_script(story, "setup",
+                  "while [ -e \"${VOL_BASE_DIR:-${VOL_DIR%/*}}/.hold\" ]; do sleep 0.5; done");
+    for (const auto& file : holds) {
+      fs::create_directories(file.parent_path());
+      std::ofstream(file).close();
+    }
+  }
+  const bool at_work = fs::exists(holds.front());
+  std::vector<k8s::ObjectKey> claims;
+  for (int i = 0; i < kBurst; ++i) {
+    claims.push_back(story.want("c" + std::to_string(i), "node-2"));
+  }
+  wait_for(story, "as many helper pods as there may be", [&]() -> std::string {
+    const auto pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace,
+                                                  helperpod::label_selector(kProvisionerName)));
+    for (const auto& pod : pods) {
+      const std::string now = pod["status"].value("phase", "");
+      if (at_work && now != "Running") return "one is " + now;
+    }
+    return pods.size() == kPods ? "" : std::to_string(pods.size());
+  });
+
+  story.agents->start("node-2");
+  const auto bound = [&] {
+    return std::count_if(claims.begin(), claims.end(),
+                         [&](const auto& claim) { return story.audit.bound_volume(claim).ok(); });
+  };
+  wait_for(story, "the rest is made by the agent", [&]() -> std::string {
+    const auto now = bound();
+    return now == kBurst - kPods ? "" : std::to_string(now);
+  });
+  const auto late = story.want("late", "node-2");
+  story.wait_bound_and_write(late);
+  CHECK(made_by_agent(story, "node-2") == kBurst - kPods + 1);
+  CHECK(bound() == kBurst - kPods);  // the others are with their pods
+
+  for (const auto& file : holds) fs::remove(file);
+  story.bed->cluster().nodes().set_faults("node-2", {});
+  claims.push_back(late);
+  for (const auto& claim : claims) story.wait_bound_and_write(claim);
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(story.audit.directories().size() == claims.size());
+  CHECK(made_by_agent(story, "node-2") == kBurst - kPods + 1);
+  CHECK(story.helper_pods_made() == kPods);
+  story.remove_all(claims);
+  CHECK(story.helper_pods_made() == kPods);
 }
 
 TEST_CASE("what is deleted while an agent is away stays, and goes when it is back") {
