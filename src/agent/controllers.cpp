@@ -47,7 +47,7 @@ Result<std::unique_ptr<Controllers>> Controllers::create(const Options& options,
     server.user_agent = options.user_agent;
   }
   if (servers.empty()) return invalid("say where the controller is");
-  return std::unique_ptr<Controllers>(new Controllers(std::move(servers), clock));
+  return std::unique_ptr<Controllers>(new Controllers(std::move(servers), clock, options.look_up));
 }
 
 Result<std::vector<Way>> Controllers::find(const std::stop_token& stop) {

@@ -23,6 +23,7 @@ class Controllers {
     std::string ca_file{};  // "" = the system's roots
     std::string token_file{};
     std::string user_agent{};
+    k8s::Resolver::LookUp look_up = k8s::look_up;
   };
 
   /// kInvalid names the URL that is not one.
@@ -31,8 +32,8 @@ class Controllers {
   Result<std::vector<Way>> find(const std::stop_token& stop);
 
  private:
-  Controllers(std::vector<k8s::RestConfig> servers, Clock& clock)
-      : servers_(std::move(servers)), clock_(clock), resolver_(clock) {}
+  Controllers(std::vector<k8s::RestConfig> servers, Clock& clock, k8s::Resolver::LookUp look_up)
+      : servers_(std::move(servers)), clock_(clock), resolver_(clock, std::move(look_up)) {}
 
   const std::vector<k8s::RestConfig> servers_;
   Clock& clock_;
