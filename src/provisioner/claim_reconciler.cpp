@@ -22,7 +22,6 @@ using State = Progress::State;
 
 namespace {
 
-constexpr const char* kNodeBusy = "waits for its turn, too much is being done at once on node ";
 /// The cache shows soon what stood in the way.
 constexpr std::chrono::seconds kOtherFoundWait{1};
 
@@ -161,13 +160,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     world_.ledger.release(operation);
-    Memory& memory = scene.memory;
-    if (!memory.turned_away) memory.turned_away = scene.now;
-    remember(pass);
-    if (scene.now - *memory.turned_away >= scene.config->cmd_timeout) {
-      reporter_.tell(subject(pass), std::string(kNodeBusy) + operation.node);
-    }
-    return Action::await_change(kRecheck);
+    return reporter_.turned_away(subject(pass), operation.node, scene.config->cmd_timeout,
+                                 scene.memory);
   }
   scene.memory.turned_away.reset();
   announce(pass);

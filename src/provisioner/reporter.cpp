@@ -74,4 +74,15 @@ Action Reporter::api_failed(const Subject& subject, const Error& error) {
   return Action::retry();
 }
 
+Action Reporter::turned_away(const Subject& subject, const std::string& node, Duration patience,
+                             Memory& memory) {
+  const TimePoint now = world_.clock.now();
+  if (!memory.turned_away) memory.turned_away = now;
+  memories_.set(subject.failure.volume, memory);
+  if (now - *memory.turned_away >= patience) {
+    tell(subject, "waits for its turn, too much is being done at once on node " + node);
+  }
+  return Action::await_change(kRecheck);
+}
+
 }  // namespace lpp::provisioner

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "k8s/event_recorder.h"
 #include "provisioner/action.h"
@@ -36,6 +37,10 @@ class Reporter {
   /// connection, overload, a stale cache) when it has not healed after some tries.
   Action api_failed(const Subject& subject, const Error& error);
   static bool heals_by_itself(const Error& error);
+  /// The executor has no room for it on the node: told once that has lasted for `patience`.
+  /// Remembers the memory.
+  Action turned_away(const Subject& subject, const std::string& node, Duration patience,
+                     Memory& memory);
 
  private:
   World& world_;

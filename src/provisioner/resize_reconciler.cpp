@@ -152,13 +152,8 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::S
   world_.operations.progressed(Work::kResize, operation, Step::kQueued);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
-    if (!memory.turned_away) memory.turned_away = pass.scene.now;
-    remember(pass);
-    if (pass.scene.now - *memory.turned_away >= pass.scene.config->cmd_timeout) {
-      reporter_.tell(subject(pass), "waits for its turn, too much is being done at once on node " +
-                                        operation.node);
-    }
-    return Action::await_change(kRecheck);
+    return reporter_.turned_away(subject(pass), operation.node, pass.scene.config->cmd_timeout,
+                                 memory);
   }
   memory.turned_away.reset();
   const auto started = world_.executor.start(operation);

@@ -221,14 +221,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     world_.ledger.release(operation);
-    Memory& memory = pass.scene.memory;
-    if (!memory.turned_away) memory.turned_away = pass.scene.now;
-    remember(pass);
-    if (pass.scene.now - *memory.turned_away >= pass.scene.config->cmd_timeout) {
-      reporter_.tell(subject(pass), "waits for its turn, too much is being done at once on node " +
-                                        operation.node);
-    }
-    return Action::await_change(kRecheck);
+    return reporter_.turned_away(subject(pass), operation.node, pass.scene.config->cmd_timeout,
+                                 pass.scene.memory);
   }
   pass.scene.memory.turned_away.reset();
   const auto condemned = condemn(volume, pass.scene.memory);
