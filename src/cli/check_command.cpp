@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "cli/check.h"
 #include "cli/check_agents.h"
+#include "cli/cluster.h"
 #include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/output.h"
@@ -35,11 +36,7 @@ constexpr std::array kFiles = {
 };
 constexpr std::array kFlags = {
     Flag{.name = "strict", .fallback = "false", .help = "a warning counts as a problem"},
-    Flag{.name = "output",
-         .short_name = 'o',
-         .placeholder = "FORMAT",
-         .help = "form of the output",
-         .choices = "json|yaml"},
+    kMachineOutputFlag,
 };
 
 std::span<const FlagGroup> groups() {

@@ -37,6 +37,12 @@ inline constexpr Flag kOutputFlag{.name = "output",
                                   .fallback_note = "a table",
                                   .help = "form of the output",
                                   .choices = "json|yaml"};
+/// -o of a command that prints text for people unless told otherwise.
+inline constexpr Flag kMachineOutputFlag{.name = "output",
+                                         .short_name = 'o',
+                                         .placeholder = "FORMAT",
+                                         .help = "form of the output",
+                                         .choices = "json|yaml"};
 
 /// What the daemon's flags say of agents, and how a Service finds its pods.
 struct InstalledAgents {

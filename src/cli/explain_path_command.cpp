@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "cli/cluster.h"
 #include "cli/explain_path.h"
 #include "cli/json_access.h"
 #include "cli/manifests.h"
@@ -31,11 +32,7 @@ constexpr std::array kFlags = {
          .fallback_note = "of the kubeconfig's context",
          .help = "namespace of a claim that is named without one",
          .values = flags::Values::kNamespaces},
-    Flag{.name = "output",
-         .short_name = 'o',
-         .placeholder = "FORMAT",
-         .help = "form of the output",
-         .choices = "json|yaml"},
+    kMachineOutputFlag,
 };
 constexpr std::array kFiles = {
     Flag{.name = "manifest",

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "cli/cluster.h"
 #include "cli/history.h"
 #include "cli/json_access.h"
 #include "cli/output.h"
@@ -32,11 +33,7 @@ constexpr std::array kFlags = {
          .fallback_note = "all",
          .help = "only what concerns the claims of this namespace; permissions there suffice",
          .values = flags::Values::kNamespaces},
-    Flag{.name = "output",
-         .short_name = 'o',
-         .placeholder = "FORMAT",
-         .help = "form of the output",
-         .choices = "json|yaml"},
+    kMachineOutputFlag,
 };
 
 std::span<const FlagGroup> groups() {
