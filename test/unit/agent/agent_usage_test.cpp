@@ -156,17 +156,19 @@ struct MeasuringAgent {
   UsageListener listener{agent, clock};
 };
 
-TEST_CASE("an agent tells what volumes with a limit take up, and nothing of others") {
+TEST_CASE("an agent tells nothing of volumes without a limit" * testing::NeedsNoLimits()) {
+  MeasuringAgent one;
+  // Also where the number of its volumes shows that the base path was looked at again.
+  REQUIRE(one.base.volumes(one.kernel).make({.id = "late", .path = "late"}).ok());
+  CHECK(one.listener.after_a_look([&] { return one.listener.volumes == 3; }));
+  CHECK(one.listener.heard == 0);
+}
+
+TEST_CASE("an agent tells what volumes with a limit take up, and nothing of others" *
+          testing::NeedsLimits()) {
   MeasuringAgent one;
   const std::string path = one.base.at("web/pvc-1");
   auto& known = one.listener.known;
-  if (!BaseFolder::has_limits()) {
-    // Also where the number of its volumes shows that the base path was looked at again.
-    REQUIRE(one.base.volumes(one.kernel).make({.id = "late", .path = "late"}).ok());
-    CHECK(one.listener.after_a_look([&] { return one.listener.volumes == 3; }));
-    CHECK(one.listener.heard == 0);
-    return;
-  }
   REQUIRE(known.size() == 1);
   REQUIRE(known.contains(path));
   CHECK(known[path].limit_bytes == static_cast<std::int64_t>(8 * kMiB));
