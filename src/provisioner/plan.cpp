@@ -67,13 +67,12 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
                                                            const k8s::Node* node,
                                                            const config::Config& config,
                                                            const BasePaths& known) {
+  // What it refuses is refused for all below: a class without paths, or with limits that are none.
   auto shape = make_shape(claim, storage_class, node, config);
   if (auto* refusal = std::get_if<Refusal>(&shape)) return std::move(*refusal);
   operation::Operation operation;
   operation.shape = std::get<operation::Shape>(std::move(shape));
-  auto limits = limits_of(storage_class);
-  if (auto* refusal = std::get_if<Refusal>(&limits)) return std::move(*refusal);
-  operation.limits = std::get<operation::Limits>(std::move(limits));
+  operation.limits = std::get<operation::Limits>(limits_of(storage_class));
   operation.volume_name = volume_name_of(claim.meta.uid);
   operation.claim = claim.meta.key();
   operation.owner_uid = claim.meta.uid;
@@ -92,20 +91,16 @@ std::variant<operation::Operation, Refusal> make_operation(const k8s::Persistent
   operation.group = std::move(names.group);
   operation.perm = std::move(names.perm);
 
-  const config::PathConfig* paths = config.paths_for_class(operation.storage_class);
-  if (paths == nullptr) {
-    return Refusal{.message = "the configuration has no paths for StorageClass \"" +
-                              operation.storage_class + "\""};
-  }
-  if (paths->shared()) {
-    operation.base_path = paths->shared_file_system_path;
+  const config::PathConfig& paths = *config.paths_for_class(operation.storage_class);
+  if (paths.shared()) {
+    operation.base_path = paths.shared_file_system_path;
     operation.shared = true;
   } else {
-    const auto base = choose_base_path(paths->paths_for(operation.node), storage_class,
+    const auto base = choose_base_path(paths.paths_for(operation.node), storage_class,
                                        operation.node, operation.volume_name, known);
     if (const auto* refusal = std::get_if<Refusal>(&base)) return *refusal;
     operation.base_path = std::get<std::string>(base);
-    operation.require_mount = paths->must_be_mounted(operation.node, operation.base_path);
+    operation.require_mount = paths.must_be_mounted(operation.node, operation.base_path);
   }
   operation.path = operation.base_path + "/" + names.folder;
   if (auto safe = check_volume_path(operation.path); !safe.ok()) {
