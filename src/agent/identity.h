@@ -4,6 +4,7 @@
 #include <functional>
 #include <string>
 
+#include "base/clock.h"
 #include "base/result.h"
 
 namespace lpp::agent {
@@ -12,6 +13,7 @@ namespace lpp::agent {
 struct AgentIdentity {
   std::string node;
   std::string pod;
+  TimePoint good_until = TimePoint::max();  // then it is to be asked anew
 };
 
 /// Says whose token it is; may ask the API server and wait for it. kUnauthorized: nobody's, or not

@@ -151,7 +151,7 @@ Result<std::string> TokenReviewer::node_of_pod(const std::string& pod, const std
   return node;
 }
 
-void TokenReviewer::remember(std::string digest, const Result<AgentIdentity>& answer,
+void TokenReviewer::remember(std::string digest, Result<AgentIdentity>& answer,
                              const std::string& token) {
   const bool known = answer.ok();
   const bool is_refused = !known && (answer.error().is(ErrorCode::kUnauthorized) ||
@@ -162,6 +162,8 @@ void TokenReviewer::remember(std::string digest, const Result<AgentIdentity>& an
     const auto left = std::chrono::seconds(*expiry) - clock_.wall_now().time_since_epoch();
     keep = std::min<Duration>(keep, left);
   }
+  const TimePoint until = clock_.now() + keep;
+  if (known) answer->good_until = until;
   MutexLock lock(mutex_);
   if (const auto it = index_.find(digest); it != index_.end()) {
     entries_.erase(it->second);
@@ -173,7 +175,7 @@ void TokenReviewer::remember(std::string digest, const Result<AgentIdentity>& an
     index_.erase(entries_.back().digest);
     entries_.pop_back();
   }
-  entries_.push_front({.digest = digest, .answer = answer, .until = clock_.now() + keep});
+  entries_.push_front({.digest = digest, .answer = answer, .until = until});
   index_.emplace(std::move(digest), entries_.begin());
 }
 

@@ -46,7 +46,7 @@ class TokenReviewer {
   Result<AgentIdentity> ask(const std::string& token);
   Result<AgentIdentity> identify(const nlohmann::json& user);
   Result<std::string> node_of_pod(const std::string& pod, const std::string& uid);
-  void remember(std::string digest, const Result<AgentIdentity>& answer, const std::string& token);
+  void remember(std::string digest, Result<AgentIdentity>& answer, const std::string& token);
 
   k8s::ApiClient& client_;
   Clock& clock_;

@@ -9,6 +9,8 @@
 #include <atomic>
 #include <csignal>
 #include <filesystem>
+#include <optional>
+#include <thread>
 
 #include "fakes/captured_log.h"
 #include "fakes/empty_cluster.h"
@@ -49,10 +51,13 @@ struct ServerBed {
   }
   Result<AgentIdentity> authenticate(const std::string& token) {
     ++asked;
+    if (revoked) return Error{.code = ErrorCode::kUnauthorized, .message = "its pod is gone"};
     if (token == "stranger") return Error{.code = ErrorCode::kForbidden, .message = "not an agent"};
     if (token == "unclear") return Error{.code = ErrorCode::kTimeout, .message = "no answer"};
     if (!token.starts_with("good-")) return Error{.code = ErrorCode::kUnauthorized};
-    return AgentIdentity{.node = token.substr(5), .pod = "pod"};
+    AgentIdentity who{.node = token.substr(5), .pod = "pod"};
+    if (good_for) who.good_until = clock.now() + *good_for;
+    return who;
   }
   RawClient client() const { return RawClient(server->port()); }
   /// The session that has begun.
@@ -90,6 +95,8 @@ struct ServerBed {
   operation::PathLedger ledger{cluster};
   std::atomic<bool> leads = true;
   std::atomic<int> asked = 0;
+  std::atomic<bool> revoked = false;       // no token is good any more
+  std::optional<milliseconds> good_for{};  // what is said of a token
   AgentExecutor executor{
       clock,
       ledger,
@@ -150,6 +157,66 @@ TEST_CASE("who does not show a good token is refused, and why is said and counte
   auto client = bed.client();
   (void)bed.hello(client, "a");
   CHECK(client.ask(kHello, "good-b", "{}").status == 0);
+  CHECK(bed.refused("forbidden") == 2);
+}
+
+TEST_CASE("a token of another node on an open connection is told") {
+  CapturedLog log;
+  ServerBed bed;
+  auto client = bed.client();
+  (void)bed.hello(client, "a");
+  CHECK(client.ask(kHello, "good-b", "{}").status == 0);
+  CHECK(bed.refused("forbidden") == 1);
+  const auto lines = log.take();
+  CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
+          return line.find("a token of node b on the connection of node a") != std::string::npos;
+        }) == 1);
+}
+
+TEST_CASE("what a poll was held for is written only once its token has been looked at again") {
+  ServerBed bed({.proved_for = milliseconds(100)});
+  auto client = bed.client();
+  const std::string session = bed.hello(client, "a");
+  REQUIRE(bed.hold_poll(client, "a", session));
+  CHECK(eventually([&] { return bed.server->counts().requests["poll"] == 1; }));
+  std::this_thread::sleep_for(milliseconds(150));
+  const int asked = bed.asked;
+  SUBCASE("it is still good") {
+    CHECK(bed.executor.start(ServerBed::make("a")).ok());
+    const auto answer = client.answer();
+    CHECK(answer.status == 200);
+    CHECK(agent::decode_orders(answer.body).value().orders.size() == 1);
+    CHECK(bed.asked == asked + 1);
+    CHECK(bed.refused("token") == 0);
+    CHECK(client.ask(kTell, "good-a", encode(agent::Tell{.session = session})).status == 200);
+  }
+  SUBCASE("its pod is gone") {
+    bed.revoked = true;
+    CHECK(bed.executor.start(ServerBed::make("a")).ok());
+    const auto answer = client.answer();
+    CHECK(answer.status == 401);
+    CHECK(answer.body.find("pvc-a") == std::string::npos);
+    CHECK(client.ended());
+    CHECK(bed.refused("token") == 1);
+    // Nothing is lost by it.
+    bed.revoked = false;
+    auto again = bed.client();
+    REQUIRE(bed.hold_poll(again, "a", session));
+    CHECK(agent::decode_orders(again.answer().body).value().orders.size() == 1);
+  }
+}
+
+TEST_CASE("a token is looked at again when what was said of it has ended, however soon") {
+  ServerBed bed;
+  bed.good_for = milliseconds(100);
+  auto client = bed.client();
+  const std::string session = bed.hello(client, "a");
+  REQUIRE(bed.hold_poll(client, "a", session));
+  CHECK(eventually([&] { return bed.server->counts().requests["poll"] == 1; }));
+  std::this_thread::sleep_for(milliseconds(150));
+  bed.revoked = true;
+  CHECK(bed.executor.start(ServerBed::make("a")).ok());
+  CHECK(client.answer().status == 401);
 }
 
 TEST_CASE("a replica that does not lead says so, and asks nobody who that is") {

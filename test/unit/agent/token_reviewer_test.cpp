@@ -176,9 +176,10 @@ TEST_CASE_FIXTURE(ReviewerFixture,
 
 TEST_CASE_FIXTURE(ReviewerFixture,
                   "an answer is remembered for two minutes, a refusal for ten seconds") {
-  CHECK(answered(good()).ok());
+  const TimePoint asked = clock.now();
+  CHECK(answered(good())->good_until == asked + 120s);
   clock.advance(119s);
-  CHECK(reviewer.check("token").ok());
+  CHECK(reviewer.check("token")->good_until == asked + 120s);  // no longer than at first
   CHECK(reviews() == 1);
   clock.advance(2s);
   refusal(answered({{"status", {{"authenticated", false}}}}), ErrorCode::kUnauthorized);
@@ -197,7 +198,7 @@ TEST_CASE_FIXTURE(ReviewerFixture, "no answer outlives the token") {
   while (payload.ends_with('=')) payload.pop_back();
   const std::string token = "head." + payload + ".signature";
   transport.on("POST", kReviews).reply(201, good().dump()).reply(201, good().dump());
-  CHECK(reviewer.check(token).ok());
+  CHECK(reviewer.check(token)->good_until <= clock.now() + 30s);
   clock.advance(29s);
   CHECK(reviewer.check(token).ok());
   CHECK(reviews() == 1);
