@@ -5,6 +5,7 @@
 #include <optional>
 #include <thread>
 
+#include "agent/protocol_version.h"
 #include "base/log.h"
 #include "base/strings.h"
 
@@ -64,12 +65,7 @@ class AgentClient::Session {
     const std::string body = encode(Hello{.program = program});
     LPP_ASSIGN_OR_RETURN(const auto answer, post(kHelloTarget, body, kCallLimit), "hello");
     LPP_ASSIGN_OR_RETURN(auto welcome, decode_welcome(answer), "hello");
-    if (welcome.protocol != kProtocol) {
-      return invalid(
-          fmt::format("the controller ({}) speaks version {} of the protocol, this "
-                      "agent {}: run the same version of both",
-                      log::quoted(welcome.program), welcome.protocol, kProtocol));
-    }
+    LPP_RETURN_IF_ERROR(check_spoken(welcome), "hello");
     id_ = std::move(welcome.session);
     agent_.open_bases(welcome.base_paths, welcome.cluster);
     agent_.begin_session();

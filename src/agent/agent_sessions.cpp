@@ -3,6 +3,7 @@
 
 #include "agent/agent_executor.h"
 #include "agent/executor_names.h"
+#include "agent/protocol_version.h"
 #include "agent/work.h"
 #include "base/log.h"
 #include "base/strings.h"
@@ -65,11 +66,14 @@ bool AgentExecutor::sees(const std::string& node, const std::string& base_path) 
 }
 
 Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello& hello) {
+  LPP_ASSIGN_OR_RETURN(const int spoken, spoken_with(hello.protocol), "hello");
   const auto base_paths = surroundings_.base_paths(identity.node);
   Effects effects;
   std::string rival;
-  Welcome welcome{
-      .program = settings_.program, .base_paths = base_paths, .cluster = surroundings_.cluster()};
+  Welcome welcome{.protocol = spoken,
+                  .program = settings_.program,
+                  .base_paths = base_paths,
+                  .cluster = surroundings_.cluster()};
   {
     MutexLock lock(mutex_);
     if (!active_) return not_leading();

@@ -220,9 +220,9 @@ std::string encode(const Work& work) { return dump(to_json(work)); }
 
 Result<Hello> decode_hello(std::string_view text) {
   LPP_ASSIGN_OR_RETURN(const json object, parse(text), "hello");
-  Hello hello;
+  Hello hello{.protocol = 1};  // who does not say
   JsonMembers members(object);
-  members.number<int>("protocol", hello.protocol, 1);
+  members.number<int>("protocol", hello.protocol, 0);
   members.text("program", hello.program);
   LPP_RETURN_IF_ERROR(whole(members, "hello"), "message");
   cut(hello.program, 64);
@@ -231,9 +231,9 @@ Result<Hello> decode_hello(std::string_view text) {
 
 Result<Welcome> decode_welcome(std::string_view text) {
   LPP_ASSIGN_OR_RETURN(const json object, parse(text), "welcome");
-  Welcome welcome;
+  Welcome welcome{.protocol = 1};
   JsonMembers members(object);
-  members.number<int>("protocol", welcome.protocol, 1);
+  members.number<int>("protocol", welcome.protocol, 0);
   members.text("program", welcome.program);
   members.text("session", welcome.session, true);
   read_texts(members, "basePaths", kMaxBases, welcome.base_paths);

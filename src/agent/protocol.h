@@ -31,8 +31,8 @@
 /// 401 and 403 refuse the token, 400 names what is wrong, after 429 the same may be tried again.
 ///
 /// Unknown members are ignored and absent ones have defaults, so that controller and agent may be
-/// of different versions; `protocol` rises only when that is not enough. All functions are pure and
-/// take whatever arrives: kInvalid names the member.
+/// of different versions; where that is not enough `protocol` rises, see protocol_version.h. All
+/// functions are pure and take whatever arrives: kInvalid names the member.
 namespace lpp::agent {
 
 inline constexpr int kProtocol = 1;
@@ -58,13 +58,13 @@ inline constexpr std::size_t kMaxOrders = 200;   // in one answer
 inline constexpr std::size_t kMaxWords = 4096;   // bytes of one message for people
 
 struct Hello {
-  int protocol = kProtocol;
-  std::string program{};  // version of the agent, for people
+  int protocol = kProtocol;  // the newest that the agent speaks
+  std::string program{};     // version of the agent, for people
 };
 
 struct Welcome {
-  int protocol = kProtocol;
-  std::string program{};  // version of the controller, for people
+  int protocol = kProtocol;  // what is spoken from here on
+  std::string program{};     // version of the controller, for people
   std::string session{};
   std::vector<std::string> base_paths{};
   /// Tells the cluster from others; "" = the controller does not know.

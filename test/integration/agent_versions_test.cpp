@@ -58,7 +58,8 @@ struct TodaysController {
   std::string hello(RawClient& client, const std::string& text) {
     const auto answer = client.ask(std::string(agent::kHelloTarget), kToken, text);
     REQUIRE(answer.status == 200);
-    return session = json::parse(answer.body).at("session");
+    welcome = json::parse(answer.body);
+    return session = welcome.at("session");
   }
   json tell(RawClient& client, json what) {
     what["session"] = session;
@@ -112,6 +113,7 @@ struct TodaysController {
   TestCa ca;
   std::unique_ptr<AgentServer> server;
   std::string session;
+  json welcome{};  // the last one
   Operation last;
 };
 
@@ -172,11 +174,27 @@ TEST_CASE("an agent of before serials makes and removes for this controller") {
   CHECK(controller.asked_whose > 0);  // it lists directories
 }
 
+TEST_CASE("an agent of a protocol that is too old is refused by its number") {
+  TodaysController controller;
+  RawClient client(controller.server->port());
+  const auto answer =
+      client.ask(std::string(agent::kHelloTarget), kToken, R"({"protocol":0,"program":"0"})");
+  CHECK(answer.status == 400);
+  CHECK(
+      answer.body.find("the agent speaks version 0 of the protocol, this controller 1 at least") !=
+      std::string::npos);
+  CHECK(controller.executor.agents().empty());
+  // One that says none is of the first.
+  controller.hello(client, "{}");
+  CHECK(controller.welcome.at("protocol") == 1);
+}
+
 TEST_CASE("what an agent to come says is heard as far as it is known, and lets nothing begin") {
   TodaysController controller;
   RawClient client(controller.server->port());
   const auto exchanges = recorded_session("before-inventory.jsonl");
   controller.hello(client, R"({"protocol":2,"program":"9","speaks":["smoke"],"cluster":{}})");
+  CHECK(controller.welcome.at("protocol") == agent::kProtocol);  // what both know is spoken
   const json base{{"path", "/opt/local-path-provisioner"}, {"mood", "good"}};
   CHECK(controller.tell(client, {{"everything", true}, {"bases", {base}}, {"more", 1}}) ==
         json::object());

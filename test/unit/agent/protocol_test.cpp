@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agent/protocol_version.h"
 #include "operation/record.h"
 
 namespace lpp::agent {
@@ -221,7 +222,35 @@ TEST_CASE("a peer of another version is understood as far as it goes") {
   CHECK_FALSE(tell.bases);
   CHECK(tell.uses.empty());
   CHECK(decode_orders("{}").value().orders.empty());
-  CHECK(decode_hello("{}").value().protocol == kProtocol);
+  CHECK(decode_hello("{}").value().protocol == 1);
+  CHECK(decode_welcome(R"({"session":"s"})").value().protocol == 1);
+}
+
+TEST_CASE("two of different versions speak the newest that both know, and too old is refused") {
+  const auto contains = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  // By what the agent speaks at most, what the controller does, and what is the oldest it knows.
+  CHECK(spoken_with(1, 1, 1).value() == 1);
+  CHECK(spoken_with(2, 1, 1).value() == 1);  // the agent is newer
+  CHECK(spoken_with(1, 2, 1).value() == 1);  // the agent is older
+  CHECK(spoken_with(3, 3, 2).value() == 3);
+  const auto too_old = spoken_with(1, 3, 2);
+  REQUIRE_FALSE(too_old.ok());
+  CHECK(contains(too_old.error().message, "the agent speaks version 1 of the protocol"));
+  CHECK(contains(too_old.error().message, "this controller 2 at least"));
+
+  const auto heard = [](int spoken, int newest, int oldest) {
+    const auto checked = check_spoken({.protocol = spoken, .program = "7"}, newest, oldest);
+    return checked.ok() ? std::string() : checked.error().message;
+  };
+  CHECK(heard(1, 1, 1).empty());
+  CHECK(heard(1, 2, 1).empty());  // the controller is older
+  CHECK(heard(2, 2, 1).empty());
+  CHECK(contains(heard(1, 3, 2), "speaks version 1 of the protocol, this agent 2 to 3"));
+  CHECK(contains(heard(1, 3, 2), "update the controller"));
+  CHECK(
+      contains(heard(2, 1, 1), "speaks version 2 of the protocol, this agent 1: update the agent"));
 }
 
 TEST_CASE("what is wrong is named") {
