@@ -425,8 +425,19 @@ void check_agents(const Installation& installation, const AgentObjects& seen,
     names += (names.empty() ? "" : ", ") + kind_and_name(*one);
   }
   if (config == nullptr) return;
+  std::vector<std::string> strange = mounted;
+  const auto bases = base_paths(*config);
+  std::erase_if(strange, [&](const std::string& path) {
+    return std::any_of(bases.begin(), bases.end(), [&](const std::string& base) {
+      return is_below(base, path) || is_below(path, base);
+    });
+  });
+  if (!strange.empty()) {
+    findings.warning(names, "mounts " + listed(strange) + ", which config.json has for no node",
+                     "take it out: the agents can write there");
+  }
   std::vector<std::string> unseen;
-  for (const std::string& base : base_paths(*config)) {
+  for (const std::string& base : bases) {
     if (std::none_of(mounted.begin(), mounted.end(),
                      [&](const std::string& path) { return is_below(base, path); })) {
       unseen.push_back(base);

@@ -168,6 +168,14 @@ TEST_CASE("each thing that agents lack is a warning that says what to do") {
                  "DEFAULT_PATH_FOR_NON_LISTED_NODES", "paths": ["/mnt/a/"]}]}}})";
        },
        daemon_set + "\n           does not mount /mnt/a, /mnt/b: helper pods serve"},
+      {"a path that config.json has for no node",
+       [](auto& all) {
+         nlohmann::json& pod = pod_of(all, "DaemonSet");
+         pod["volumes"].push_back({{"name", "old"}, {"hostPath", {{"path", "/mnt/old"}}}});
+         pod["containers"][0]["volumeMounts"].push_back(
+             {{"name", "old"}, {"mountPath", "/mnt/old"}});
+       },
+       daemon_set + "\n           mounts /mnt/old, which config.json has for no node"},
       {"mounted in another place",
        [](auto& all) {
          pod_of(all, "DaemonSet")["containers"][0]["volumeMounts"][2]["mountPath"] = "/x";
