@@ -241,12 +241,14 @@ constexpr std::array kAgentNode = {
          .help = "time between two looks at what the base paths hold, and each volume with a limit "
                  "takes up; 0 = how much volumes take up is not told, and the look is every "
                  "minute"},
-    Flag{.name = "sweep-after",
-         .placeholder = "DURATION",
-         .fallback = "1h",
-         .help =
-             "an empty directory that an interrupted make or removal has left goes when it has "
-             "lain there for so long and the controller knows nobody who needs it; 0 = it stays"},
+    Flag{
+        .name = "sweep-after",
+        .placeholder = "DURATION",
+        .fallback = "1h",
+        .help =
+            "the empty directory or the record that an interrupted make or removal has left, and a "
+            "record whose directory is gone, go after so long if the controller knows nobody who "
+            "needs them; 0 = they stay"},
     Flag{.name = "node-name",
          .placeholder = "NAME",
          .env = "NODE_NAME",

@@ -339,7 +339,7 @@ struct StepsStory : AgentStory {
   VolumeFacts volume;
 };
 
-TEST_CASE("agent, controller or both killed at every step of every operation finish it once") {
+TEST_CASE("an operation of an agent is finished once, whoever fails at any of its steps") {
   StepsStory story;
   const int turns = setting("LPP_EVERY_VICTIM").has_value() ? kVictims : 1;
   for (int turn = 0; turn < turns; ++turn) story.each_step(turn);
