@@ -211,6 +211,9 @@ restorecon -R /opt/local-path-provisioner
 C
 
 # ---- docs/backup.md
+other docs/backup.md 'test/e2e/restored.sh, where the provisioner is a process' <<'C'
+kubectl -n local-path-storage rollout restart deployment local-path-provisioner
+C
 other docs/backup.md 'needs Velero and an object store' <<'C'
 velero install --use-node-agent --provider aws --plugins velero/velero-plugin-for-aws:VERSION --bucket BUCKET --secret-file CREDENTIALS --use-volume-snapshots=false
 C
