@@ -225,6 +225,21 @@ velero restore create --from-backup web
 C
 
 # ---- docs/agents.md
+other docs/agents.md 'test/chart/dry-run.sh asks a real API server; an agent of the manifest runs here' <<'C'
+helm -n local-path-storage upgrade local-path-provisioner deploy/chart/local-path-provisioner --reuse-values --set agents.enabled=true
+C
+other docs/agents.md 'the way of docs/install.md, from the release above' <<'C'
+helm -n local-path-storage upgrade local-path-provisioner deploy/chart/local-path-provisioner --reuse-values --set agents.enabled=false
+C
+other docs/agents.md 'test/unit/cli/check_agents_test.cpp, of what test/chart compares' <<'C'
+kubectl kustomize examples/node-agents-with-limits | local-path-provisioner check -f -
+C
+other docs/agents.md 'test/chart/dry-run.sh asks a real API server; limits by agents: test/e2e/node_quota_test.cpp' <<'C'
+kubectl apply -k examples/node-agents-with-limits
+C
+other docs/agents.md 'ctest: demo.agents' <<'C'
+make demo-agents
+C
 other docs/agents.md 'docs/runbook.md has it, too' <<'C'
 kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
 C
