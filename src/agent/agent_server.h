@@ -26,8 +26,7 @@ struct ServerCounts {
 /// One thread for all connections, since each agent keeps one open; two more ask who somebody is
 /// and read messages. Everything is bounded, whoever connects: size and time of a request, requests
 /// of a node, its connections, and those that have not proved anything. A peer that goes away is
-/// noticed at once while its poll is held, and what a poll was held for is written only once its
-/// token has been looked at again. Thread-safe.
+/// noticed at once while its poll is held. Thread-safe.
 class AgentServer {
  public:
   struct Settings {
@@ -36,9 +35,7 @@ class AgentServer {
     std::size_t most_unproved = 200;  // connections of who has not shown a good token yet
     Duration request_time = std::chrono::seconds(10);  // for a handshake, a request, an answer
     Duration idle_time = std::chrono::minutes(5);      // between two requests
-    /// A token that was good on a connection is not asked for again there for so long.
-    Duration proved_for = std::chrono::seconds(10);
-    double requests_per_second = 20;  // of a node, on average
+    double requests_per_second = 20;                   // of a node, on average
     double burst = 200;
   };
   /// `leads` is asked right before an answer is written, and must be quick. What is passed in must

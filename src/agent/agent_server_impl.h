@@ -77,7 +77,6 @@ class AgentServer::Impl {
     TimePoint proved_until{};
     AgentIdentity who{};
     std::optional<AgentExecutor::Ticket> ticket{};  // of the poll in work
-    std::optional<std::string> kept{};  // the answer, while its token is looked at again
   };
   struct Node {
     TokenBucket requests;
@@ -127,8 +126,6 @@ class AgentServer::Impl {
   bool read_more(Connection& one, std::size_t most);
   bool write_more(Connection& one);
   void on_head(Connection& one);
-  /// Asks whose the connection's token is; another thread's job.
-  std::function<void()> proof_of(Connection& one);
   void on_identity(std::uint64_t id, std::uint64_t request, Result<AgentIdentity> who);
   /// In the log, once in a while.
   void say_refused(const Connection& one, const Error& why);
@@ -137,7 +134,6 @@ class AgentServer::Impl {
   void handle(std::uint64_t id, std::uint64_t request, const std::string& target,
               const AgentIdentity& who, const std::string& body);
   void reply(std::uint64_t id, std::uint64_t request, Result<std::string> answer);
-  void finish(Connection& one, std::string_view text);
   void refuse(Connection& one, const Error& error, bool close_after);
   void answer(Connection& one, int status, std::string_view body, bool close_after);
   void close(Connection& one);

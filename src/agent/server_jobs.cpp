@@ -46,13 +46,6 @@ bool Jobs::add(std::function<void()> job) {
   return true;
 }
 
-void Jobs::put(std::function<void()> job) {
-  MutexLock lock(mutex_);
-  if (stopped_) return;
-  jobs_.push_back(std::move(job));
-  changed_.notify_one();
-}
-
 void Jobs::stop() {
   {
     MutexLock lock(mutex_);

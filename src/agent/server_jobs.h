@@ -41,8 +41,6 @@ class Jobs {
 
   /// False: too many wait.
   [[nodiscard]] bool add(std::function<void()> job);
-  /// Of who is bounded otherwise: as add(), however many wait.
-  void put(std::function<void()> job);
   /// Waits for what is being done; what has not begun is dropped. Repeatable.
   void stop();
 

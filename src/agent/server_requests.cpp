@@ -16,6 +16,8 @@ namespace lpp::agent {
 namespace {
 
 constexpr std::size_t kMaxHello = 65536;
+/// A token that was good on a connection is not asked for again there for so long.
+constexpr std::chrono::seconds kProvedFor{10};
 /// Beyond the time that the executor holds a poll.
 constexpr std::chrono::minutes kHeldAtMost{10};
 /// Whoever shows bad tokens does not fill the log.
@@ -73,17 +75,12 @@ void AgentServer::Impl::on_head(Connection& one) {
     (void)is_admitted(one);
     return;
   }
-  one.token = one.head.token;
-  if (!proofs_.add(proof_of(one))) {
-    refuse_with(503, "unproved", "too many tokens wait to be looked at");
-  }
-}
-
-std::function<void()> AgentServer::Impl::proof_of(Connection& one) {
   one.stage = Stage::kProving;
-  return [this, id = one.id, request = ++one.request, token = one.token] {
+  one.token = one.head.token;
+  const bool added = proofs_.add([this, id = one.id, request = ++one.request, token = one.token] {
     mail_->post([this, id, request, who = authenticate_(token)] { on_identity(id, request, who); });
-  };
+  });
+  if (!added) refuse_with(503, "unproved", "too many tokens wait to be looked at");
 }
 
 void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
@@ -91,7 +88,6 @@ void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
   Connection* const one = find(id);
   if (one == nullptr || one->request != request || one->stage != Stage::kProving) return;
   if (!who.ok()) {
-    one->kept.reset();
     const int status = status_of(who.error());
     count_refused(status == 401 ? "token" : status == 403 ? "forbidden" : "unproved");
     one->proved_until = {};
@@ -120,11 +116,7 @@ void AgentServer::Impl::on_identity(std::uint64_t id, std::uint64_t request,
     }
   }
   one->who = *std::move(who);
-  one->proved_until = std::min(clock_.now() + settings_.proved_for, one->who.good_until);
-  if (const auto kept = std::exchange(one->kept, std::nullopt)) {
-    finish(*one, *kept);
-    return;
-  }
+  one->proved_until = std::min(clock_.now() + kProvedFor, one->who.good_until);
   one->deadline = clock_.now() + settings_.request_time;
   one->stage = Stage::kBody;
   (void)is_admitted(*one);
@@ -216,25 +208,13 @@ void AgentServer::Impl::reply(std::uint64_t id, std::uint64_t request, Result<st
     const std::string& reason = text.error().reason;
     count_refused(reason.empty() ? "malformed" : reason);
     refuse(*one, text.error(), false);
-    advance(*one);
-  } else if (clock_.now() < one->proved_until) {
-    finish(*one, *text);
-  } else {
-    // It was held for long: the token may have ended, or its pod. Nothing is lost if so: orders
-    // are given again until they are taken.
-    one->kept = *std::move(text);
-    proofs_.put(proof_of(*one));
-  }
-}
-
-void AgentServer::Impl::finish(Connection& one, std::string_view text) {
-  if (leads_()) {
-    answer(one, 200, text, false);
-  } else {
+  } else if (!leads_()) {
     count_refused("not_leading");
-    answer(one, 503, "this replica does not lead", false);
+    answer(*one, 503, "this replica does not lead", false);
+  } else {
+    answer(*one, 200, *text, false);
   }
-  advance(one);
+  advance(*one);
 }
 
 void AgentServer::Impl::refuse(Connection& one, const Error& error, bool close_after) {
