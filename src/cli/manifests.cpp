@@ -7,44 +7,15 @@
 
 #include "base/strings.h"
 #include "cli/json_access.h"
+#include "text/yaml_documents.h"
 #include "text/yaml_to_json.h"
 
 namespace lpp::cli {
 
 namespace {
 
-/// "---" or "..." at the beginning of a line ends a document, wherever it stands.
-bool is_marker(std::string_view line, std::string_view marker) {
-  return line.starts_with(marker) && (line.size() == marker.size() || line[marker.size()] == ' ' ||
-                                      line[marker.size()] == '\t' || line[marker.size()] == '\r');
-}
-
-struct Document {
-  std::string text{};
-  std::size_t line = 1;  // of its first line
-};
-
-std::vector<Document> documents(std::string_view text) {
-  std::vector<Document> out(1);
-  std::size_t number = 0;
-  for (const std::string_view line : split(text, '\n')) {
-    ++number;
-    if (is_marker(line, "---")) {
-      // What stands behind the dashes belongs to the document.
-      out.push_back({.text = "   " + std::string(line.substr(3)) + "\n", .line = number});
-    } else if (is_marker(line, "...")) {
-      out.push_back({.line = number + 1});
-    } else if (!line.starts_with('%')) {
-      out.back().text.append(line) += '\n';
-    } else {
-      out.back().text += '\n';  // a directive
-    }
-  }
-  return out;
-}
-
 /// The line of the first thing that says something, for people who look for the object.
-std::size_t first_line(const Document& document) {
+std::size_t first_line(const text::YamlPart& document) {
   std::size_t line = document.line;
   for (const std::string_view text : split(document.text, '\n')) {
     const std::string_view content = trim(text);
@@ -70,9 +41,8 @@ void add(nlohmann::json object, const std::string& place, std::vector<std::strin
 
 Result<std::vector<ManifestObject>> read_manifest(std::string_view text, const std::string& name) {
   std::vector<ManifestObject> out;
-  for (const Document& document : documents(text)) {
-    // Empty lines in front, so that the reader counts lines as the file does.
-    auto read = text::yaml_to_json(std::string(document.line - 1, '\n') + document.text);
+  for (const text::YamlPart& document : text::yaml_documents(text)) {
+    auto read = text::yaml_to_json(document.in_place());
     if (!read.ok()) return std::move(read).error().wrap(name);
     if (read->value.is_null()) continue;
     const std::string line = std::to_string(first_line(document));

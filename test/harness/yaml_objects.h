@@ -11,9 +11,9 @@
 namespace lpp::testing {
 
 /// The Kubernetes objects of a multi-document YAML text, as JSON, in their order. Empty documents
-/// are skipped and the items of a List are unpacked. Scalars are typed as kubectl does: quoted ones
-/// are strings, plain ones null, bool, integer, number or string. `name` (a file) begins each error
-/// message. Pure; never throws.
+/// are skipped and the items of a List are unpacked. Read as src/text reads YAML, with scalars
+/// typed as kubectl does; what that warns of, such as a key given twice, is an error here. `name`
+/// (a file) begins each error message. Pure; never throws.
 Result<std::vector<nlohmann::json>> parse_yaml_objects(std::string_view yaml,
                                                        std::string_view name);
 

@@ -17,6 +17,9 @@ quoted: "5"
 single: 'true'
 number: 5
 float: 0.5
+hex: 0x10
+octal: 010
+is_on: on
 yes: true
 nothing:
 tilde: ~
@@ -40,7 +43,10 @@ items: [{kind: B}, {kind: C}]
                                {"single", "true"},
                                {"number", 5},
                                {"float", 0.5},
-                               {"yes", true},
+                               {"hex", 16},
+                               {"octal", 8},
+                               {"is_on", true},
+                               {"true", true},
                                {"nothing", nullptr},
                                {"tilde", nullptr},
                                {"text", "1Gi"},
