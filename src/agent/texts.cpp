@@ -2,18 +2,16 @@
 #include "agent/texts.h"
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 
+#include "base/whole_number.h"
 #include "k8s/quantity.h"
 
 namespace lpp::agent {
 
 std::optional<std::uint32_t> read_number(std::string_view text, int base, std::uint32_t most) {
-  std::uint32_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-  if (error != std::errc() || end != text.data() + text.size() || value > most) return std::nullopt;
-  return value;
+  const auto value = whole_number<std::uint32_t>(text, base);
+  return value && *value <= most ? value : std::nullopt;
 }
 
 std::optional<node::Room::Reserve> read_reserve(std::string_view text) {

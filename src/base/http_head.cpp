@@ -2,9 +2,9 @@
 #include "base/http_head.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/strings.h"
+#include "base/whole_number.h"
 
 namespace lpp {
 
@@ -15,13 +15,9 @@ Error refused(int status, std::string message) {
 }
 
 Result<std::size_t> length_of(std::string_view value) {
-  std::size_t length = 0;
-  const auto* const end = value.data() + value.size();
-  const auto [stop, error] = std::from_chars(value.data(), end, length);
-  if (error != std::errc() || stop != end || value.empty()) {
-    return refused(400, "Content-Length is not a number");
-  }
-  return length;
+  const auto length = whole_number<std::size_t>(value);
+  if (!length) return refused(400, "Content-Length is not a number");
+  return *length;
 }
 
 Result<void> read_field(std::string_view line, HttpHead& head) {

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "base/whole_number.h"
 #include "text/dns_names.h"
 
 namespace lpp::flags {
@@ -95,16 +96,11 @@ std::optional<std::int64_t> parse_go_int(std::string_view text) {
   const bool minus = take_sign(text);
   const int base = take_base(text);
   const auto digits = without_underscores(text, base != 10);
-  if (!digits || digits->empty()) return std::nullopt;
-
-  std::uint64_t magnitude = 0;
-  const char* const end = digits->data() + digits->size();
-  const auto result = std::from_chars(digits->data(), end, magnitude, base);
-  if (result.ec != std::errc{} || result.ptr != end) return std::nullopt;
-
+  if (!digits) return std::nullopt;
+  const auto magnitude = whole_number<std::uint64_t>(*digits, base);
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-  if (magnitude > kMax + (minus ? 1 : 0)) return std::nullopt;
-  return static_cast<std::int64_t>(minus ? 0 - magnitude : magnitude);
+  if (!magnitude || *magnitude > kMax + (minus ? 1 : 0)) return std::nullopt;
+  return static_cast<std::int64_t>(minus ? 0 - *magnitude : *magnitude);
 }
 
 std::optional<bool> parse_go_bool(std::string_view text) {

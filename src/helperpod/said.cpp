@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "helperpod/said.h"
 
-#include <charconv>
 #include <vector>
 
 #include "base/strings.h"
+#include "base/whole_number.h"
 
 namespace lpp::helperpod {
 
@@ -18,10 +18,8 @@ std::optional<std::int64_t> number_of(const std::vector<std::string_view>& words
   for (std::string_view word : words) {
     if (!word.starts_with(name) || !word.substr(name.size()).starts_with('=')) continue;
     word.remove_prefix(name.size() + 1);
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || value < 0) return std::nullopt;
-    return value;
+    const auto value = whole_number<std::int64_t>(word);
+    return value && *value >= 0 ? value : std::nullopt;
   }
   return std::nullopt;
 }

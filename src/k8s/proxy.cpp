@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "base/strings.h"
+#include "base/whole_number.h"
 #include "k8s/base64.h"
 #include "k8s/server_url.h"
 
@@ -54,13 +55,11 @@ bool match_cidr(const std::string& entry, const std::optional<Ip>& ip, bool& mat
   if (slash == std::string::npos) return false;
   const auto network = parse_ip(entry.substr(0, slash));
   if (!network) return false;
-  unsigned bits = 0;
-  const char* end = entry.data() + entry.size();
-  const auto [stopped, error] = std::from_chars(entry.data() + slash + 1, end, bits);
+  const auto bits = whole_number<unsigned>(std::string_view(entry).substr(slash + 1));
   const bool v4 = entry.find(':') == std::string::npos;
-  if (error != std::errc() || stopped != end || bits > (v4 ? 32U : 128U)) return false;
-  if (v4) bits += 96;
-  matches = ip.has_value() && is_v4(*ip) == v4 && same_prefix(*ip, *network, bits);
+  if (!bits || *bits > (v4 ? 32U : 128U)) return false;
+  matches =
+      ip.has_value() && is_v4(*ip) == v4 && same_prefix(*ip, *network, *bits + (v4 ? 96U : 0U));
   return true;
 }
 

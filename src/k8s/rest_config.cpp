@@ -2,11 +2,11 @@
 #include "k8s/rest_config.h"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "base/whole_number.h"
 #include "k8s/proxy.h"
 #include "k8s/tls_context.h"
 
@@ -95,9 +95,8 @@ Result<RestConfig> load_in_cluster(const RestConfigSources& sources) {
     return invalid(
         "in-cluster: KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set");
   }
-  const char* end = port.data() + port.size();
-  const auto [stopped, error] = std::from_chars(port.data(), end, config.port);
-  if (error != std::errc() || stopped != end || config.port < 1 || config.port > 65535) {
+  config.port = whole_number<int>(port).value_or(0);
+  if (config.port < 1 || config.port > 65535) {
     return invalid("in-cluster: KUBERNETES_SERVICE_PORT must be a number from 1 to 65535, not " +
                    log::quoted(port));
   }

@@ -2,9 +2,9 @@
 #include "k8s/server_url.h"
 
 #include <algorithm>
-#include <charconv>
 
 #include "base/strings.h"
+#include "base/whole_number.h"
 
 namespace lpp::k8s {
 
@@ -15,11 +15,8 @@ bool is_visible(std::string_view text) {
 }
 
 Result<int> parse_port(std::string_view text) {
-  int port = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  if (error != std::errc() || end != text.data() + text.size() || port < 1 || port > 65535) {
-    return invalid("the port must be a number from 1 to 65535");
-  }
+  const int port = whole_number<int>(text).value_or(0);
+  if (port < 1 || port > 65535) return invalid("the port must be a number from 1 to 65535");
   return port;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <charconv>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "base/whole_number.h"
 #include "k8s/objects.h"
 
 namespace lpp::k8s {
@@ -43,11 +43,8 @@ class ValueFields {
   int integer(const char* name) const {
     const Value value = find(name);
     if (value.is_null()) return 0;
-    int number = 0;
-    const std::string_view digits = value.spelling();
-    const auto [end, error] = std::from_chars(digits.begin(), digits.end(), number);
-    if (value.type() == Value::Type::kNumber && error == std::errc() && end == digits.end()) {
-      return number;
+    if (value.type() == Value::Type::kNumber) {
+      if (const auto number = whole_number<int>(value.spelling())) return *number;
     }
     fail(name, "expected an integer");
     return 0;

@@ -3,10 +3,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 
 #include "base/log.h"
+#include "base/whole_number.h"
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 
@@ -25,14 +25,6 @@ Refusal refuse(const k8s::StorageClass& storage_class, std::string_view paramete
   return {.message =
               fmt::format("parameter {} of StorageClass \"{}\": {} cannot be used, it must be {}",
                           parameter, storage_class.meta.name, log::quoted(value), wanted)};
-}
-
-template <typename Number>
-std::optional<Number> number_of(std::string_view text) {
-  Number number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return number;
 }
 
 /// A whole number of seconds, minutes or hours, up to a week.
@@ -54,7 +46,7 @@ std::optional<Duration> wait_of(std::string_view text) {
     default:
       return std::nullopt;
   }
-  const auto number = number_of<int>(text.substr(0, text.size() - 1));
+  const auto number = whole_number<int>(text.substr(0, text.size() - 1));
   if (!number || *number <= 0 || *number > kMost / unit) return std::nullopt;
   return *number * unit;
 }
@@ -64,7 +56,7 @@ std::optional<Duration> wait_of(std::string_view text) {
 std::optional<std::int64_t> reserved_bytes(const std::string& reserve, std::int64_t size) {
   if (reserve.starts_with('-')) return std::nullopt;  // not -0 either, which the node refuses
   if (reserve.ends_with('%')) {
-    const auto share = number_of<int>(std::string_view(reserve).substr(0, reserve.size() - 1));
+    const auto share = whole_number<int>(std::string_view(reserve).substr(0, reserve.size() - 1));
     if (!share || *share < 0 || *share > 99) return std::nullopt;
     return size / 100 * *share + size % 100 * *share / 100;
   }
@@ -83,7 +75,7 @@ std::variant<Limits, Refusal> limits_of(const k8s::StorageClass& storage_class) 
     limits.hard = *quota == kQuotaHard;
   }
   if (const auto* inodes = find(parameters, kQuotaInodesParameter)) {
-    const auto number = number_of<std::int64_t>(*inodes);
+    const auto number = whole_number<std::int64_t>(*inodes);
     if (!number || *number <= 0 || *number > kMostInodes) {
       return refuse(storage_class, kQuotaInodesParameter, *inodes, "a number from 1 to 4294967295");
     }

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdint>
 #include <limits>
 #include <optional>
@@ -11,6 +10,7 @@
 
 #include "base/paths.h"
 #include "base/strings.h"
+#include "base/whole_number.h"
 #include "config/path_template.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
@@ -71,9 +71,8 @@ bool is_number(std::string_view text, std::string_view digits) {
 /// none: chown takes it for "leave as it is".
 bool is_owner(std::string_view text) {
   if (is_number(text, "0123456789")) {
-    std::uint32_t id = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-    return error == std::errc{} && id != std::numeric_limits<std::uint32_t>::max();
+    const auto id = whole_number<std::uint32_t>(text);
+    return id && *id != std::numeric_limits<std::uint32_t>::max();
   }
   constexpr std::string_view kFirst = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
   constexpr std::string_view kRest =

@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/whole_number.h"
+
 namespace lpp::text {
 
 namespace {
@@ -49,10 +51,9 @@ std::optional<json> integer(std::string_view text) {
     base = base_of(text[1]);
     text.remove_prefix(base == 8 && text[1] != 'o' && text[1] != 'O' ? 1 : 2);
   }
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
-  if (text.empty() || stop != end || error != std::errc{}) return std::nullopt;
+  const auto read = whole_number<std::uint64_t>(text, base);
+  if (!read) return std::nullopt;
+  const std::uint64_t value = *read;
   constexpr auto kMax = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
   if (!negative) return json(value);
   if (value > kMax + 1) return std::nullopt;
