@@ -112,7 +112,7 @@ TEST_CASE("what a node tells of claims that nobody knows takes no turn of their 
   REQUIRE(testing::eventually([&] { return asked == 1; }));
   bed.put(claim("a").node("n2"));
   bed.executor.owner.wake_node("n2");
-  CHECK(testing::eventually([&] { return !bed.executor.started.empty(); }));
+  CHECK(testing::eventually([&] { return bed.executor.has_started(); }));
   CHECK(asked == 1);
   goes_on = true;
   bed.wait_until_idle();

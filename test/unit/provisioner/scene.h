@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/sync.h"
 #include "config/published.h"
 #include "fakes/builders.h"
 #include "fakes/fake_clock.h"
@@ -25,7 +26,7 @@ inline constexpr const char* kAlreadyExists =
     R"({"kind":"Status","reason":"AlreadyExists","code":409})";
 
 /// Does nothing but what the test says: set progress per operation; what was asked of it is
-/// recorded.
+/// recorded. Workers may call it at the same time; the test looks at the rest when they are idle.
 class FakeExecutor final : public operation::Executor {
  public:
   using State = operation::Progress::State;
@@ -45,6 +46,7 @@ class FakeExecutor final : public operation::Executor {
   }
 
   std::vector<operation::Recorded> recorded(std::string_view volume) override {
+    MutexLock lock(mutex_);
     std::vector<operation::Recorded> all;
     for (const auto& [operation, progress] : records) {
       if (operation.volume_name != volume) continue;
@@ -57,6 +59,7 @@ class FakeExecutor final : public operation::Executor {
   }
   Result<bool> can_resize(const operation::Operation& /*operation*/) override { return has_way; }
   operation::Admission admit(const operation::Operation& operation) override {
+    MutexLock lock(mutex_);
     if (is_full) {
       turned_away.push_back(operation);
       return {};
@@ -64,6 +67,7 @@ class FakeExecutor final : public operation::Executor {
     return operation::Admission([] {});
   }
   Result<Start> start(const operation::Operation& operation) override {
+    MutexLock lock(mutex_);
     if (error) return *error;
     if (const auto it = find(operation.id()); it != records.end()) {
       it->progress.outdated = false;
@@ -74,12 +78,14 @@ class FakeExecutor final : public operation::Executor {
     return Start::kRecorded;
   }
   Result<void> cancel(const operation::Id& id) override {
+    MutexLock lock(mutex_);
     if (error) return *error;
     cancelled.push_back(std::string(to_string(id.kind)) + " " + id.volume_name);
     if (const auto it = find(id); it != records.end()) it->progress = {.state = State::kEnding};
     return {};
   }
   Result<bool> forget(const operation::Id& id, When when) override {
+    MutexLock lock(mutex_);
     if (error) return *error;
     const auto it = find(id);
     if (it == records.end()) return true;
@@ -91,6 +97,12 @@ class FakeExecutor final : public operation::Executor {
     }
     records.erase(it);
     return true;
+  }
+
+  /// While workers are at it.
+  bool has_started() const {
+    MutexLock lock(mutex_);
+    return !started.empty();
   }
 
   void succeed(operation::Kind kind, const std::string& volume,
@@ -147,6 +159,8 @@ class FakeExecutor final : public operation::Executor {
     return std::find_if(records.begin(), records.end(),
                         [&](const Record& record) { return record.operation.id() == id; });
   }
+
+  mutable Mutex mutex_;
 };
 
 /// Events as "Warning ProvisioningFailed: text".
