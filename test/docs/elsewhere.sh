@@ -228,9 +228,6 @@ C
 other docs/agents.md 'test/chart/dry-run.sh asks a real API server; an agent of the manifest runs here' <<'C'
 helm -n local-path-storage upgrade local-path-provisioner deploy/chart/local-path-provisioner --reuse-values --set agents.enabled=true
 C
-other docs/agents.md 'the way of docs/install.md, from the release above' <<'C'
-helm -n local-path-storage upgrade local-path-provisioner deploy/chart/local-path-provisioner --reuse-values --set agents.enabled=false
-C
 other docs/agents.md 'test/unit/cli/check_agents_test.cpp, of what test/chart compares' <<'C'
 kubectl kustomize examples/node-agents-with-limits | local-path-provisioner check -f -
 C
