@@ -198,9 +198,9 @@ if [ -z "$ours" ]; then
     fail "$why set the volume's reclaim policy to Retain to keep it"
   fi
   # Empty, a removal that could not even begin has left it, and a setup would make nothing beside it.
-  if [ -z "$record" ] && [ -n "$begun" ] && ! rmdir -- "$gone" 2>/dev/null; then
+  if [ -z "$record" ] && [ -n "$begun" ] && ! why=$(rmdir -- "$gone" 2>&1); then
     fail "what is left of $VOL_DIR may be in $gone, and whether that is this volume's nobody can" \
-      "tell: move out of it what is needed, and remove it by hand"
+      "tell ($why): move out of it what is needed, and remove it by hand"
   fi
   exec /bin/sh /script/teardown "$@"
 fi
