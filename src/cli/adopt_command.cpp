@@ -315,8 +315,9 @@ int run_adopt(const Given& given, Context& context) {
       is_cut = orphans->left_out.contains(wanted.request.node);
     } else {
       if (orphans.ok()) {
-        wanted.request.record =
-            find_orphan(orphans->listed, wanted.request.node, wanted.request.path);
+        AdoptRequest& request = wanted.request;
+        request.record = find_orphan(orphans->listed, request.node, request.path);
+        request.near = find_orphan_near(orphans->listed, request.node, request.path);
       }
       rows.push_back({.request = wanted.request});
     }

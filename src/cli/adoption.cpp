@@ -138,9 +138,15 @@ Result<std::string> compare_owner(const AdoptRequest& request, const Claim& clai
     LPP_RETURN_IF_ERROR(check_no_other_uid(request, view), "refused");
   }
   const Orphan* const record = request.record;
-  if (record == nullptr || record->claim.name.empty()) {
-    return std::string("no record tells whose it was");
+  if (const Orphan* const near = request.near; near != nullptr && !request.other_claim) {
+    return conflict(request.path + " overlaps " + near->path + ", which is on record" +
+                    (near->claim.name.empty() ? "" : " of claim " + near->claim.to_string()) +
+                    kSayOtherClaim);
   }
+  if (record == nullptr) {
+    return std::string("the provisioner lists no record of it: whose it was is not known");
+  }
+  if (record->claim.name.empty()) return std::string("no record tells whose it was");
   const bool foreign = record->why == Orphan::kOtherCluster;
   const std::string on_record = "claim " + record->claim.to_string();
   std::string whose;

@@ -21,6 +21,7 @@ struct AdoptRequest {
   bool other_claim = false;        // although its record, or its name, is another claim's
   bool from_record = false;        // the claim is the one that the record names
   const Orphan* record = nullptr;  // what the node's agent tells of it; nullptr = nothing
+  const Orphan* near = nullptr;    // one that is on record and lies in it, or around it
 };
 
 struct Adoption {

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/paths.h"
 #include "cli/daemon_pages.h"
 #include "cli/json_access.h"
 #include "cli/text.h"
@@ -86,6 +87,15 @@ const Orphan* find_orphan(const std::vector<Orphan>& orphans, const std::string&
                           const std::string& path) {
   const auto it = std::find_if(orphans.begin(), orphans.end(), [&](const Orphan& one) {
     return one.node == node && one.path == path;
+  });
+  return it == orphans.end() ? nullptr : &*it;
+}
+
+const Orphan* find_orphan_near(const std::vector<Orphan>& orphans, const std::string& node,
+                               const std::string& path) {
+  const auto it = std::find_if(orphans.begin(), orphans.end(), [&](const Orphan& one) {
+    return one.node == node && one.why != Orphan::kNoRecord &&
+           (strictly_below(one.path, path) || strictly_below(path, one.path));
   });
   return it == orphans.end() ? nullptr : &*it;
 }

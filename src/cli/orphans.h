@@ -55,5 +55,8 @@ std::string more_left_out(const std::string& node);
 /// The one of that place; nullptr = it is not listed. Pure.
 const Orphan* find_orphan(const std::vector<Orphan>& orphans, const std::string& node,
                           const std::string& path);
+/// One that is on record and lies in that place, or around it; nullptr = none is listed. Pure.
+const Orphan* find_orphan_near(const std::vector<Orphan>& orphans, const std::string& node,
+                               const std::string& path);
 
 }  // namespace lpp::cli
