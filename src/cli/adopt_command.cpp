@@ -293,32 +293,33 @@ int run_adopt(const Given& given, Context& context) {
   const auto cluster = Cluster::open(context, flags);
   if (!cluster.ok()) return fail(context, kName, cluster.error(), kExitProblem);
 
+  Orphans orphans;  // the rows refer to them
   std::vector<Row> rows;
   bool is_cut = false;
   {
     Progress progress(context, "looking for the provisioner");
     const Installation installation = find_installation(**cluster, context, flags);
     progress.now("asking what is on the nodes' records");
-    const auto orphans = ask_for_orphans(**cluster, installation);
-    if (!orphans.ok() && wanted.all) {
-      return fail(context, kName, orphans.error(), kExitProblem);
+    auto asked = ask_for_orphans(**cluster, installation);
+    if (!asked.ok() && wanted.all) {
+      return fail(context, kName, asked.error(), kExitProblem);
     }
-    if (!orphans.ok()) {
-      context.err("note: " + one_line(orphans.error().message) +
+    if (asked.ok()) {
+      orphans = *std::move(asked);
+    } else {
+      context.err("note: " + one_line(asked.error().message) +
                   "; so nobody has looked whether the directory is there, and whose it was\n");
     }
     progress.now("reading volumes and claims");
     auto around = look_around(**cluster, installation);
     if (!around.ok()) return fail(context, kName, around.error(), kExitProblem);
     if (wanted.all) {
-      rows = rows_from_records(orphans->listed, wanted.request);
-      is_cut = orphans->left_out.contains(wanted.request.node);
+      rows = rows_from_records(orphans.listed, wanted.request);
+      is_cut = orphans.left_out.contains(wanted.request.node);
     } else {
-      if (orphans.ok()) {
-        AdoptRequest& request = wanted.request;
-        request.record = find_orphan(orphans->listed, request.node, request.path);
-        request.near = find_orphan_near(orphans->listed, request.node, request.path);
-      }
+      AdoptRequest& request = wanted.request;
+      request.record = find_orphan(orphans.listed, request.node, request.path);
+      request.near = find_orphan_near(orphans.listed, request.node, request.path);
       rows.push_back({.request = wanted.request});
     }
     adopt_all((*cluster)->api(), rows, **around, wanted.dry_run);
