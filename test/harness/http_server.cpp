@@ -75,8 +75,11 @@ class HttpServer::Connection final : public Served, public Exchange {
       send(*server_.options_.greeting);
       return wait_for_close();
     }
-    // Closed at once, with what the client has sent on unread, it would lose the alert.
-    if (!stream_.accept().ok()) return wait_for_close();
+    if (!stream_.accept().ok()) {
+      // Closed at once, with what the client has sent on unread, it would lose the alert.
+      pause(std::chrono::seconds(10));
+      return;
+    }
     while (!server_.stopping_) {
       if (!read_request()) break;
       if (!server_.handler_(*this)) return;
