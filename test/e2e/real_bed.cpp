@@ -3,10 +3,16 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "fakes/setting.h"
+#include "harness/volume_audit.h"
+#include "helperpod/manifest.h"
+#include "k8s/resource.h"
 
 namespace lpp::testing {
 
@@ -14,6 +20,62 @@ std::string required_setting(const char* name) {
   const auto value = setting(name);
   if (!value) FAIL(name, " is not set: run test/e2e/run.sh");
   return *value;
+}
+
+namespace {
+
+using nlohmann::json;
+
+Result<std::set<std::string>> namespaces_of(Kube& admin) {
+  LPP_ASSIGN_OR_RETURN(const auto objects, admin.list(k8s::kNamespaces), "namespaces");
+  std::set<std::string> names;
+  for (const json& object : objects) names.insert(object["metadata"]["name"]);
+  return names;
+}
+
+}  // namespace
+
+Result<void> RealBed::set_leftovers_aside() {
+  static const auto first = namespaces_of(*admin_);  // before any test case
+  LPP_RETURN_IF_ERROR(first, "of the cluster");
+  VolumeAudit audit(*this);
+  std::string left = audit.leftovers();
+  LPP_ASSIGN_OR_RETURN(const auto claims, admin_->list(k8s::kPersistentVolumeClaims), "claims");
+  if (left.empty() && !claims.empty()) left = claims.front()["metadata"].dump();
+  if (left.empty()) return {};
+  MESSAGE("a test case before has left something, it is set aside: " << left);
+  LPP_ASSIGN_OR_RETURN(const auto namespaces, namespaces_of(*admin_), "now");
+  for (const std::string& ns : namespaces) {
+    if (first->contains(ns)) continue;
+    LPP_RETURN_IF_ERROR(
+        admin_->remove_and_wait(k8s::kNamespaces, {"", ns}, std::nullopt, patience()), ns);
+  }
+  LPP_ASSIGN_OR_RETURN(const auto volumes, admin_->list(k8s::kPersistentVolumes), "volumes");
+  for (const json& volume : volumes) {
+    const k8s::ObjectKey key{"", volume["metadata"]["name"]};
+    (void)admin_->merge(k8s::kPersistentVolumes, key, {{"metadata", {{"finalizers", nullptr}}}});
+    LPP_RETURN_IF_ERROR(
+        admin_->remove_and_wait(k8s::kPersistentVolumes, key, std::nullopt, patience()), key.name);
+  }
+  LPP_ASSIGN_OR_RETURN(const auto pods,
+                       admin_->list(k8s::kPods, kDaemonNamespace,
+                                    helperpod::label_selector("rancher.io/local-path")),
+                       "helper pods");
+  for (const json& pod : pods) {
+    const k8s::ObjectKey key{kDaemonNamespace, pod["metadata"]["name"]};
+    LPP_RETURN_IF_ERROR(admin_->remove_and_wait(k8s::kPods, key, 0, patience()), key.name);
+  }
+  // Their content may tell what went wrong.
+  const std::filesystem::path aside = volumes_ + "/leftovers";
+  std::error_code trouble;
+  std::filesystem::create_directories(aside, trouble);
+  for (const std::string& directory : audit.directories()) {
+    std::string name = directory.substr(1);
+    std::replace(name.begin(), name.end(), '/', '_');
+    std::filesystem::rename(directory, aside / name, trouble);
+    if (trouble) return Error{.message = directory + ": " + trouble.message()};
+  }
+  return {};
 }
 
 Result<std::unique_ptr<RealBed>> RealBed::create() {
@@ -29,6 +91,7 @@ Result<std::unique_ptr<RealBed>> RealBed::create() {
   if (!config.is_object()) return invalid(file + ": not a kubeconfig in JSON");
   bed->daemon_token_ = config["users"][0]["user"].value("token", "");
   if (bed->daemon_token_.empty()) return invalid(file + ": no token");
+  LPP_RETURN_IF_ERROR(bed->set_leftovers_aside(), "what a test case before has left");
   return bed;
 }
 
