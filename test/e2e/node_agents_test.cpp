@@ -286,6 +286,59 @@ TEST_CASE("real node: an agent's pod makes and removes volumes, and goes on when
   LPP_MUST(story.installation->stop_daemon());
 }
 
+TEST_CASE("real node: an agent of another image takes over among claims, and the former again") {
+  RealAgents agents("agents-image");
+  RealStory& story = agents.story();
+  agents.start();
+  AppliedObjects applied = LPP_MUST(AppliedObjects::in_namespace(*story.bed, "agents-image"));
+  const std::string node = story.bed->nodes().front();
+  std::map<std::string, VolumeFacts> volumes;  // by claim; each holds its claim's name
+  for (const char* image : {"LPP_E2E_OTHER_IMAGE", "LPP_E2E_IMAGE"}) {
+    CAPTURE(image);
+    std::vector<std::string> wanted;
+    const auto want = [&](int count) {
+      for (int i = 0; i < count; ++i) {
+        wanted.push_back("c" + std::to_string(volumes.size() + wanted.size()));
+        LPP_MUST(applied.apply(
+            claim_object({.key = applied.key(wanted.back()), .selected_node = node})));
+      }
+    };
+    // What was there goes and what is new comes while nobody is there to do it.
+    const auto before = volumes;
+    std::vector<std::string> unwanted;
+    for (const auto& [claim, volume] : before) {
+      if (unwanted.size() < before.size() / 2) unwanted.push_back(claim);
+    }
+    want(5);
+    for (const auto& claim : unwanted) {
+      LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, applied.key(claim)));
+    }
+    const std::string former = agents.pod();
+    agents.change_image(required_setting(image));
+    want(5);
+    agents.wait_for_image(required_setting(image));
+    CHECK(agents.pod() != former);
+    for (const auto& claim : unwanted) {
+      LPP_MUST(story.audit.wait_deleted(applied.key(claim), volumes[claim]));
+      volumes.erase(claim);
+    }
+    for (const auto& [claim, volume] : volumes) CHECK(text_of(volume.disk + "/data") == claim);
+    for (const auto& claim : wanted) {
+      volumes[claim] = LPP_MUST(story.audit.wait_bound(applied.key(claim)));
+      write_text(volumes[claim].disk + "/data", claim);
+    }
+  }
+  for (const auto& [claim, volume] : volumes) {
+    CHECK(text_of(volume.disk + "/data") == claim);
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, applied.key(claim)));
+    LPP_MUST(story.audit.wait_deleted(applied.key(claim), volume));
+  }
+  wait_nothing_on_record(story);
+  LPP_MUST(story.audit.wait_clean());
+  CHECK_FALSE(agents.made_helper_pods());
+  LPP_MUST(story.installation->stop_daemon());
+}
+
 TEST_CASE("real node: an agent's token is good for its own node, and for nothing else") {
   RealAgents agents("agents-attack");
   RealStory& story = agents.story();

@@ -217,6 +217,27 @@ void RealAgents::wait_for_metric(const std::string& line) {
       story_.bed->patience()));
 }
 
+void RealAgents::change_image(const std::string& image) {
+  json& daemon_set = applied_.back();
+  daemon_set["spec"]["template"]["spec"]["containers"][0]["image"] = image;
+  LPP_MUST(story_.admin().apply(daemon_set));
+}
+
+void RealAgents::wait_for_image(const std::string& image) {
+  LPP_MUST(wait_until(
+      "the agent's pod has the image " + image,
+      [&]() -> std::string {
+        const auto pods = story_.admin().list(k8s::kPods, kDaemonNamespace, kSelector);
+        if (!pods.ok()) return pods.error().message;
+        if (pods->size() != 1) return std::to_string(pods->size()) + " pods";
+        const json& pod = pods->front();
+        if (pod["spec"]["containers"][0]["image"] != image) return "the former one is there";
+        return pod["metadata"].contains("deletionTimestamp") ? "it ends" : "";
+      },
+      story_.bed->patience()));
+  wait_for_metric("local_path_provisioner_agents_connected 1");
+}
+
 std::string RealAgents::pod() {
   const auto pods = LPP_MUST(story_.admin().list(k8s::kPods, kDaemonNamespace, kSelector));
   REQUIRE(pods.size() == 1);

@@ -51,6 +51,10 @@ class RealAgents {
   /// Starts daemon and agents, and waits until they have found each other.
   void start();
   void wait_for_metric(const std::string& line);
+  /// The DaemonSet replaces its pod by one of that image.
+  void change_image(const std::string& image);
+  /// Until that one has found the daemon.
+  void wait_for_image(const std::string& image);
 
   /// Name of the agent's pod.
   std::string pod();

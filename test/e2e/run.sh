@@ -123,9 +123,12 @@ case $? in
       left_out+=("*by agents")
     else
       LPP_E2E_IMAGE=registry.example.com/local-path-provisioner:e2e
-      export LPP_E2E_IMAGE
+      LPP_E2E_OTHER_IMAGE=$LPP_E2E_IMAGE-2
+      export LPP_E2E_IMAGE LPP_E2E_OTHER_IMAGE
       "$root/scripts/collect-runtime.sh" "$daemon" "$state/rootfs" || cannot 1
-      "$here/cluster/node.sh" image "$LPP_E2E_IMAGE" "$state/rootfs" || cannot 1
+      for image in "$LPP_E2E_IMAGE" "$LPP_E2E_OTHER_IMAGE"; do
+        "$here/cluster/node.sh" image "$image" "$state/rootfs" || cannot 1
+      done
       rm -rf "$state/rootfs"
     fi
     ;;
