@@ -96,6 +96,12 @@ Outcome failure(const k8s::Pod& pod) {
   return outcome;
 }
 
+/// Its kubelet has it in hand, and nothing holds it back.
+bool is_about_to_start(const k8s::ContainerStatus& container) {
+  const std::string& reason = container.waiting_reason;
+  return reason == "ContainerCreating" || reason == "PodInitializing";
+}
+
 /// Why the pod does not get on; nothing when it does.
 struct Stuck {
   std::string reason{};
@@ -105,7 +111,7 @@ struct Stuck {
 Stuck stuck_because(const k8s::Pod& pod) {
   for (const auto& container : pod.containers) {
     const std::string& reason = container.waiting_reason;
-    if (reason.empty() || reason == "ContainerCreating" || reason == "PodInitializing") continue;
+    if (reason.empty() || is_about_to_start(container)) continue;
     std::string text = "helper pod cannot start: " + reason;
     append(text, tail_of(container.waiting_message));
     return {reason, text};
@@ -146,6 +152,11 @@ bool has_started(const k8s::Pod& pod) {
   return std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
     return container.terminated || container.waiting_reason.empty();
   });
+}
+
+bool may_have_started(const k8s::Pod& pod) {
+  return has_started(pod) ||
+         std::any_of(pod.containers.begin(), pod.containers.end(), is_about_to_start);
 }
 
 bool over(const k8s::Pod& pod) { return pod.phase == "Succeeded" || pod.phase == "Failed"; }

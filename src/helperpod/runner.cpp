@@ -235,13 +235,13 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
   return same ? Start::kRecorded : Start::kOtherFound;
 }
 
-/// With the pod of one that has started the record of what it may leave would go, and a process
-/// that is killed then knows of nothing to take back. Such a pod stays: its deadline ends it. That
-/// it has not started is the API server's word at the moment that the pod goes.
+/// With the pod of one that may have started the record of what it may leave would go, and a
+/// process that is killed then knows of nothing to take back. Such a pod stays: its deadline ends
+/// it. That it cannot have started is the API server's word at the moment that the pod goes.
 Result<void> HelperPodRunner::cancel_make(const Known& known) {
   const auto seen = pods_.get(known.key);
   if (seen != nullptr && seen->meta.uid == known.uid) {
-    if (has_started(*seen)) {
+    if (may_have_started(*seen)) {
       let_end(known);
       return {};
     }
@@ -253,7 +253,7 @@ Result<void> HelperPodRunner::cancel_make(const Known& known) {
   if (!found.ok()) return found.error();
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
   if (pod.meta.uid != known.uid) return remove(known, kCancelGrace);
-  if (has_started(pod)) {
+  if (may_have_started(pod)) {
     let_end(known);
     return {};
   }

@@ -128,6 +128,37 @@ TEST_CASE(
   CHECK(text_of(volume.disk + "/data") == "bees");
 }
 
+// A kubelet tells of a container up to seconds after its start.
+TEST_CASE(
+    "a claim deleted before its node tells that the helper pod has started leaves nothing behind") {
+  StoryBed story;
+  story.start();
+  LPP_MUST(story.admin().apply(namespace_object("app")));
+  story.bed->cluster().nodes().set_faults("node-1", {.report_delay = std::chrono::seconds(1)});
+  const k8s::ObjectKey claim{"app", "data"};
+  LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
+  wait_for(story, "its directory is made",
+           [&]() -> std::string { return story.audit.directories().empty() ? "not yet" : ""; });
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
+  const auto work_goes_on = [&](bool leaving_too) {
+    const auto pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace));
+    return std::any_of(pods.begin(), pods.end(), [&](const nlohmann::json& pod) {
+      const std::string phase = pod["status"].value("phase", "");
+      if (phase != "Pending" && phase != "Running") return false;
+      return leaving_too || !pod["metadata"].contains("deletionTimestamp");
+    });
+  };
+  wait_for(story, "the pod is given up or has ended",
+           [&]() -> std::string { return work_goes_on(false) ? "not yet" : ""; });
+  story.installation->kill_daemon();
+  wait_for(story, "the pod has ended",
+           [&]() -> std::string { return work_goes_on(true) ? "not yet" : ""; });
+  LPP_MUST(story.installation->start_daemon());
+  LPP_MUST(story.installation->wait_ready());
+  LPP_MUST(story.audit.wait_clean());
+  CHECK(story.audit.directories().empty());
+}
+
 TEST_CASE("an image that cannot be pulled is told on the claim before any time limit") {
   StoryBed story;
   story.start();

@@ -132,6 +132,7 @@ void PodRunner::start(const json& pod, const json& container, ContainerRun& run,
   run.state = ContainerRun::State::kRunning;
   run.reason.clear();
   run.message.clear();
+  run.began = services_.clock.now();
   run.started_at = now_text();
   run.container_id =
       "lpp-devcluster://" + short_hash(uid_ + run.name) + "-" + std::to_string(run.restarts);

@@ -194,6 +194,7 @@ PodRunner::Next PodRunner::go_on(const json& pod, const NodeFaults& faults) {
   }
   if (const Duration left = accepted_ + faults.start_delay - services_.clock.now();
       left > Duration::zero()) {
+    report(pod);  // that it has the pod in hand
     sooner(next, left);
     return next;
   }
@@ -213,7 +214,7 @@ PodRunner::Next PodRunner::go_on(const json& pod, const NodeFaults& faults) {
       if (const json* spec = spec_of(pod, run)) advance(pod, *spec, run, faults, next);
     }
   }
-  report(pod);
+  report(pod, faults.report_delay, next);
   return next;
 }
 
@@ -291,12 +292,32 @@ PodRunner::Next PodRunner::end(const json& pod, Ending why, Duration grace) {
   return {};
 }
 
-void PodRunner::report(const json& pod) {
+void PodRunner::report(const json& pod) { report(pod, init_, main_); }
+
+void PodRunner::report(const json& pod, Duration delay, Next& next) {
+  report(pod, told_of(init_, delay, next), told_of(main_, delay, next));
+}
+
+std::vector<ContainerRun> PodRunner::told_of(const std::vector<ContainerRun>& runs, Duration delay,
+                                             Next& next) const {
+  std::vector<ContainerRun> told = runs;
+  for (ContainerRun& run : told) {
+    const Duration left = run.began + delay - services_.clock.now();
+    if (!run.running() || left <= Duration::zero()) continue;
+    sooner(next, left);
+    run.state = ContainerRun::State::kWaiting;
+    run.reason = "ContainerCreating";
+  }
+  return told;
+}
+
+void PodRunner::report(const json& pod, const std::vector<ContainerRun>& init,
+                       const std::vector<ContainerRun>& main) {
   PodFacts facts;
   facts.restart_policy = restart_policy_;
   facts.start_time = start_time_;
-  facts.init = &init_;
-  facts.main = &main_;
+  facts.init = &init;
+  facts.main = &main;
   if (!forced_reason_.empty() && !any_running()) {
     facts.forced_phase = "Failed";
     facts.reason = forced_reason_;

@@ -23,7 +23,7 @@ namespace lpp::devcluster {
 struct NodeFaults {
   bool dead = false;         // starts and ends nothing, as if the kubelet was gone
   Duration start_delay{0};   // before a pod's first container starts
-  Duration report_delay{0};  // between a container's end and its report
+  Duration report_delay{0};  // between a container's start or end and its report
   bool fail_pulls = false;   // no image can be pulled
 };
 
@@ -85,6 +85,12 @@ class PodRunner {
   void finish(const nlohmann::json& pod, ContainerRun& run, const ProcessExit& exit);
   void collect_exits(const nlohmann::json* pod, const NodeFaults& faults, Next& next);
   void report(const nlohmann::json& pod);
+  /// The same, without what has started less than `delay` ago.
+  void report(const nlohmann::json& pod, Duration delay, Next& next);
+  std::vector<ContainerRun> told_of(const std::vector<ContainerRun>& runs, Duration delay,
+                                    Next& next) const;
+  void report(const nlohmann::json& pod, const std::vector<ContainerRun>& init,
+              const std::vector<ContainerRun>& main);
   bool any_running() const;
   void signal_all(const nlohmann::json* pod, int signal_number);
   void set_waiting(std::string_view reason, const std::string& message = {});

@@ -30,6 +30,7 @@ struct ContainerRun {
   int restarts = 0;
   nlohmann::json last_state = nlohmann::json::object();
   Duration back_off{0};  // before the next restart
+  TimePoint began{};     // of the last run
   TimePoint ended{};     // of the last run
   std::string state_folder{};
 

@@ -113,6 +113,15 @@ TEST_CASE("tests can make a node slow, break its pulls, or evict a pod") {
     REQUIRE(bed.reaches("Succeeded"));
     CHECK(bed.clock.now() - begin >= milliseconds(200));
   }
+  SUBCASE("late with its word of what has started") {
+    PodBed bed(NodeFaults{.report_delay = milliseconds(1000)});
+    bed.create(
+        mounted(PodBed::pod("touch /v/here; sleep 100"), host_path("/late", "DirectoryOrCreate")));
+    const std::string file = bed.nodes->disk_root("n1") + "/late/here";
+    REQUIRE(lpp::testing::eventually([&] { return std::filesystem::exists(file); }));
+    CHECK(bed.waits_for("ContainerCreating"));
+    CHECK(bed.reaches("Running"));
+  }
   SUBCASE("pulls") {
     PodBed bed(NodeFaults{.fail_pulls = true});
     bed.create(PodBed::pod("true"));

@@ -55,6 +55,18 @@ TEST_CASE("a make that has started is let end when it is called off, and its rec
     CHECK(scene.progress().state == State::kLate);
   }
   SUBCASE("it has started since that was decided") { scene.show(running); }
+  SUBCASE("its kubelet has it in hand, and may tell of its container later") {
+    scene.show(CancelScene::with_state(scene.pod, "Pending",
+                                       {{"waiting", {{"reason", "ContainerCreating"}}}}));
+  }
+  SUBCASE("its kubelet has it in hand, and the cache does not show that") {
+    scene.show(scene.pod);
+    removes.reply(409, kConflict);
+    reads.reply(200, CancelScene::with_state(scene.pod, "Pending",
+                                             {{"waiting", {{"reason", "PodInitializing"}}}})
+                         .dump());
+    refused = 1;
+  }
   SUBCASE("it has started, and the cache does not show that") {
     scene.show(scene.pod);
     removes.reply(409, kConflict);
