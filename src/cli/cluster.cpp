@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/log.h"
+#include "base/parse_time.h"
 #include "cli/json_access.h"
 #include "config/config_parser.h"
 #include "helperpod/manifest.h"

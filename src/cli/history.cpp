@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/log.h"
+#include "base/parse_time.h"
 #include "base/strings.h"
 #include "cli/json_access.h"
 #include "provisioner/names.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/sweeping.h"
 
+#include "base/parse_time.h"
 #include "base/paths.h"
 #include "base/strings.h"
 #include "cli/adoption.h"

@@ -3,25 +3,15 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
-#include <ctime>
 
 #include "base/log.h"
+#include "base/parse_time.h"
 
 namespace lpp::cli {
 
 namespace {
 
 constexpr std::size_t kGap = 3;
-
-/// A number of exactly `width` digits at `at`; -1 when there is none.
-int number_at(std::string_view text, std::size_t at, std::size_t width) {
-  if (at + width > text.size()) return -1;
-  int value = -1;
-  const char* const end = text.data() + at + width;
-  const auto result = std::from_chars(text.data() + at, end, value);
-  return result.ec == std::errc{} && result.ptr == end ? value : -1;
-}
 
 std::string_view code(Colour colour) {
   switch (colour) {
@@ -83,34 +73,6 @@ std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
 }
 
 }  // namespace
-
-std::optional<WallTime> parse_rfc3339(std::string_view text) {
-  std::tm parts{};
-  parts.tm_year = number_at(text, 0, 4) - 1900;
-  parts.tm_mon = number_at(text, 5, 2) - 1;
-  parts.tm_mday = number_at(text, 8, 2);
-  parts.tm_hour = number_at(text, 11, 2);
-  parts.tm_min = number_at(text, 14, 2);
-  parts.tm_sec = number_at(text, 17, 2);
-  const bool separated = text.size() >= 20 && text[4] == '-' && text[7] == '-' &&
-                         (text[10] == 'T' || text[10] == ' ') && text[13] == ':' && text[16] == ':';
-  if (!separated || parts.tm_year < 0 || parts.tm_mon < 0 || parts.tm_mon > 11 ||
-      parts.tm_mday < 1 || parts.tm_mday > 31 || parts.tm_hour < 0 || parts.tm_hour > 23 ||
-      parts.tm_min < 0 || parts.tm_min > 59 || parts.tm_sec < 0 || parts.tm_sec > 60) {
-    return std::nullopt;
-  }
-  std::size_t end = 19;
-  std::chrono::nanoseconds fraction{0};
-  if (text[end] == '.') {
-    std::int64_t scale = 100'000'000;
-    for (++end; end < text.size() && text[end] >= '0' && text[end] <= '9'; ++end, scale /= 10) {
-      fraction += std::chrono::nanoseconds(scale * (text[end] - '0'));
-    }
-  }
-  if (text.substr(end) != "Z") return std::nullopt;
-  return std::chrono::system_clock::from_time_t(timegm(&parts)) +
-         std::chrono::duration_cast<WallTime::duration>(fraction);
-}
 
 std::string age_text(Duration age) {
   const auto s =

@@ -16,10 +16,6 @@ namespace lpp::cli {
 
 using WallTime = std::chrono::system_clock::time_point;
 
-/// An API time such as "2026-05-28T20:26:40Z", with or without a fraction; nullopt for anything
-/// else.
-std::optional<WallTime> parse_rfc3339(std::string_view text);
-
 /// "37s", "5m30s", "3h12m", "9d": as kubectl shows an age. Less than nothing is "0s".
 std::string age_text(Duration age);
 

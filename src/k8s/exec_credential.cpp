@@ -3,11 +3,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
-#include <ctime>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "base/parse_time.h"
 #include "base/strings.h"
 #include "k8s/base64.h"
 #include "k8s/child_process.h"
@@ -24,37 +23,6 @@ using nlohmann::json;
 constexpr std::chrono::seconds kRunLimit{60};
 constexpr std::chrono::seconds kRunAgainAfterFailure{1};
 constexpr std::chrono::seconds kRunAgainAfterRefusal{5};
-
-/// "2026-11-20T09:15:16[.123](Z|+01:00)".
-std::optional<std::chrono::system_clock::time_point> parse_rfc3339(const std::string& text) {
-  std::tm parts{};
-  int used = 0;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%2d%n", &parts.tm_year, &parts.tm_mon,
-                  &parts.tm_mday, &parts.tm_hour, &parts.tm_min, &parts.tm_sec, &used) != 6) {
-    return std::nullopt;
-  }
-  std::string_view rest = std::string_view(text).substr(static_cast<std::size_t>(used));
-  if (rest.starts_with('.')) {
-    const auto end = rest.find_first_not_of("0123456789", 1);
-    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end);
-  }
-  long offset = 0;
-  if (rest != "Z" && rest != "z") {
-    int hours = 0;
-    int minutes = 0;
-    if (rest.size() != 6 || (rest[0] != '+' && rest[0] != '-') ||
-        std::sscanf(rest.data() + 1, "%2d:%2d", &hours, &minutes) != 2) {
-      return std::nullopt;
-    }
-    offset = (hours * 3600L + minutes * 60L) * (rest[0] == '-' ? -1 : 1);
-  }
-  parts.tm_year -= 1900;
-  parts.tm_mon -= 1;
-  // "Never" is often written as the year 9999, which a clock of nanoseconds cannot hold.
-  constexpr std::time_t kLatest = 7'258'118'400;  // the year 2200
-  const std::time_t seconds = std::clamp<std::time_t>(::timegm(&parts) - offset, 0, kLatest);
-  return std::chrono::system_clock::from_time_t(seconds);
-}
 
 /// A string member; "" when it is absent or null, nothing when it is of another type.
 std::optional<std::string> text_of(const json& object, const char* key) {

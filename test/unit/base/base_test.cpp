@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/parse_time.h"
 #include "base/result.h"
 #include "base/strings.h"
 #include "fakes/fake_clock.h"
@@ -68,6 +69,29 @@ TEST_CASE("times are printed as Kubernetes prints them") {
       std::chrono::microseconds(1'000'000'000'148'207)};
   CHECK(format_rfc3339(time) == "2001-09-09T01:46:40Z");
   CHECK(format_rfc3339_micro(time) == "2001-09-09T01:46:40.148207Z");
+}
+
+TEST_CASE("times are read as RFC 3339 has them, and nothing else is") {
+  using std::chrono::milliseconds;
+  const auto read = [](std::string_view text) {
+    const auto time = parse_rfc3339(text);
+    return time ? format_rfc3339(*time) : "none";
+  };
+  CHECK(read("2026-05-28T20:26:40Z") == "2026-05-28T20:26:40Z");
+  CHECK(*parse_rfc3339("2026-05-28T20:26:40.500000Z") - *parse_rfc3339("2026-05-28 20:26:40z") ==
+        milliseconds(500));
+  CHECK(read("2026-11-20T09:15:16+02:00") == "2026-11-20T07:15:16Z");
+  CHECK(read("2026-11-20T09:15:16.123-00:30") == "2026-11-20T09:45:16Z");
+  CHECK(read("9999-12-31T23:59:59Z") == "2200-01-01T00:00:00Z");
+  CHECK(read("0001-01-01T00:00:00Z") == "1970-01-01T00:00:00Z");
+  for (const char* bad :
+       {"", "2026", "2026-05-28", "2026-05-28T20:26:40", "2026-05-28T20:26:40+2:00",
+        "2026-05-28T20:26:40+24:00", "2026-05-28T20:26:40*02:00", "2026-13-28T20:26:40Z",
+        "2026-05-28T24:26:40Z", "xxxx-05-28T20:26:40Z", "-026-05-28T20:26:40Z",
+        "2026-05-28T20:26:40Zx", "2026-05-28T20:26:40.x", "2026-05-28T20:26:40."}) {
+    CAPTURE(bad);
+    CHECK(read(bad) == "none");
+  }
 }
 
 TEST_CASE("sleeping ends at the deadline or when stopped") {

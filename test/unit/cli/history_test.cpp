@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/parse_time.h"
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
@@ -41,7 +42,7 @@ TEST_CASE("what is told are volumes that come and go, and everything that went w
 }
 
 TEST_CASE("the log goes before an Event that tells the same, and both before a volume") {
-  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   sources.log = {*log_entry("2026-11-20T11:00:00.000Z info started volume=pvc-0"),
@@ -80,7 +81,7 @@ TEST_CASE("the log goes before an Event that tells the same, and both before a v
 }
 
 TEST_CASE("what a replica did whose log is gone is told from Events and volumes") {
-  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   // The standby's log reaches far back and tells nothing of what the leader did.
@@ -102,7 +103,7 @@ TEST_CASE("what a replica did whose log is gone is told from Events and volumes"
 }
 
 TEST_CASE("a name that is a part of another one is not taken for it") {
-  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   sources.log = {*log_entry("2026-11-20T11:30:00.000Z warning claim=web/data-2 volume=pvc-10: no"),
@@ -119,7 +120,7 @@ TEST_CASE("a name that is a part of another one is not taken for it") {
 }
 
 TEST_CASE("history of one namespace tells of its claims and their volumes only") {
-  const WallTime now = *parse_rfc3339("2026-11-20T12:00:00Z");
+  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   sources.ns = "web";
