@@ -7,7 +7,7 @@
 
 #include "agent/agent.h"
 #include "agent/agent_client.h"
-#include "agent/controllers.h"
+#include "agent/controller_addresses.h"
 #include "app/health_server.h"
 #include "app/metrics.h"
 #include "app/metrics_own_agent.h"
@@ -42,7 +42,7 @@ int run_agent_until_signal(const AgentOptions& options, node::Kernel& kernel) {
   log::info("local-path-provisioner {} agent{}", version(),
             options.node_name.empty() ? "" : " node=" + options.node_name);
   SystemClock clock;
-  const auto controllers = agent::Controllers::create(
+  const auto controllers = agent::ControllerAddresses::create(
       {.urls = options.controllers,
        .ca_file = options.ca_file,
        .token_file = options.token_file,

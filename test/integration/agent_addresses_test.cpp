@@ -2,7 +2,7 @@
 // How an agent finds the controllers: all addresses of a headless Service's name, of which one
 // leads.
 
-#include "agent/controllers.h"
+#include "agent/controller_addresses.h"
 
 #include <doctest/doctest.h>
 
@@ -50,12 +50,12 @@ struct Bed : TransportFixture {
   }
   int port() const { return servers.empty() ? 0 : servers.front()->port(); }
 
-  std::unique_ptr<agent::Controllers> controllers(const std::vector<std::string>& hosts) {
+  std::unique_ptr<agent::ControllerAddresses> controllers(const std::vector<std::string>& hosts) {
     folder.write("ca.crt", ca.pem());
     folder.write("token", "the-token");
     std::vector<std::string> urls;
     for (const auto& host : hosts) urls.push_back("https://" + host + ":" + std::to_string(port()));
-    auto made = agent::Controllers::create(
+    auto made = agent::ControllerAddresses::create(
         {.urls = urls,
          .ca_file = folder.path("ca.crt"),
          .token_file = folder.path("token"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "agent/controllers.h"
+#include "agent/controller_addresses.h"
 
 #include <netdb.h>
 
@@ -29,7 +29,8 @@ std::string text_of(const k8s::Address& address) {
 
 }  // namespace
 
-Result<std::unique_ptr<Controllers>> Controllers::create(const Options& options, Clock& clock) {
+Result<std::unique_ptr<ControllerAddresses>> ControllerAddresses::create(const Options& options,
+                                                                         Clock& clock) {
   std::vector<k8s::RestConfig> servers;
   for (const std::string& text : options.urls) {
     LPP_ASSIGN_OR_RETURN(const auto url, k8s::parse_url(text), "the controller's URL");
@@ -47,10 +48,11 @@ Result<std::unique_ptr<Controllers>> Controllers::create(const Options& options,
     server.user_agent = options.user_agent;
   }
   if (servers.empty()) return invalid("say where the controller is");
-  return std::unique_ptr<Controllers>(new Controllers(std::move(servers), clock, options.look_up));
+  return std::unique_ptr<ControllerAddresses>(
+      new ControllerAddresses(std::move(servers), clock, options.look_up));
 }
 
-Result<std::vector<Way>> Controllers::find(const std::stop_token& stop) {
+Result<std::vector<Way>> ControllerAddresses::find(const std::stop_token& stop) {
   std::vector<Way> ways;
   std::string trouble;
   for (const k8s::RestConfig& server : servers_) {

@@ -16,7 +16,7 @@ namespace lpp::agent {
 /// Finds the controllers' addresses: all those of the hosts of some URLs, because a headless
 /// Service has one for each replica, and only one of them leads. Certificates are checked for the
 /// host's name. Thread-safe. The clock must outlive it.
-class Controllers {
+class ControllerAddresses {
  public:
   struct Options {
     std::vector<std::string> urls{};
@@ -27,12 +27,13 @@ class Controllers {
   };
 
   /// kInvalid names the URL that is not one.
-  static Result<std::unique_ptr<Controllers>> create(const Options& options, Clock& clock);
+  static Result<std::unique_ptr<ControllerAddresses>> create(const Options& options, Clock& clock);
 
   Result<std::vector<Way>> find(const std::stop_token& stop);
 
  private:
-  Controllers(std::vector<k8s::RestConfig> servers, Clock& clock, k8s::Resolver::LookUp look_up)
+  ControllerAddresses(std::vector<k8s::RestConfig> servers, Clock& clock,
+                      k8s::Resolver::LookUp look_up)
       : servers_(std::move(servers)), clock_(clock), resolver_(clock, std::move(look_up)) {}
 
   const std::vector<k8s::RestConfig> servers_;
