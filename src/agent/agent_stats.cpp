@@ -3,20 +3,6 @@
 
 namespace lpp::agent {
 
-std::string_view label_of(operation::Kind kind) {
-  switch (kind) {
-    case operation::Kind::kMake:
-      return "provision";
-    case operation::Kind::kTakeBack:
-      return "undo";
-    case operation::Kind::kRemove:
-      return "delete";
-    case operation::Kind::kResize:
-      break;
-  }
-  return "resize";
-}
-
 std::string_view label_of(const Error& why) {
   // Of all who may answer, only a replica that does not lead says so.
   if (why.http_status == 503) return "not_leading";

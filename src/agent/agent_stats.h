@@ -46,8 +46,6 @@ struct WorkView {
   std::map<std::string, bool> bases{};  // by path: whether the agent can work there
 };
 
-/// As the controller's metrics call it: "provision", "delete", "undo" or "resize".
-std::string_view label_of(operation::Kind kind);
 /// The class of what ended a session: "expired", "not_leading", "refused", "busy", "timeout",
 /// "unreachable", "protocol", "stopped" or "error".
 std::string_view label_of(const Error& why);

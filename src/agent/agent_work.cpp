@@ -167,7 +167,7 @@ void Agent::serve(const EntryPtr& entry) {
 }
 
 std::optional<Progress> Agent::work_counted(const EntryPtr& entry) {
-  const std::string kind(label_of(entry->operation.kind));
+  const std::string kind(operation::label_of(entry->operation.kind));
   auto& running = stats_.running.at({kind});
   ++running;
   const TimePoint began = clock_.now();

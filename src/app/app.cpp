@@ -173,7 +173,7 @@ class App::Impl {
   operation::PathLedger ledger_;
   helperpod::HelperPodRunner runner_;
   std::unique_ptr<operation::Executor> other_executor_;
-  provisioner::Operations operations_;
+  provisioner::OperationFigures operations_;
   provisioner::Binding binding_;
   operation::SpaceBoard space_;
   operation::ToldUses uses_{clock_};

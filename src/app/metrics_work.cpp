@@ -9,7 +9,7 @@ namespace lpp::app {
 namespace {
 
 using Family = MetricFamily;
-using provisioner::Operations;
+using provisioner::OperationFigures;
 
 /// Series of helper pods by phase and node; beyond it the node is "other".
 constexpr std::size_t kMaxPodSeries = 500;
@@ -17,7 +17,7 @@ constexpr std::size_t kMaxPodSeries = 500;
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 /// The provision controller's own, rule A10.
-void add_controller(std::string& out, const Operations::Totals& totals) {
+void add_controller(std::string& out, const OperationFigures::Totals& totals) {
   constexpr std::array<const char*, 2> kClaim{"class", "source"};
   constexpr std::array<const char*, 1> kVolume{"class"};
   out +=
@@ -57,7 +57,7 @@ void add_controller(std::string& out, const Operations::Totals& totals) {
              .text();
 }
 
-void add_operations(std::string& out, const Operations& operations) {
+void add_operations(std::string& out, const OperationFigures& operations) {
   const auto& totals = operations.totals();
   out += Family::histogram("local_path_provisioner_operation_step_duration_seconds",
                            "How long the steps of operations took: waiting to be begun (queued), "
@@ -89,8 +89,8 @@ void add_operations(std::string& out, const Operations& operations) {
                                "due yet.");
   auto oldest = Family::gauge("local_path_provisioner_oldest_operation_age_seconds",
                               "Age of the oldest operation that is not done; 0 = there is none.");
-  for (const auto& [work, load] : operations.load()) {
-    const Family::Labels labels{{"operation", std::string(to_string(work))}};
+  for (const auto& [kind, load] : operations.load()) {
+    const Family::Labels labels{{"operation", std::string(operation::label_of(kind))}};
     count.add(labels, static_cast<double>(load.count));
     waiting.add(labels, static_cast<double>(load.waiting));
     oldest.add(labels, seconds(load.oldest));

@@ -68,8 +68,8 @@ void add_process(HtmlPage& page, const Subjects& subjects,
 void add_operations(HtmlPage& page, const Subjects& subjects) {
   Rows rows;
   for (const auto& one : subjects.operations.in_flight(kMaxOperations)) {
-    rows.push_back({human(one.age), std::string(to_string(one.work)), one.claim.to_string(),
-                    one.volume, one.node,
+    rows.push_back({human(one.age), std::string(operation::label_of(one.kind)),
+                    one.claim.to_string(), one.volume, one.node,
                     fmt::format("{} for {}", to_string(one.step), human(one.step_age)),
                     one.attempt > 0 ? std::to_string(one.attempt) : "", one.problem});
   }
@@ -87,8 +87,9 @@ void add_failures(HtmlPage& page, const Subjects& subjects,
                   std::chrono::system_clock::time_point now) {
   Rows rows;
   for (const auto& [failure, at] : subjects.operations.recent_failures()) {
-    rows.push_back({when(at, now), std::string(to_string(failure.work)), failure.claim.to_string(),
-                    failure.volume, failure.node, failure.reason, failure.message});
+    rows.push_back({when(at, now), std::string(operation::label_of(failure.kind)),
+                    failure.claim.to_string(), failure.volume, failure.node, failure.reason,
+                    failure.message});
   }
   page.heading("Recent failures")
       .table({"When", "What", "Claim", "Volume", "Node", "Cause", "Message"}, rows,

@@ -20,7 +20,7 @@
 #include "k8s/reflector.h"
 #include "provisioner/capacity_publisher.h"
 #include "provisioner/controller.h"
-#include "provisioner/operations.h"
+#include "provisioner/operation_figures.h"
 
 namespace lpp::app {
 
@@ -67,7 +67,7 @@ struct Subjects {
   const k8s::RequestStats& requests;
   std::vector<CacheSubject> caches{};
   const provisioner::Controller& controller;
-  const provisioner::Operations& operations;
+  const provisioner::OperationFigures& operations;
   const k8s::Store<k8s::Pod>& helper_pods;
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::Node>& nodes;

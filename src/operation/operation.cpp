@@ -19,6 +19,20 @@ std::string_view to_string(Kind kind) {
   return "resize";
 }
 
+std::string_view label_of(Kind kind) {
+  switch (kind) {
+    case Kind::kMake:
+      return "provision";
+    case Kind::kTakeBack:
+      return "undo";
+    case Kind::kRemove:
+      return "delete";
+    case Kind::kResize:
+      break;
+  }
+  return "resize";
+}
+
 std::string_view script_action(Kind kind) {
   switch (kind) {
     case Kind::kMake:

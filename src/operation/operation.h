@@ -22,6 +22,8 @@ enum class Kind {
 
 /// "make", "take back", "remove" or "resize".
 std::string_view to_string(Kind kind);
+/// "provision", "undo", "delete" or "resize": monitoring knows these words.
+std::string_view label_of(Kind kind);
 
 /// "create", "delete" or "resize": as in records, pod names, labels and the scripts' -a option.
 std::string_view script_action(Kind kind);

@@ -40,7 +40,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   ClaimScene& scene = pass.scene;
   Operation operation = decision.make.operation();
   operation.disk = decision.make.progress->disk;
-  world_.operations.progressed(Work::kProvision, operation, step_of(*decision.make.progress));
+  world_.operations.progressed(operation::Kind::kMake, operation, step_of(*decision.make.progress));
   note_told(world_, operation, *decision.make.progress);
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
@@ -103,7 +103,7 @@ Action ClaimReconciler::published(Pass& pass, const Operation& operation,
   log::info("volume provisioned");
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioningSucceeded,
                       "Successfully provisioned volume " + scene.volume_name);
-  world_.operations.succeeded(Work::kProvision, scene.volume_name, operation.storage_class,
+  world_.operations.succeeded(operation::Kind::kMake, scene.volume_name, operation.storage_class,
                               scene.claim->source_kind());
   set_done(pass, operation);
   Memory made;

@@ -102,22 +102,22 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
 void ClaimReconciler::show(const ClaimScene& scene) {
   const bool asked_for = scene.claim != nullptr &&
                          should_provision(*scene.claim, scene.storage_class.get(), world_.names);
-  if (!asked_for) world_.operations.forget(Work::kProvision, scene.volume_name);
+  if (!asked_for) world_.operations.forget(operation::Kind::kMake, scene.volume_name);
   bool any = false;
   for (const TakingBack& one : scene.taking_back) {
     if (one.progress.state == State::kEnding) continue;
     any = true;
-    world_.operations.progressed(Work::kUndo, *one.operation, step_of(one.progress),
+    world_.operations.progressed(operation::Kind::kTakeBack, *one.operation, step_of(one.progress),
                                  one.progress.message);
   }
   // Nothing else tells it, for as long as the disk does not come back.
   for (const auto& [operation, why] : held_by_disks(scene)) {
     any = true;
-    world_.operations.progressed(Work::kUndo, *operation, Step::kWaiting, why);
+    world_.operations.progressed(operation::Kind::kTakeBack, *operation, Step::kWaiting, why);
     reporter_.tell(take_back_subject(*operation),
                    "directory " + operation->path + " waits for its disk: " + why);
   }
-  if (!any) world_.operations.forget(Work::kUndo, scene.volume_name);
+  if (!any) world_.operations.forget(operation::Kind::kTakeBack, scene.volume_name);
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait& decision) {
@@ -129,8 +129,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait
     const bool seems_to_wait = pass.scene.claim != nullptr && pass.scene.claim->volume_name.empty();
     if (seems_to_wait && pass.scene.memory.had_volume) memories_.set(volume, {.had_volume = true});
     world_.ledger.release(volume);
-    world_.operations.forget(Work::kProvision, volume);
-    world_.operations.forget(Work::kUndo, volume);
+    world_.operations.forget(operation::Kind::kMake, volume);
+    world_.operations.forget(operation::Kind::kTakeBack, volume);
   } else {
     remember(pass);
   }
@@ -156,7 +156,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
     // It may be on its way out: the volume of a claim that was made again under its name, say.
     return path_taken(pass, operation.path, *holder);
   }
-  world_.operations.progressed(Work::kProvision, operation, Step::kQueued, {}, pass.waiting_since);
+  world_.operations.progressed(operation::Kind::kMake, operation, Step::kQueued, {},
+                               pass.waiting_since);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     world_.ledger.release(operation);
@@ -194,7 +195,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
                             .never_published = !published_before && !memory.had_volume,
                             .first_there = !begun_before});
     memory.in_flight = shared;
-    world_.operations.progressed(Work::kProvision, operation, Step::kStart);
+    world_.operations.progressed(operation::Kind::kMake, operation, Step::kStart);
   }
   remember(pass);
   if (*started == Executor::Start::kOtherFound) return Action::await_change(kOtherFoundWait);
@@ -203,7 +204,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Follow& decision) {
   const Progress& progress = *decision.make.progress;
-  world_.operations.progressed(Work::kProvision, decision.make.operation(), step_of(progress),
+  world_.operations.progressed(operation::Kind::kMake, decision.make.operation(), step_of(progress),
                                progress.message);
   if (progress.outdated) {
     if (const auto held = let_go_on(pass, decision.make)) return held;
@@ -338,7 +339,7 @@ void ClaimReconciler::announce(const Pass& pass) {
 
 Subject ClaimReconciler::subject(const Pass& pass) const {
   const ClaimScene& scene = pass.scene;
-  Subject subject{.failure = {.work = Work::kProvision,
+  Subject subject{.failure = {.kind = operation::Kind::kMake,
                               .volume = scene.volume_name,
                               .claim = pass.key.claim,
                               .node = scene.node_name},

@@ -108,7 +108,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   const log::Scope fields({{"node", made.node}, {"path", made.path}});
   log::info("taking back the directory of a volume that will not come to be{}",
             undo.only_if_empty ? ", if it is empty" : "");
-  world_.operations.progressed(Work::kUndo, undo, Step::kQueued);
+  world_.operations.progressed(operation::Kind::kTakeBack, undo, Step::kQueued);
   const auto started = world_.executor.start(undo);
   if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
@@ -117,7 +117,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
     scene.memory.taking_back[place_of(undo)] = std::make_shared<const Operation>(undo);
   }
   remember(pass);
-  world_.operations.progressed(Work::kUndo, undo, Step::kStart);
+  world_.operations.progressed(operation::Kind::kTakeBack, undo, Step::kStart);
   return Action::await_change(kRecheck);
 }
 
@@ -310,7 +310,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
       return reporter_.api_failed(take_back_subject(place), forgotten.error());
     }
   }
-  world_.operations.succeeded(Work::kUndo, pass.scene.volume_name, {});
+  world_.operations.succeeded(operation::Kind::kTakeBack, pass.scene.volume_name, {});
   return std::nullopt;
 }
 
@@ -323,7 +323,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   not_missed(pass, operation.id());
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);
-  world_.operations.progressed(Work::kUndo, operation, Step::kWaiting, progress.message);
+  world_.operations.progressed(operation::Kind::kTakeBack, operation, Step::kWaiting,
+                               progress.message);
   reporter_.failed(take_back_subject(operation), progress.reason, progress.message);
   return std::nullopt;
 }
@@ -348,7 +349,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
 }
 
 Subject ClaimReconciler::take_back_subject(const Operation& operation) const {
-  return {.failure = {.work = Work::kUndo,
+  return {.failure = {.kind = operation::Kind::kTakeBack,
                       .volume = operation.volume_name,
                       .claim = operation.claim,
                       .node = operation.node,

@@ -139,7 +139,7 @@ void VolumeReconciler::note_claim(VolumeScene& scene) {
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Wait& decision) {
   if (decision.forget) {
     memories_.erase(pass.scene.name);
-    world_.operations.forget(Work::kDelete, pass.scene.name);
+    world_.operations.forget(operation::Kind::kRemove, pass.scene.name);
   }
   return decision.at_most ? Action::await_change(*decision.at_most) : Action::done();
 }
@@ -157,7 +157,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::RemoveFinalizer& /*decision*/) {
   memories_.erase(pass.scene.name);
-  world_.operations.forget(Work::kDelete, pass.scene.name);
+  world_.operations.forget(operation::Kind::kRemove, pass.scene.name);
   const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove,
                                        k8s::Answer::kIdentity, Guard::kVersion);
   // The policy may have been changed back: then it is what the directory's removal hangs on.
@@ -217,7 +217,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
                          " of volume " + holder->volume_name);
     return Action::await_change(kRecheck);
   }
-  world_.operations.progressed(Work::kDelete, operation, Step::kQueued, {}, pass.waiting_since);
+  world_.operations.progressed(operation::Kind::kRemove, operation, Step::kQueued, {},
+                               pass.waiting_since);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     world_.ledger.release(operation);
@@ -241,7 +242,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   const auto started = world_.executor.start(operation);
   world_.ledger.release(operation);
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
-  world_.operations.progressed(Work::kDelete, operation, Step::kStart);
+  world_.operations.progressed(operation::Kind::kRemove, operation, Step::kStart);
   pass.scene.memory.troubles = 0;
   pass.scene.memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
@@ -258,8 +259,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
     pass.scene.memory.in_flight = decision.removal.operation;
     remember(pass);
   }
-  world_.operations.progressed(Work::kDelete, *decision.removal.operation, step_of(progress),
-                               progress.message);
+  world_.operations.progressed(operation::Kind::kRemove, *decision.removal.operation,
+                               step_of(progress), progress.message);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
   Duration most = kRecheck;
   if (removes && progress.begins_unasked && pass.scene.volume != nullptr) {
@@ -343,7 +344,7 @@ Result<void> VolumeReconciler::tell(const Pass& pass, std::string_view event_rea
 
 Subject VolumeReconciler::subject(const Pass& pass) const {
   const k8s::PersistentVolume& volume = *pass.scene.volume;
-  return {.failure = {.work = Work::kDelete,
+  return {.failure = {.kind = operation::Kind::kRemove,
                       .volume = volume.meta.name,
                       .claim = volume.claim,
                       .node = pass.scene.node.name,

@@ -98,9 +98,10 @@ Action VolumeReconciler::let_object_go(Pass& pass, Guard guard) {
   }
   // Somebody else's finalizer may keep it: then this is repeated, but it is no other deletion.
   if (pass.scene.memory.released != TimePoint{}) {
-    world_.operations.forget(Work::kDelete, volume.meta.name);
+    world_.operations.forget(operation::Kind::kRemove, volume.meta.name);
   } else {
-    world_.operations.succeeded(Work::kDelete, volume.meta.name, volume.storage_class_name);
+    world_.operations.succeeded(operation::Kind::kRemove, volume.meta.name,
+                                volume.storage_class_name);
   }
   const log::Scope fields({{"path", volume.path}});
   log::info("volume deleted");

@@ -18,7 +18,7 @@
 #include "operation/space.h"
 #include "operation/told_uses.h"
 #include "provisioner/binding.h"
-#include "provisioner/operations.h"
+#include "provisioner/operation_figures.h"
 #include "provisioner/served_names.h"
 
 namespace lpp::provisioner {
@@ -36,7 +36,7 @@ struct World {
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::StorageClass>& classes;
   const k8s::Store<k8s::Node>& nodes;
-  Operations& operations;
+  OperationFigures& operations;
   Binding& binding;
   operation::SpaceBoard& space;
   operation::ToldUses& uses;

@@ -15,24 +15,21 @@ struct BusyFixture : SubjectsFixture {
     REQUIRE(config.start().ok());
     server.on("GET", "").reply(200, R"({"metadata":{}})").fail(ErrorCode::kUnavailable);
     (void)client.get(k8s::kNodes, {"", "n1"});
-    operations.progressed(provisioner::Work::kProvision, operation("pvc-1"),
-                          provisioner::Step::kQueued);
+    operations.progressed(operation::Kind::kMake, operation("pvc-1"), provisioner::Step::kQueued);
     clock.advance(std::chrono::seconds(2));
-    operations.progressed(provisioner::Work::kProvision, operation("pvc-1"),
-                          provisioner::Step::kStart);
+    operations.progressed(operation::Kind::kMake, operation("pvc-1"), provisioner::Step::kStart);
     clock.advance(std::chrono::milliseconds(300));
-    operations.succeeded(provisioner::Work::kProvision, "pvc-1", "local-path");
+    operations.succeeded(operation::Kind::kMake, "pvc-1", "local-path");
     operations.bound(provisioner::kBound);
     operations.claim_released("local-path", "released");
-    operations.progressed(provisioner::Work::kDelete, operation("pvc-0"),
-                          provisioner::Step::kQueued);
-    operations.succeeded(provisioner::Work::kDelete, "pvc-0", "local-path");
-    operations.failed({.work = provisioner::Work::kProvision,
+    operations.progressed(operation::Kind::kRemove, operation("pvc-0"), provisioner::Step::kQueued);
+    operations.succeeded(operation::Kind::kRemove, "pvc-0", "local-path");
+    operations.failed({.kind = operation::Kind::kMake,
                        .volume = "pvc-2",
                        .storage_class = "local-path",
                        .reason = "ScriptFailed",
                        .message = "exit code 1"});
-    operations.failed({.work = provisioner::Work::kDelete,
+    operations.failed({.kind = operation::Kind::kRemove,
                        .volume = "pvc-3",
                        .storage_class = "local-path",
                        .reason = "x\ny"});

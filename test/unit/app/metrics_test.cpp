@@ -24,7 +24,6 @@ using namespace lpp::app;      // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
 using namespace std::chrono_literals;
 using provisioner::Step;
-using provisioner::Work;
 
 namespace {
 
@@ -209,7 +208,7 @@ TEST_CASE("names from the cluster cannot add series without end") {
   BusyFixture fixture;
   for (int i = 0; i < 2000; ++i) {
     const std::string n = std::to_string(i);
-    fixture.operations.failed({.work = Work::kProvision,
+    fixture.operations.failed({.kind = operation::Kind::kMake,
                                .volume = "pvc-" + n,
                                .storage_class = "class-" + n,
                                .reason = "Reason" + n});
@@ -226,7 +225,7 @@ TEST_CASE("names from the cluster cannot add series without end") {
 
 TEST_CASE("a label's value is escaped") {
   BusyFixture fixture;
-  fixture.operations.failed({.work = Work::kDelete, .storage_class = "a\"b\\c\nd"});
+  fixture.operations.failed({.kind = operation::Kind::kRemove, .storage_class = "a\"b\\c\nd"});
   CHECK(fixture.text().find(R"(delete_failed_total{class="a\"b\\c\nd"} 1)") != std::string::npos);
 }
 

@@ -11,7 +11,6 @@ using namespace lpp::app;      // NOLINT(google-build-using-namespace)
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
 using namespace std::chrono_literals;
 using provisioner::Step;
-using provisioner::Work;
 
 namespace {
 
@@ -24,9 +23,9 @@ bool has(const std::string& page, const std::string& part) {
 TEST_CASE("the status page says what is in flight, what failed and what is in force") {
   SubjectsFixture fixture;
   REQUIRE(fixture.config.start().ok());
-  fixture.operations.progressed(Work::kProvision, fixture.operation("pvc-1"), Step::kStart,
+  fixture.operations.progressed(operation::Kind::kMake, fixture.operation("pvc-1"), Step::kStart,
                                 "helper pod cannot start: ErrImagePull");
-  fixture.operations.failed({.work = Work::kDelete,
+  fixture.operations.failed({.kind = operation::Kind::kRemove,
                              .volume = "pvc-2",
                              .claim = {"app", "old"},
                              .node = "n2",
@@ -70,7 +69,8 @@ TEST_CASE("nothing from the cluster can become markup") {
   auto operation = fixture.operation("volume" + evil);
   operation.claim = {"ns" + evil, "claim" + evil};
   operation.node = "node" + evil;
-  fixture.operations.progressed(Work::kUndo, operation, Step::kScript, "problem" + evil);
+  fixture.operations.progressed(operation::Kind::kTakeBack, operation, Step::kScript,
+                                "problem" + evil);
   fixture.operations.failed({.volume = "failed" + evil,
                              .claim = {"fns" + evil, "fclaim" + evil},
                              .node = "fnode" + evil,
@@ -95,8 +95,9 @@ TEST_CASE("nothing from the cluster can become markup") {
 TEST_CASE("the page stays small however much there is") {
   SubjectsFixture fixture;
   for (int i = 0; i < 3000; ++i) {
-    fixture.operations.progressed(Work::kProvision, fixture.operation("pvc-" + std::to_string(i)),
-                                  Step::kQueued, std::string(900, 'x'));
+    fixture.operations.progressed(operation::Kind::kMake,
+                                  fixture.operation("pvc-" + std::to_string(i)), Step::kQueued,
+                                  std::string(900, 'x'));
   }
   const Subjects subjects = fixture.subjects();
   const std::string page = status_page(subjects);

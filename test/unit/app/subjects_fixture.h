@@ -55,7 +55,7 @@ struct SubjectsFixture {
   operation::PathLedger ledger{places};
   helperpod::HelperPodRunner runner{
       client, clock, helper_pods, ledger, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
-  provisioner::Operations operations{clock};
+  provisioner::OperationFigures operations{clock};
   provisioner::Binding binding{clock, provisioner::Binding::By::kUs};
   operation::SpaceBoard space;
   operation::ToldUses uses{clock};

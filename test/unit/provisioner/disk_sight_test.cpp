@@ -163,7 +163,7 @@ TEST_CASE("what cannot be taken back without its disk is told again and again, a
   CHECK(told() == 1);
   const auto shown = bed.operations.in_flight(10);
   REQUIRE(shown.size() == 1);
-  CHECK(shown[0].work == Work::kUndo);
+  CHECK(shown[0].kind == operation::Kind::kTakeBack);
   CHECK(shown[0].step == Step::kWaiting);
   CHECK(shown[0].problem == "the disk is gone for good");
   bed.clock.advance(minutes(16));

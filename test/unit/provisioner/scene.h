@@ -200,7 +200,7 @@ struct Scene {
   std::optional<nlohmann::json> api_claims;  // what the API server shows instead of the cache's
   /// Answers of the API server to reads of claims, before it tells the truth.
   FakeTransport::Script& claim_reads = transport.on("GET", "/persistentvolumeclaims");
-  provisioner::Operations operations{clock};
+  provisioner::OperationFigures operations{clock};
   provisioner::Places places{volumes, nodes, kProvisionerName};
   operation::PathLedger ledger{places};
   provisioner::Binding binding;

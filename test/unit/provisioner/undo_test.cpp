@@ -43,7 +43,7 @@ struct UndoScene : Scene {
   bool undo_is_shown() const {
     const auto shown = operations.in_flight(10);
     return std::any_of(shown.begin(), shown.end(),
-                       [](const InFlight& one) { return one.work == Work::kUndo; });
+                       [](const InFlight& one) { return one.kind == operation::Kind::kTakeBack; });
   }
 
   ClaimReconciler reconciler{world, memories};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "provisioner/operations.h"
+#include "provisioner/operation_figures.h"
 
 #include <algorithm>
 #include <cctype>
@@ -24,20 +24,6 @@ std::string label_of(std::string_view reason) {
 
 }  // namespace
 
-std::string_view to_string(Work work) {
-  switch (work) {
-    case Work::kProvision:
-      return "provision";
-    case Work::kDelete:
-      return "delete";
-    case Work::kUndo:
-      return "undo";
-    case Work::kResize:
-      return "resize";
-  }
-  return "provision";
-}
-
 std::string_view to_string(Step step) {
   switch (step) {
     case Step::kQueued:
@@ -59,22 +45,23 @@ Step step_of(const operation::Progress& progress) {
   return progress.state == operation::Progress::State::kWaiting ? Step::kStart : Step::kScript;
 }
 
-void Operations::count_step(Work work, const Known& known, TimePoint now) {
+void OperationFigures::count_step(operation::Kind kind, const Known& known, TimePoint now) {
   if (known.step_cut || known.step == Step::kWaiting) return;
-  totals_.steps.at({std::string(to_string(work)), std::string(to_string(known.step))})
+  totals_.steps.at({std::string(operation::label_of(kind)), std::string(to_string(known.step))})
       .observe(now - known.step_began);
 }
 
-void Operations::progressed(Work work, const operation::Operation& operation, Step step,
-                            std::string_view problem, std::optional<TimePoint> since) {
+void OperationFigures::progressed(operation::Kind kind, const operation::Operation& operation,
+                                  Step step, std::string_view problem,
+                                  std::optional<TimePoint> since) {
   const TimePoint now = clock_.now();
   const TimePoint began = since.value_or(now);
   MutexLock lock(mutex_);
-  auto it = known_.find({work, operation.volume_name});
+  auto it = known_.find({kind, operation.volume_name});
   if (it == known_.end()) {
     if (!has_room(operation.claim.ns)) return;
     const bool cut = step != Step::kQueued;
-    it = follow({work, operation.volume_name}, {.claim = operation.claim,
+    it = follow({kind, operation.volume_name}, {.claim = operation.claim,
                                                 .step = step,
                                                 .began = began,
                                                 .attempt_began = began,
@@ -97,7 +84,7 @@ void Operations::progressed(Work work, const operation::Operation& operation, St
     known.node = operation.node;
     known.step = step;
   } else if (known.step != step) {
-    count_step(work, known, now);
+    count_step(kind, known, now);
     known.step = step;
     known.step_began = now;
     known.step_cut = false;
@@ -105,49 +92,49 @@ void Operations::progressed(Work work, const operation::Operation& operation, St
   known.problem = cut(problem);
 }
 
-void Operations::succeeded(Work work, std::string_view volume, const std::string& storage_class,
-                           const std::string& source) {
+void OperationFigures::succeeded(operation::Kind kind, std::string_view volume,
+                                 const std::string& storage_class, const std::string& source) {
   const TimePoint now = clock_.now();
   std::optional<Duration> took;
   {
     MutexLock lock(mutex_);
-    if (const auto it = known_.find({work, std::string(volume)}); it != known_.end()) {
-      count_step(work, it->second, now);
+    if (const auto it = known_.find({kind, std::string(volume)}); it != known_.end()) {
+      count_step(kind, it->second, now);
       if (!it->second.attempt_cut) took = now - it->second.attempt_began;
       forget(it);
     }
   }
-  switch (work) {
-    case Work::kProvision:
+  switch (kind) {
+    case operation::Kind::kMake:
       ++totals_.provisioned.at({storage_class, source});
       (void)totals_.provision_failed.at({storage_class, source});  // 0 is a figure too
       if (took) totals_.provision_duration.at({storage_class, source}).observe(*took);
       break;
-    case Work::kDelete:
+    case operation::Kind::kRemove:
       ++totals_.deleted.at({storage_class});
       (void)totals_.delete_failed.at({storage_class});
       if (took) totals_.delete_duration.at({storage_class}).observe(*took);
       break;
-    case Work::kUndo:
-    case Work::kResize:
+    case operation::Kind::kTakeBack:
+    case operation::Kind::kResize:
       break;
   }
 }
 
-void Operations::failed(Failure failure) {
+void OperationFigures::failed(Failure failure) {
   const TimePoint now = clock_.now();
-  const std::string work(to_string(failure.work));
-  ++totals_.failures.at({work, label_of(failure.reason)});
-  if (failure.work == Work::kProvision) {
+  const std::string kind(operation::label_of(failure.kind));
+  ++totals_.failures.at({kind, label_of(failure.reason)});
+  if (failure.kind == operation::Kind::kMake) {
     ++totals_.provision_failed.at({failure.storage_class, failure.source});
     (void)totals_.provisioned.at({failure.storage_class, failure.source});
-  } else if (failure.work == Work::kDelete) {
+  } else if (failure.kind == operation::Kind::kRemove) {
     ++totals_.delete_failed.at({failure.storage_class});
     (void)totals_.deleted.at({failure.storage_class});
   }
   failure.message = cut(failure.message);
   MutexLock lock(mutex_);
-  Key key{failure.work, failure.volume};
+  Key key{failure.kind, failure.volume};
   auto it = known_.find(key);
   if (it == known_.end() && has_room(failure.claim.ns)) {
     it = follow(std::move(key),
@@ -162,34 +149,34 @@ void Operations::failed(Failure failure) {
   if (failures_.size() > kMaxFailures) drop_failure();
 }
 
-void Operations::forget(Work work, std::string_view volume) {
+void OperationFigures::forget(operation::Kind kind, std::string_view volume) {
   MutexLock lock(mutex_);
   if (known_.empty()) return;
-  if (const auto it = known_.find({work, std::string(volume)}); it != known_.end()) forget(it);
+  if (const auto it = known_.find({kind, std::string(volume)}); it != known_.end()) forget(it);
 }
 
-bool Operations::has_room(const std::string& ns) const {
+bool OperationFigures::has_room(const std::string& ns) const {
   if (known_.size() >= kMaxInFlight) return false;
   const auto theirs = of_namespace_.find(ns);
   return theirs == of_namespace_.end() || theirs->second < kMaxOfNamespace;
 }
 
-Operations::AllKnown::iterator Operations::follow(Key key, const Known& known) {
+OperationFigures::AllKnown::iterator OperationFigures::follow(Key key, const Known& known) {
   ++of_namespace_[known.claim.ns];
   return known_.try_emplace(std::move(key), known).first;
 }
 
-void Operations::forget(AllKnown::iterator it) {
+void OperationFigures::forget(AllKnown::iterator it) {
   leave_namespace(it->second);
   known_.erase(it);
 }
 
-void Operations::leave_namespace(const Known& known) {
+void OperationFigures::leave_namespace(const Known& known) {
   const auto theirs = of_namespace_.find(known.claim.ns);
   if (theirs != of_namespace_.end() && --theirs->second == 0) of_namespace_.erase(theirs);
 }
 
-void Operations::drop_failure() {
+void OperationFigures::drop_failure() {
   std::map<std::string_view, std::size_t> counts;
   for (const PastFailure& past : failures_) ++counts[past.failure.claim.ns];
   const auto most =
@@ -201,20 +188,20 @@ void Operations::drop_failure() {
   failures_.erase(std::next(oldest).base());
 }
 
-void Operations::forget_all() {
+void OperationFigures::forget_all() {
   MutexLock lock(mutex_);
   known_.clear();
   of_namespace_.clear();
 }
 
-std::vector<InFlight> Operations::in_flight(std::size_t limit) const {
+std::vector<InFlight> OperationFigures::in_flight(std::size_t limit) const {
   const TimePoint now = clock_.now();
   std::vector<InFlight> all;
   {
     MutexLock lock(mutex_);
     all.reserve(known_.size());
     for (const auto& [key, known] : known_) {
-      all.push_back({.work = key.work,
+      all.push_back({.kind = key.kind,
                      .volume = key.volume,
                      .claim = known.claim,
                      .node = known.node,
@@ -232,13 +219,15 @@ std::vector<InFlight> Operations::in_flight(std::size_t limit) const {
   return all;
 }
 
-std::map<Work, Operations::Load> Operations::load() const {
+std::map<operation::Kind, OperationFigures::Load> OperationFigures::load() const {
   const TimePoint now = clock_.now();
-  std::map<Work, Load> loads{
-      {Work::kProvision, {}}, {Work::kDelete, {}}, {Work::kUndo, {}}, {Work::kResize, {}}};
+  std::map<operation::Kind, Load> loads{{operation::Kind::kMake, {}},
+                                        {operation::Kind::kRemove, {}},
+                                        {operation::Kind::kTakeBack, {}},
+                                        {operation::Kind::kResize, {}}};
   MutexLock lock(mutex_);
   for (const auto& [key, known] : known_) {
-    Load& load = loads[key.work];
+    Load& load = loads[key.kind];
     ++load.count;
     if (known.step == Step::kWaiting) ++load.waiting;
     load.oldest = std::max(load.oldest, now - known.began);
@@ -246,7 +235,7 @@ std::map<Work, Operations::Load> Operations::load() const {
   return loads;
 }
 
-std::vector<PastFailure> Operations::recent_failures() const {
+std::vector<PastFailure> OperationFigures::recent_failures() const {
   MutexLock lock(mutex_);
   return {failures_.begin(), failures_.end()};
 }

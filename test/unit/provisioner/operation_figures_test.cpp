@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "provisioner/operations.h"
+#include "provisioner/operation_figures.h"
 
 #include <doctest/doctest.h>
 
@@ -26,7 +26,7 @@ Operation an_operation(const std::string& volume, int attempt = 1) {
 }
 
 /// "provision/queued 2.5s" of each step that was counted once.
-std::vector<std::string> steps(const Operations& operations) {
+std::vector<std::string> steps(const OperationFigures& operations) {
   std::vector<std::string> out;
   for (const auto* entry : operations.totals().steps.entries()) {
     out.push_back(entry->first[0] + "/" + entry->first[1] + " " +
@@ -53,15 +53,15 @@ using Lines = std::vector<std::string>;
 
 TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   FakeClock clock;
-  Operations operations(clock);
+  OperationFigures operations(clock);
   const TimePoint queued = clock.now();
   clock.advance(2s);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kQueued, {}, queued);
+  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kQueued, {}, queued);
   clock.advance(1s);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kStart);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kStart, "ErrImagePull");
+  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kStart);
+  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kStart, "ErrImagePull");
   clock.advance(5s);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kScript);
+  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kScript);
   auto flying = operations.in_flight(10);
   REQUIRE(flying.size() == 1);
   CHECK(flying[0].age == 8s);
@@ -70,9 +70,9 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   CHECK(flying[0].problem.empty());
   CHECK(flying[0].claim.to_string() == "app/data");
   clock.advance(7s);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kVolume);
+  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kVolume);
   clock.advance(9s);
-  operations.succeeded(Work::kProvision, "v", "fast");
+  operations.succeeded(operation::Kind::kMake, "v", "fast");
   CHECK(steps(operations) == Lines{"provision/pod_start 5", "provision/queued 3",
                                    "provision/script 7", "provision/volume 9"});
   CHECK(operations.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds ==
@@ -82,12 +82,12 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
 
 TEST_CASE("what was begun before a restart is counted but not timed") {
   FakeClock clock;
-  Operations operations(clock);
-  operations.progressed(Work::kDelete, an_operation("v"), Step::kScript);
+  OperationFigures operations(clock);
+  operations.progressed(operation::Kind::kRemove, an_operation("v"), Step::kScript);
   clock.advance(5s);
-  operations.progressed(Work::kDelete, an_operation("v"), Step::kVolume);
+  operations.progressed(operation::Kind::kRemove, an_operation("v"), Step::kVolume);
   clock.advance(3s);
-  operations.succeeded(Work::kDelete, "v", "fast");
+  operations.succeeded(operation::Kind::kRemove, "v", "fast");
   CHECK(steps(operations) == Lines{"delete/volume 3"});
   CHECK(counts(operations.totals().deleted) == Counts{{"fast", 1}});
   CHECK(operations.totals().delete_duration.entries().empty());
@@ -95,22 +95,22 @@ TEST_CASE("what was begun before a restart is counted but not timed") {
 
 TEST_CASE("a failed operation waits, keeps its age and is timed from its last attempt") {
   FakeClock clock;
-  Operations operations(clock);
-  operations.progressed(Work::kProvision, an_operation("v"), Step::kQueued);
+  OperationFigures operations(clock);
+  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kQueued);
   clock.advance(10s);
-  operations.failed({.work = Work::kProvision,
+  operations.failed({.kind = operation::Kind::kMake,
                      .volume = "v",
                      .storage_class = "fast",
                      .reason = "ScriptFailed",
                      .message = "exit code 1"});
-  CHECK(operations.load().at(Work::kProvision).waiting == 1);
+  CHECK(operations.load().at(operation::Kind::kMake).waiting == 1);
   CHECK(operations.in_flight(1)[0].problem == "exit code 1");
   clock.advance(10s);
-  operations.progressed(Work::kProvision, an_operation("v", 2), Step::kQueued);
+  operations.progressed(operation::Kind::kMake, an_operation("v", 2), Step::kQueued);
   clock.advance(1s);
-  CHECK(operations.load().at(Work::kProvision).waiting == 0);
-  CHECK(operations.load().at(Work::kProvision).oldest == 21s);
-  operations.succeeded(Work::kProvision, "v", "fast");
+  CHECK(operations.load().at(operation::Kind::kMake).waiting == 0);
+  CHECK(operations.load().at(operation::Kind::kMake).oldest == 21s);
+  operations.succeeded(operation::Kind::kMake, "v", "fast");
   CHECK(operations.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds == 1);
   CHECK(counts(operations.totals().provision_failed) == Counts{{"fast/", 1}});
   CHECK(counts(operations.totals().failures) == Counts{{"provision/ScriptFailed", 1}});
@@ -118,16 +118,16 @@ TEST_CASE("a failed operation waits, keeps its age and is timed from its last at
 
 TEST_CASE("only the newest failures and a limited number of operations are kept") {
   FakeClock clock;
-  Operations operations(clock);
-  for (std::size_t i = 0; i < Operations::kMaxInFlight + 10; ++i) {
+  OperationFigures operations(clock);
+  for (std::size_t i = 0; i < OperationFigures::kMaxInFlight + 10; ++i) {
     operations.failed({.volume = std::to_string(i),
                        .claim = {i % 2 == 0 ? "even" : "odd", std::to_string(i)},
                        .message = std::string(5000, 'x')});
   }
-  CHECK(operations.in_flight(100'000).size() == Operations::kMaxInFlight);
+  CHECK(operations.in_flight(100'000).size() == OperationFigures::kMaxInFlight);
   const auto failures = operations.recent_failures();
-  REQUIRE(failures.size() == Operations::kMaxFailures);
-  CHECK(failures[0].failure.volume == std::to_string(Operations::kMaxInFlight + 9));
+  REQUIRE(failures.size() == OperationFigures::kMaxFailures);
+  CHECK(failures[0].failure.volume == std::to_string(OperationFigures::kMaxInFlight + 9));
   CHECK(failures[0].failure.message.size() == 1024);
   operations.forget_all();
   CHECK(operations.in_flight(10).empty());
@@ -161,7 +161,7 @@ TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done 
     scene.transport.on("GET", "/persistentvolumes").reply(404);
     (void)reconciler.step(key);
     CHECK(scene.operations.in_flight(2).size() == 1);
-    CHECK(scene.operations.in_flight(1).at(0).work == Work::kUndo);
+    CHECK(scene.operations.in_flight(1).at(0).kind == operation::Kind::kTakeBack);
     scene.executor.succeed(Kind::kTakeBack, "pvc-uid-a");
     (void)reconciler.step(key);
   }
@@ -203,7 +203,7 @@ TEST_CASE("a volume that others keep from going is one deletion, however often w
 TEST_CASE(
     "one namespace cannot keep what others do from being followed, nor push out its failures") {
   FakeClock clock;
-  Operations operations(clock);
+  OperationFigures operations(clock);
   const auto fail = [&](const std::string& ns, int number) {
     operations.failed({.volume = ns + std::to_string(number),
                        .claim = {ns, std::to_string(number)},
@@ -211,14 +211,15 @@ TEST_CASE(
   };
   fail("quiet", 0);
   for (int i = 0; i < 6000; ++i) fail("loud", i);
-  CHECK(operations.recent_failures().size() == Operations::kMaxFailures);
+  CHECK(operations.recent_failures().size() == OperationFigures::kMaxFailures);
   CHECK(operations.recent_failures().back().failure.claim.ns == "quiet");
-  CHECK(operations.load()[Work::kProvision].count == Operations::kMaxOfNamespace + 1);
+  CHECK(operations.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 1);
   Operation other = an_operation("v");
-  operations.progressed(Work::kProvision, other, Step::kQueued);
-  CHECK(operations.load()[Work::kProvision].count == Operations::kMaxOfNamespace + 2);
+  operations.progressed(operation::Kind::kMake, other, Step::kQueued);
+  CHECK(operations.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 2);
   // What has ended makes room for more of its namespace.
-  for (int i = 0; i < 10; ++i) operations.forget(Work::kProvision, "loud" + std::to_string(i));
+  for (int i = 0; i < 10; ++i)
+    operations.forget(operation::Kind::kMake, "loud" + std::to_string(i));
   for (int i = 7000; i < 7100; ++i) fail("loud", i);
-  CHECK(operations.load()[Work::kProvision].count == Operations::kMaxOfNamespace + 2);
+  CHECK(operations.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 2);
 }

@@ -21,11 +21,6 @@
 
 namespace lpp::provisioner {
 
-/// What is being done for a volume.
-enum class Work { kProvision, kDelete, kUndo, kResize };
-/// "provision", "delete", "undo" or "resize".
-std::string_view to_string(Work work);
-
 /// Where it stands. kStart: recorded, and nothing has been done yet. kWaiting: the last attempt
 /// failed and the next one is not due yet.
 enum class Step { kQueued, kStart, kScript, kVolume, kWaiting };
@@ -36,7 +31,7 @@ std::string_view to_string(Step step);
 Step step_of(const operation::Progress& progress);
 
 struct InFlight {
-  Work work = Work::kProvision;
+  operation::Kind kind = operation::Kind::kMake;
   std::string volume{};
   k8s::ObjectKey claim{};
   std::string node{};
@@ -49,7 +44,7 @@ struct InFlight {
 
 /// One attempt, or one refusal to begin, that went wrong.
 struct Failure {
-  Work work = Work::kProvision;
+  operation::Kind kind = operation::Kind::kMake;
   std::string volume{};
   k8s::ObjectKey claim{};
   std::string node{};
@@ -68,7 +63,7 @@ struct PastFailure {
 /// monitoring. Nothing is decided by it, losing it costs nothing. Bounded: beyond kMaxInFlight, or
 /// kMaxOfNamespace of one namespace, operations are counted but not followed. Thread-safe; each
 /// call is short.
-class Operations {
+class OperationFigures {
  public:
   static constexpr std::array<double, 11> kAttemptBounds{.005, .01, .025, .05, .1, .25,
                                                          .5,   1,   2.5,  5,   10};
@@ -87,20 +82,20 @@ class Operations {
     ByLabels<Counter, 1> deleted{100};                               // class
     ByLabels<Counter, 1> delete_failed{100};                         // class
     ByLabels<Histogram, 1> delete_duration{100, kAttemptBounds};     // class
-    ByLabels<Histogram, 2> steps{20, kStepBounds};                   // work, step
-    ByLabels<Counter, 2> failures{100};                              // work, reason
+    ByLabels<Histogram, 2> steps{20, kStepBounds};                   // kind, step
+    ByLabels<Counter, 2> failures{100};                              // kind, reason
     ByLabels<Counter, 1> bindings{10};                               // result
     ByLabels<Counter, 2> claims_released{100};                       // class, result
   };
 
-  explicit Operations(Clock& clock) : clock_(clock) {}
+  explicit OperationFigures(Clock& clock) : clock_(clock) {}
 
   /// An operation has been seen in this step, perhaps again. `problem` is why it does not get on,
   /// if known; `since` is when the step began, if that was before now.
-  void progressed(Work work, const operation::Operation& operation, Step step,
+  void progressed(operation::Kind kind, const operation::Operation& operation, Step step,
                   std::string_view problem = {}, std::optional<TimePoint> since = {});
   /// It has succeeded: the volume is there, or gone. `source` is the kind of the claim's source.
-  void succeeded(Work work, std::string_view volume, const std::string& storage_class,
+  void succeeded(operation::Kind kind, std::string_view volume, const std::string& storage_class,
                  const std::string& source = {});
   /// It has failed for now; it is tried again.
   void failed(Failure failure);
@@ -111,7 +106,7 @@ class Operations {
     ++totals_.claims_released.at({storage_class, std::string(result)});
   }
   /// Nothing more is to be done for this volume.
-  void forget(Work work, std::string_view volume);
+  void forget(operation::Kind kind, std::string_view volume);
   /// Nothing more is done by this process: it does not lead any more.
   void forget_all();
 
@@ -122,7 +117,7 @@ class Operations {
     std::size_t waiting = 0;  // of them in kWaiting
     Duration oldest{};
   };
-  std::map<Work, Load> load() const;
+  std::map<operation::Kind, Load> load() const;
   /// The newest first.
   std::vector<PastFailure> recent_failures() const;
   const Totals& totals() const { return totals_; }
@@ -142,19 +137,19 @@ class Operations {
     std::string problem{};
   };
   struct Key {
-    Work work = Work::kProvision;
+    operation::Kind kind = operation::Kind::kMake;
     std::string volume{};
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
     std::size_t operator()(const Key& key) const noexcept {
-      return std::hash<std::string>()(key.volume) + static_cast<std::size_t>(key.work);
+      return std::hash<std::string>()(key.volume) + static_cast<std::size_t>(key.kind);
     }
   };
 
   using AllKnown = std::unordered_map<Key, Known, KeyHash>;
 
-  void count_step(Work work, const Known& known, TimePoint now);
+  void count_step(operation::Kind kind, const Known& known, TimePoint now);
   bool has_room(const std::string& ns) const LPP_REQUIRES(mutex_);
   AllKnown::iterator follow(Key key, const Known& known) LPP_REQUIRES(mutex_);
   void forget(AllKnown::iterator it) LPP_REQUIRES(mutex_);
