@@ -91,7 +91,7 @@ class HelperPodRunner final : public operation::Executor {
     bool removal_failed = false;  // was so, and could not be removed: not again
     bool told = false;            // its output is in the log
     bool ended = false;           // was seen so
-    /// Since when a make that has started is not wanted: it is let end.
+    /// Since when a make that may have started is not wanted: it is let end.
     std::optional<TimePoint> unwanted_since{};
 
     /// As long as no cache shows it.

@@ -42,7 +42,9 @@ std::string_view to_string(Step step) {
 
 Step step_of(const operation::Progress& progress) {
   if (progress.state == operation::Progress::State::kSucceeded) return Step::kVolume;
-  return progress.state == operation::Progress::State::kWaiting ? Step::kStart : Step::kScript;
+  const bool is_begun =
+      progress.state != operation::Progress::State::kWaiting && !progress.begins_unasked;
+  return is_begun ? Step::kScript : Step::kStart;
 }
 
 void OperationFigures::count_step(operation::Kind kind, const Known& known, TimePoint now) {

@@ -113,6 +113,19 @@ TEST_CASE("a make that has ended is not removed by calling it off") {
   }
 }
 
+TEST_CASE("a make on a shared filesystem is deleted as long as it is not known to have started") {
+  CancelScene scene;
+  scene.operation.volume_name = "pvc-2";
+  scene.operation.shape = operation::Shape{.has_affinity = false};
+  scene.start(scene.operation);
+  const json pod = scene.posted();
+  scene.transport.on("DELETE", "/pods").reply(200);
+  scene.show(
+      CancelScene::with_state(pod, "Pending", {{"waiting", {{"reason", "ContainerCreating"}}}}));
+  CHECK(scene.cancel());
+  CHECK(scene.removals() == 1);
+}
+
 TEST_CASE("whether a make has started is asked, and without an answer its pod stays") {
   CancelScene scene;
   scene.transport.on("GET", "/pods").fail(ErrorCode::kTimeout);
