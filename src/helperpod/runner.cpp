@@ -31,9 +31,10 @@ constexpr int kPutBackGrace = 10;
 /// An answer that says so; without one, or after a server's own failure, it may be stored.
 bool is_not_stored(const Error& error) { return error.http_status != 0 && error.http_status < 500; }
 
-/// On a shared filesystem another node may make it meanwhile, and a setup that begins late would
-/// change the mode of what is in use by then: there a pod that may begin is better deleted.
-bool may_leave_something(const Operation& make, const k8s::Pod& pod) {
+/// One that may have started, for its record. But on a shared filesystem another node may make it
+/// meanwhile, and a setup that begins late would change the mode of what is in use by then: there a
+/// pod that is not known to have started is deleted.
+bool is_let_end(const Operation& make, const k8s::Pod& pod) {
   const bool is_shared = make.shape && !make.shape->has_affinity;
   return is_shared ? has_started(pod) : may_have_started(pod);
 }
@@ -248,7 +249,7 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
 Result<void> HelperPodRunner::cancel_make(const Known& known) {
   const auto seen = pods_.get(known.key);
   if (seen != nullptr && seen->meta.uid == known.uid) {
-    if (may_leave_something(*known.operation, *seen)) {
+    if (is_let_end(*known.operation, *seen)) {
       let_end(known);
       return {};
     }
@@ -260,7 +261,7 @@ Result<void> HelperPodRunner::cancel_make(const Known& known) {
   if (!found.ok()) return found.error();
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
   if (pod.meta.uid != known.uid) return remove(known, kCancelGrace);
-  if (may_leave_something(*known.operation, pod)) {
+  if (is_let_end(*known.operation, pod)) {
     let_end(known);
     return {};
   }
