@@ -304,10 +304,9 @@ TEST_CASE("real node: an agent of another image takes over among claims, and the
       }
     };
     // What was there goes and what is new comes while nobody is there to do it.
-    const auto before = volumes;
     std::vector<std::string> unwanted;
-    for (const auto& [claim, volume] : before) {
-      if (unwanted.size() < before.size() / 2) unwanted.push_back(claim);
+    for (const auto& [claim, volume] : volumes) {
+      if (unwanted.size() < volumes.size() / 2) unwanted.push_back(claim);
     }
     want(5);
     for (const auto& claim : unwanted) {

@@ -26,8 +26,8 @@ namespace {
 
 using nlohmann::json;
 
-Result<std::set<std::string>> namespaces_of(Kube& admin) {
-  LPP_ASSIGN_OR_RETURN(const auto objects, admin.list(k8s::kNamespaces), "namespaces");
+Result<std::set<std::string>> names_of(Kube& admin, const k8s::Resource& resource) {
+  LPP_ASSIGN_OR_RETURN(const auto objects, admin.list(resource), resource.kind);
   std::set<std::string> names;
   for (const json& object : objects) names.insert(object["metadata"]["name"]);
   return names;
@@ -36,23 +36,27 @@ Result<std::set<std::string>> namespaces_of(Kube& admin) {
 }  // namespace
 
 Result<void> RealBed::set_leftovers_aside() {
-  static const auto first = namespaces_of(*admin_);  // before any test case
-  LPP_RETURN_IF_ERROR(first, "of the cluster");
+  // Before any test case; what was there is nobody's leftover.
+  static const auto first_namespaces = names_of(*admin_, k8s::kNamespaces);
+  static const auto first_volumes = names_of(*admin_, k8s::kPersistentVolumes);
+  LPP_RETURN_IF_ERROR(first_namespaces, "at first");
+  LPP_RETURN_IF_ERROR(first_volumes, "at first");
   VolumeAudit audit(*this);
   std::string left = audit.leftovers();
   LPP_ASSIGN_OR_RETURN(const auto claims, admin_->list(k8s::kPersistentVolumeClaims), "claims");
   if (left.empty() && !claims.empty()) left = claims.front()["metadata"].dump();
   if (left.empty()) return {};
   MESSAGE("a test case before has left something, it is set aside: " << left);
-  LPP_ASSIGN_OR_RETURN(const auto namespaces, namespaces_of(*admin_), "now");
+  LPP_ASSIGN_OR_RETURN(const auto namespaces, names_of(*admin_, k8s::kNamespaces), "now");
   for (const std::string& ns : namespaces) {
-    if (first->contains(ns)) continue;
+    if (first_namespaces->contains(ns)) continue;
     LPP_RETURN_IF_ERROR(
         admin_->remove_and_wait(k8s::kNamespaces, {"", ns}, std::nullopt, patience()), ns);
   }
-  LPP_ASSIGN_OR_RETURN(const auto volumes, admin_->list(k8s::kPersistentVolumes), "volumes");
-  for (const json& volume : volumes) {
-    const k8s::ObjectKey key{"", volume["metadata"]["name"]};
+  LPP_ASSIGN_OR_RETURN(const auto volumes, names_of(*admin_, k8s::kPersistentVolumes), "now");
+  for (const std::string& volume : volumes) {
+    if (first_volumes->contains(volume)) continue;
+    const k8s::ObjectKey key{"", volume};
     (void)admin_->merge(k8s::kPersistentVolumes, key, {{"metadata", {{"finalizers", nullptr}}}});
     LPP_RETURN_IF_ERROR(
         admin_->remove_and_wait(k8s::kPersistentVolumes, key, std::nullopt, patience()), key.name);
