@@ -5,7 +5,8 @@
 # Uses the cluster of KUBECONFIG, with LPP_KUBECTL (kubectl). Namespaces are really made, because
 # what is in them can be judged only then; those that were not there before are removed at the end.
 # Exit: 0 it takes all, 1 it refuses something, 3 there is no cluster to ask.
-set -euo pipefail
+set -eEuo pipefail
+trap 'echo "dry-run: line $LINENO failed" >&2' ERR
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
 kubectl=${LPP_KUBECTL:-kubectl}
@@ -106,9 +107,9 @@ is_restricted() { # WHAT OPTION...
 }
 is_restricted deploy -k deploy
 is_restricted examples/separate-namespace -k examples/separate-namespace
-for file in "$golden/default.yaml" "$golden/helper-namespace.yaml"; do
-  is_restricted "$file" -f "$file"
-done
+is_restricted "$golden/default.yaml" -f "$golden/default.yaml"
+is_restricted "$golden/helper-namespace.diff" -f - \
+  < <(patch --quiet --output=- "$golden/default.yaml" "$golden/helper-namespace.diff")
 # The question can be answered with no.
 helper='{"spec": {"containers": [{"name": "a", "image": "b"}], "volumes": [{"name": "data", "hostPath": {"path": "/opt"}}]}}'
 if output=$(try_restricted "$helper") || [[ $output != *'violates PodSecurity "restricted'* ]]; then

@@ -53,11 +53,11 @@ func TestTheFilesOfTheChartAreThoseOfDeploy(t *testing.T) {
 }
 
 // The rendering of default.yaml stands there as it is, each other one by what it has other than that,
-// for `patch`: one sees what the values do. So do not the two that have little in common with it, and
-// the one that a test of the daemon installs.
+// for `patch` and test/harness/rendering.h: one sees what the values do. So do not the two that have little
+// in common with it: their difference would be longer, or as long.
 func isWhole(name string) bool {
 	switch name {
-	case "default", "everything", "old-defaults", "helper-namespace":
+	case "default", "everything", "old-defaults":
 		return true
 	}
 	return false
@@ -68,25 +68,27 @@ func TestEachValueFileRendersAsItsGoldenFile(t *testing.T) {
 	usual := objectsText(t, render(t, files["default"]))
 	for name, values := range files {
 		t.Run(name, func(t *testing.T) {
-			golden := goldenFile(name)
-			got := "# Rendered from values/" + name + ".yaml; run.sh --update writes it anew.\n"
-			rendered := objectsText(t, render(t, values))
-			if isWhole(name) {
-				got += rendered
-			} else {
-				got += difference(t, usual, rendered)
+			got := objectsText(t, render(t, values))
+			if !isWhole(name) {
+				got = difference(t, "default", usual, got)
 			}
-			if *update {
-				if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
-					t.Fatal(err)
-				}
-				return
-			}
-			if want := readFile(t, golden); got != want {
-				t.Errorf("%s differs; look at it after run.sh --update:\n%s", golden,
-					firstDifference(got, want))
-			}
+			isGolden(t, goldenFile(name), "values/"+name+".yaml", got)
 		})
+	}
+}
+
+// isGolden compares what was made of a file with what stands there, or writes it.
+func isGolden(t *testing.T, golden, from, text string) {
+	t.Helper()
+	got := "# Rendered from " + from + "; run.sh --update writes it anew.\n" + text
+	if *update {
+		if err := os.WriteFile(golden, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if want := readFile(t, golden); got != want {
+		t.Errorf("%s differs; look at it after run.sh --update:\n%s", golden, firstDifference(got, want))
 	}
 }
 
@@ -97,10 +99,10 @@ func goldenFile(name string) string {
 	return filepath.Join(goldenDir, name+".diff")
 }
 
-func difference(t *testing.T, from, to string) string {
+func difference(t *testing.T, name, from, to string) string {
 	t.Helper()
 	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{A: lines(from), B: lines(to),
-		FromFile: "default", ToFile: "this", Context: 1})
+		FromFile: name, ToFile: "this", Context: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
