@@ -9,6 +9,8 @@ DEPS := scripts/install-deps.sh
 CONFIGURE := cmake --log-level=WARNING --preset
 BUILD := cmake --build --preset
 DAEMON := src/local-path-provisioner
+# LPP_BUILT=dev: it is built already, and may be in use.
+BUILD_DEV := $(if $(filter dev,$(LPP_BUILT)),true,$(CONFIGURE) dev >/dev/null && $(BUILD) dev)
 # Ninja's own line of progress on a terminal; else what fails, and a word that it may take a while.
 QUIET := $(shell [ -t 2 ] || echo --quiet)
 WAIT = if [ ! -e build/$(1)/$(DAEMON) ]; then echo 'building; the first time takes some minutes'; fi
@@ -29,24 +31,21 @@ build: ## Build the daemon as it is shipped: build/release/src/local-path-provis
 
 demo: ## Watch a claim become a directory and go again, on a cluster in one process (DEMO_KEEP=1 keeps it)
 	@$(DEPS) build test demo
-	@$(CONFIGURE) dev >/dev/null
 	@$(call WAIT,dev)
-	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
+	@$(BUILD_DEV) --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --daemon build/dev/$(DAEMON)
 
 demo-agents: ## Watch the same with an agent on each node instead of helper pods, and how long it takes
 	@$(DEPS) build test demo
-	@$(CONFIGURE) dev >/dev/null
 	@$(call WAIT,dev)
-	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
+	@$(BUILD_DEV) --target local-path-provisioner lpp-demo -- $(QUIET)
 	@build/dev/test/devcluster/lpp-demo --agents --daemon build/dev/$(DAEMON)
 
 quota-demo: ## Watch dd stop at the size of a claim, and the claim grow, on an XFS of a kernel in a process
 	@$(DEPS) build test demo
 	@$(DEPS) quota || { echo 'quota-demo: cannot be shown here, see above'; exit 1; }
-	@$(CONFIGURE) dev >/dev/null
 	@$(call WAIT,dev)
-	@$(BUILD) dev --target local-path-provisioner lpp-demo -- $(QUIET)
+	@$(BUILD_DEV) --target local-path-provisioner lpp-demo -- $(QUIET)
 	@test/quota/demo.sh build/dev/test/devcluster/lpp-demo build/dev/$(DAEMON)
 
 test: ## Run the unit and integration tests, those of the chart where Go, of the alerts where promtool can be had
@@ -63,8 +62,7 @@ test: ## Run the unit and integration tests, those of the chart where Go, of the
 
 plain: ## Run the demo and the tests of containers where no sandbox can be made (PLACE=container, ...)
 	@$(DEPS) build test demo
-	@$(CONFIGURE) dev >/dev/null
-	@$(BUILD) dev -- --quiet
+	@$(BUILD_DEV) -- --quiet
 	@test/plain/run.sh $(PLACE) || { \
 	  code=$$?; \
 	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
@@ -72,8 +70,7 @@ plain: ## Run the demo and the tests of containers where no sandbox can be made 
 
 chaos: ## Run the daemon under random faults for CHAOS_SECONDS (600), half of it with agents (SEED, AGENTS=yes|no)
 	@$(DEPS) build test demo
-	@$(CONFIGURE) dev >/dev/null
-	@$(BUILD) dev --target local-path-provisioner lpp-chaos -- --quiet
+	@$(BUILD_DEV) --target local-path-provisioner lpp-chaos -- --quiet
 	@for agents in $(or $(AGENTS),no yes); do \
 	  build/dev/test/chaos/lpp-chaos --daemon build/dev/$(DAEMON) $(if $(SEED),--seed $(SEED)) \
 	    --seconds $$(($(or $(CHAOS_SECONDS),600) / $(words $(or $(AGENTS),no yes)))) \
@@ -93,15 +90,11 @@ mutate: ## Break each promise, one by one: a test must turn red (ONLY="node/ lea
 
 e2e: ## Run the end-to-end tests on a real control plane, and a real node where the machine can
 	@$(DEPS) build test
-	@$(CONFIGURE) dev >/dev/null
-	@$(BUILD) dev -- --quiet
+	@$(BUILD_DEV) -- --quiet
 	@LPP_BUILD_DIR="$(CURDIR)/build/dev" test/e2e/run.sh || { \
 	  code=$$?; \
 	  if [ $$code != 3 ] || [ "$${CI:-}" = true ]; then exit $$code; fi; \
 	  echo 'e2e: skipped, see above'; }
-	@LPP_BUILD_DIR="$(CURDIR)/build/dev" test/docs/walk.sh || { \
-	  code=$$?; \
-	  if [ $$code != 3 ]; then exit $$code; fi; }
 
 bench: ## Measure the daemon against the floor, and PEER_BIN if set (BENCH_FLAGS="--full", a case, ...)
 	@$(DEPS) build test bench
@@ -134,7 +127,7 @@ tsan: ## Run the tests under the thread sanitizer
 	@$(DEPS) build test demo
 	@scripts/run-tests.sh tsan
 
-tsa: ## Compile with clang's static thread-safety analysis
+tsa: ## Compile each file by itself, which shows that it includes what it uses, with thread-safety analysis
 	@$(DEPS) build test lint
 	@$(CONFIGURE) tsa >/dev/null
 	@$(BUILD) tsa -- --quiet

@@ -26,7 +26,7 @@ sed -i -E "/^project\(/s/ VERSION $old / VERSION $version /" CMakeLists.txt
 sed -i -E "s/^(version: |appVersion: v)$old$/\1$version/" deploy/chart/local-path-provisioner/Chart.yaml
 sed -i -E "s/(local-path-provisioner:v|newTag: v|app\.kubernetes\.io\/version: v|helm\.sh\/chart: local-path-provisioner-)$old\b/\1$version/g" \
   deploy/*.yaml deploy/*/*.yaml README.md docs/install.md docs/sizes.md test/docs/*.sh test/chart/golden/* \
-  test/chart/kustomize/*.yaml test/chart/helm/kustomize_test.go
+  test/chart/kustomize/* test/chart/helm/kustomize_test.go
 sed -i "s/^## Unreleased$/## $version ($date)/" CHANGELOG.md
 left=$(grep -nF "v$before" -r deploy docs test/docs test/chart --exclude=go.sum --exclude=go.mod README.md || true)
 if [ -n "$left" ]; then

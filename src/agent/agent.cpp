@@ -45,12 +45,8 @@ void Agent::obey(const Order& order) {
     case Order::What::kStart:
       if (order.operation) start_work(order);
       break;
-    case Order::What::kCancel:
-      cancel(order);
-      break;
-    case Order::What::kForget:
-      forget(order);
-      break;
+    case Order::What::kCancel: cancel(order); break;
+    case Order::What::kForget: forget(order); break;
     case Order::What::kBases:
       paths_ = order.base_paths;
       look_now_ = true;

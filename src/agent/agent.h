@@ -86,29 +86,38 @@ class Agent {
   /// An answer that is older says nothing about what the controller wants now.
   static constexpr std::chrono::seconds kLeaveIsGood{2};
 
-  /// An operation on record. Guarded by mutex_.
+  /// An operation on record. Guarded by mutex_. It comes by an order or from a work book, is
+  /// `active` until there is an outcome, stays with that for the controller to hear, and goes with
+  /// drop() once it is `forgotten`, or `cancelling` and at rest.
   struct Entry {
     operation::Operation operation{};
     operation::Progress progress{};
-    bool begun = false;       // something may have been done, and be in the work book
-    bool had_begun = false;   // before it was taken up last
-    bool active = false;      // queued, or a worker has it
-    bool cancelling = false;  // is to act no more, and to be dropped
-    bool forgotten = false;   // is to be dropped
-    std::string serial{};     // of the order; "" = it had none
-    std::int64_t gone = 0;    // files and directories, of a removal
+    std::string serial{};    // of the order; "" = it had none
+    std::string disk{};      // whose book has it; "" = not known
+    std::string cluster{};   // that began it, as far as the book tells
+    bool from_book = false;  // was begun before this process
+    bool foreign = false;    // another cluster's: is touched no more
+
+    // What has been done of it.
+    bool active = false;     // queued, or a worker has it
+    bool begun = false;      // something may have been done, and be in the work book
+    bool had_begun = false;  // before it was taken up last
+    bool removing = false;   // certainly a removal has begun, here or by the disk's word
+    std::int64_t gone = 0;   // files and directories, of a removal
     TimePoint gone_told{};
-    std::optional<Order> next{};       // under the same id, for when it is dropped
-    bool gives_way = false;            // to other work under that id
-    bool stays = false;                // could not be dropped, as was told
-    bool asking = false;               // a removal that waits for leave to begin
-    bool from_book = false;            // was begun before this process
-    std::string disk{};                // whose book has it; "" = not known
-    std::string cluster{};             // that began it, as far as the book tells
-    bool removing = false;             // certainly a removal has begun, here or by the disk's word
-    bool foreign = false;              // another cluster's: is touched no more
+
+    // Leave to begin, of a removal.
+    bool asking = false;               // it waits for that
     std::optional<TimePoint> asked{};  // and got it, as of then
+
+    // How it ends.
+    bool cancelling = false;      // is to act no more, and to be dropped
+    bool forgotten = false;       // is to be dropped
+    bool stays = false;           // could not be dropped, as was told
+    bool gives_way = false;       // to other work under its id
+    std::optional<Order> next{};  // under the same id, for when it is dropped
     std::stop_source stop{};
+
     std::uint64_t version = 0;  // of what there is to tell of it
     std::uint64_t told = 0;
   };

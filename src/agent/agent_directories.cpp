@@ -23,7 +23,7 @@ bool is_below_any(const std::string& path, const std::vector<std::string>& bases
 
 }  // namespace
 
-void AgentExecutor::note_uses(const std::string& node, Agent& agent, const Tell& tell,
+void AgentExecutor::note_uses(const std::string& node, NodeAgent& agent, const Tell& tell,
                               bool everything) {
   for (const Use& use : tell.uses) {
     if (!use.usage) {
@@ -55,7 +55,7 @@ std::vector<operation::UsageBoard::Entry> AgentExecutor::usage() const {
   return entries;
 }
 
-void AgentExecutor::keep_below_bases(const Agent& agent, std::vector<Listed>& directories) {
+void AgentExecutor::keep_below_bases(const NodeAgent& agent, std::vector<Listed>& directories) {
   std::set<std::string_view> seen;
   std::vector<Listed> kept;
   kept.reserve(directories.size());
@@ -67,7 +67,7 @@ void AgentExecutor::keep_below_bases(const Agent& agent, std::vector<Listed>& di
   directories = std::move(kept);
 }
 
-AgentExecutor::WorkPlaces AgentExecutor::work_places(const Agent& agent) {
+AgentExecutor::WorkPlaces AgentExecutor::work_places(const NodeAgent& agent) {
   WorkPlaces places;
   for (const auto& [name, entry] : agent.works) {
     const auto& operation = *entry->operation;

@@ -98,7 +98,7 @@ void AgentExecutor::node_changed(std::string_view node) {
   wake(effects.woken);
 }
 
-AgentExecutor::EntryPtr AgentExecutor::add(Agent& agent,
+AgentExecutor::EntryPtr AgentExecutor::add(NodeAgent& agent,
                                            std::shared_ptr<const Operation> operation) {
   auto entry = std::make_shared<Entry>();
   entry->operation = std::move(operation);
@@ -111,7 +111,7 @@ AgentExecutor::EntryPtr AgentExecutor::add(Agent& agent,
   return entry;
 }
 
-void AgentExecutor::drop(Agent& agent, const EntryPtr& entry, Effects& effects) {
+void AgentExecutor::drop(NodeAgent& agent, const EntryPtr& entry, Effects& effects) {
   const auto operation = entry->operation;
   const std::string name = name_of(operation->id());
   std::erase_if(agent.orders, [&](const Pending& pending) {

@@ -184,7 +184,7 @@ class AgentExecutor final : public operation::Executor {
     std::string serial{};    // of the order whose outcome it was; "" = not known
     std::int64_t order = 0;  // its number; 0 = not ordered in this session
   };
-  struct Agent {
+  struct NodeAgent {
     std::string session{};
     std::string program{};
     std::string pod{};
@@ -246,58 +246,59 @@ class AgentExecutor final : public operation::Executor {
 
   void perform(const Effects& effects) const;
   void wake(const std::vector<Woken>& woken) const;
-  EntryPtr add(Agent& agent, std::shared_ptr<const Operation> operation) LPP_REQUIRES(mutex_);
-  void drop(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  EntryPtr add(NodeAgent& agent, std::shared_ptr<const Operation> operation) LPP_REQUIRES(mutex_);
+  void drop(NodeAgent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   std::vector<EntryPtr> find(const operation::Id& id) const LPP_REQUIRES(mutex_);
 
   // Operations, how they stand, and how agents do. (agent_operations.cpp, agent_progress.cpp)
 
   void cancel(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  void order_forget(Agent& agent, Forgotten& forgotten, bool urgent, Effects& effects)
+  void order_forget(NodeAgent& agent, Forgotten& forgotten, bool urgent, Effects& effects)
       LPP_REQUIRES(mutex_);
-  void forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
+  void forget(NodeAgent& agent, const EntryPtr& entry, bool urgent, Effects& effects)
       LPP_REQUIRES(mutex_);
   Result<Start> record(const Operation& operation, const std::vector<std::string>& disks,
                        Effects& effects) LPP_REQUIRES(mutex_);
   void go_on(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  Presence presence_of(const Agent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
+  Presence presence_of(const NodeAgent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
   /// If it is not connected.
-  TimePoint expected_until(const Agent& agent) const LPP_REQUIRES(mutex_);
+  TimePoint expected_until(const NodeAgent& agent) const LPP_REQUIRES(mutex_);
   operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
-  void doubt(const Agent& agent, const Entry& entry, operation::Progress& progress) const
+  void doubt(const NodeAgent& agent, const Entry& entry, operation::Progress& progress) const
       LPP_REQUIRES(mutex_);
-  void saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases, Effects& effects)
-      LPP_REQUIRES(mutex_);
-  static void learn_disk(Agent& agent, const Entry& made);
-  AgentState state_of(const std::string& node, const Agent& agent) const LPP_REQUIRES(mutex_);
+  void saw_bases(const std::string& node, NodeAgent& agent, std::vector<Base> bases,
+                 Effects& effects) LPP_REQUIRES(mutex_);
+  static void learn_disk(NodeAgent& agent, const Entry& made);
+  AgentState state_of(const std::string& node, const NodeAgent& agent) const LPP_REQUIRES(mutex_);
 
   // What agents tell, and what they are told to do. (agent_sessions.cpp)
 
-  static void end_session(Agent& agent, Effects& effects);
-  Result<Agent*> session_of(const AgentIdentity& agent, const std::string& session)
+  static void end_session(NodeAgent& agent, Effects& effects);
+  Result<NodeAgent*> session_of(const AgentIdentity& agent, const std::string& session)
       LPP_REQUIRES(mutex_);
-  void apply(Agent& agent, Work work, bool everything, bool has_looked, Effects& effects)
+  void apply(NodeAgent& agent, Work work, bool everything, bool has_looked, Effects& effects)
       LPP_REQUIRES(mutex_);
-  void told_everything(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  void told_everything(NodeAgent& agent, Effects& effects) LPP_REQUIRES(mutex_);
   static void outdate(Entry& entry, Effects& effects);
-  void note_presence(const std::string& node, Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  void note_presence(const std::string& node, NodeAgent& agent, Effects& effects)
+      LPP_REQUIRES(mutex_);
   void retold(const EntryPtr& entry, operation::Progress told, Effects& effects)
       LPP_REQUIRES(mutex_);
-  void order_start(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  void order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
-  std::int64_t order(Agent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
-  void give_orders(Agent& agent, Effects& effects) LPP_REQUIRES(mutex_);
-  Orders take_orders(Agent& agent) LPP_REQUIRES(mutex_);
+  void order_start(NodeAgent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  void order_cancel(NodeAgent& agent, const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
+  std::int64_t order(NodeAgent& agent, Pending pending, Effects& effects) LPP_REQUIRES(mutex_);
+  void give_orders(NodeAgent& agent, Effects& effects) LPP_REQUIRES(mutex_);
+  Orders take_orders(NodeAgent& agent) LPP_REQUIRES(mutex_);
 
   // Which of what they tell is believed. (agent_trust.cpp)
 
   /// Leaves out what is not to be believed; what there is to be said of it for the first time.
-  std::vector<LeftOut> sort_out(const std::string& node, Agent& agent, Tell& tell,
+  std::vector<LeftOut> sort_out(const std::string& node, NodeAgent& agent, Tell& tell,
                                 const std::vector<operation::Belief>& beliefs, Effects& effects)
       LPP_REQUIRES(mutex_);
   /// Takes note of who speaks for the node; whether it is to be told that two do.
-  bool is_rival(Agent& agent, const std::string& pod) const LPP_REQUIRES(mutex_);
-  std::string rival_of(const Agent& agent) const LPP_REQUIRES(mutex_);
+  bool is_rival(NodeAgent& agent, const std::string& pod) const LPP_REQUIRES(mutex_);
+  std::string rival_of(const NodeAgent& agent) const LPP_REQUIRES(mutex_);
   void tell_left_out(const std::string& node, const std::vector<LeftOut>& news) const;
   /// Takes out of it what is not for agents to say. Of each what there is against it if it is new.
   std::vector<operation::Belief> judge(std::vector<Work>& works) const;
@@ -311,17 +312,17 @@ class AgentExecutor final : public operation::Executor {
 
   // Directories; nodes whose agent does not speak. (agent_directories.cpp, agent_absence.cpp)
 
-  void note_uses(const std::string& node, Agent& agent, const Tell& tell, bool everything)
+  void note_uses(const std::string& node, NodeAgent& agent, const Tell& tell, bool everything)
       LPP_REQUIRES(mutex_);
   /// Of those that it was asked for.
-  static void keep_below_bases(const Agent& agent, std::vector<Listed>& directories);
+  static void keep_below_bases(const NodeAgent& agent, std::vector<Listed>& directories);
   /// Where the agent has operations on record.
   struct WorkPlaces {
     std::set<std::string, std::less<>> paths{};
     std::set<std::string, std::less<>> ids{};  // of volumes, as in the node's records
     bool has(const Listed& directory) const;
   };
-  static WorkPlaces work_places(const Agent& agent);
+  static WorkPlaces work_places(const NodeAgent& agent);
   std::set<std::string> present_nodes() const;
   void drop_gone_agents(std::string_view volume_name);
   bool is_known_to_have_no_pod(const std::string& node);
@@ -341,7 +342,7 @@ class AgentExecutor final : public operation::Executor {
   Ticket last_ticket_ LPP_GUARDED_BY(mutex_) = 0;
   std::uint64_t last_serial_ LPP_GUARDED_BY(mutex_) = 0;
   TimePoint left_out_due_ LPP_GUARDED_BY(mutex_){};
-  std::map<std::string, Agent> agents_ LPP_GUARDED_BY(mutex_);  // by node
+  std::map<std::string, NodeAgent> agents_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::vector<EntryPtr>, std::less<>> by_volume_ LPP_GUARDED_BY(mutex_);
   std::map<std::string, Absence> absences_ LPP_GUARDED_BY(mutex_);  // by node
   std::map<std::string, std::uint64_t> left_out_ LPP_GUARDED_BY(mutex_);

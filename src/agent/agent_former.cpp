@@ -73,11 +73,11 @@ bool Agent::takes_over(const EntryPtr& former, const Order& order) {
   auto& entry = entries_[key_of(now.id())];
   entry = std::make_shared<Entry>(Entry{.operation = now,
                                         .progress = {.state = State::kRunning},
-                                        .begun = true,
                                         .serial = order.serial,
-                                        .from_book = former->from_book,
                                         .disk = former->disk,
-                                        .cluster = former->cluster});
+                                        .cluster = former->cluster,
+                                        .from_book = former->from_book,
+                                        .begun = true});
   if (calls_off) {
     obey(order);
   } else {
@@ -100,10 +100,10 @@ void Agent::not_dropped(const EntryPtr& former, const Error& error) {
   entry = std::make_shared<Entry>(Entry{
       .operation = *next->operation,
       .progress = {.state = State::kFailed, .message = error.message, .reason = "RecordStays"},
-      .begun = true,
       .serial = next->serial,
       .disk = former->disk,
-      .cluster = former->cluster});
+      .cluster = former->cluster,
+      .begun = true});
   changed(*entry);
 }
 

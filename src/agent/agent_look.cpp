@@ -192,11 +192,11 @@ Result<void> Agent::read_book(const std::string& path, const node::Volumes& volu
       }
       entry = std::make_shared<Entry>(Entry{.operation = std::move(work.operation),
                                             .progress = std::move(work.progress),
-                                            .begun = true,
                                             .serial = work.serial.value_or(""),
-                                            .from_book = true,
                                             .disk = identity,
-                                            .cluster = std::move(work.cluster)});
+                                            .cluster = std::move(work.cluster),
+                                            .from_book = true,
+                                            .begun = true});
       if (!entry->progress.over()) entry->progress = {.state = State::kRunning};
       changed(*entry);
     }

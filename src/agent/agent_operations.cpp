@@ -93,7 +93,7 @@ Result<operation::Executor::Start> AgentExecutor::record(const Operation& operat
     return Error{.code = ErrorCode::kUnavailable,
                  .message = "the agent on node " + operation.node + " is not connected"};
   }
-  Agent& agent = it->second;
+  NodeAgent& agent = it->second;
   // It is on its way out at the agent: what is told of it now is about the former one.
   if (agent.forgotten.contains(name_of(operation.id()))) return Start::kOtherFound;
   auto ordered = std::make_shared<Operation>(operation);
@@ -179,7 +179,7 @@ std::string AgentExecutor::why_unfit(const std::string& node, const std::string&
 
 /// Not while its agent is away: until that is back the owner's word grows old.
 void AgentExecutor::go_on(const EntryPtr& entry, Effects& effects) {
-  Agent& agent = agents_.at(entry->operation->node);
+  NodeAgent& agent = agents_.at(entry->operation->node);
   if (!entry->suspended || presence_of(agent, clock_.now()) != Presence::kConnected) return;
   entry->suspended = false;
   order_start(agent, entry, effects);
@@ -197,7 +197,7 @@ Result<void> AgentExecutor::cancel(const Id& id) {
 
 void AgentExecutor::cancel(const EntryPtr& entry, Effects& effects) {
   if (entry->cancelled) return;
-  Agent& agent = agents_.at(entry->operation->node);
+  NodeAgent& agent = agents_.at(entry->operation->node);
   if (entry->progress.over()) {
     // What a make has left nobody else may know of: that it is taken back is to be on record first.
     if (entry->operation->kind == operation::Kind::kMake) {
@@ -236,7 +236,7 @@ Result<bool> AgentExecutor::forget(const Id& id, When when) {
   return none_left;
 }
 
-void AgentExecutor::forget(Agent& agent, const EntryPtr& entry, bool urgent, Effects& effects) {
+void AgentExecutor::forget(NodeAgent& agent, const EntryPtr& entry, bool urgent, Effects& effects) {
   const Id id = entry->operation->id();
   drop(agent, entry, effects);
   auto& forgotten = agent.forgotten[name_of(id)];
@@ -245,7 +245,7 @@ void AgentExecutor::forget(Agent& agent, const EntryPtr& entry, bool urgent, Eff
   order_forget(agent, forgotten, urgent, effects);
 }
 
-void AgentExecutor::order_forget(Agent& agent, Forgotten& forgotten, bool urgent,
+void AgentExecutor::order_forget(NodeAgent& agent, Forgotten& forgotten, bool urgent,
                                  Effects& effects) {
   const Order forget{.what = Order::What::kForget, .id = forgotten.id, .serial = forgotten.serial};
   forgotten.order = order(agent, {.order = forget, .urgent = urgent}, effects);

@@ -32,7 +32,7 @@ Progress AgentExecutor::lost(const Operation& operation) const {
           .reason = "RecordRemoved"};
 }
 
-Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
+Presence AgentExecutor::presence_of(const NodeAgent& agent, TimePoint now) const {
   if (!active_) return Presence::kAbsent;
   const bool speaks = !agent.session.empty() && (agent.held || now < agent.heard + kSilence);
   if (speaks && agent.complete) return Presence::kConnected;
@@ -40,7 +40,7 @@ Presence AgentExecutor::presence_of(const Agent& agent, TimePoint now) const {
 }
 
 /// One that says hello over and over, and never what it has, is as good as none.
-TimePoint AgentExecutor::expected_until(const Agent& agent) const {
+TimePoint AgentExecutor::expected_until(const NodeAgent& agent) const {
   return std::max({begun_, agent.lost, agent.tells_since}) + kExpectedFor;
 }
 
@@ -51,7 +51,7 @@ Presence AgentExecutor::presence(const std::string& node) const {
   return active_ && now < begun_ + kExpectedFor ? Presence::kExpected : Presence::kAbsent;
 }
 
-AgentState AgentExecutor::state_of(const std::string& node, const Agent& agent) const {
+AgentState AgentExecutor::state_of(const std::string& node, const NodeAgent& agent) const {
   constexpr std::size_t kMostWords = 3;
   std::vector<std::string> words;
   for (const auto& [name, one] : agent.left_out) {
@@ -98,7 +98,7 @@ std::vector<AgentWork> AgentExecutor::oldest_works(const std::string& node) cons
 }
 
 /// What was told of a directory before its agent was lost, or its disk, may not be so any more.
-void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& progress) const {
+void AgentExecutor::doubt(const NodeAgent& agent, const Entry& entry, Progress& progress) const {
   using Standing = Progress::Standing;
   const Operation& make = *entry.operation;
   if (make.kind != operation::Kind::kMake) return;
@@ -128,7 +128,7 @@ void AgentExecutor::doubt(const Agent& agent, const Entry& entry, Progress& prog
 }
 
 /// What was made there may not be there any more, or again.
-void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector<Base> bases,
+void AgentExecutor::saw_bases(const std::string& node, NodeAgent& agent, std::vector<Base> bases,
                               Effects& effects) {
   const auto same_sight = [](const Base& a, const Base& b) {
     return a.path == b.path && sight_of(a) == sight_of(b);
@@ -157,7 +157,7 @@ void AgentExecutor::saw_bases(const std::string& node, Agent& agent, std::vector
 
 /// The first make gives a disk its identity, and its volume may name that before a look tells it.
 /// Where a look has seen one before, that there is none now is what is new.
-void AgentExecutor::learn_disk(Agent& agent, const Entry& made) {
+void AgentExecutor::learn_disk(NodeAgent& agent, const Entry& made) {
   for (Base& base : agent.bases) {
     const bool is_its_base = base.path == made.operation->base_path && base.problem.empty();
     if (!is_its_base || !base.identity.empty() || made.progress.disk.empty()) continue;
@@ -170,7 +170,7 @@ void AgentExecutor::learn_disk(Agent& agent, const Entry& made) {
 Progress AgentExecutor::progress_of(const Entry& entry) const {
   const TimePoint now = clock_.now();
   const Operation& operation = *entry.operation;
-  const Agent& agent = agents_.at(operation.node);
+  const NodeAgent& agent = agents_.at(operation.node);
   const auto cmd_timeout = surroundings_.cmd_timeout();
   const Presence there = presence_of(agent, now);
   const std::string away = fmt::format("the agent on node {} is not connected since {}",

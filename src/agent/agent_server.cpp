@@ -155,8 +155,7 @@ bool AgentServer::Impl::step(Connection& one) {
       }
       return false;
     }
-    case Stage::kHead:
-      return read_head(one);
+    case Stage::kHead: return read_head(one);
     case Stage::kBody: {
       const std::size_t whole = one.head.size + one.head.body;
       if (one.in.size() < whole) return read_more(one, whole - one.in.size());
@@ -164,11 +163,8 @@ bool AgentServer::Impl::step(Connection& one) {
       return false;
     }
     case Stage::kProving:
-    case Stage::kPending:
-      want(one, 0);
-      return false;
-    case Stage::kWriting:
-      return write_more(one);
+    case Stage::kPending: want(one, 0); return false;
+    case Stage::kWriting: return write_more(one);
     case Stage::kDraining:
       if (one.socket.discard() == TlsSocket::Step::kClosed) {
         close(one);
@@ -201,12 +197,8 @@ bool AgentServer::Impl::read_more(Connection& one, std::size_t most) {
     case TlsSocket::Step::kDone:
       if (is_first) one.deadline = clock_.now() + settings_.request_time;
       return true;
-    case TlsSocket::Step::kClosed:
-      close(one);
-      return false;
-    default:
-      want(one, step == TlsSocket::Step::kWantRead ? EPOLLIN : EPOLLOUT);
-      return false;
+    case TlsSocket::Step::kClosed: close(one); return false;
+    default: want(one, step == TlsSocket::Step::kWantRead ? EPOLLIN : EPOLLOUT); return false;
   }
 }
 

@@ -43,7 +43,7 @@ std::string AgentExecutor::heard_pod(const std::string& node) const {
   return it == agents_.end() ? std::string() : it->second.pod;
 }
 
-void AgentExecutor::note_presence(const std::string& node, Agent& agent, Effects& effects) {
+void AgentExecutor::note_presence(const std::string& node, NodeAgent& agent, Effects& effects) {
   const TimePoint now = clock_.now();
   Presence there = presence_of(agent, now);
   if (there == agent.shown) return;
@@ -78,7 +78,7 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
     MutexLock lock(mutex_);
     if (!active_) return not_leading();
     const auto [it, added] = agents_.try_emplace(identity.node);
-    Agent& agent = it->second;
+    NodeAgent& agent = it->second;
     if (added) {
       agent.lost = begun_;
       agent.lost_wall = clock_.wall_now();
@@ -120,7 +120,7 @@ Result<Welcome> AgentExecutor::hello(const AgentIdentity& identity, const Hello&
 }
 
 /// It begins another one, and tells everything anew.
-void AgentExecutor::end_session(Agent& agent, Effects& effects) {
+void AgentExecutor::end_session(NodeAgent& agent, Effects& effects) {
   agent.session.clear();
   if (!agent.held) return;
   effects.answers.emplace_back(std::move(agent.held->answer),
@@ -128,8 +128,8 @@ void AgentExecutor::end_session(Agent& agent, Effects& effects) {
   agent.held.reset();
 }
 
-Result<AgentExecutor::Agent*> AgentExecutor::session_of(const AgentIdentity& identity,
-                                                        const std::string& session) {
+Result<AgentExecutor::NodeAgent*> AgentExecutor::session_of(const AgentIdentity& identity,
+                                                            const std::string& session) {
   if (!active_) return not_leading();
   const auto it = agents_.find(identity.node);
   if (it == agents_.end() || session.empty() || it->second.session != session) {
@@ -144,7 +144,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   {
     // Before it costs anything.
     MutexLock lock(mutex_);
-    LPP_ASSIGN_OR_RETURN(const Agent* const agent, session_of(identity, tell.session), "tell");
+    LPP_ASSIGN_OR_RETURN(const NodeAgent* const agent, session_of(identity, tell.session), "tell");
     if (tell.inventory) keep_below_bases(*agent, tell.inventory->directories);
     keep_below_bases(*agent, tell.sweeps);
   }
@@ -162,7 +162,7 @@ Result<Told> AgentExecutor::tell(const AgentIdentity& identity, Tell tell) {
   std::vector<LeftOut> troubles;
   {
     MutexLock lock(mutex_);
-    LPP_ASSIGN_OR_RETURN(Agent* const agent, session_of(identity, tell.session), "tell");
+    LPP_ASSIGN_OR_RETURN(NodeAgent* const agent, session_of(identity, tell.session), "tell");
     troubles = sort_out(node, *agent, tell, beliefs, effects);
     agent->heard = clock_.now();
     everything = everything && !agent->complete;  // else a repetition
@@ -244,7 +244,7 @@ void AgentExecutor::retold(const EntryPtr& entry, Progress told, Effects& effect
   load_.began(*entry->operation, name_of(entry->operation->id()));
 }
 
-void AgentExecutor::apply(Agent& agent, Work work, bool everything, bool has_looked,
+void AgentExecutor::apply(NodeAgent& agent, Work work, bool everything, bool has_looked,
                           Effects& effects) {
   const std::string name = name_of(work.operation.id());
   if (everything) agent.told.insert(name);
@@ -326,7 +326,7 @@ void AgentExecutor::outdate(Entry& entry, Effects& effects) {
   effects.wake(entry);
 }
 
-void AgentExecutor::told_everything(Agent& agent, Effects& effects) {
+void AgentExecutor::told_everything(NodeAgent& agent, Effects& effects) {
   agent.complete = true;
   const std::set<std::string> told = std::exchange(agent.told, {});
   const std::map<std::string, EntryPtr> works = agent.works;
@@ -378,7 +378,7 @@ AgentExecutor::Ticket AgentExecutor::poll(const AgentIdentity& identity, const P
                                    refused(ErrorCode::kInvalid, "malformed",
                                            "taken: orders up to that number were not given"));
     } else {
-      Agent& agent = **session;
+      NodeAgent& agent = **session;
       std::erase_if(agent.orders,
                     [&](const Pending& pending) { return pending.order.number <= poll.taken; });
       std::erase_if(agent.forgotten, [&](const auto& item) {
@@ -412,7 +412,7 @@ void AgentExecutor::abandon(const AgentIdentity& identity, Ticket ticket) {
 }
 
 /// With the operation: an agent that has lost its record of a removal puts back what is left, too.
-void AgentExecutor::order_cancel(Agent& agent, const EntryPtr& entry, Effects& effects) {
+void AgentExecutor::order_cancel(NodeAgent& agent, const EntryPtr& entry, Effects& effects) {
   (void)order(
       agent,
       {.order = {.what = Order::What::kCancel,
@@ -424,7 +424,7 @@ void AgentExecutor::order_cancel(Agent& agent, const EntryPtr& entry, Effects& e
       effects);
 }
 
-void AgentExecutor::order_start(Agent& agent, const EntryPtr& entry, Effects& effects) {
+void AgentExecutor::order_start(NodeAgent& agent, const EntryPtr& entry, Effects& effects) {
   Pending pending{.order = {.what = Order::What::kStart,
                             .operation = *entry->operation,
                             .serial = entry->serial},
@@ -432,7 +432,7 @@ void AgentExecutor::order_start(Agent& agent, const EntryPtr& entry, Effects& ef
   (void)order(agent, std::move(pending), effects);
 }
 
-std::int64_t AgentExecutor::order(Agent& agent, Pending pending, Effects& effects) {
+std::int64_t AgentExecutor::order(NodeAgent& agent, Pending pending, Effects& effects) {
   pending.order.number = ++agent.last_order;
   pending.bytes = encode(Orders{{pending.order}}).size();
   const bool urgent = pending.urgent;
@@ -441,7 +441,7 @@ std::int64_t AgentExecutor::order(Agent& agent, Pending pending, Effects& effect
   return agent.last_order;
 }
 
-void AgentExecutor::give_orders(Agent& agent, Effects& effects) {
+void AgentExecutor::give_orders(NodeAgent& agent, Effects& effects) {
   if (!agent.held) return;
   effects.answers.emplace_back(std::move(agent.held->answer), take_orders(agent));
   agent.held.reset();
@@ -449,7 +449,7 @@ void AgentExecutor::give_orders(Agent& agent, Effects& effects) {
 }
 
 /// They stay until they are taken.
-Orders AgentExecutor::take_orders(Agent& agent) {
+Orders AgentExecutor::take_orders(NodeAgent& agent) {
   Orders orders;
   std::size_t bytes = 0;
   for (const Pending& pending : agent.orders) {

@@ -163,7 +163,7 @@ Work AgentExecutor::taken_for_other(const Entry& ours, const Work& told) {
       .serial = told.serial};
 }
 
-std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, Agent& agent, Tell& tell,
+std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, NodeAgent& agent, Tell& tell,
                                              const std::vector<Belief>& beliefs, Effects& effects) {
   std::vector<std::pair<const char*, LeftOut>> refusals;
   const auto refuse = [&](const char* reason, std::string words,
@@ -284,7 +284,7 @@ void AgentExecutor::tell_left_out(const std::string& node, const std::vector<Lef
 
 /// Pods of a DaemonSet follow each other and do not come again; what ended the session of one that
 /// is alive is another one that is.
-bool AgentExecutor::is_rival(Agent& agent, const std::string& pod) const {
+bool AgentExecutor::is_rival(NodeAgent& agent, const std::string& pod) const {
   if (pod == agent.pod) return false;
   const TimePoint now = clock_.now();
   const bool comes_again =
@@ -299,7 +299,7 @@ bool AgentExecutor::is_rival(Agent& agent, const std::string& pod) const {
 }
 
 /// One that is about to end may come once more.
-std::string AgentExecutor::rival_of(const Agent& agent) const {
+std::string AgentExecutor::rival_of(const NodeAgent& agent) const {
   const bool is_one = agent.came_again >= 2 && clock_.now() < agent.pod_since + kRivalsFor;
   return is_one ? agent.former_pod : std::string();
 }

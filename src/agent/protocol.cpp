@@ -93,12 +93,8 @@ json to_json(const Order& order) {
       if (order.keep) object["keep"] = true;
       object["id"] = to_json(order.id);
       break;
-    case Order::What::kForget:
-      object["id"] = to_json(order.id);
-      break;
-    case Order::What::kBases:
-      object["basePaths"] = order.base_paths;
-      break;
+    case Order::What::kForget: object["id"] = to_json(order.id); break;
+    case Order::What::kBases: object["basePaths"] = order.base_paths; break;
   }
   return object;
 }

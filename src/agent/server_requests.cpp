@@ -36,18 +36,12 @@ std::string peer_of(int socket) {
 
 int status_of(const Error& error) {
   switch (error.code) {
-    case ErrorCode::kInvalid:
-      return error.http_status != 0 ? error.http_status : 400;
-    case ErrorCode::kUnauthorized:
-      return 401;
-    case ErrorCode::kForbidden:
-      return 403;
-    case ErrorCode::kExpired:
-      return 410;
-    case ErrorCode::kTooManyRequests:
-      return 429;
-    default:
-      return 503;
+    case ErrorCode::kInvalid: return error.http_status != 0 ? error.http_status : 400;
+    case ErrorCode::kUnauthorized: return 401;
+    case ErrorCode::kForbidden: return 403;
+    case ErrorCode::kExpired: return 410;
+    case ErrorCode::kTooManyRequests: return 429;
+    default: return 503;
   }
 }
 

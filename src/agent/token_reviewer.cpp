@@ -18,8 +18,7 @@ namespace lpp::agent {
 namespace {
 
 using k8s::elements;
-using k8s::member;
-using k8s::text;
+using k8s::member, k8s::text;
 using nlohmann::json;
 
 constexpr k8s::Resource kTokenReviews{"authentication.k8s.io", "v1", "tokenreviews", "TokenReview",

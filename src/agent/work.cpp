@@ -20,18 +20,12 @@ std::string_view reason_of(const Error& error) {
   if (error.reason == node::kOtherCluster) return node::kOtherCluster;
   switch (error.code) {
     case ErrorCode::kInvalid:
-    case ErrorCode::kAlreadyExists:
-      return "Refused";
-    case ErrorCode::kUnfit:
-      return "Unfit";
-    case ErrorCode::kForbidden:
-      return "Forbidden";
-    case ErrorCode::kConflict:
-      return "Conflict";
-    case ErrorCode::kNotFound:
-      return "NotFound";
-    default:
-      return "NodeTrouble";
+    case ErrorCode::kAlreadyExists: return "Refused";
+    case ErrorCode::kUnfit: return "Unfit";
+    case ErrorCode::kForbidden: return "Forbidden";
+    case ErrorCode::kConflict: return "Conflict";
+    case ErrorCode::kNotFound: return "NotFound";
+    default: return "NodeTrouble";
   }
 }
 
@@ -159,13 +153,10 @@ Result<void> work(const node::Volumes& volumes, const Operation& operation,
                   const WorkOptions& options, Progress& progress) {
   LPP_ASSIGN_OR_RETURN(const Place place, place_of(operation), "agent");
   switch (operation.kind) {
-    case Kind::kMake:
-      return make(volumes, operation, place, options.cluster, progress);
-    case Kind::kResize:
-      return resize(volumes, operation, place, progress);
+    case Kind::kMake: return make(volumes, operation, place, options.cluster, progress);
+    case Kind::kResize: return resize(volumes, operation, place, progress);
     case Kind::kTakeBack:
-    case Kind::kRemove:
-      break;
+    case Kind::kRemove: break;
   }
   return remove(volumes, operation, place, options, progress);
 }

@@ -35,15 +35,15 @@ bool removes(operation::Kind kind);
 /// Of the claim whose directory a removal is to take away; "" = whatever claim is on record.
 const std::string& uid_of(const operation::Operation& operation);
 
-/// Does an operation in its base folder, on this thread; once, however often it is called. What
-/// became of it, as a helper pod would tell; the message of a failure is for an Event. kCancelled:
-/// a removal was stopped, and goes on the next time or is called off (node::Volumes::put_back).
 struct WorkOptions {
   std::stop_token stop{};
   std::string cluster{};               // this one's, see node::MakeRequest
   std::function<bool()> may_remove{};  // asked when a removal is about to begin; may be empty
   node::ProgressSink gone{};           // told how much of it is gone, now and then; may be empty
 };
+/// Does an operation in its base folder, on this thread; once, however often it is called. What
+/// became of it, as a helper pod would tell; the message of a failure is for an Event. kCancelled:
+/// a removal was stopped, and goes on the next time or is called off (node::Volumes::put_back).
 Result<operation::Progress> do_work(const node::Volumes& volumes,
                                     const operation::Operation& operation,
                                     const WorkOptions& options = {});

@@ -13,8 +13,7 @@ namespace lpp::app {
 namespace {
 
 using k8s::elements;
-using k8s::member;
-using k8s::text;
+using k8s::member, k8s::text;
 using nlohmann::json;
 
 /// Whether anything has ever run in it, as far as can be told.

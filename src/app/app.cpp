@@ -91,7 +91,7 @@ class App::Impl {
                 [this] { return current(); }),
         other_executor_(make_executor ? make_executor({clock_, ledger_, config_.config()})
                                       : nullptr),
-        operations_(clock_),
+        figures_(clock_),
         binding_(clock_, options.bind_claims ? provisioner::Binding::By::kUs
                                              : provisioner::Binding::By::kControlPlane),
         agents_(options.agents ? std::make_unique<Agents>(agent_parts()) : nullptr),
@@ -106,7 +106,7 @@ class App::Impl {
                volumes_.store(),
                classes_.store(),
                nodes_.store(),
-               operations_,
+               figures_,
                binding_,
                space_,
                uses_},
@@ -173,7 +173,7 @@ class App::Impl {
   operation::PathLedger ledger_;
   helperpod::HelperPodRunner runner_;
   std::unique_ptr<operation::Executor> other_executor_;
-  provisioner::OperationFigures operations_;
+  provisioner::OperationFigures figures_;
   provisioner::Binding binding_;
   operation::SpaceBoard space_;
   operation::ToldUses uses_{clock_};
@@ -292,11 +292,11 @@ bool App::Impl::catch_up(TimePoint since, const std::stop_token& ended) {
   return true;
 }
 
-/// Ends the leader's work. When the process stops, be it while this lasts, steps that hang in a
-/// call are cut short after a while; when only the lease was lost, the fence has ended their writes
-/// already.
+/// Ends the leader's work. While the process stops, steps that hang in a call are cut short after a
+/// while; when only the lease was lost, the fence has ended their writes already.
 void App::Impl::stop_working() {
   std::jthread limit([this](const std::stop_token& ended) {
+    set_thread_name("term-limit");
     constexpr std::chrono::milliseconds kLook{100};
     while (!stop_.stop_requested()) {
       if (!clock_.sleep_for(kLook, ended)) return;
@@ -330,7 +330,7 @@ Subjects App::Impl::make_subjects(std::string api_host) const {
       .started_at = clock_.wall_now(),
       .requests = transport_.stats(),
       .controller = controller_,
-      .operations = operations_,
+      .figures = figures_,
       .helper_pods = pods_.store(),
       .volumes = volumes_.store(),
       .nodes = nodes_.store(),

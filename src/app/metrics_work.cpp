@@ -57,8 +57,8 @@ void add_controller(std::string& out, const OperationFigures::Totals& totals) {
              .text();
 }
 
-void add_operations(std::string& out, const OperationFigures& operations) {
-  const auto& totals = operations.totals();
+void add_operations(std::string& out, const OperationFigures& figures) {
+  const auto& totals = figures.totals();
   out += Family::histogram("local_path_provisioner_operation_step_duration_seconds",
                            "How long the steps of operations took: waiting to be begun (queued), "
                            "until the helper pod's container ran (pod_start), the script, and the "
@@ -89,7 +89,7 @@ void add_operations(std::string& out, const OperationFigures& operations) {
                                "due yet.");
   auto oldest = Family::gauge("local_path_provisioner_oldest_operation_age_seconds",
                               "Age of the oldest operation that is not done; 0 = there is none.");
-  for (const auto& [kind, load] : operations.load()) {
+  for (const auto& [kind, load] : figures.load()) {
     const Family::Labels labels{{"operation", std::string(operation::label_of(kind))}};
     count.add(labels, static_cast<double>(load.count));
     waiting.add(labels, static_cast<double>(load.waiting));
@@ -173,8 +173,8 @@ void add_queues(std::string& out, const provisioner::Controller& controller) {
 
 std::string work_metrics(const Subjects& subjects) {
   std::string out;
-  add_controller(out, subjects.operations.totals());
-  add_operations(out, subjects.operations);
+  add_controller(out, subjects.figures.totals());
+  add_operations(out, subjects.figures);
   add_helper_pods(out, subjects.helper_pods, subjects.runner.settled().size());
   add_queues(out, subjects.controller);
   return out;

@@ -67,14 +67,14 @@ void add_process(HtmlPage& page, const Subjects& subjects,
 
 void add_operations(HtmlPage& page, const Subjects& subjects) {
   Rows rows;
-  for (const auto& one : subjects.operations.in_flight(kMaxOperations)) {
+  for (const auto& one : subjects.figures.in_flight(kMaxOperations)) {
     rows.push_back({human(one.age), std::string(operation::label_of(one.kind)),
                     one.claim.to_string(), one.volume, one.node,
                     fmt::format("{} for {}", to_string(one.step), human(one.step_age)),
                     one.attempt > 0 ? std::to_string(one.attempt) : "", one.problem});
   }
   std::size_t total = 0;
-  for (const auto& [work, load] : subjects.operations.load()) total += load.count;
+  for (const auto& [work, load] : subjects.figures.load()) total += load.count;
   page.heading(fmt::format("Operations in flight: {}", total))
       .table({"Age", "What", "Claim", "Volume", "Node", "Step", "Attempt", "Problem"}, rows,
              "None.");
@@ -86,7 +86,7 @@ void add_operations(HtmlPage& page, const Subjects& subjects) {
 void add_failures(HtmlPage& page, const Subjects& subjects,
                   std::chrono::system_clock::time_point now) {
   Rows rows;
-  for (const auto& [failure, at] : subjects.operations.recent_failures()) {
+  for (const auto& [failure, at] : subjects.figures.recent_failures()) {
     rows.push_back({when(at, now), std::string(operation::label_of(failure.kind)),
                     failure.claim.to_string(), failure.volume, failure.node, failure.reason,
                     failure.message});
@@ -173,17 +173,12 @@ void add_caches(HtmlPage& page, const Subjects& subjects) {
 std::string_view word_of(operation::Progress::State state) {
   using State = operation::Progress::State;
   switch (state) {
-    case State::kWaiting:
-      return "waiting";
-    case State::kRunning:
-      return "running";
-    case State::kLate:
-      return "late";
-    case State::kEnding:
-      return "ending";
+    case State::kWaiting: return "waiting";
+    case State::kRunning: return "running";
+    case State::kLate: return "late";
+    case State::kEnding: return "ending";
     case State::kSucceeded:
-    case State::kFailed:
-      break;
+    case State::kFailed: break;
   }
   return state == State::kSucceeded ? "done" : "failed";
 }

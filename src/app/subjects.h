@@ -67,7 +67,7 @@ struct Subjects {
   const k8s::RequestStats& requests;
   std::vector<CacheSubject> caches{};
   const provisioner::Controller& controller;
-  const provisioner::OperationFigures& operations;
+  const provisioner::OperationFigures& figures;
   const k8s::Store<k8s::Pod>& helper_pods;
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::Node>& nodes;

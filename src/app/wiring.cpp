@@ -66,7 +66,7 @@ k8s::Informer<k8s::PersistentVolume>::Trim trim_volumes(provisioner::ServedNames
   return [names = std::move(names)](k8s::PersistentVolume& volume) {
     if (!provisioner::is_ours(volume, names)) {
       if (!provisioner::made_by_hand(volume)) return false;
-      volume = provisioner::place_of(volume);
+      volume = provisioner::reduced_to_place(volume);
       return true;
     }
     volume.meta.labels.clear();

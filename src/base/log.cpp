@@ -24,16 +24,11 @@ Divert g_divert;
 
 spdlog::level::level_enum level_of(Level level) {
   switch (level) {
-    case Level::kDebug:
-      return spdlog::level::debug;
-    case Level::kInfo:
-      return spdlog::level::info;
-    case Level::kWarn:
-      return spdlog::level::warn;
-    case Level::kError:
-      return spdlog::level::err;
-    case Level::kOff:
-      break;
+    case Level::kDebug: return spdlog::level::debug;
+    case Level::kInfo: return spdlog::level::info;
+    case Level::kWarn: return spdlog::level::warn;
+    case Level::kError: return spdlog::level::err;
+    case Level::kOff: break;
   }
   return spdlog::level::off;
 }
@@ -213,15 +208,9 @@ std::string quoted(std::string_view text) {
         result += '\\';
         result += c;
         break;
-      case '\n':
-        result += "\\n";
-        break;
-      case '\r':
-        result += "\\r";
-        break;
-      case '\t':
-        result += "\\t";
-        break;
+      case '\n': result += "\\n"; break;
+      case '\r': result += "\\r"; break;
+      case '\t': result += "\\t"; break;
       default:
         if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) {
           result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));

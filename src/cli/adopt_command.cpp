@@ -10,15 +10,18 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "cli/adoption.h"
-#include "cli/json_access.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/text.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 
 namespace lpp::cli {
 
 namespace adopt_command {
+
+using k8s::member, k8s::text;
+
 namespace {
 
 constexpr std::string_view kName = "adopt";
@@ -66,7 +69,7 @@ std::span<const FlagGroup> groups() {
 
 /// What is asked for, and what came of it.
 struct Row {
-  AdoptRequest request{};
+  AdoptionRequest request{};
   Adoption plan{};
   std::string uid{};  // of the volume that was made
   enum class Result { kPlanned, kDone, kRefused, kFailed, kPassedOver } result = Result::kPlanned;
@@ -75,16 +78,11 @@ struct Row {
 
 std::string_view word_of(const Row& row) {
   switch (row.result) {
-    case Row::Result::kDone:
-      return "adopted";
-    case Row::Result::kRefused:
-      return "refused";
-    case Row::Result::kFailed:
-      return "failed";
-    case Row::Result::kPassedOver:
-      return "passed over";
-    case Row::Result::kPlanned:
-      break;
+    case Row::Result::kDone: return "adopted";
+    case Row::Result::kRefused: return "refused";
+    case Row::Result::kFailed: return "failed";
+    case Row::Result::kPassedOver: return "passed over";
+    case Row::Result::kPlanned: break;
   }
   return "adopt";
 }
@@ -202,7 +200,8 @@ std::string table_of(const std::vector<Row>& rows, const Context& context) {
 }
 
 /// Of the node, each for the claim on record.
-std::vector<Row> rows_from_records(const std::vector<Orphan>& orphans, const AdoptRequest& wanted) {
+std::vector<Row> rows_from_records(const std::vector<Orphan>& orphans,
+                                   const AdoptionRequest& wanted) {
   std::vector<Row> rows;
   for (const Orphan& one : orphans) {
     if (one.node != wanted.node) continue;
@@ -227,7 +226,7 @@ std::vector<Row> rows_from_records(const std::vector<Orphan>& orphans, const Ado
 }
 
 struct Wanted {
-  AdoptRequest request{};
+  AdoptionRequest request{};
   bool all = false;
   bool dry_run = false;
   std::string format{};
@@ -237,7 +236,7 @@ Wanted read_flags(FlagReader& flags, const Given& given) {
   Wanted wanted{.all = flags.boolean("all"),
                 .dry_run = flags.boolean("dry-run"),
                 .format = flags.choice("output")};
-  AdoptRequest& request = wanted.request;
+  AdoptionRequest& request = wanted.request;
   request.node = flags.text("node");
   request.path = tidy_path(flags.text("path"));
   request.storage_class = flags.text("class");
@@ -317,7 +316,7 @@ int run_adopt(const Given& given, Context& context) {
       rows = rows_from_records(orphans.listed, wanted.request);
       is_cut = orphans.left_out.contains(wanted.request.node);
     } else {
-      AdoptRequest& request = wanted.request;
+      AdoptionRequest& request = wanted.request;
       request.record = find_orphan(orphans.listed, request.node, request.path);
       request.near = find_orphan_near(orphans.listed, request.node, request.path);
       rows.push_back({.request = wanted.request});

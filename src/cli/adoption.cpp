@@ -8,6 +8,7 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "k8s/quantity.h"
+#include "provisioner/claim_shape.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/plan.h"
 #include "provisioner/volume_manifest.h"
@@ -22,7 +23,7 @@ using Claim = std::shared_ptr<const k8s::PersistentVolumeClaim>;
 Error conflict(std::string message) { return {ErrorCode::kConflict, std::move(message)}; }
 
 /// The name that the record tells, or that the claim asks for; else one made of the place.
-Result<std::string> volume_name(const AdoptRequest& request, const Claim& claim) {
+Result<std::string> volume_name(const AdoptionRequest& request, const Claim& claim) {
   std::string name;
   if (request.record != nullptr && text::is_dns_subdomain(request.record->volume)) {
     name = request.record->volume;
@@ -38,7 +39,7 @@ Result<std::string> volume_name(const AdoptRequest& request, const Claim& claim)
   return name;
 }
 
-Result<std::shared_ptr<const k8s::StorageClass>> class_for(const AdoptRequest& request,
+Result<std::shared_ptr<const k8s::StorageClass>> class_for(const AdoptionRequest& request,
                                                            const Claim& claim,
                                                            const Surroundings& around) {
   std::string name = request.storage_class;
@@ -64,7 +65,7 @@ Result<std::shared_ptr<const k8s::StorageClass>> class_for(const AdoptRequest& r
                  provisioner::to_string(around.view.names));
 }
 
-Result<std::string> size_for(const AdoptRequest& request, const Claim& claim) {
+Result<std::string> size_for(const AdoptionRequest& request, const Claim& claim) {
   std::string size = request.size;
   if (size.empty() && request.record != nullptr && request.record->size > 0) {
     size = quantity_of(request.record->size);
@@ -119,7 +120,7 @@ constexpr const char* kSayOtherClaim =
 
 /// A directory whose claim is there is listed as nobody's by no agent, so nothing but its name may
 /// tell whose it is: one that is made without a pattern holds the claim's UID.
-Result<void> check_no_other_uid(const AdoptRequest& request, const ClusterView& view) {
+Result<void> check_no_other_uid(const AdoptionRequest& request, const ClusterView& view) {
   for (const auto& other : view.claims.list()) {
     const std::string& uid = other->meta.uid;
     const bool is_other = other->meta.key() != request.claim;
@@ -132,7 +133,7 @@ Result<void> check_no_other_uid(const AdoptRequest& request, const ClusterView& 
 
 /// What is to be told of the owner on record. Refused is another one, unless that is said. In a
 /// rebuilt cluster each claim has another UID than on record: there its name is all there is.
-Result<std::string> compare_owner(const AdoptRequest& request, const Claim& claim,
+Result<std::string> compare_owner(const AdoptionRequest& request, const Claim& claim,
                                   const ClusterView& view) {
   if (!request.other_claim) {
     LPP_RETURN_IF_ERROR(check_no_other_uid(request, view), "refused");
@@ -180,7 +181,7 @@ bool is_held_to(const Orphan* record, const std::string& size) {
 }
 
 /// The claim, or one that would be bound.
-k8s::PersistentVolumeClaim model_of(const AdoptRequest& request, const Claim& claim,
+k8s::PersistentVolumeClaim model_of(const AdoptionRequest& request, const Claim& claim,
                                     const std::string& storage_class, const std::string& size) {
   k8s::PersistentVolumeClaim model;
   if (claim != nullptr) model = *claim;
@@ -217,7 +218,7 @@ Result<void> set_reclaim_policy(k8s::ApiClient& api, const std::string& volume,
   return {};
 }
 
-Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& around) {
+Result<Adoption> plan_adoption(const AdoptionRequest& request, const Surroundings& around) {
   if (!text::is_dns_label(request.claim.ns) || !text::is_dns_subdomain(request.claim.name)) {
     return invalid("not a claim: " + log::quoted(request.claim.to_string()) +
                    "; it is named NAMESPACE/NAME");

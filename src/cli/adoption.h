@@ -11,7 +11,7 @@
 namespace lpp::cli {
 
 /// A directory that is to become the volume of a claim.
-struct AdoptRequest {
+struct AdoptionRequest {
   std::string node{};
   std::string path{};
   k8s::ObjectKey claim{};
@@ -36,7 +36,7 @@ struct Adoption {
 };
 
 /// The volume by which the directory gets to the claim, or why it may not. Pure.
-Result<Adoption> plan_adoption(const AdoptRequest& request, const Surroundings& around);
+Result<Adoption> plan_adoption(const AdoptionRequest& request, const Surroundings& around);
 
 /// Of a volume that was made to retain its directory, once a second look has found nobody else
 /// there. Only of the very one that was made: by its UID.

@@ -7,12 +7,14 @@
 #include <set>
 
 #include "agent/protocol.h"
-#include "base/strings.h"
+#include "base/paths.h"
 #include "cli/check.h"
-#include "cli/json_access.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::number, k8s::text;
 
 namespace {
 
@@ -78,10 +80,6 @@ std::vector<std::string> seen_paths(const json& daemon_set) {
     out.push_back(path);
   }
   return out;
-}
-
-bool is_below(const std::string& path, const std::string& directory) {
-  return path == directory || directory == "/" || path.starts_with(directory + "/");
 }
 
 bool has_token(const json& daemon_set) {
@@ -428,9 +426,8 @@ void check_agents(const Installation& installation, const AgentObjects& seen,
   std::vector<std::string> strange = mounted;
   const auto bases = base_paths(*config);
   std::erase_if(strange, [&](const std::string& path) {
-    return std::any_of(bases.begin(), bases.end(), [&](const std::string& base) {
-      return is_below(base, path) || is_below(path, base);
-    });
+    return std::any_of(bases.begin(), bases.end(),
+                       [&](const std::string& base) { return overlaps(base, path); });
   });
   if (!strange.empty()) {
     findings.warning(names, "mounts " + listed(strange) + ", which config.json has for no node",
@@ -439,7 +436,7 @@ void check_agents(const Installation& installation, const AgentObjects& seen,
   std::vector<std::string> unseen;
   for (const std::string& base : bases) {
     if (std::none_of(mounted.begin(), mounted.end(),
-                     [&](const std::string& path) { return is_below(base, path); })) {
+                     [&](const std::string& path) { return is_at_or_below(base, path); })) {
       unseen.push_back(base);
     }
   }

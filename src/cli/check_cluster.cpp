@@ -6,12 +6,14 @@
 #include "base/strings.h"
 #include "cli/check.h"
 #include "cli/check_agents.h"
-#include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/volume_rows.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 

@@ -7,14 +7,17 @@
 #include "cli/check.h"
 #include "cli/check_agents.h"
 #include "cli/cluster.h"
-#include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "k8s/json_access.h"
 
 namespace lpp::cli {
 
 namespace check_command {
+
+using k8s::member, k8s::text;
+
 namespace {
 
 using nlohmann::json;

@@ -4,13 +4,13 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "cli/check.h"
-#include "cli/json_access.h"
 #include "cli/reference.h"
 #include "config/config_parser.h"
 #include "config/path_template.h"
 #include "flags/flag_values.h"
 #include "helperpod/manifest.h"
 #include "helperpod/template.h"
+#include "k8s/json_access.h"
 #include "k8s/names.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -18,6 +18,8 @@
 #include "text/edit_distance.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 

@@ -6,12 +6,14 @@
 
 #include "base/log.h"
 #include "base/parse_time.h"
-#include "cli/json_access.h"
 #include "config/config_parser.h"
 #include "helperpod/manifest.h"
+#include "k8s/json_access.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 
@@ -45,9 +47,9 @@ void add_volume(const json& object, ClusterView& view) {
     view.directories.put(key, volume);
   } else if (provisioner::made_by_hand(*volume)) {
     view.directories.put(
-        key, std::make_shared<const k8s::PersistentVolume>(provisioner::place_of(*volume)));
+        key, std::make_shared<const k8s::PersistentVolume>(provisioner::reduced_to_place(*volume)));
   } else {
-    k8s::PersistentVolume place = provisioner::place_of(*volume);
+    k8s::PersistentVolume place = provisioner::reduced_to_place(*volume);
     if (volume->path.empty()) place.path.clear();
     view.others.put(key, std::make_shared<const k8s::PersistentVolume>(std::move(place)));
   }

@@ -160,7 +160,7 @@ struct ClusterView {
   k8s::StoreWriter<k8s::PersistentVolumeClaim> claims{};
   k8s::StoreWriter<k8s::PersistentVolume> volumes{};      // of this provisioner
   k8s::StoreWriter<k8s::PersistentVolume> directories{};  // and those made by hand
-  /// Of other provisioners, with what concerns ours: see place_of().
+  /// Of other provisioners, with what concerns ours: see reduced_to_place().
   k8s::StoreWriter<k8s::PersistentVolume> others{};
   std::vector<std::string> unreadable_volumes{};  // their names
   k8s::StoreWriter<k8s::StorageClass> classes{};

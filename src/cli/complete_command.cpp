@@ -4,14 +4,17 @@
 
 #include "base/strings.h"
 #include "cli/cluster.h"
-#include "cli/json_access.h"
 #include "cli/text.h"
 #include "cli/version_command.h"
 #include "flags/spelling.h"
+#include "k8s/json_access.h"
 
 namespace lpp::cli {
 
 namespace complete_command {
+
+using k8s::member, k8s::text;
+
 namespace {
 
 using flags::Values;
@@ -117,23 +120,16 @@ class World {
 
   std::vector<Offer> offers(Values values, const std::string& partial) {
     switch (values) {
-      case Values::kNone:
-        return {};
-      case Values::kContexts:
-        return named(kubeconfig().contexts);
-      case Values::kClusters:
-        return named(kubeconfig().clusters);
-      case Values::kUsers:
-        return named(kubeconfig().users);
-      case Values::kNamespaces:
-        return listed(k8s::kNamespaces, "", name_of);
-      case Values::kNodes:
-        return listed(k8s::kNodes, "", name_of);
+      case Values::kNone: return {};
+      case Values::kContexts: return named(kubeconfig().contexts);
+      case Values::kClusters: return named(kubeconfig().clusters);
+      case Values::kUsers: return named(kubeconfig().users);
+      case Values::kNamespaces: return listed(k8s::kNamespaces, "", name_of);
+      case Values::kNodes: return listed(k8s::kNodes, "", name_of);
       case Values::kProvisioners:
         return listed(k8s::kStorageClasses, "",
                       [](const nlohmann::json& one) { return text(one, "provisioner"); });
-      case Values::kClaims:
-        return claims(partial);
+      case Values::kClaims: return claims(partial);
     }
     return {};
   }

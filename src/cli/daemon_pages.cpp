@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/daemon_pages.h"
+#include "k8s/json_access.h"
 
 #include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cli/json_access.h"
-
 namespace lpp::cli {
+
+using k8s::member, k8s::number, k8s::text;
 
 namespace {
 

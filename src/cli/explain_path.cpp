@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
+#include "provisioner/claim_shape.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"

@@ -6,16 +6,19 @@
 #include "base/strings.h"
 #include "cli/cluster.h"
 #include "cli/explain_path.h"
-#include "cli/json_access.h"
 #include "cli/manifests.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "config/config_parser.h"
+#include "k8s/json_access.h"
 #include "provisioner/plan.h"
 
 namespace lpp::cli {
 
 namespace explain_path_command {
+
+using k8s::member, k8s::text;
+
 namespace {
 
 constexpr std::string_view kName = "explain-path";

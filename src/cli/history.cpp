@@ -6,10 +6,12 @@
 #include "base/log.h"
 #include "base/parse_time.h"
 #include "base/strings.h"
-#include "cli/json_access.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 
 namespace lpp::cli {
+
+using k8s::text;
 
 namespace {
 

@@ -6,14 +6,17 @@
 #include "base/strings.h"
 #include "cli/cluster.h"
 #include "cli/history.h"
-#include "cli/json_access.h"
 #include "cli/output.h"
 #include "cli/progress.h"
+#include "k8s/json_access.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::cli {
 
 namespace history_command {
+
+using k8s::member, k8s::number, k8s::text;
+
 namespace {
 
 using nlohmann::json;

@@ -7,10 +7,12 @@
 #include <map>
 
 #include "cli/cluster.h"
-#include "cli/json_access.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::number, k8s::text;
 
 namespace {
 

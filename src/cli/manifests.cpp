@@ -6,11 +6,13 @@
 #include <algorithm>
 
 #include "base/strings.h"
-#include "cli/json_access.h"
+#include "k8s/json_access.h"
 #include "text/yaml_documents.h"
 #include "text/yaml_to_json.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 

@@ -386,20 +386,13 @@ int run_node(const Given& given, Context& context) {
     return fail_node(context, volumes.error(), makes ? helperpod::kUnfitExitCode : kExitProblem);
   }
   switch (request->action) {
-    case NodeAction::kMake:
-      return make(*volumes, *request, context);
-    case NodeAction::kAdopt:
-      return adopt(*volumes, *request, stop, context);
-    case NodeAction::kRemove:
-      return remove(*volumes, *request, stop, context);
-    case NodeAction::kResize:
-      return resize(*volumes, *request, context);
-    case NodeAction::kUsage:
-      return usage(*volumes, *request, context);
-    case NodeAction::kRecover:
-      return recover(*volumes, *request, stop, context);
-    case NodeAction::kList:
-      break;
+    case NodeAction::kMake: return make(*volumes, *request, context);
+    case NodeAction::kAdopt: return adopt(*volumes, *request, stop, context);
+    case NodeAction::kRemove: return remove(*volumes, *request, stop, context);
+    case NodeAction::kResize: return resize(*volumes, *request, context);
+    case NodeAction::kUsage: return usage(*volumes, *request, context);
+    case NodeAction::kRecover: return recover(*volumes, *request, stop, context);
+    case NodeAction::kList: break;
   }
   return list(*volumes, *request, context);
 }

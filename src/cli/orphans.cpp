@@ -8,10 +8,12 @@
 
 #include "base/paths.h"
 #include "cli/daemon_pages.h"
-#include "cli/json_access.h"
 #include "cli/text.h"
+#include "k8s/json_access.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 

@@ -153,12 +153,9 @@ bool let_all_go(Cluster& cluster, Context& context, std::vector<Row>& rows,
 std::string_view word_of(const Row& row) {
   if (row.claim == nullptr) return "kept";
   switch (row.result) {
-    case Row::Result::kDone:
-      return "deleted";
-    case Row::Result::kFailed:
-      return "failed";
-    case Row::Result::kPlanned:
-      break;
+    case Row::Result::kDone: return "deleted";
+    case Row::Result::kFailed: return "failed";
+    case Row::Result::kPlanned: break;
   }
   return "delete";
 }

@@ -8,16 +8,19 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "cli/adoption.h"
-#include "cli/json_access.h"
 #include "cli/output.h"
 #include "cli/progress.h"
 #include "cli/sweeping.h"
 #include "cli/text.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 
 namespace lpp::cli {
 
 namespace sweep_command {
+
+using k8s::member, k8s::text;
+
 namespace {
 
 using nlohmann::json;
@@ -74,18 +77,12 @@ using Outcome = Row::Result;
 std::string_view word_of(const Row& row) {
   switch (row.result) {
     case Outcome::kMade:
-    case Outcome::kGoing:
-      return "being removed";
-    case Outcome::kDone:
-      return "removed";
-    case Outcome::kRefused:
-      return "refused";
-    case Outcome::kFailed:
-      return "failed";
-    case Outcome::kPassedOver:
-      return "passed over";
-    case Outcome::kPlanned:
-      break;
+    case Outcome::kGoing: return "being removed";
+    case Outcome::kDone: return "removed";
+    case Outcome::kRefused: return "refused";
+    case Outcome::kFailed: return "failed";
+    case Outcome::kPassedOver: return "passed over";
+    case Outcome::kPlanned: break;
   }
   return "remove";
 }

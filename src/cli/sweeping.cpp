@@ -5,14 +5,16 @@
 #include "base/paths.h"
 #include "base/strings.h"
 #include "cli/adoption.h"
-#include "cli/json_access.h"
 #include "config/base_path.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_node.h"
 #include "text/dns_names.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 

@@ -15,16 +15,11 @@ constexpr std::size_t kGap = 3;
 
 std::string_view code(Colour colour) {
   switch (colour) {
-    case Colour::kNone:
-      return "";
-    case Colour::kRed:
-      return "\x1b[31m";
-    case Colour::kGreen:
-      return "\x1b[32m";
-    case Colour::kYellow:
-      return "\x1b[33m";
-    case Colour::kBold:
-      return "\x1b[1m";
+    case Colour::kNone: return "";
+    case Colour::kRed: return "\x1b[31m";
+    case Colour::kGreen: return "\x1b[32m";
+    case Colour::kYellow: return "\x1b[33m";
+    case Colour::kBold: return "\x1b[1m";
   }
   return "";
 }

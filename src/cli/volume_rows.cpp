@@ -7,15 +7,17 @@
 #include <tuple>
 
 #include "base/log.h"
-#include "cli/json_access.h"
 #include "helperpod/manifest.h"
 #include "helperpod/outcome.h"
+#include "k8s/json_access.h"
 #include "provisioner/names.h"
 #include "provisioner/plan.h"
 #include "provisioner/resize_decision.h"
 #include "provisioner/volume_rules.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 
@@ -108,8 +110,7 @@ void describe_operation(const HelperPod& helper, const EventNote* event, VolumeR
     case State::kWaiting:
     case State::kRunning:
     case State::kLate:
-    case State::kEnding:
-      break;
+    case State::kEnding: break;
   }
   if (outcome.progress.message.empty()) {
     row.why = fmt::format("helper pod {} {} the directory ({}, attempt {})", helper.pod.meta.name,

@@ -8,10 +8,13 @@
 #include <set>
 #include <thread>
 
+#include "base/strings.h"
 #include "cli/daemon_pages.h"
-#include "cli/json_access.h"
+#include "k8s/json_access.h"
 
 namespace lpp::cli {
+
+using k8s::member, k8s::text;
 
 namespace {
 
@@ -136,7 +139,10 @@ void add_usage(Cluster& cluster, const Installation& installation, std::vector<V
   {
     std::vector<std::jthread> helpers;
     for (std::size_t i = 1; i < std::min(kAtOnce, nodes.size()); ++i) {
-      helpers.emplace_back(ask);
+      helpers.emplace_back([&ask] {
+        set_thread_name("usage");
+        ask();
+      });
     }
     ask();
   }

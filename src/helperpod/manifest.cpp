@@ -44,13 +44,10 @@ const std::string& script_command(operation::Kind kind, const ManifestSettings& 
 
 std::string script_file(operation::Kind kind) {
   switch (kind) {
-    case operation::Kind::kMake:
-      return "/script/setup";
-    case operation::Kind::kResize:
-      return "/script/" + std::string(kResizeScript);
+    case operation::Kind::kMake: return "/script/setup";
+    case operation::Kind::kResize: return "/script/" + std::string(kResizeScript);
     case operation::Kind::kTakeBack:
-    case operation::Kind::kRemove:
-      break;
+    case operation::Kind::kRemove: break;
   }
   return "/script/teardown";
 }

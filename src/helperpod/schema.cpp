@@ -21,22 +21,14 @@ class Checker {
 
   void visit(json& value, const Schema& schema, const std::string& path) {
     switch (schema.kind) {
-      case Kind::kAny:
-        return;
-      case Kind::kString:
-        return require(value.is_string(), value, path, "must be a string");
-      case Kind::kBool:
-        return require(value.is_boolean(), value, path, "must be true or false");
-      case Kind::kInteger:
-        return integer(value, path);
-      case Kind::kQuantity:
-        return quantity(value, path);
-      case Kind::kStringMap:
-        return string_map(value, path);
-      case Kind::kObject:
-        return object(value, schema, path);
-      case Kind::kList:
-        return list(value, schema, path);
+      case Kind::kAny: return;
+      case Kind::kString: return require(value.is_string(), value, path, "must be a string");
+      case Kind::kBool: return require(value.is_boolean(), value, path, "must be true or false");
+      case Kind::kInteger: return integer(value, path);
+      case Kind::kQuantity: return quantity(value, path);
+      case Kind::kStringMap: return string_map(value, path);
+      case Kind::kObject: return object(value, schema, path);
+      case Kind::kList: return list(value, schema, path);
     }
   }
 

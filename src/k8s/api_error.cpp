@@ -61,28 +61,20 @@ ErrorCode code_of(int http_status, const Status& status) {
     case 400:
     case 413:
     case 415:
-    case 422:
-      return ErrorCode::kInvalid;
-    case 401:
-      return ErrorCode::kUnauthorized;
-    case 403:
-      return ErrorCode::kForbidden;
-    case 404:
-      return ErrorCode::kNotFound;
-    case 408:
-      return ErrorCode::kUnavailable;
+    case 422: return ErrorCode::kInvalid;
+    case 401: return ErrorCode::kUnauthorized;
+    case 403: return ErrorCode::kForbidden;
+    case 404: return ErrorCode::kNotFound;
+    case 408: return ErrorCode::kUnavailable;
     case 409:
       return status.reason == "AlreadyExists" ? ErrorCode::kAlreadyExists : ErrorCode::kConflict;
-    case 410:
-      return ErrorCode::kExpired;
-    case 429:
-      return ErrorCode::kTooManyRequests;
+    case 410: return ErrorCode::kExpired;
+    case 429: return ErrorCode::kTooManyRequests;
     case 504:
       // The server is behind the version that was asked for (rule C3.4): like an expired one, it
       // is cured by a list without a version only.
       return status.resource_version_too_large ? ErrorCode::kExpired : ErrorCode::kTimeout;
-    default:
-      return http_status >= 500 ? ErrorCode::kUnavailable : ErrorCode::kInternal;
+    default: return http_status >= 500 ? ErrorCode::kUnavailable : ErrorCode::kInternal;
   }
 }
 

@@ -49,19 +49,14 @@ bool namespace_is_ending(const Error& error) {
 bool may_heal(const Error& error, int tries) {
   switch (error.code) {
     case ErrorCode::kTimeout:
-    case ErrorCode::kUnavailable:
-      return error.reason != kNotLeader;
+    case ErrorCode::kUnavailable: return error.reason != kNotLeader;
     case ErrorCode::kTooManyRequests:
     case ErrorCode::kUnauthorized:
     case ErrorCode::kConflict:
-    case ErrorCode::kAlreadyExists:
-      return true;
-    case ErrorCode::kForbidden:
-      return !namespace_is_ending(error);
-    case ErrorCode::kNotFound:
-      return tries < kTriesWithoutNamespace;
-    default:
-      return false;
+    case ErrorCode::kAlreadyExists: return true;
+    case ErrorCode::kForbidden: return !namespace_is_ending(error);
+    case ErrorCode::kNotFound: return tries < kTriesWithoutNamespace;
+    default: return false;
   }
 }
 

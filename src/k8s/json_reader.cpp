@@ -33,9 +33,7 @@ std::size_t end_of_container(std::string_view text, std::size_t begin) {
   for (std::size_t at = begin; at < text.size(); ++at) {
     switch (text[at]) {
       case '[':
-      case '{':
-        ++depth;
-        break;
+      case '{': ++depth; break;
       case ']':
       case '}':
         if (--depth == 0) return at + 1;
@@ -45,8 +43,7 @@ std::size_t end_of_container(std::string_view text, std::size_t begin) {
         if (at == std::string_view::npos) return at;
         --at;
         break;
-      default:
-        break;
+      default: break;
     }
   }
   return std::string_view::npos;
@@ -55,12 +52,9 @@ std::size_t end_of_container(std::string_view text, std::size_t begin) {
 std::size_t end_of_value(std::string_view text, std::size_t begin) {
   switch (begin < text.size() ? text[begin] : '\0') {
     case '[':
-    case '{':
-      return end_of_container(text, begin);
-    case '"':
-      return end_of_text(text, begin);
-    default:
-      return std::min(text.find_first_of(",]} \t\r\n", begin), text.size());
+    case '{': return end_of_container(text, begin);
+    case '"': return end_of_text(text, begin);
+    default: return std::min(text.find_first_of(",]} \t\r\n", begin), text.size());
   }
 }
 

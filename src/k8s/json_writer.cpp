@@ -62,11 +62,8 @@ void append(const json& value, std::string& out) {
       out += before == '[' ? "[]" : "]";
       break;
     }
-    case json::value_t::string:
-      append_text(value.get_ref<const std::string&>(), out);
-      break;
-    default:
-      out += dump(value);
+    case json::value_t::string: append_text(value.get_ref<const std::string&>(), out); break;
+    default: out += dump(value);
   }
 }
 

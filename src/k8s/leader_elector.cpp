@@ -29,10 +29,8 @@ bool heals_by_itself(const Error& error) {
     case ErrorCode::kForbidden:
     case ErrorCode::kUnauthorized:
     case ErrorCode::kInvalid:
-    case ErrorCode::kNotFound:
-      return false;
-    default:
-      return true;
+    case ErrorCode::kNotFound: return false;
+    default: return true;
   }
 }
 
@@ -46,8 +44,7 @@ std::string_view what_to_do(const Error& error) {
       return "the API server does not accept this process's credentials";
     case ErrorCode::kNotFound:
       return "create that namespace, or name another one with --leader-elect-resource-namespace";
-    default:
-      return "the API server refuses the lease as it is; removing it may help";
+    default: return "the API server refuses the lease as it is; removing it may help";
   }
 }
 

@@ -146,15 +146,13 @@ class JsonList final : public ListReader::Format {
       case Step::kFirstItem:
         if (c == ']') return go_on(Step::kAfterField);
         [[fallthrough]];
-      case Step::kItem:
-        return begin(Part::kItem, Step::kAfterItem);
+      case Step::kItem: return begin(Part::kItem, Step::kAfterItem);
       case Step::kAfterItem:
         if (c == ',') return go_on(Step::kItem);
         if (c == ']') return go_on(Step::kAfterField);
         break;
       case Step::kValue:
-      case Step::kEnd:
-        break;
+      case Step::kEnd: break;
     }
     throw Malformed();
   }
@@ -194,17 +192,12 @@ class JsonList final : public ListReader::Format {
         name_ = name.get<std::string>();
         break;
       }
-      case Part::kMetadata:
-        parts_.metadata(bytes);
-        break;
-      case Part::kItem:
-        parts_.item(bytes);
-        break;
+      case Part::kMetadata: parts_.metadata(bytes); break;
+      case Part::kItem: parts_.item(bytes); break;
       case Part::kNotItems:
         if (bytes != "null") throw Malformed();  // as the API server writes no items at times
         break;
-      case Part::kOther:
-        break;
+      case Part::kOther: break;
     }
   }
 

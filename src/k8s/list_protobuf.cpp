@@ -103,18 +103,10 @@ class ProtobufList final : public ListReader::Format {
     if (number == 0 || number >> 29U != 0) throw Malformed();
     part_ = Part::kNone;
     switch (wire()) {
-      case Wire::kVarint:
-        require_known_as_bytes();
-        [[fallthrough]];
-      case Wire::kBytes:
-        value_next_ = true;
-        return;
-      case Wire::kEight:
-        skip(8);
-        return;
-      case Wire::kFour:
-        skip(4);
-        return;
+      case Wire::kVarint: require_known_as_bytes(); [[fallthrough]];
+      case Wire::kBytes: value_next_ = true; return;
+      case Wire::kEight: skip(8); return;
+      case Wire::kFour: skip(4); return;
     }
     throw Malformed();
   }
@@ -175,18 +167,13 @@ class ProtobufList final : public ListReader::Format {
 
   void end_part(std::string_view bytes) {
     switch (part_) {
-      case Part::kNone:
-        break;
+      case Part::kNone: break;
       case Part::kTypeMeta:
         kind_is_list_ = protobuf_kind(bytes).ends_with("List");
         if (!kind_is_list_) throw Malformed();
         break;
-      case Part::kMetadata:
-        parts_.metadata(bytes);
-        break;
-      case Part::kItem:
-        parts_.item(bytes);
-        break;
+      case Part::kMetadata: parts_.metadata(bytes); break;
+      case Part::kItem: parts_.item(bytes); break;
     }
     part_ = Part::kNone;
   }

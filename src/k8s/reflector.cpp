@@ -232,22 +232,22 @@ bool Reflector::on_frame(std::string_view bytes) {
   ++frames_;
   expired_before_ = false;
   const bool is_applied = type == "ADDED" || type == "MODIFIED";
-  const bool is_deleted = type == "DELETED";
-  const bool is_bookmark = type == "BOOKMARK";
-  if (!is_bookmark) stats_.events.fetch_add(1, std::memory_order_relaxed);
-  enter_sink();
-  if (is_applied) sink_.applied(object);
-  if (is_deleted) sink_.deleted(object);
-  leave_sink();
-  if (!is_applied && !is_deleted && !is_bookmark) return refuse("a frame has an unknown type");
+  if (is_applied || type == "DELETED") {
+    stats_.events.fetch_add(1, std::memory_order_relaxed);
+    enter_sink();
+    is_applied ? sink_.applied(object) : sink_.deleted(object);
+    leave_sink();
+  } else {
+    note_contact();
+    if (type != "BOOKMARK") return refuse("a frame has an unknown type");
+  }
   std::get<Watching>(state_).resource_version = version;
   return true;
 }
 
 Duration Reflector::watch_failed(const Error& error, Duration lived) {
   switch (error.code) {
-    case ErrorCode::kCancelled:
-      return Duration::zero();
+    case ErrorCode::kCancelled: return Duration::zero();
     case ErrorCode::kExpired: {
       // A list at once, unless that did not help: a server that keeps saying "expired" must not be
       // hammered.
@@ -256,8 +256,7 @@ Duration Reflector::watch_failed(const Error& error, Duration lived) {
       return report("version expired, listing again", error,
                     again ? next_backoff(error) : Duration::zero());
     }
-    case ErrorCode::kTooManyRequests:
-      return report("watch", error, next_backoff(error));
+    case ErrorCode::kTooManyRequests: return report("watch", error, next_backoff(error));
     case ErrorCode::kTimeout:
     case ErrorCode::kUnavailable:
       // Nothing says that our version is not good any more. A server in trouble, which says so with
@@ -269,8 +268,7 @@ Duration Reflector::watch_failed(const Error& error, Duration lived) {
         return report("watch", error, Duration::zero());
       }
       return report("watch", error, next_backoff(error));
-    default:
-      break;
+    default: break;
   }
   state_ = Empty{};
   return report("watch", error, next_backoff(error));
@@ -298,11 +296,15 @@ Duration Reflector::report(std::string_view what, const Error& error, Duration w
   return wait;
 }
 
-void Reflector::enter_sink() {
+TimePoint Reflector::note_contact() {
   const TimePoint now = clock_.now();
   stats_.last_contact.store(now, std::memory_order_relaxed);
   stats_.last_progress.store(now, std::memory_order_relaxed);
-  stats_.in_sink_since.store(now, std::memory_order_relaxed);
+  return now;
+}
+
+void Reflector::enter_sink() {
+  stats_.in_sink_since.store(note_contact(), std::memory_order_relaxed);
 }
 
 void Reflector::leave_sink() {

@@ -132,7 +132,9 @@ class Reflector {
   /// Counts and logs the failure; returns `wait`.
   Duration report(std::string_view what, const Error& error, Duration wait);
 
-  /// Notes that the server was heard, and that the sink has what arrived.
+  /// Notes that the server was heard; returns when.
+  TimePoint note_contact();
+  /// The same, and that the sink has what arrived.
   void enter_sink();
   void leave_sink();
 

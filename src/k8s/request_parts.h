@@ -52,12 +52,9 @@ inline constexpr std::string_view kMetadataList = "PartialObjectMetadataList";
 
 inline std::string_view content_type_of(PatchType type) {
   switch (type) {
-    case PatchType::kMerge:
-      return "application/merge-patch+json";
-    case PatchType::kStrategicMerge:
-      return "application/strategic-merge-patch+json";
-    case PatchType::kJson:
-      return "application/json-patch+json";
+    case PatchType::kMerge: return "application/merge-patch+json";
+    case PatchType::kStrategicMerge: return "application/strategic-merge-patch+json";
+    case PatchType::kJson: return "application/json-patch+json";
   }
   return "application/merge-patch+json";
 }

@@ -105,21 +105,16 @@ void ValueTree::copy(const json& value, Index parent, std::string_view name) {
       break;
     case json::value_t::number_integer:
     case json::value_t::number_unsigned:
-    case json::value_t::number_float:
-      add(parent, name, Type::kNumber, keep(value.dump()));
-      break;
-    default:
-      add(parent, name, Type::kNull);
+    case json::value_t::number_float: add(parent, name, Type::kNumber, keep(value.dump())); break;
+    default: add(parent, name, Type::kNull);
   }
 }
 
 json to_json(Value value) {
   switch (value.type()) {
-    case Value::Type::kText:
-      return value.text();
+    case Value::Type::kText: return value.text();
     case Value::Type::kNumber:
-    case Value::Type::kBoolean:
-      return json::parse(value.spelling());
+    case Value::Type::kBoolean: return json::parse(value.spelling());
     case Value::Type::kList: {
       json list = json::array();
       value.each([&](Value item) { list.push_back(to_json(item)); });
@@ -130,8 +125,7 @@ json to_json(Value value) {
       value.each([&](Value field) { object[std::string(field.name())] = to_json(field); });
       return object;
     }
-    case Value::Type::kNull:
-      break;
+    case Value::Type::kNull: break;
   }
   return nullptr;
 }

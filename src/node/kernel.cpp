@@ -68,6 +68,10 @@ int Kernel::sync(int fd) {
   return run("fsync", [&] { return ::fsync(fd); });
 }
 
+int Kernel::sync_all(int fd) {
+  return run("syncfs", [&] { return ::syncfs(fd); });
+}
+
 int Kernel::make_folder(int folder, const char* name, mode_t mode) {
   return run("mkdirat", [&] { return ::mkdirat(folder, name, mode); });
 }
@@ -247,41 +251,28 @@ Error system_error(int error, std::string_view what) {
   message.append(": ").append(std::generic_category().message(error));
   ErrorCode code = ErrorCode::kInternal;
   switch (error) {
-    case ENOENT:
-      code = ErrorCode::kNotFound;
-      break;
-    case EEXIST:
-      code = ErrorCode::kAlreadyExists;
-      break;
+    case ENOENT: code = ErrorCode::kNotFound; break;
+    case EEXIST: code = ErrorCode::kAlreadyExists; break;
     case EPERM:
-    case EACCES:
-      code = ErrorCode::kForbidden;
-      break;
+    case EACCES: code = ErrorCode::kForbidden; break;
     case ENOSPC:
     case EDQUOT:
-    case EROFS:
-      code = ErrorCode::kUnfit;
-      break;
+    case EROFS: code = ErrorCode::kUnfit; break;
     case EIO:
     case EBUSY:
     case EINTR:
     case EMFILE:
     case ENFILE:
     case ENOMEM:
-    case ENOTEMPTY:
-      code = ErrorCode::kUnavailable;
-      break;
+    case ENOTEMPTY: code = ErrorCode::kUnavailable; break;
     case EINVAL:
     case ELOOP:
     case ENOTDIR:
     case EXDEV:
     case ENAMETOOLONG:
     case ENOSYS:
-    case EOPNOTSUPP:
-      code = ErrorCode::kInvalid;
-      break;
-    default:
-      break;
+    case EOPNOTSUPP: code = ErrorCode::kInvalid; break;
+    default: break;
   }
   return Error{.code = code, .message = std::move(message)};
 }

@@ -40,6 +40,8 @@ class Kernel {
   ssize_t read(int fd, void* to, std::size_t size);
   ssize_t write(int fd, const void* from, std::size_t size);
   int sync(int fd);
+  /// All of the file system that it is on, and returns when that is on the disk.
+  int sync_all(int fd);
 
   int make_folder(int folder, const char* name, mode_t mode);
   /// EEXIST instead of replacing what is at the new place.

@@ -29,6 +29,12 @@ ProjectUse to_use(const fs_disk_quota& quota) {
           .limits = {.bytes = quota.d_blk_hardlimit * kBlock, .inodes = quota.d_ino_hardlimit}};
 }
 
+Error not_counted_yet() {
+  return {ErrorCode::kUnavailable,
+          "btrfs has not counted all yet, as after its quota was turned on, or by 'btrfs quota "
+          "rescan'; try again later"};
+}
+
 std::string numbered(std::uint32_t project) { return "project " + std::to_string(project); }
 
 }  // namespace
@@ -109,8 +115,9 @@ Result<std::variant<ProjectQuota, Error>> ProjectQuota::look(Kernel& kernel, int
 
 Result<std::optional<Error>> ProjectQuota::why_no_subvolumes(Kernel& kernel, int folder) {
   LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(kernel, folder).state(), "quota");
-  if (state == SubvolumeQuota::State::kCounting || state == SubvolumeQuota::State::kOn)
+  if (state != SubvolumeQuota::State::kOff && state != SubvolumeQuota::State::kInconsistent) {
     return std::optional<Error>();
+  }
   LPP_ASSIGN_OR_RETURN(const Mount mount, mount_of(kernel, folder), "quota");
   return std::optional(
       unfit("no limits on " + described(mount) + ": " +
@@ -125,12 +132,14 @@ Result<void> ProjectQuota::check_can_hold(const Limits& limits) const {
   return unfit("btrfs limits no number of files: leave it away, or take an XFS or ext4");
 }
 
-Result<void> ProjectQuota::check_has_counted() const {
+Result<void> ProjectQuota::check_counts_former() const {
   if (!by_subvolumes_) return {};
   LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(*kernel_, folder_).state(), "quota");
-  if (state != SubvolumeQuota::State::kCounting) return {};
-  return Error{ErrorCode::kUnavailable,
-               "btrfs has not counted all yet since its quota was turned on; try again later"};
+  if (state == SubvolumeQuota::State::kCounting) return not_counted_yet();
+  if (state != SubvolumeQuota::State::kSimple) return {};
+  return unfit(
+      "the quota of this btrfs is a simple one, which never counts what was there before: turn it "
+      "off, and on without --simple, or make an empty volume and copy the data there");
 }
 
 Result<ProjectQuota> ProjectQuota::open(Kernel& kernel, int folder) {
@@ -152,6 +161,17 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
   const int error = errno;
   if (error == ENOENT) return std::optional<ProjectUse>();
   return quota_error(error, "usage of " + numbered(project) + " on " + where());
+}
+
+Result<std::optional<ProjectUse>> ProjectQuota::use_by_now(std::uint32_t project) const {
+  if (!by_subvolumes_) return use(project);
+  if (kernel_->sync_all(folder_) != 0) return system_error(errno, "syncfs");
+  // That it counts anew is known with a commit, too.
+  LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(*kernel_, folder_).state(), "quota");
+  if (state != SubvolumeQuota::State::kOn && state != SubvolumeQuota::State::kSimple) {
+    return not_counted_yet();
+  }
+  return use(project);
 }
 
 Result<void> ProjectQuota::each_use(std::uint32_t first,

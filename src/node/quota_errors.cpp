@@ -52,9 +52,7 @@ Error quota_error(int error, const std::string& what) {
   Error failure = system_error(error, what);
   switch (error) {
     case EPERM:
-    case EACCES:
-      failure.message += " (it takes CAP_SYS_ADMIN in the first user namespace)";
-      break;
+    case EACCES: failure.message += " (it takes CAP_SYS_ADMIN in the first user namespace)"; break;
     case EROFS:
       failure.message +=
           " (the mount that it goes through is read-only: mount it to be written to)";
@@ -93,12 +91,12 @@ Error quota_error(int error, const std::string& what) {
       break;
     case ENOSYS:
     case ENOTTY:
+    case ENOTCONN:
     case ESRCH:
       failure.code = ErrorCode::kUnfit;
       failure.message += " (the quota is off by now; turn it on and try again)";
       break;
-    default:
-      break;
+    default: break;
   }
   return failure;
 }

@@ -107,7 +107,9 @@ Result<RecordFolder> RecordFolder::find_or_make(Kernel& kernel, int base) {
 
 Result<RecordFolder::Lock> RecordFolder::lock_byte(std::uint64_t at, int command) const {
   // A descriptor of its own: what is locked by one is not locked against itself.
-  Lock file(kernel_->create(fd_.get(), kLockFile));
+  // Made only where it is not there: that, and to empty it, takes room, which a removal is to make.
+  Lock file(kernel_->open_beneath(fd_.get(), kLockFile, O_RDWR));
+  if (!file.valid() && errno == ENOENT) file.reset(kernel_->create(fd_.get(), kLockFile));
   if (!file.valid()) return system_error(errno, "open the lock");
   struct flock range {};
   range.l_type = F_WRLCK;

@@ -11,12 +11,9 @@ using Rest = RemovalScene::Rest;
 /// empty folder says only that the directory was about to leave.
 bool has_begun(const RemovalScene& scene) {
   switch (scene.rest) {
-    case Rest::kNone:
-      return false;
-    case Rest::kEmpty:
-      return scene.recorded || !scene.place;
-    case Rest::kData:
-      break;
+    case Rest::kNone: return false;
+    case Rest::kEmpty: return scene.recorded || !scene.place;
+    case Rest::kData: break;
   }
   return true;
 }

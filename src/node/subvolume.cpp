@@ -15,6 +15,9 @@ namespace lpp::node {
 
 namespace {
 
+/// BTRFS_QGROUP_STATUS_FLAG_SIMPLE_MODE, younger than the headers.
+constexpr std::uint64_t kSimpleMode = 1U << 3U;
+
 std::string named(std::uint32_t subvolume) { return "subvolume " + std::to_string(subvolume); }
 
 struct Key {
@@ -103,6 +106,7 @@ Result<SubvolumeQuota::State> SubvolumeQuota::state() const {
   if (!found || !flags || (*flags & BTRFS_QGROUP_STATUS_FLAG_ON) == 0) return State::kOff;
   if ((*flags & BTRFS_QGROUP_STATUS_FLAG_RESCAN) != 0) return State::kCounting;
   if ((*flags & BTRFS_QGROUP_STATUS_FLAG_INCONSISTENT) != 0) return State::kInconsistent;
+  if ((*flags & kSimpleMode) != 0) return State::kSimple;
   return State::kOn;
 }
 
@@ -145,7 +149,12 @@ Result<std::vector<ProjectUse>> SubvolumeQuota::uses() const {
 
 Result<void> SubvolumeQuota::limit(std::uint32_t subvolume, const Limits& limits) const {
   if (kernel_.limit_subvolume(folder_, subvolume, limits.bytes) == 0) return {};
-  return quota_error(errno, "limit of " + named(subvolume));
+  if (errno != ENOENT) return quota_error(errno, "limit of " + named(subvolume));
+  return unfit("limit of " + named(subvolume) +
+               ": the quota of btrfs does not count it. Turn it off and on, which takes all limits "
+               "off, and set them again with 'node resize': with the mount point of its file "
+               "system, btrfs quota disable MOUNT_POINT && btrfs quota enable MOUNT_POINT && "
+               "btrfs quota rescan -w MOUNT_POINT");
 }
 
 Result<bool> SubvolumeQuota::is_there(std::uint32_t subvolume) const {
@@ -159,10 +168,12 @@ Result<bool> SubvolumeQuota::is_there(std::uint32_t subvolume) const {
 }
 
 Result<void> SubvolumeQuota::release(std::uint32_t subvolume) const {
-  auto lifted = limit(subvolume, Limits{});
-  // Newer kernels forget what they counted of a subvolume together with it.
-  if (!lifted.ok() && lifted.error().is(ErrorCode::kNotFound)) return {};
-  LPP_RETURN_IF_ERROR(lifted, "release");
+  if (kernel_.limit_subvolume(folder_, subvolume, 0) != 0) {
+    // Newer kernels forget what they counted of a subvolume together with it; ENOTCONN: the quota
+    // is off by now.
+    if (errno == ENOENT || errno == ENOTCONN) return {};
+    return quota_error(errno, "release the limit of " + named(subvolume));
+  }
   LPP_ASSIGN_OR_RETURN(const bool there, is_there(subvolume), "release");
   return there ? Result<void>() : remove_counters_of_gone();
 }
@@ -172,8 +183,8 @@ Result<void> SubvolumeQuota::release_gone(std::uint32_t subvolume) const {
   return there ? Result<void>() : release(subvolume);
 }
 
-/// One that is there takes up a block at least. The number of one that is gone is never given
-/// again, so that nothing is lost with its counter, whoever made it.
+/// One that is there takes up a block at least. Of one that is gone nothing is lost with its
+/// counter, whoever made it; its number may be given again when the file system is mounted anew.
 Result<void> SubvolumeQuota::remove_counters_of_gone() const {
   LPP_ASSIGN_OR_RETURN(const auto all, uses(), "subvolumes");
   for (const ProjectUse& use : all) {

@@ -29,6 +29,7 @@ class SubvolumeQuota {
     kOff,
     kCounting,      // turned on a while ago: what was there before is not all counted yet
     kInconsistent,  // what is counted is not right, until it is counted anew
+    kSimple,        // of Linux 6.7 on: what was there before is never counted
     kOn,
   };
 

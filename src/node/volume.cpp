@@ -217,12 +217,9 @@ std::string_view to_string(Origin origin) { return origin == Origin::kMade ? "ma
 
 std::string_view to_string(State state) {
   switch (state) {
-    case State::kMaking:
-      return "making";
-    case State::kRemoving:
-      return "removing";
-    case State::kPresent:
-      break;
+    case State::kMaking: return "making";
+    case State::kRemoving: return "removing";
+    case State::kPresent: break;
   }
   return "present";
 }

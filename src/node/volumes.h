@@ -143,7 +143,7 @@ class Volumes {
   /// limits gets these, and keeps its own if that fails. Slow for large trees: on this thread, at a
   /// low I/O priority. Again after a crash or a stop it goes on. kInvalid: it holds more than the
   /// limits, or is a plain directory of btrfs, which only limits subvolumes. kNotFound: there is no
-  /// directory.
+  /// directory. (The command adopt does something else: it makes a volume of a directory.)
   Result<Volume> adopt(const AdoptRequest& request) const;
 
   /// Changes the limits and the size on record. kInvalid: the volume has no limits, holds more, or

@@ -77,7 +77,7 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_RETURN_IF_ERROR(check_base_project(), "quota");
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
   LPP_RETURN_IF_ERROR(quota.check_can_hold(request.limits), "quota");
-  LPP_RETURN_IF_ERROR(quota.check_has_counted(), "quota");
+  LPP_RETURN_IF_ERROR(quota.check_counts_former(), "quota");
   {
     LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
     LPP_ASSIGN_OR_RETURN(volume.project, find_project(records, quota, volume, folder), shown);
@@ -97,7 +97,7 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
       TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
       LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
     }
-    LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
+    LPP_ASSIGN_OR_RETURN(const auto use, quota.use_by_now(volume.project), shown);
     return check_holds(volume.id, limits, use.value_or(ProjectUse{}));
   };
   Volume adopted = volume;

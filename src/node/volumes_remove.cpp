@@ -126,23 +126,19 @@ Result<Removed> Volumes::remove_locked(const RecordFolder& records,
     LPP_ASSIGN_OR_RETURN(scene.place, identity_of(*kernel_, directory->get()), volume.path);
   }
   switch (decide_removal(scene, request.removal, request.uid)) {
-    case RemovalDecision::kKeep:
-      return Removed::kKept;
+    case RemovalDecision::kKeep: return Removed::kKept;
     case RemovalDecision::kRefuse:
       return invalid(words_of_unknown(shown_, volume, recorded.has_value()));
-    case RemovalDecision::kOnlyIfEmpty:
-      return remove_if_empty(records, volume);
+    case RemovalDecision::kOnlyIfEmpty: return remove_if_empty(records, volume);
     case RemovalDecision::kForget: {
       LPP_ASSIGN_OR_RETURN(const bool held, holds_project(volume, directory->get()), "take back");
       LPP_RETURN_IF_ERROR(forget(records, volume, held), "take back");
       return Removed::kKept;
     }
-    case RemovalDecision::kWhole:
-      return remove_whole(records, scene, directory->get(), request);
+    case RemovalDecision::kWhole: return remove_whole(records, scene, directory->get(), request);
     case RemovalDecision::kRest:
       return end_removal(records, volume, remove_rest(records, volume, request));
-    case RemovalDecision::kNothingThere:
-      break;
+    case RemovalDecision::kNothingThere: break;
   }
   LPP_RETURN_IF_ERROR(forget(records, volume, false), "remove");
   return Removed::kAbsent;

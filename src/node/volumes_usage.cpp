@@ -110,7 +110,12 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
     LPP_RETURN_IF_ERROR(check_is_limited(volume, *quota), "resize");
     LPP_RETURN_IF_ERROR(quota->check_can_hold(request.limits), "resize");
-    LPP_ASSIGN_OR_RETURN(const auto use, quota->use(volume.project), "resize");
+    LPP_ASSIGN_OR_RETURN(auto use, quota->use(volume.project), "resize");
+    // What is there fits below the limit that holds now.
+    const std::uint64_t now = use ? use->limits.bytes : 0;
+    if (request.limits.bytes != 0 && (now == 0 || request.limits.bytes < now)) {
+      LPP_ASSIGN_OR_RETURN(use, quota->use_by_now(volume.project), "resize");
+    }
     LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
                         "resize");
     if (request.limits.bytes != 0) volume.limits.bytes = request.limits.bytes;

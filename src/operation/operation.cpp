@@ -7,41 +7,30 @@ namespace lpp::operation {
 
 std::string_view to_string(Kind kind) {
   switch (kind) {
-    case Kind::kMake:
-      return "make";
-    case Kind::kTakeBack:
-      return "take back";
-    case Kind::kRemove:
-      return "remove";
-    case Kind::kResize:
-      break;
+    case Kind::kMake: return "make";
+    case Kind::kTakeBack: return "take back";
+    case Kind::kRemove: return "remove";
+    case Kind::kResize: break;
   }
   return "resize";
 }
 
 std::string_view label_of(Kind kind) {
   switch (kind) {
-    case Kind::kMake:
-      return "provision";
-    case Kind::kTakeBack:
-      return "undo";
-    case Kind::kRemove:
-      return "delete";
-    case Kind::kResize:
-      break;
+    case Kind::kMake: return "provision";
+    case Kind::kTakeBack: return "undo";
+    case Kind::kRemove: return "delete";
+    case Kind::kResize: break;
   }
   return "resize";
 }
 
 std::string_view script_action(Kind kind) {
   switch (kind) {
-    case Kind::kMake:
-      return "create";
-    case Kind::kResize:
-      return "resize";
+    case Kind::kMake: return "create";
+    case Kind::kResize: return "resize";
     case Kind::kTakeBack:
-    case Kind::kRemove:
-      break;
+    case Kind::kRemove: break;
   }
   return "delete";
 }

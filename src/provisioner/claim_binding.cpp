@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // What ties a claim to its volume: which of it is written by us, and how.
 
+#include "provisioner/claim_binding.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "provisioner/claim_decision.h"
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
@@ -162,7 +163,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Bind
   const auto written = write_binding(pass.scene, decision);
   if (written.ok()) {
     log::debug("claim bound");
-    world_.operations.bound(kBound);
+    world_.figures.bound(kBound);
     remember(pass);
     return Action::await_change(kBoundSoon);
   }
@@ -190,7 +191,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
                                                const for_claim::LeaveUnbound& decision) {
   pass.scene.memory.binding.left = true;
   remember(pass);
-  world_.operations.bound(decision.reason);
+  world_.figures.bound(decision.reason);
   // What is forbidden is told once for all of them.
   if (decision.reason != kBindingForbidden) {
     log::warn("the claim is left to the control plane to bind: {}", decision.message);

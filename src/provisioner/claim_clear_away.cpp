@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The part of a claim's decision that comes first: what was begun and is not wanted.
 
+#include "provisioner/claim_clear_away.h"
+
 #include <algorithm>
 
 #include "base/paths.h"
-#include "provisioner/claim_parts.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
@@ -19,7 +20,7 @@ using State = Progress::State;
 
 namespace {
 
-bool is_ours(const ClaimScene& scene) {
+bool has_its_volume(const ClaimScene& scene) {
   return scene.volume != nullptr && scene.claim != nullptr &&
          difference(*scene.volume, *scene.claim, scene.names).empty();
 }
@@ -44,14 +45,14 @@ bool is_counted(const ClaimScene& scene, const Make& make) {
   return make.operation().attempt <= scene.memory.retry.number;
 }
 
-bool touch(const Operation& a, const Operation& b) {
+bool affect_each_other(const Operation& a, const Operation& b) {
   const bool any_node = a.node.empty() || b.node.empty() || (a.shared && b.shared);
   return (any_node || a.node == b.node) && overlaps(a.path, b.path);
 }
 
 const DiskThere& disk_there(const ClaimScene& scene, const Operation& place) {
   static const DiskThere unseen;
-  const auto it = scene.disks.find(place_of(place));
+  const auto it = scene.disks.find(place_key(place));
   return it == scene.disks.end() ? unseen : it->second;
 }
 
@@ -60,7 +61,8 @@ bool is_wanted(const ClaimScene& scene, const Make& make) {
   // What has been given up is taken back first, whatever has happened since.
   if (make.begun.given_up || is_taken_back(scene, make.operation())) return false;
   if (scene.claim == nullptr) return false;
-  if (scene.volume != nullptr) return !is_ours(scene);  // who knows what it is: nothing is touched
+  // Another's, or one of unknown origin: nothing is touched.
+  if (scene.volume != nullptr) return !has_its_volume(scene);
   if (!is_asked_for(scene) || make.operation().node != scene.node_name) return false;
   if (make.falls_short() && is_counted(scene, make)) return false;
   if (!asks_for_limits(scene.storage_class.get(), make.operation().limits)) return false;
@@ -90,7 +92,7 @@ const Make* heir_of(const ClaimScene& scene, const Make& make) {
 /// Whether a make, or an attempt to take one back, may still be at work in the same place.
 bool is_busy_there(const ClaimScene& scene, const Operation& place) {
   const auto acts = [&](const Operation& operation, const Progress& progress) {
-    return !progress.over() && !progress.acts_no_more && touch(operation, place);
+    return !progress.over() && !progress.acts_no_more && affect_each_other(operation, place);
   };
   return std::any_of(scene.makes.begin(), scene.makes.end(),
                      [&](const Make& make) {
@@ -119,7 +121,7 @@ int next_take_back(const ClaimScene& scene) {
 }
 
 const Retry* take_back_retry(const ClaimScene& scene, const Operation& place) {
-  const auto it = scene.memory.take_back.find(place_of(place));
+  const auto it = scene.memory.take_back.find(place_key(place));
   return it == scene.memory.take_back.end() ? nullptr : &it->second;
 }
 
@@ -157,10 +159,8 @@ std::optional<ClaimDecision> follow_take_back(const ClaimScene& scene, const Tak
         return for_claim::Cancel{one.operation, is_last_record(scene, *one.operation)};
       }
       break;
-    case State::kEnding:
-      break;
-    case State::kSucceeded:
-      return for_claim::FinishTakeBack{one};
+    case State::kEnding: break;
+    case State::kSucceeded: return for_claim::FinishTakeBack{one};
     case State::kLate:
       if (!counted) return for_claim::TakeBackFailed{one};
       return for_claim::Cancel{one.operation, !one.in_use && is_last_record(scene, *one.operation)};

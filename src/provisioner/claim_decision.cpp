@@ -6,7 +6,9 @@
 #include <algorithm>
 
 #include "operation/reasons.h"
-#include "provisioner/claim_parts.h"
+#include "provisioner/claim_binding.h"
+#include "provisioner/claim_clear_away.h"
+#include "provisioner/claim_shape.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/world.h"
@@ -66,8 +68,9 @@ for_claim::Wait idle(const ClaimScene& scene, bool forget) {
 }
 
 bool is_near_taking_back(const ClaimScene& scene, const Operation& make) {
-  return std::any_of(scene.taking_back.begin(), scene.taking_back.end(),
-                     [&](const TakingBack& one) { return touch(*one.operation, make); });
+  return std::any_of(
+      scene.taking_back.begin(), scene.taking_back.end(),
+      [&](const TakingBack& one) { return affect_each_other(*one.operation, make); });
 }
 
 /// A removal of a volume that had the claim's volume name, and that may still be at work there.
@@ -76,7 +79,7 @@ const operation::Recorded* removal_near(const ClaimScene& scene, const Operation
     const Progress& progress = removal.progress;
     const bool acts_no_more =
         progress.over() || (progress.state == State::kEnding && progress.acts_no_more);
-    if (!acts_no_more && touch(*removal.operation, make)) return &removal;
+    if (!acts_no_more && affect_each_other(*removal.operation, make)) return &removal;
   }
   return nullptr;
 }
@@ -121,7 +124,8 @@ std::optional<ClaimDecision> clear_place(const ClaimScene& scene, const Make& cu
   if (is_near_taking_back(scene, place)) return wait(scene);
   if (const auto* const removal = removal_near(scene, place)) return wait_for(scene, *removal);
   for (const Make& make : scene.makes) {
-    const bool is_there = make.operation().node == place.node && touch(make.operation(), place);
+    const bool is_there =
+        make.operation().node == place.node && affect_each_other(make.operation(), place);
     if (&make == &current || !is_there || !make.progress || make.progress->over()) continue;
     if (make.progress->state == State::kEnding && make.progress->acts_no_more) continue;
     // Nobody lets it go on: the later one has its place.
@@ -155,8 +159,7 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
   switch (make.progress->state) {
     case State::kEnding:
     case State::kWaiting:
-    case State::kRunning:
-      return for_claim::Follow{make};
+    case State::kRunning: return for_claim::Follow{make};
     case State::kSucceeded:
       if (make.falls_short()) {
         return for_claim::Failed{make.begun.operation,
@@ -170,8 +173,7 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
       }
       return for_claim::Publish{make};
     case State::kFailed:
-    case State::kLate:
-      break;
+    case State::kLate: break;
   }
   if (!is_counted(scene, make)) {
     return for_claim::Failed{make.begun.operation, make.progress->message, make.progress->reason,
@@ -214,7 +216,8 @@ ClaimDecision begin_making(const ClaimScene& scene) {
   if (const auto* const removal = removal_near(scene, operation)) return wait_for(scene, *removal);
   for (const Make& make : scene.makes) {
     const bool elsewhere = make.operation().node != operation.node;  // of a shared filesystem
-    if (make.progress && !elsewhere && touch(make.operation(), operation)) return wait(scene);
+    if (make.progress && !elsewhere && affect_each_other(make.operation(), operation))
+      return wait(scene);
   }
   if (!is_where_it_began(scene) && memory.moves >= kFreeMoves && scene.now < memory.move_at) {
     return for_claim::Wait{.at_most = memory.move_at - scene.now};

@@ -65,7 +65,7 @@ struct ClaimScene {
   bool binds = false;                           // the binding is for us to write
   BasePaths base_paths{};                       // of the selected node
   std::string sight{};                          // of its disks, see Executor::sight()
-  std::map<std::string, DiskThere> disks{};     // by place_of(), on whichever node
+  std::map<std::string, DiskThere> disks{};     // by place_key(), on whichever node
   Memory memory{};
   operation::Progress lost{};  // memory.in_flight's, should it not be on record any more
   std::vector<TakingBack> lost_taking_back{};  // of memory.taking_back, not on record any more
@@ -170,13 +170,6 @@ using ClaimDecision =
 /// The table of docs/decisions.md. Pure. The order of its rows is the order of safety: what a
 /// tenant may have written, then what was begun, then what is new.
 ClaimDecision decide(const ClaimScene& scene);
-
-/// Of them, what is to be done for the binding of a claim whose own volume is there; nothing when
-/// it is bound, or not for us to bind. Pure.
-std::optional<ClaimDecision> decide_binding(const ClaimScene& scene);
-
-/// Notes since when the claim is Lost.
-void note_lost(ClaimScene& scene);
 
 /// Whether the make's record, as far as is known, has kept everybody else out of the directory.
 bool keeps_others_out(const Make& make);

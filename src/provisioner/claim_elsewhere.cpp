@@ -72,7 +72,7 @@ std::string ClaimReconciler::sight_of(const ClaimScene& scene) const {
 /// What is to be taken back may be on another node than the selected one.
 void ClaimReconciler::look_at_disks(ClaimScene& scene) const {
   const auto look_at = [&](const Operation& place, bool is_over) {
-    DiskThere& there = scene.disks[place_of(place)];
+    DiskThere& there = scene.disks[place_key(place)];
     there.sight = world_.executor.sight(place.node, place.base_path);
     if (is_over) there.why_unfit = world_.executor.why_unfit(place.node, place.base_path);
   };
@@ -96,7 +96,7 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
   // Nothing can be made beside what has failed to go; its cause may be that of the make.
   for (const TakingBack& one : scene.taking_back) {
     if (one.operation->node != scene.node_name) continue;
-    const auto retry = scene.memory.take_back.find(place_of(*one.operation));
+    const auto retry = scene.memory.take_back.find(place_key(*one.operation));
     const bool has_failed = retry != scene.memory.take_back.end() && retry->second.number > 0;
     if (!has_failed && one.progress.state != operation::Progress::State::kFailed) continue;
     known.unfit.emplace(one.operation->base_path,

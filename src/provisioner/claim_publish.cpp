@@ -5,6 +5,7 @@
 
 #include "base/log.h"
 #include "provisioner/claim_reconciler.h"
+#include "provisioner/claim_shape.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_rules.h"
@@ -40,7 +41,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
   ClaimScene& scene = pass.scene;
   Operation operation = decision.make.operation();
   operation.disk = decision.make.progress->disk;
-  world_.operations.progressed(operation::Kind::kMake, operation, step_of(*decision.make.progress));
+  world_.figures.progressed(operation::Kind::kMake, operation, step_of(*decision.make.progress));
   note_told(world_, operation, *decision.make.progress);
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
@@ -103,8 +104,8 @@ Action ClaimReconciler::published(Pass& pass, const Operation& operation,
   log::info("volume provisioned");
   world_.events.event(reference_to(*scene.claim), k8s::EventType::kNormal, kProvisioningSucceeded,
                       "Successfully provisioned volume " + scene.volume_name);
-  world_.operations.succeeded(operation::Kind::kMake, scene.volume_name, operation.storage_class,
-                              scene.claim->source_kind());
+  world_.figures.succeeded(operation::Kind::kMake, scene.volume_name, operation.storage_class,
+                           scene.claim->source_kind());
   set_done(pass, operation);
   Memory made;
   made.begun = std::move(scene.memory.begun);

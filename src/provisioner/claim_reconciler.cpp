@@ -7,7 +7,8 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "operation/reasons.h"
-#include "provisioner/claim_parts.h"
+#include "provisioner/claim_binding.h"
+#include "provisioner/claim_clear_away.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
 #include "provisioner/volume_rules.h"
@@ -102,22 +103,22 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
 void ClaimReconciler::show(const ClaimScene& scene) {
   const bool asked_for = scene.claim != nullptr &&
                          should_provision(*scene.claim, scene.storage_class.get(), world_.names);
-  if (!asked_for) world_.operations.forget(operation::Kind::kMake, scene.volume_name);
+  if (!asked_for) world_.figures.forget(operation::Kind::kMake, scene.volume_name);
   bool any = false;
   for (const TakingBack& one : scene.taking_back) {
     if (one.progress.state == State::kEnding) continue;
     any = true;
-    world_.operations.progressed(operation::Kind::kTakeBack, *one.operation, step_of(one.progress),
-                                 one.progress.message);
+    world_.figures.progressed(operation::Kind::kTakeBack, *one.operation, step_of(one.progress),
+                              one.progress.message);
   }
   // Nothing else tells it, for as long as the disk does not come back.
   for (const auto& [operation, why] : held_by_disks(scene)) {
     any = true;
-    world_.operations.progressed(operation::Kind::kTakeBack, *operation, Step::kWaiting, why);
+    world_.figures.progressed(operation::Kind::kTakeBack, *operation, Step::kWaiting, why);
     reporter_.tell(take_back_subject(*operation),
                    "directory " + operation->path + " waits for its disk: " + why);
   }
-  if (!any) world_.operations.forget(operation::Kind::kTakeBack, scene.volume_name);
+  if (!any) world_.figures.forget(operation::Kind::kTakeBack, scene.volume_name);
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait& decision) {
@@ -129,8 +130,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait
     const bool seems_to_wait = pass.scene.claim != nullptr && pass.scene.claim->volume_name.empty();
     if (seems_to_wait && pass.scene.memory.had_volume) memories_.set(volume, {.had_volume = true});
     world_.ledger.release(volume);
-    world_.operations.forget(operation::Kind::kMake, volume);
-    world_.operations.forget(operation::Kind::kTakeBack, volume);
+    world_.figures.forget(operation::Kind::kMake, volume);
+    world_.figures.forget(operation::Kind::kTakeBack, volume);
   } else {
     remember(pass);
   }
@@ -156,8 +157,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
     // It may be on its way out: the volume of a claim that was made again under its name, say.
     return path_taken(pass, operation.path, *holder);
   }
-  world_.operations.progressed(operation::Kind::kMake, operation, Step::kQueued, {},
-                               pass.waiting_since);
+  world_.figures.progressed(operation::Kind::kMake, operation, Step::kQueued, {},
+                            pass.waiting_since);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     world_.ledger.release(operation);
@@ -195,7 +196,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
                             .never_published = !published_before && !memory.had_volume,
                             .first_there = !begun_before});
     memory.in_flight = shared;
-    world_.operations.progressed(operation::Kind::kMake, operation, Step::kStart);
+    world_.figures.progressed(operation::Kind::kMake, operation, Step::kStart);
   }
   remember(pass);
   if (*started == Executor::Start::kOtherFound) return Action::await_change(kOtherFoundWait);
@@ -204,8 +205,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Follow& decision) {
   const Progress& progress = *decision.make.progress;
-  world_.operations.progressed(operation::Kind::kMake, decision.make.operation(), step_of(progress),
-                               progress.message);
+  world_.figures.progressed(operation::Kind::kMake, decision.make.operation(), step_of(progress),
+                            progress.message);
   if (progress.outdated) {
     if (const auto held = let_go_on(pass, decision.make)) return held;
   }

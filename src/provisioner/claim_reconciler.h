@@ -101,6 +101,7 @@ class ClaimReconciler {
   Next perform(Pass& pass, const for_claim::FinishTakeBack& decision);
   Next perform(Pass& pass, const for_claim::TakeBackFailed& decision);
   Next perform(Pass& pass, const for_claim::TakeBackStuck& decision);
+  operation::Operation undo_of(const for_claim::TakeBack& decision) const;
   std::string disk_of(const Make& make) const;
   enum class Wanted { kNo, kYes, kHasVolume };
   /// Asks the API server, for the cache of claims may be behind the executor's.

@@ -6,9 +6,7 @@
 #include <string>
 #include <variant>
 
-#include "config/config.h"
 #include "k8s/objects.h"
-#include "operation/operation.h"
 
 namespace lpp::provisioner {
 
@@ -19,23 +17,14 @@ struct Refusal {
   /// The selected node is the reason: another node may serve.
   bool node_is_the_reason = false;
 };
+/// One that no other node changes.
+Refusal refuse(std::string message);
 
 /// In bytes, what the claim asks for.
 std::variant<std::int64_t, Refusal> size_of(const k8s::PersistentVolumeClaim& claim);
 
-/// By what a volume is tied to the node: the label's value, where it has none the node's name.
-std::string affinity_value_of(const k8s::Node& node, const std::string& key);
-
-/// Ties a volume that is to be to its node by the labels that the node has now.
-std::optional<Refusal> tie_to(const k8s::Node& node, operation::Shape& shape);
-
-/// What of a claim's volume does not depend on where its directory is. Everything that can be
-/// checked beforehand is checked here and in make_operation (plan.h), so that what can never work
-/// is refused before any operation begins (rules B3, B5). `node` is the selected node, nullptr when
-/// the claim has none. Pure, like make_operation.
-std::variant<operation::Shape, Refusal> make_shape(const k8s::PersistentVolumeClaim& claim,
-                                                   const k8s::StorageClass& storage_class,
-                                                   const k8s::Node* node,
-                                                   const config::Config& config);
+/// What of the claim itself no volume of ours can have: its mode, a data source, a selector, access
+/// modes. `shared`: on a file system that all nodes share, which can have some of them.
+std::optional<Refusal> check_request(const k8s::PersistentVolumeClaim& claim, bool shared);
 
 }  // namespace lpp::provisioner

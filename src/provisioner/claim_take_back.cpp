@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/strings.h"
 #include "provisioner/base_paths.h"
-#include "provisioner/claim_parts.h"
+#include "provisioner/claim_clear_away.h"
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -41,7 +41,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   // What cannot be taken back now must not keep the claim waiting on another node.
   const auto later = [&](Duration wait) -> Next {
     scene.memory = memories_.get(scene.volume_name);
-    Retry& retry = scene.memory.take_back[place_of(made)];
+    Retry& retry = scene.memory.take_back[place_key(made)];
     retry.hold_until = scene.now + wait;
     retry.seen = disk_there(scene, made).sight;
     remember(pass);
@@ -78,20 +78,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   if (*wanted != Wanted::kNo && !*volume && !decision.make.begun.given_up) {
     return wait_for_the_cache();
   }
-  Operation undo = made;
-  undo.kind = operation::Kind::kTakeBack;
-  undo.attempt = decision.attempt;
-  undo.disk = disk_of(decision.make);
-  undo.shape.reset();
-  undo.user.clear();
-  undo.group.clear();
-  undo.perm.clear();
-  // What has its name on another disk is somebody else's. Helper pods do not tell on which they
-  // made it.
-  const bool is_told = decision.make.progress && !decision.make.progress->disk.empty();
-  const bool may_be_elsewhere =
-      !is_told && (undo.disk != made.disk || made.disk.find(' ') != std::string::npos);
-  undo.only_if_empty = !may_tear_down(decision.make) || may_be_elsewhere;
+  const Operation undo = undo_of(decision);
   if (const auto holder = world_.ledger.take(undo)) {
     return leave(pass, made, "it overlaps " + holder->path + " of volume " + holder->volume_name);
   }
@@ -108,17 +95,36 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Take
   const log::Scope fields({{"node", made.node}, {"path", made.path}});
   log::info("taking back the directory of a volume that will not come to be{}",
             undo.only_if_empty ? ", if it is empty" : "");
-  world_.operations.progressed(operation::Kind::kTakeBack, undo, Step::kQueued);
+  world_.figures.progressed(operation::Kind::kTakeBack, undo, Step::kQueued);
   const auto started = world_.executor.start(undo);
   if (started.ok() || !Reporter::heals_by_itself(started.error())) world_.ledger.release(undo);
   if (!started.ok()) return failed(started.error());
-  scene.memory.take_back[place_of(undo)].begun = undo.attempt;
+  scene.memory.take_back[place_key(undo)].begun = undo.attempt;
   if (*started == Executor::Start::kRecorded) {
-    scene.memory.taking_back[place_of(undo)] = std::make_shared<const Operation>(undo);
+    scene.memory.taking_back[place_key(undo)] = std::make_shared<const Operation>(undo);
   }
   remember(pass);
-  world_.operations.progressed(operation::Kind::kTakeBack, undo, Step::kStart);
+  world_.figures.progressed(operation::Kind::kTakeBack, undo, Step::kStart);
   return Action::await_change(kRecheck);
+}
+
+Operation ClaimReconciler::undo_of(const for_claim::TakeBack& decision) const {
+  const Operation& made = decision.make.operation();
+  Operation undo = made;
+  undo.kind = operation::Kind::kTakeBack;
+  undo.attempt = decision.attempt;
+  undo.disk = disk_of(decision.make);
+  undo.shape.reset();
+  undo.user.clear();
+  undo.group.clear();
+  undo.perm.clear();
+  // What has its name on another disk is somebody else's. Helper pods do not tell on which they
+  // made it.
+  const bool is_told = decision.make.progress && !decision.make.progress->disk.empty();
+  const bool may_be_elsewhere =
+      !is_told && (undo.disk != made.disk || made.disk.find(' ') != std::string::npos);
+  undo.only_if_empty = !may_tear_down(decision.make) || may_be_elsewhere;
+  return undo;
 }
 
 /// Where it was made, or else where it was to be, for an attempt before may have made it there: on
@@ -208,7 +214,7 @@ void ClaimReconciler::note_missed(ClaimScene& scene) const {
   for (const TakingBack& one : scene.taking_back) {
     // One that is on its way out is not missed when it has gone, unless it was known before.
     if (one.progress.state == State::kEnding) continue;
-    scene.memory.taking_back[place_of(*one.operation)] = one.operation;
+    scene.memory.taking_back[place_key(*one.operation)] = one.operation;
   }
   for (const auto& [place, known] : scene.memory.taking_back) {
     const bool is_there = std::any_of(
@@ -292,8 +298,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   if (!told.ok()) return reporter_.api_failed(take_back_subject(place), told.error());
   // The make first: as long as anything is on record, it is known what was taken back.
   set_done(pass, place);
-  pass.scene.memory.take_back.erase(place_of(place));
-  pass.scene.memory.taking_back.erase(place_of(place));
+  pass.scene.memory.take_back.erase(place_key(place));
+  pass.scene.memory.taking_back.erase(place_key(place));
   remember(pass);
   for (const Make& make : pass.scene.makes) {
     if (!make.progress || !make.progress->over()) continue;
@@ -310,7 +316,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
       return reporter_.api_failed(take_back_subject(place), forgotten.error());
     }
   }
-  world_.operations.succeeded(operation::Kind::kTakeBack, pass.scene.volume_name, {});
+  world_.figures.succeeded(operation::Kind::kTakeBack, pass.scene.volume_name, {});
   return std::nullopt;
 }
 
@@ -318,13 +324,13 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
                                                const for_claim::TakeBackFailed& decision) {
   const Operation& operation = *decision.failed.operation;
   const Progress& progress = decision.failed.progress;
-  Retry& retry = pass.scene.memory.take_back[place_of(operation)];
+  Retry& retry = pass.scene.memory.take_back[place_key(operation)];
   retry = memories_.failed(retry, operation.attempt, disk_there(pass.scene, operation).sight);
   not_missed(pass, operation.id());
   remember(pass);
   memories_.unsay(pass.scene.volume_name, kProvisioningCleanupFailed);
-  world_.operations.progressed(operation::Kind::kTakeBack, operation, Step::kWaiting,
-                               progress.message);
+  world_.figures.progressed(operation::Kind::kTakeBack, operation, Step::kWaiting,
+                            progress.message);
   reporter_.failed(take_back_subject(operation), progress.reason, progress.message);
   return std::nullopt;
 }

@@ -20,8 +20,8 @@ namespace {
 /// More than this no file system takes for a limit.
 constexpr std::int64_t kMostInodes = 4'294'967'295;
 
-Refusal refuse(const k8s::StorageClass& storage_class, std::string_view parameter,
-               const std::string& value, std::string_view wanted) {
+Refusal refuse_parameter(const k8s::StorageClass& storage_class, std::string_view parameter,
+                         const std::string& value, std::string_view wanted) {
   return {.message =
               fmt::format("parameter {} of StorageClass \"{}\": {} cannot be used, it must be {}",
                           parameter, storage_class.meta.name, log::quoted(value), wanted)};
@@ -34,17 +34,10 @@ std::optional<Duration> wait_of(std::string_view text) {
   if (text.empty()) return std::nullopt;
   Duration unit{};
   switch (text.back()) {
-    case 's':
-      unit = std::chrono::seconds(1);
-      break;
-    case 'm':
-      unit = std::chrono::minutes(1);
-      break;
-    case 'h':
-      unit = hours(1);
-      break;
-    default:
-      return std::nullopt;
+    case 's': unit = std::chrono::seconds(1); break;
+    case 'm': unit = std::chrono::minutes(1); break;
+    case 'h': unit = hours(1); break;
+    default: return std::nullopt;
   }
   const auto number = whole_number<int>(text.substr(0, text.size() - 1));
   if (!number || *number <= 0 || *number > kMost / unit) return std::nullopt;
@@ -70,14 +63,15 @@ std::variant<Limits, Refusal> limits_of(const k8s::StorageClass& storage_class) 
   const auto& parameters = storage_class.parameters;
   if (const auto* quota = find(parameters, kQuotaParameter)) {
     if (*quota != kQuotaHard && *quota != "none") {
-      return refuse(storage_class, kQuotaParameter, *quota, "\"hard\" or \"none\"");
+      return refuse_parameter(storage_class, kQuotaParameter, *quota, "\"hard\" or \"none\"");
     }
     limits.hard = *quota == kQuotaHard;
   }
   if (const auto* inodes = find(parameters, kQuotaInodesParameter)) {
     const auto number = whole_number<std::int64_t>(*inodes);
     if (!number || *number <= 0 || *number > kMostInodes) {
-      return refuse(storage_class, kQuotaInodesParameter, *inodes, "a number from 1 to 4294967295");
+      return refuse_parameter(storage_class, kQuotaInodesParameter, *inodes,
+                              "a number from 1 to 4294967295");
     }
     if (!limits.hard) {
       return Refusal{
@@ -88,14 +82,15 @@ std::variant<Limits, Refusal> limits_of(const k8s::StorageClass& storage_class) 
   }
   if (const auto* reserve = find(parameters, kReserveParameter)) {
     if (!reserved_bytes(*reserve, 0)) {
-      return refuse(storage_class, kReserveParameter, *reserve,
-                    "a size such as \"10Gi\" or a share from \"0%\" to \"99%\"");
+      return refuse_parameter(storage_class, kReserveParameter, *reserve,
+                              "a size such as \"10Gi\" or a share from \"0%\" to \"99%\"");
     }
     limits.reserve = *reserve;
   }
   if (const auto* overcommit = find(parameters, kOvercommitParameter)) {
     if (*overcommit != "true" && *overcommit != "false") {
-      return refuse(storage_class, kOvercommitParameter, *overcommit, "\"true\" or \"false\"");
+      return refuse_parameter(storage_class, kOvercommitParameter, *overcommit,
+                              "\"true\" or \"false\"");
     }
     limits.overcommit = *overcommit == "true";
   }
@@ -113,16 +108,18 @@ std::variant<OnNodeLost, Refusal> on_node_lost_of(const k8s::StorageClass& stora
   const auto& parameters = storage_class.parameters;
   if (const auto* what = find(parameters, kOnNodeLostParameter)) {
     if (*what != "release" && *what != "keep") {
-      return refuse(storage_class, kOnNodeLostParameter, *what, "\"keep\" or \"release\"");
+      return refuse_parameter(storage_class, kOnNodeLostParameter, *what,
+                              "\"keep\" or \"release\"");
     }
     wanted.release = *what == "release";
   }
   if (const auto* after = find(parameters, kOnNodeLostAfterParameter)) {
     const auto wait = wait_of(*after);
     if (!wait) {
-      return refuse(storage_class, kOnNodeLostAfterParameter, *after,
-                    "a whole number of seconds, minutes or hours, such as \"90s\", \"10m\" or "
-                    "\"2h\", up to \"168h\"");
+      return refuse_parameter(
+          storage_class, kOnNodeLostAfterParameter, *after,
+          "a whole number of seconds, minutes or hours, such as \"90s\", \"10m\" or "
+          "\"2h\", up to \"168h\"");
     }
     if (!wanted.release) {
       return Refusal{.message = fmt::format(
@@ -138,7 +135,8 @@ std::variant<PathSelection, Refusal> path_selection_of(const k8s::StorageClass& 
   const auto* selection = find(storage_class.parameters, kPathSelectionParameter);
   if (selection == nullptr || *selection == "random") return PathSelection::kRandom;
   if (*selection == "mostFree") return PathSelection::kMostFree;
-  return refuse(storage_class, kPathSelectionParameter, *selection, "\"random\" or \"mostFree\"");
+  return refuse_parameter(storage_class, kPathSelectionParameter, *selection,
+                          "\"random\" or \"mostFree\"");
 }
 
 }  // namespace lpp::provisioner

@@ -66,9 +66,7 @@ void work(Crew& crew, Queue& queue, const Step& step) {
       log::error("step failed unexpectedly: {}", exception.what());
     }
     switch (action.kind) {
-      case Action::Kind::kDone:
-        queue.forget(*key);
-        break;
+      case Action::Kind::kDone: queue.forget(*key); break;
       case Action::Kind::kAwaitChange:
         queue.forget(*key);
         queue.add_after(*key, action.after);
@@ -259,7 +257,7 @@ void Controller::stop_working() {
   }
   if (!term) return;
   term->stop();
-  world_.operations.forget_all();
+  world_.figures.forget_all();
   world_.space.forget_all();
 }
 

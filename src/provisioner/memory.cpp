@@ -24,7 +24,7 @@ bool may_be_published(const operation::Operation& make, const Progress& progress
 
 }  // namespace
 
-std::string place_of(const operation::Operation& operation) {
+std::string place_key(const operation::Operation& operation) {
   return operation.node + ":" + operation.path;
 }
 

@@ -53,18 +53,33 @@ struct ResizeMarks {
 /// and a shorter wait, and it makes the next process more careful with directories: what operations
 /// have done is on record with their executor.
 struct Memory {
-  Retry retry{};                             // of making, or of removing
-  std::map<std::string, Retry> take_back{};  // by place_of(): one that is broken holds up no other
-  /// What takes back, by place_of(), that was on record when last seen.
-  std::map<std::string, std::shared_ptr<const operation::Operation>> taking_back{};
-  std::vector<Begun> begun{};
+  // Of claims and volumes.
+
+  Retry retry{};                                            // of making, or of removing
   std::shared_ptr<const operation::Operation> in_flight{};  // was on record when last seen
-  std::optional<TimePoint> published{};  // volume created, maybe not in the cache yet
-  bool had_volume = false;               // one was there: what is made now may not be the first
-  std::string condemned{};   // UID of the volume whose deletion the API server has confirmed to us
-  TimePoint condemned_at{};  // the API server said last then that its directory is to be removed
-  int outdated = 0;          // removals in a row that came too late to begin
-  TimePoint released{};      // volume let go; the cache should show it by then
+  std::optional<TimePoint> turned_away{};  // since then there is no room on the node
+  int troubles = 0;  // API calls in a row that failed with what heals by itself
+
+  // Of a claim: what is made for it, and taken back.
+
+  std::vector<Begun> begun{};
+  std::optional<TimePoint> published{};      // volume created, maybe not in the cache yet
+  bool had_volume = false;                   // one was there: what is made now may not be the first
+  std::map<std::string, Retry> take_back{};  // by place_key(): one that is broken holds up no other
+  /// What takes back, by place_key(), that was on record when last seen.
+  std::map<std::string, std::shared_ptr<const operation::Operation>> taking_back{};
+
+  // Of a claim: where it is made, and whether somewhere else.
+
+  std::vector<Unfit> unfit{};
+  std::string begun_on{};          // node of the last one that was begun
+  int moves = 0;                   // how often that has changed
+  TimePoint move_at{};             // no beginning on another node before this
+  int reschedules = 0;             // how often the selected node was taken off the claim
+  TimePoint reschedule_at{};       // not again before this
+  std::string rescheduled_from{};  // the claim's version until then: the cache is behind
+
+  // Of a claim: that it is bound, and that it grows.
 
   /// What was written of a claim's binding.
   struct Binding {
@@ -78,32 +93,28 @@ struct Memory {
     bool left = false;  // that has been told
   };
   Binding binding{};
-  std::optional<TimePoint> lost{};       // since then the claim is Lost
-  std::optional<TimePoint> abandoned{};  // since then the cache has no claim for the volume
-  TimePoint claim_asked_at{};            // it is not asked for again before this
-  std::optional<TimePoint> node_lost{};  // since then its node is gone, by the API server's word
-  bool marked_node_lost = false;         // since then, by this process
-  std::string claim_gone{};              // UID of one that the API server said is gone, for ever
-
-  std::optional<TimePoint> turned_away{};  // since then there is no room on the node
-
-  int reschedules = 0;             // how often the selected node was taken off the claim
-  TimePoint reschedule_at{};       // not again before this
-  std::string rescheduled_from{};  // the claim's version until then: the cache is behind
-  std::string begun_on{};          // node of the last one that was begun
-  int moves = 0;                   // how often that has changed
-  TimePoint move_at{};             // no beginning on another node before this
-
-  std::vector<Unfit> unfit{};
-
+  std::optional<TimePoint> lost{};  // since then the claim is Lost
   /// What the API server has dropped without a word, as those before Kubernetes 1.32 do.
   ResizeMarks dropped{};
 
-  int troubles = 0;  // API calls in a row that failed with what heals by itself
+  // Of a volume: its removal.
+
+  std::optional<TimePoint> abandoned{};  // since then the cache has no claim for the volume
+  std::string claim_gone{};              // UID of one that the API server said is gone, for ever
+  TimePoint claim_asked_at{};            // it is not asked for again before this
+  std::string condemned{};   // UID of the volume whose deletion the API server has confirmed to us
+  TimePoint condemned_at{};  // the API server said last then that its directory is to be removed
+  int outdated = 0;          // removals in a row that came too late to begin
+  TimePoint released{};      // volume let go; the cache should show it by then
+
+  // Of a volume whose node was lost.
+
+  std::optional<TimePoint> node_lost{};  // since then its node is gone, by the API server's word
+  bool marked_node_lost = false;         // since then, by this process
 };
 
 /// Tells directories apart in a Memory: the node and the path.
-std::string place_of(const operation::Operation& operation);
+std::string place_key(const operation::Operation& operation);
 
 /// Keeps in mind what may have been made, for the case that its record is taken away. What is over
 /// when it is first seen may have been published by the leader before us; and on a shared

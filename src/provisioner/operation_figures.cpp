@@ -26,16 +26,11 @@ std::string label_of(std::string_view reason) {
 
 std::string_view to_string(Step step) {
   switch (step) {
-    case Step::kQueued:
-      return "queued";
-    case Step::kStart:
-      return "pod_start";
-    case Step::kScript:
-      return "script";
-    case Step::kVolume:
-      return "volume";
-    case Step::kWaiting:
-      return "waiting";
+    case Step::kQueued: return "queued";
+    case Step::kStart: return "pod_start";
+    case Step::kScript: return "script";
+    case Step::kVolume: return "volume";
+    case Step::kWaiting: return "waiting";
   }
   return "queued";
 }
@@ -118,8 +113,7 @@ void OperationFigures::succeeded(operation::Kind kind, std::string_view volume,
       if (took) totals_.delete_duration.at({storage_class}).observe(*took);
       break;
     case operation::Kind::kTakeBack:
-    case operation::Kind::kResize:
-      break;
+    case operation::Kind::kResize: break;
   }
 }
 

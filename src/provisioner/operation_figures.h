@@ -90,8 +90,9 @@ class OperationFigures {
 
   explicit OperationFigures(Clock& clock) : clock_(clock) {}
 
-  /// An operation has been seen in this step, perhaps again. `problem` is why it does not get on,
-  /// if known; `since` is when the step began, if that was before now.
+  /// An operation has been seen in this step, perhaps again. `kind` is what it is followed for: the
+  /// removal of a volume, too, while that waits for a make of it to end. `problem` is why it does
+  /// not get on, if known; `since` is when the step began, if that was before now.
   void progressed(operation::Kind kind, const operation::Operation& operation, Step step,
                   std::string_view problem = {}, std::optional<TimePoint> since = {});
   /// It has succeeded: the volume is there, or gone. `source` is the kind of the claim's source.

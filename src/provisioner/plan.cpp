@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "provisioner/base_paths.h"
+#include "provisioner/claim_shape.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"

@@ -21,10 +21,8 @@ bool Reporter::heals_by_itself(const Error& error) {
     case ErrorCode::kNotFound:
     case ErrorCode::kInternal:
     case ErrorCode::kUnauthorized:
-    case ErrorCode::kConflict:
-      return false;
-    default:
-      return true;
+    case ErrorCode::kConflict: return false;
+    default: return true;
   }
 }
 
@@ -32,7 +30,7 @@ void Reporter::failed(const Subject& subject, std::string reason, const std::str
   Failure failure = subject.failure;
   failure.reason = std::move(reason);
   failure.message = message;
-  world_.operations.failed(std::move(failure));
+  world_.figures.failed(std::move(failure));
   tell(subject, message);
 }
 
@@ -69,7 +67,7 @@ Action Reporter::api_failed(const Subject& subject, const Error& error) {
   Failure failure = subject.failure;
   failure.reason = reason_of(error);
   failure.message = error.message;
-  world_.operations.failed(std::move(failure));
+  world_.figures.failed(std::move(failure));
   log::warn("tried again soon: {}", truncate_utf8(error.message, k8s::kMaxEventMessage));
   return Action::retry();
 }

@@ -7,6 +7,7 @@
 #include "k8s/quantity.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
+#include "provisioner/volume_removal.h"
 #include "provisioner/volume_rules.h"
 #include "provisioner/world.h"
 
@@ -237,14 +238,12 @@ std::optional<ResizeDecision> work(const ResizeScene& scene, const Size& goal) {
   switch (resize->progress.state) {
     case State::kWaiting:
     case State::kRunning:
-    case State::kEnding:
-      return for_resize::Follow{*resize};
+    case State::kEnding: return for_resize::Follow{*resize};
     case State::kSucceeded:
       if (!falls_short(*resize)) return std::nullopt;
       break;
     case State::kFailed:
-    case State::kLate:
-      break;
+    case State::kLate: break;
   }
   if (resize->progress.infeasible) {
     return for_resize::Infeasible{resize->operation, resize->progress, goal};

@@ -98,7 +98,7 @@ ResizeScene ResizeReconciler::look(const Pass& pass) const {
 void ResizeReconciler::forget(const ResizeScene& scene) const {
   if (scene.volume == nullptr || scene.volume->claim_uid != scene.claim->meta.uid) return;
   memories_.erase(scene.volume->meta.name);
-  world_.operations.forget(operation::Kind::kResize, scene.volume->meta.name);
+  world_.figures.forget(operation::Kind::kResize, scene.volume->meta.name);
 }
 
 void ResizeReconciler::remember(const Pass& pass) {
@@ -149,7 +149,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::S
   const auto may_grow = may_grow_to(pass, operation.size_bytes);
   if (!may_grow.ok()) return api_failed(pass, may_grow.error());
   if (!*may_grow) return Action::await_change(kSoon);
-  world_.operations.progressed(operation::Kind::kResize, operation, Step::kQueued);
+  world_.figures.progressed(operation::Kind::kResize, operation, Step::kQueued);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     return reporter_.turned_away(subject(pass), operation.node, pass.scene.config->cmd_timeout,
@@ -165,7 +165,7 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::S
   memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
     memory.in_flight = std::make_shared<const Operation>(operation);
-    world_.operations.progressed(operation::Kind::kResize, operation, Step::kStart);
+    world_.figures.progressed(operation::Kind::kResize, operation, Step::kStart);
   }
   remember(pass);
   return Action::await_change(*started == Executor::Start::kRecorded ? kRecheck : kSoon);
@@ -173,8 +173,8 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::S
 
 ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::Follow& decision) {
   const Progress& progress = decision.resize.progress;
-  world_.operations.progressed(operation::Kind::kResize, *decision.resize.operation,
-                               step_of(progress), progress.message);
+  world_.figures.progressed(operation::Kind::kResize, *decision.resize.operation, step_of(progress),
+                            progress.message);
   if (progress.outdated && progress.state != State::kEnding) {
     const auto may_grow = may_grow_to(pass, decision.resize.operation->size_bytes);
     if (!may_grow.ok()) return api_failed(pass, may_grow.error());
@@ -286,8 +286,8 @@ ResizeReconciler::Next ResizeReconciler::perform(Pass& pass, const for_resize::F
   if (grew) {
     log::info("the volume has grown to {}", decision.size.text);
     event(pass, kVolumeResizeSuccessful, "Resize volume succeeded");
-    world_.operations.succeeded(operation::Kind::kResize, volume,
-                                pass.scene.volume->storage_class_name);
+    world_.figures.succeeded(operation::Kind::kResize, volume,
+                             pass.scene.volume->storage_class_name);
   }
   if (decision.limit == Limit::kNone) {
     // A Warning, for it is not to give way to the Event that the claim has grown.

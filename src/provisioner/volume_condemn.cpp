@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_reconciler.h"
+#include "provisioner/volume_removal.h"
 
 // Whether a directory is to be removed, by the API server's word.
 

@@ -9,6 +9,7 @@
 #include "k8s/quantity.h"
 #include "provisioner/names.h"
 #include "provisioner/node_lost.h"
+#include "provisioner/volume_removal.h"
 #include "provisioner/volume_rules.h"
 #include "provisioner/world.h"
 
@@ -264,16 +265,14 @@ VolumeDecision remove(const VolumeScene& scene) {
   switch (removal->progress.state) {
     case State::kEnding:
     case State::kWaiting:
-    case State::kRunning:
-      return for_volume::Follow{*removal};
+    case State::kRunning: return for_volume::Follow{*removal};
     case State::kSucceeded:
       if (scene.now < scene.memory.released) return wait(scene);
       return for_volume::Release{
           .was_absent = removal->progress.directory == operation::Directory::kAbsent,
           .was_tried_before = removal->operation->attempt > 1};
     case State::kFailed:
-    case State::kLate:
-      break;
+    case State::kLate: break;
   }
   if (!is_counted) return for_volume::Failed{*removal};
   if (removal->progress.state == State::kLate) return for_volume::Cancel{*removal};

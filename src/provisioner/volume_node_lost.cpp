@@ -106,7 +106,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   const auto deleted = delete_claim(world_.client, **claim);
   if (!deleted.ok() && k8s::is_stale(deleted.error())) return Action::await_change(kSoon);
   if (!deleted.ok()) return not_let_go(pass, deleted.error());
-  world_.operations.claim_released(volume.storage_class_name, kReleasedClaim);
+  world_.figures.claim_released(volume.storage_class_name, kReleasedClaim);
   const std::string why = "node " + decision.node + " was deleted from the cluster: ";
   tell_lost(pass, kClaimReleased,
             why + "this claim is deleted, its data stays in " + volume.path +
@@ -141,7 +141,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
   if (!unmarked.ok()) return not_kept(pass, unmarked.error());
   memories_.erase(pass.scene.name);
   if (is_node_lost(volume)) {
-    world_.operations.claim_released(volume.storage_class_name, kNodeCameBack);
+    world_.figures.claim_released(volume.storage_class_name, kNodeCameBack);
     log::info("the node is back: the claim stays");
   }
   return Action::await_change(kSoon);
@@ -163,8 +163,8 @@ void VolumeReconciler::tell_lost(const Pass& pass, std::string_view reason,
 Action VolumeReconciler::not_let_go(const Pass& pass, const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Action::done();
   const bool forbidden = error.is(ErrorCode::kForbidden);
-  world_.operations.claim_released(pass.scene.volume->storage_class_name,
-                                   forbidden ? kReleaseForbidden : kReleaseFailed);
+  world_.figures.claim_released(pass.scene.volume->storage_class_name,
+                                forbidden ? kReleaseForbidden : kReleaseFailed);
   if (Reporter::heals_by_itself(error)) {
     log::warn("the claim is not let go, tried again soon: {}", error.message);
     return Action::retry();
@@ -182,7 +182,7 @@ Action VolumeReconciler::not_let_go(const Pass& pass, const Error& error) {
 /// The mark is still there, that is repeated.
 Action VolumeReconciler::not_kept(const Pass& pass, const Error& error) {
   if (error.is(ErrorCode::kCancelled)) return Action::done();
-  world_.operations.claim_released(pass.scene.volume->storage_class_name, kKeepFailed);
+  world_.figures.claim_released(pass.scene.volume->storage_class_name, kKeepFailed);
   if (Reporter::heals_by_itself(error)) {
     log::warn("the mark of a lost node is not taken off, tried again soon: {}", error.message);
     return Action::retry();

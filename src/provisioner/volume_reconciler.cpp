@@ -9,6 +9,7 @@
 #include "base/strings.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_node.h"
+#include "provisioner/volume_removal.h"
 
 namespace lpp::provisioner {
 
@@ -63,12 +64,8 @@ VolumeScene VolumeReconciler::look(const std::string& name) {
       continue;
     }
     switch (kind) {
-      case operation::Kind::kRemove:
-        scene.removals.push_back(one);
-        break;
-      case operation::Kind::kMake:
-        scene.makes.push_back(one);
-        break;
+      case operation::Kind::kRemove: scene.removals.push_back(one); break;
+      case operation::Kind::kMake: scene.makes.push_back(one); break;
       case operation::Kind::kTakeBack:
         scene.last_other = std::max(scene.last_other, one.operation->attempt);
         break;
@@ -139,7 +136,7 @@ void VolumeReconciler::note_claim(VolumeScene& scene) {
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::Wait& decision) {
   if (decision.forget) {
     memories_.erase(pass.scene.name);
-    world_.operations.forget(operation::Kind::kRemove, pass.scene.name);
+    world_.figures.forget(operation::Kind::kRemove, pass.scene.name);
   }
   return decision.at_most ? Action::await_change(*decision.at_most) : Action::done();
 }
@@ -157,7 +154,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
 VolumeReconciler::Next VolumeReconciler::perform(Pass& pass,
                                                  const for_volume::RemoveFinalizer& /*decision*/) {
   memories_.erase(pass.scene.name);
-  world_.operations.forget(operation::Kind::kRemove, pass.scene.name);
+  world_.figures.forget(operation::Kind::kRemove, pass.scene.name);
   const auto patched = patch_finalizer(*pass.scene.volume, Finalizer::kRemove,
                                        k8s::Answer::kIdentity, Guard::kVersion);
   // The policy may have been changed back: then it is what the directory's removal hangs on.
@@ -217,8 +214,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
                          " of volume " + holder->volume_name);
     return Action::await_change(kRecheck);
   }
-  world_.operations.progressed(operation::Kind::kRemove, operation, Step::kQueued, {},
-                               pass.waiting_since);
+  world_.figures.progressed(operation::Kind::kRemove, operation, Step::kQueued, {},
+                            pass.waiting_since);
   const auto admission = world_.executor.admit(operation);
   if (!admission) {
     world_.ledger.release(operation);
@@ -242,7 +239,7 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::R
   const auto started = world_.executor.start(operation);
   world_.ledger.release(operation);
   if (!started.ok()) return reporter_.api_failed(subject(pass), started.error());
-  world_.operations.progressed(operation::Kind::kRemove, operation, Step::kStart);
+  world_.figures.progressed(operation::Kind::kRemove, operation, Step::kStart);
   pass.scene.memory.troubles = 0;
   pass.scene.memory.retry.begun = operation.attempt;
   if (*started == Executor::Start::kRecorded) {
@@ -259,8 +256,8 @@ VolumeReconciler::Next VolumeReconciler::perform(Pass& pass, const for_volume::F
     pass.scene.memory.in_flight = decision.removal.operation;
     remember(pass);
   }
-  world_.operations.progressed(operation::Kind::kRemove, *decision.removal.operation,
-                               step_of(progress), progress.message);
+  world_.figures.progressed(operation::Kind::kRemove, *decision.removal.operation,
+                            step_of(progress), progress.message);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
   Duration most = kRecheck;
   if (removes && progress.begins_unasked && pass.scene.volume != nullptr) {

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_reconciler.h"
+#include "provisioner/volume_removal.h"
 
 namespace lpp::provisioner {
 
@@ -98,10 +99,9 @@ Action VolumeReconciler::let_object_go(Pass& pass, Guard guard) {
   }
   // Somebody else's finalizer may keep it: then this is repeated, but it is no other deletion.
   if (pass.scene.memory.released != TimePoint{}) {
-    world_.operations.forget(operation::Kind::kRemove, volume.meta.name);
+    world_.figures.forget(operation::Kind::kRemove, volume.meta.name);
   } else {
-    world_.operations.succeeded(operation::Kind::kRemove, volume.meta.name,
-                                volume.storage_class_name);
+    world_.figures.succeeded(operation::Kind::kRemove, volume.meta.name, volume.storage_class_name);
   }
   const log::Scope fields({{"path", volume.path}});
   log::info("volume deleted");

@@ -7,7 +7,6 @@
 #include "config/base_path.h"
 #include "provisioner/names.h"
 #include "provisioner/path_safety.h"
-#include "provisioner/plan.h"
 
 namespace lpp::provisioner {
 
@@ -50,7 +49,7 @@ bool made_by_hand(const k8s::PersistentVolume& volume) {
          find(volume.meta.annotations, kMigratedTo) == nullptr;
 }
 
-k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume) {
+k8s::PersistentVolume reduced_to_place(const k8s::PersistentVolume& volume) {
   k8s::PersistentVolume place;
   place.meta.name = volume.meta.name;
   place.meta.uid = volume.meta.uid;
@@ -72,34 +71,6 @@ k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume) {
 bool has_finalizer(const k8s::PersistentVolume& volume) {
   const auto& finalizers = volume.meta.finalizers;
   return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
-}
-
-bool may_be_given_away(const k8s::PersistentVolume& volume) {
-  return volume.meta.name != volume_name_of(volume.claim_uid);
-}
-
-bool counts_on(const k8s::PersistentVolumeClaim* claim, const k8s::PersistentVolume& volume) {
-  return claim != nullptr && claim->meta.uid == volume.claim_uid &&
-         (claim->volume_name.empty() || claim->volume_name == volume.meta.name);
-}
-
-bool wants_delete(const k8s::PersistentVolume& volume,
-                  const k8s::Store<k8s::PersistentVolumeClaim>& claims) {
-  if (volume.reclaim_policy != "Delete") return false;
-  // One whose claimRef somebody emptied is free for the next claim, or kept for one, whatever its
-  // phase still says; so is one that was given to another claim.
-  const bool is_released =
-      volume.phase == "Released" &&
-      !(may_be_given_away(volume) && counts_on(claims.get(volume.claim).get(), volume));
-  if (!volume.meta.deleting()) return is_released && !volume.claim_uid.empty();
-  if (!has_finalizer(volume)) return false;
-  if (is_released) return true;
-  if (volume.phase == "Released") return false;
-  if (volume.phase == "Bound") return false;
-  // Deleted before it was ever bound, or after its claim was lost: only if no claim counts on it.
-  const auto claim = claims.get(volume.claim);
-  return claim == nullptr || claim->meta.uid != volume.claim_uid ||
-         claim->volume_name != volume.meta.name;
 }
 
 bool shares_directory(const k8s::PersistentVolume& volume, const operation::Operation& operation,
@@ -201,10 +172,6 @@ Result<void> check_place(const k8s::PersistentVolume& volume, const config::Conf
         "nor its claim; configure its base path again, or " + what + " it by hand");
   }
   return {};
-}
-
-Result<void> check_removable(const k8s::PersistentVolume& volume, const config::Config& config) {
-  return check_place(volume, config, "remove");
 }
 
 }  // namespace lpp::provisioner

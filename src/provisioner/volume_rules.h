@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,21 +25,9 @@ bool made_by_hand(const k8s::PersistentVolume& volume);
 
 /// What of such a volume concerns ours: whose it is, and where its directory is, as a clean path on
 /// its nodes and on which disk.
-k8s::PersistentVolume place_of(const k8s::PersistentVolume& volume);
+k8s::PersistentVolume reduced_to_place(const k8s::PersistentVolume& volume);
 
 bool has_finalizer(const k8s::PersistentVolume& volume);
-
-/// Whether its claimRef may have come to name another claim since it was released, for it is not
-/// the claim that the volume was made for.
-bool may_be_given_away(const k8s::PersistentVolume& volume);
-
-/// Whether the claim (or none) is the one of claimRef, and is bound to the volume or may be.
-bool counts_on(const k8s::PersistentVolumeClaim* claim, const k8s::PersistentVolume& volume);
-
-/// Whether the volume's directory is to be removed now: reclaim policy Delete, and Released; or
-/// being deleted under our finalizer while no claim is bound to it (rule A8.3).
-bool wants_delete(const k8s::PersistentVolume& volume,
-                  const k8s::Store<k8s::PersistentVolumeClaim>& claims);
 
 /// Whether the volume's directory is, contains or lies inside the operation's, on the same node as
 /// far as is known: nodes are compared as node_of() resolves them, and what is not known may be the
@@ -76,12 +64,8 @@ std::string base_path_of(std::string_view node, const k8s::PersistentVolume& vol
 bool is_on_shared_filesystem(std::string_view path, const config::Config& config);
 
 /// kInvalid with the reason when nothing may be done on a node to the volume's directory ("refusing
-/// to <what>"): not a clean absolute
-/// path, a configured base or something around one; and outside of all bases, a part of the system
-/// or a path that could be anybody's.
+/// to <what>"): not a clean absolute path, a configured base or something around one; and outside
+/// of all bases, a part of the system or a path that could be anybody's.
 Result<void> check_place(const k8s::PersistentVolume& volume, const config::Config& config,
                          const std::string& what);
-/// The same for its removal.
-Result<void> check_removable(const k8s::PersistentVolume& volume, const config::Config& config);
-
 }  // namespace lpp::provisioner

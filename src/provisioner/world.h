@@ -36,7 +36,7 @@ struct World {
   const k8s::Store<k8s::PersistentVolume>& volumes;
   const k8s::Store<k8s::StorageClass>& classes;
   const k8s::Store<k8s::Node>& nodes;
-  OperationFigures& operations;
+  OperationFigures& figures;
   Binding& binding;
   operation::SpaceBoard& space;
   operation::ToldUses& uses;

@@ -62,23 +62,17 @@ class Evaluator {
         if (node.pipe->declarations.empty()) print(node, value);
         return Flow::kNext;
       }
-      case NodeType::kBreak:
-        return Flow::kBreak;
-      case NodeType::kContinue:
-        return Flow::kContinue;
+      case NodeType::kBreak: return Flow::kBreak;
+      case NodeType::kContinue: return Flow::kContinue;
       case NodeType::kIf:
-      case NodeType::kWith:
-        return walk_condition(dot, node);
-      case NodeType::kRange:
-        return walk_range(dot, node);
+      case NodeType::kWith: return walk_condition(dot, node);
+      case NodeType::kRange: return walk_range(dot, node);
       case NodeType::kList:
         for (const auto& item : node.nodes) {
           if (const Flow flow = walk(dot, *item); flow != Flow::kNext) return flow;
         }
         return Flow::kNext;
-      default:
-        write(node.text);
-        return Flow::kNext;
+      default: write(node.text); return Flow::kNext;
     }
   }
 
@@ -183,19 +177,12 @@ class Evaluator {
     const Node& first = *words[0];
     const bool has_arguments = words.size() > 1 || last.has_value();
     switch (first.type) {
-      case NodeType::kField:
-        return field(dot, first, has_arguments);
-      case NodeType::kChain:
-        return chain(dot, first, has_arguments);
-      case NodeType::kIdentifier:
-        return call(dot, first, node, words.subspan(1), last);
-      case NodeType::kPipe:
-        not_a_function(first, has_arguments);
-        return pipeline(dot, first);
-      case NodeType::kVariable:
-        return variable(first, has_arguments);
-      default:
-        break;
+      case NodeType::kField: return field(dot, first, has_arguments);
+      case NodeType::kChain: return chain(dot, first, has_arguments);
+      case NodeType::kIdentifier: return call(dot, first, node, words.subspan(1), last);
+      case NodeType::kPipe: not_a_function(first, has_arguments); return pipeline(dot, first);
+      case NodeType::kVariable: return variable(first, has_arguments);
+      default: break;
     }
     at(first);
     not_a_function(first, has_arguments);
@@ -210,14 +197,10 @@ class Evaluator {
   Value constant(const Value& dot, const Node& node) {
     at(node);
     switch (node.type) {
-      case NodeType::kBool:
-        return Value::of_bool(node.truth);
-      case NodeType::kDot:
-        return dot;
-      case NodeType::kString:
-        return Value::of_string(node.value);
-      default:
-        break;
+      case NodeType::kBool: return Value::of_bool(node.truth);
+      case NodeType::kDot: return dot;
+      case NodeType::kString: return Value::of_string(node.value);
+      default: break;
     }
     if (node.overflows) fail(node.text + " overflows int");
     return Value::of_int(node.integer);
@@ -316,23 +299,17 @@ class Evaluator {
   Value argument(const Value& dot, const Node& node, Parameter parameter) {
     at(node);
     switch (node.type) {
-      case NodeType::kDot:
-        return checked(dot, parameter);
+      case NodeType::kDot: return checked(dot, parameter);
       case NodeType::kNil:
         if (parameter == Parameter::kString) fail("cannot assign nil to string");
         return Value{};
-      case NodeType::kField:
-        return checked(field(dot, node, false), parameter);
-      case NodeType::kVariable:
-        return checked(variable(node, false), parameter);
-      case NodeType::kPipe:
-        return checked(pipeline(dot, node), parameter);
+      case NodeType::kField: return checked(field(dot, node, false), parameter);
+      case NodeType::kVariable: return checked(variable(node, false), parameter);
+      case NodeType::kPipe: return checked(pipeline(dot, node), parameter);
       case NodeType::kIdentifier:
         return checked(call(dot, node, node, {}, std::nullopt), parameter);
-      case NodeType::kChain:
-        return checked(chain(dot, node, false), parameter);
-      default:
-        break;
+      case NodeType::kChain: return checked(chain(dot, node, false), parameter);
+      default: break;
     }
     if (parameter == Parameter::kString && node.type != NodeType::kString) {
       fail("expected string; found " + to_string(node));

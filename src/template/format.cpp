@@ -74,23 +74,12 @@ class FormatReader {
   void flags(FormatSpec& spec) {
     for (; at_ < format_.size(); ++at_) {
       switch (format_[at_]) {
-        case '#':
-          spec.sharp = true;
-          break;
-        case '0':
-          spec.zero = true;
-          break;
-        case '+':
-          spec.plus = true;
-          break;
-        case '-':
-          spec.minus = true;
-          break;
-        case ' ':
-          spec.space = true;
-          break;
-        default:
-          return;
+        case '#': spec.sharp = true; break;
+        case '0': spec.zero = true; break;
+        case '+': spec.plus = true; break;
+        case '-': spec.minus = true; break;
+        case ' ': spec.space = true; break;
+        default: return;
       }
     }
   }

@@ -36,15 +36,11 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 bool is_nil(const Value& value) {
   switch (value.kind) {
     case Kind::kInvalid:
-    case Kind::kNoTime:
-      return true;
-    case Kind::kMap:
-      return value.map->empty();
+    case Kind::kNoTime: return true;
+    case Kind::kMap: return value.map->empty();
     case Kind::kList:
-    case Kind::kObjects:
-      return value.size() == 0;
-    default:
-      return false;
+    case Kind::kObjects: return value.size() == 0;
+    default: return false;
   }
 }
 
@@ -53,18 +49,13 @@ enum class Class { kOther, kBool, kInt, kUint, kText };
 
 Class class_of(const Value& value) {
   switch (value.kind) {
-    case Kind::kBool:
-      return Class::kBool;
+    case Kind::kBool: return Class::kBool;
     case Kind::kInt:
-    case Kind::kInt64:
-      return Class::kInt;
-    case Kind::kByte:
-      return Class::kUint;
+    case Kind::kInt64: return Class::kInt;
+    case Kind::kByte: return Class::kUint;
     case Kind::kString:
-    case Kind::kNamedString:
-      return Class::kText;
-    default:
-      return Class::kOther;
+    case Kind::kNamedString: return Class::kText;
+    default: return Class::kOther;
   }
 }
 
@@ -96,12 +87,9 @@ Result<bool> equal(const Value& a, const Value& b) {
     return false;
   }
   switch (class_a) {
-    case Class::kBool:
-      return a.integer == b.integer;
-    case Class::kText:
-      return a.text == b.text;
-    default:
-      return equal_others(a, b);
+    case Class::kBool: return a.integer == b.integer;
+    case Class::kText: return a.text == b.text;
+    default: return equal_others(a, b);
   }
 }
 
@@ -225,26 +213,13 @@ std::string html(std::string_view text) {
   std::string escaped;
   for (const char c : text) {
     switch (c) {
-      case '\0':
-        escaped += "\xEF\xBF\xBD";
-        break;
-      case '"':
-        escaped += "&#34;";
-        break;
-      case '\'':
-        escaped += "&#39;";
-        break;
-      case '&':
-        escaped += "&amp;";
-        break;
-      case '<':
-        escaped += "&lt;";
-        break;
-      case '>':
-        escaped += "&gt;";
-        break;
-      default:
-        escaped += c;
+      case '\0': escaped += "\xEF\xBF\xBD"; break;
+      case '"': escaped += "&#34;"; break;
+      case '\'': escaped += "&#39;"; break;
+      case '&': escaped += "&amp;"; break;
+      case '<': escaped += "&lt;"; break;
+      case '>': escaped += "&gt;"; break;
+      default: escaped += c;
     }
   }
   return escaped;

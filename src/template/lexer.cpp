@@ -182,36 +182,25 @@ class Lexer {
     }
     const int c = next();
     switch (c) {
-      case kEnd:
-        return fail("unclosed action");
+      case kEnd: return fail("unclosed action");
       case ' ':
       case '\t':
       case '\r':
-      case '\n':
-        return space();
-      case '=':
-        return emit(TokenType::kAssign);
+      case '\n': return space();
+      case '=': return emit(TokenType::kAssign);
       case ':':
         if (next() != '=') return fail("expected :=");
         return emit(TokenType::kDeclare);
-      case '|':
-        return emit(TokenType::kPipe);
-      case '"':
-        return quoted('"', "unterminated quoted string", TokenType::kString);
-      case '\'':
-        return quoted('\'', "unterminated character constant", TokenType::kCharConstant);
-      case '`':
-        return raw_quoted();
-      case '$':
-        return field_or_variable(TokenType::kVariable);
-      case '(':
-        ++paren_depth_;
-        return emit(TokenType::kLeftParen);
+      case '|': return emit(TokenType::kPipe);
+      case '"': return quoted('"', "unterminated quoted string", TokenType::kString);
+      case '\'': return quoted('\'', "unterminated character constant", TokenType::kCharConstant);
+      case '`': return raw_quoted();
+      case '$': return field_or_variable(TokenType::kVariable);
+      case '(': ++paren_depth_; return emit(TokenType::kLeftParen);
       case ')':
         if (--paren_depth_ < 0) return fail("unexpected right paren");
         return emit(TokenType::kRightParen);
-      default:
-        return word_or_number(c);
+      default: return word_or_number(c);
     }
   }
 

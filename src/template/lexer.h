@@ -51,7 +51,8 @@ struct Token {
 };
 
 /// Splits a template into tokens; the last one is kEof or kError. After the lexer of Go's
-/// text/template/parse (BSD-style licence), without comments, for ASCII identifiers.
+/// text/template/parse (BSD-style licence); comments give no token, and names may have letters and
+/// digits beyond ASCII, see letters.h.
 std::vector<Token> lex(std::string_view input);
 
 /// A token in messages: "EOF", <keyword> or a short quotation.

@@ -46,50 +46,34 @@ std::string branch_text(std::string_view keyword, const Node& node) {
 std::string to_string(const Node& node) {
   std::string text;
   switch (node.type) {
-    case NodeType::kAction:
-      return "{{" + to_string(*node.pipe) + "}}";
-    case NodeType::kBool:
-      return node.truth ? "true" : "false";
-    case NodeType::kBreak:
-      return "{{break}}";
-    case NodeType::kChain:
-      return parenthesized(*node.nodes.front()) + join(node.names, ".");
+    case NodeType::kAction: return "{{" + to_string(*node.pipe) + "}}";
+    case NodeType::kBool: return node.truth ? "true" : "false";
+    case NodeType::kBreak: return "{{break}}";
+    case NodeType::kChain: return parenthesized(*node.nodes.front()) + join(node.names, ".");
     case NodeType::kCommand:
       for (const auto& word : node.nodes) {
         if (!text.empty()) text += ' ';
         text += parenthesized(*word);
       }
       return text;
-    case NodeType::kContinue:
-      return "{{continue}}";
-    case NodeType::kDot:
-      return ".";
-    case NodeType::kElse:
-      return "{{else}}";
-    case NodeType::kEnd:
-      return "{{end}}";
-    case NodeType::kField:
-      return join(node.names, ".");
+    case NodeType::kContinue: return "{{continue}}";
+    case NodeType::kDot: return ".";
+    case NodeType::kElse: return "{{else}}";
+    case NodeType::kEnd: return "{{end}}";
+    case NodeType::kField: return join(node.names, ".");
     case NodeType::kIdentifier:
     case NodeType::kNumber:
     case NodeType::kString:
-    case NodeType::kText:
-      return node.text;
-    case NodeType::kIf:
-      return branch_text("if", node);
+    case NodeType::kText: return node.text;
+    case NodeType::kIf: return branch_text("if", node);
     case NodeType::kList:
       for (const auto& item : node.nodes) text += to_string(*item);
       return text;
-    case NodeType::kNil:
-      return "nil";
-    case NodeType::kPipe:
-      return pipe_text(node);
-    case NodeType::kRange:
-      return branch_text("range", node);
-    case NodeType::kVariable:
-      return join(node.names, "");
-    case NodeType::kWith:
-      return branch_text("with", node);
+    case NodeType::kNil: return "nil";
+    case NodeType::kPipe: return pipe_text(node);
+    case NodeType::kRange: return branch_text("range", node);
+    case NodeType::kVariable: return join(node.names, "");
+    case NodeType::kWith: return branch_text("with", node);
   }
   return text;
 }

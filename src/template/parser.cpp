@@ -46,10 +46,8 @@ bool starts_operand(TokenType type) {
     case TokenType::kRawString:
     case TokenType::kString:
     case TokenType::kVariable:
-    case TokenType::kLeftParen:
-      return true;
-    default:
-      return false;
+    case TokenType::kLeftParen: return true;
+    default: return false;
   }
 }
 
@@ -121,25 +119,15 @@ class Parser {
       case TokenType::kTemplate:
         fail("{{" + token.text + "}} is not supported in patterns", token.position);
       case TokenType::kBreak:
-      case TokenType::kContinue:
-        return loop_control();
-      case TokenType::kElse:
-        next();
-        return else_control();
+      case TokenType::kContinue: return loop_control();
+      case TokenType::kElse: next(); return else_control();
       case TokenType::kEnd:
         next();
         return make(NodeType::kEnd, expect(TokenType::kRightDelim, "end").position);
-      case TokenType::kIf:
-        next();
-        return control(Control::kIf);
-      case TokenType::kRange:
-        next();
-        return control(Control::kRange);
-      case TokenType::kWith:
-        next();
-        return control(Control::kWith);
-      default:
-        break;
+      case TokenType::kIf: next(); return control(Control::kIf);
+      case TokenType::kRange: next(); return control(Control::kRange);
+      case TokenType::kWith: next(); return control(Control::kWith);
+      default: break;
     }
     auto node = make(NodeType::kAction, token.position);
     node->pipe = pipeline("command", TokenType::kRightDelim);
@@ -272,8 +260,7 @@ class Parser {
         case NodeType::kString:
           fail("non executable command in pipeline stage " + std::to_string(i + 1),
                pipe.nodes[i]->position);
-        default:
-          break;
+        default: break;
       }
     }
   }
@@ -328,10 +315,8 @@ class Parser {
       case NodeType::kString:
       case NodeType::kNumber:
       case NodeType::kNil:
-      case NodeType::kDot:
-        fail("unexpected . after term " + quote(to_string(*node)), position);
-      default:
-        break;
+      case NodeType::kDot: fail("unexpected . after term " + quote(to_string(*node)), position);
+      default: break;
     }
     auto chain = make(NodeType::kChain, position);
     chain->nodes.push_back(std::move(node));
@@ -350,12 +335,9 @@ class Parser {
           fail("function " + quote(token.text) + " not defined", token.position);
         }
         return make(NodeType::kIdentifier, token.position, token.text);
-      case TokenType::kDot:
-        return make(NodeType::kDot, token.position);
-      case TokenType::kNil:
-        return make(NodeType::kNil, token.position);
-      case TokenType::kVariable:
-        return variable(token);
+      case TokenType::kDot: return make(NodeType::kDot, token.position);
+      case TokenType::kNil: return make(NodeType::kNil, token.position);
+      case TokenType::kVariable: return variable(token);
       case TokenType::kField: {
         auto node = make(NodeType::kField, token.position);
         node->names = split_names(std::string_view(token.text).substr(1));
@@ -373,10 +355,8 @@ class Parser {
         return pipe;
       }
       case TokenType::kString:
-      case TokenType::kRawString:
-        return string(token);
-      default:
-        return number(token);
+      case TokenType::kRawString: return string(token);
+      default: return number(token);
     }
   }
 

@@ -42,16 +42,12 @@ std::size_t rune_count(std::string_view text) {
 /// The verbs that print a value, each in its own way.
 std::string_view verbs_for(const Value& value) {
   switch (value.kind) {
-    case Kind::kInvalid:
-      return "v";
-    case Kind::kBool:
-      return "vt";
+    case Kind::kInvalid: return "v";
+    case Kind::kBool: return "vt";
     case Kind::kInt:
     case Kind::kInt64:
-    case Kind::kByte:
-      return "vdxcq";
-    default:
-      return "vsxq";
+    case Kind::kByte: return "vdxcq";
+    default: return "vsxq";
   }
 }
 
@@ -69,35 +65,25 @@ void Printer::print(const Value& value, char verb, const FormatSpec& spec) {
                   std::string(type_name(value)));
   }
   switch (value.kind) {
-    case Kind::kInvalid:
-      return pad("<nil>", spec_.zero);
-    case Kind::kBool:
-      return pad(value.integer != 0 ? "true" : "false", spec_.zero);
+    case Kind::kInvalid: return pad("<nil>", spec_.zero);
+    case Kind::kBool: return pad(value.integer != 0 ? "true" : "false", spec_.zero);
     case Kind::kInt:
     case Kind::kInt64:
-    case Kind::kByte:
-      return print_integer(value.integer, verb);
-    case Kind::kNoTime:
-      return append("<nil>");
+    case Kind::kByte: return print_integer(value.integer, verb);
+    case Kind::kNoTime: return append("<nil>");
     case Kind::kString:
     case Kind::kNamedString:
-    case Kind::kTime:
-      return print_text(value.text, verb);
-    default:
-      return print_container(value, verb);
+    case Kind::kTime: return print_text(value.text, verb);
+    default: return print_container(value, verb);
   }
 }
 
 void Printer::print_integer(std::int64_t value, char verb) {
   switch (verb) {
-    case 'x':
-      return digits(value, 16);
-    case 'c':
-      return pad(character(value), spec_.zero);
-    case 'q':
-      return quoted_rune(character(value));
-    default:
-      return digits(value, 10);
+    case 'x': return digits(value, 16);
+    case 'c': return pad(character(value), spec_.zero);
+    case 'q': return quoted_rune(character(value));
+    default: return digits(value, 10);
   }
 }
 
@@ -140,12 +126,9 @@ void Printer::quoted_rune(const std::string& rune) {
 
 void Printer::print_text(std::string_view text, char verb) {
   switch (verb) {
-    case 'x':
-      return hex_bytes(text);
-    case 'q':
-      return quoted(text);
-    default:
-      return pad(truncated(text), spec_.zero);
+    case 'x': return hex_bytes(text);
+    case 'q': return quoted(text);
+    default: return pad(truncated(text), spec_.zero);
   }
 }
 

@@ -64,34 +64,22 @@ std::optional<Unquoted> unquote_char(std::string_view& rest, char quotes) {
   }
   rest.remove_prefix(2);
   switch (c) {
-    case 'a':
-      return Unquoted{'\a'};
-    case 'b':
-      return Unquoted{'\b'};
-    case 'f':
-      return Unquoted{'\f'};
-    case 'n':
-      return Unquoted{'\n'};
-    case 'r':
-      return Unquoted{'\r'};
-    case 't':
-      return Unquoted{'\t'};
-    case 'v':
-      return Unquoted{'\v'};
-    case 'x':
-      return unquote_number(rest, 2, 16);
-    case 'u':
-      return unquote_number(rest, 4, 16);
-    case 'U':
-      return unquote_number(rest, 8, 16);
-    case '\\':
-      return Unquoted{'\\'};
+    case 'a': return Unquoted{'\a'};
+    case 'b': return Unquoted{'\b'};
+    case 'f': return Unquoted{'\f'};
+    case 'n': return Unquoted{'\n'};
+    case 'r': return Unquoted{'\r'};
+    case 't': return Unquoted{'\t'};
+    case 'v': return Unquoted{'\v'};
+    case 'x': return unquote_number(rest, 2, 16);
+    case 'u': return unquote_number(rest, 4, 16);
+    case 'U': return unquote_number(rest, 8, 16);
+    case '\\': return Unquoted{'\\'};
     case '\'':
     case '"':
       if (c != quotes) return std::nullopt;
       return Unquoted{static_cast<char32_t>(c)};
-    default:
-      return std::nullopt;
+    default: return std::nullopt;
   }
 }
 

@@ -37,8 +37,7 @@ Error no_field(std::string_view name, std::string_view type) {
 
 Result<Value> field_of(const Value& receiver, std::string_view name, bool has_arguments) {
   switch (receiver.kind) {
-    case Kind::kInvalid:
-      return receiver;
+    case Kind::kInvalid: return receiver;
     case Kind::kMap: {
       if (has_arguments) return invalid(std::string(name) + " is not a method but has arguments");
       const auto it = receiver.map->find(name);
@@ -50,10 +49,8 @@ Result<Value> field_of(const Value& receiver, std::string_view name, bool has_ar
     case Kind::kTime:
     case Kind::kNoTime:
       return invalid(std::string(name) + " of a time is not supported in patterns");
-    case Kind::kObject:
-      break;
-    default:
-      return no_field(name, type_name(receiver));
+    case Kind::kObject: break;
+    default: return no_field(name, type_name(receiver));
   }
   auto field = receiver.object->field(name);
   if (field.ok() && has_arguments) {
@@ -64,28 +61,19 @@ Result<Value> field_of(const Value& receiver, std::string_view name, bool has_ar
 
 std::string_view type_name(const Value& value) {
   switch (value.kind) {
-    case Kind::kInvalid:
-      return "nil";
-    case Kind::kBool:
-      return "bool";
-    case Kind::kInt:
-      return "int";
-    case Kind::kInt64:
-      return "int64";
-    case Kind::kByte:
-      return "uint8";
-    case Kind::kString:
-      return "string";
-    case Kind::kMap:
-      return "map[string]string";
-    case Kind::kList:
-      return "[]string";
+    case Kind::kInvalid: return "nil";
+    case Kind::kBool: return "bool";
+    case Kind::kInt: return "int";
+    case Kind::kInt64: return "int64";
+    case Kind::kByte: return "uint8";
+    case Kind::kString: return "string";
+    case Kind::kMap: return "map[string]string";
+    case Kind::kList: return "[]string";
     case Kind::kNamedString:
     case Kind::kObjects:
     case Kind::kObject:
     case Kind::kTime:
-    case Kind::kNoTime:
-      break;
+    case Kind::kNoTime: break;
   }
   return value.type;
 }
@@ -93,24 +81,18 @@ std::string_view type_name(const Value& value) {
 bool is_true(const Value& value) {
   switch (value.kind) {
     case Kind::kInvalid:
-    case Kind::kNoTime:
-      return false;
+    case Kind::kNoTime: return false;
     case Kind::kBool:
     case Kind::kInt:
     case Kind::kInt64:
-    case Kind::kByte:
-      return value.integer != 0;
+    case Kind::kByte: return value.integer != 0;
     case Kind::kString:
-    case Kind::kNamedString:
-      return !value.text.empty();
-    case Kind::kMap:
-      return !value.map->empty();
+    case Kind::kNamedString: return !value.text.empty();
+    case Kind::kMap: return !value.map->empty();
     case Kind::kList:
-    case Kind::kObjects:
-      return value.size() > 0;
+    case Kind::kObjects: return value.size() > 0;
     case Kind::kObject:
-    case Kind::kTime:
-      return true;
+    case Kind::kTime: return true;
   }
   return false;
 }

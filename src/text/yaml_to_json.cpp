@@ -34,14 +34,10 @@ class Converter {
     if (++nodes_ > kMaxNodes) fail(node, "has too many nodes (aliases count each time)");
     switch (node.Type()) {
       case YAML::NodeType::Undefined:
-      case YAML::NodeType::Null:
-        return nullptr;
-      case YAML::NodeType::Scalar:
-        return scalar(node);
-      case YAML::NodeType::Sequence:
-        return sequence(node, depth);
-      case YAML::NodeType::Map:
-        break;
+      case YAML::NodeType::Null: return nullptr;
+      case YAML::NodeType::Scalar: return scalar(node);
+      case YAML::NodeType::Sequence: return sequence(node, depth);
+      case YAML::NodeType::Map: break;
     }
     return mapping(node, depth);
   }

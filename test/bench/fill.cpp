@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/object_parts.h"
 #include "bench/parallel.h"
 #include "harness/kinds.h"
 #include "harness/objects.h"
@@ -20,29 +19,30 @@ json volume_object(const FillOptions& options, const json& claim, const std::str
       {"matchExpressions", json::array({{{"key", "kubernetes.io/hostname"},
                                          {"operator", "In"},
                                          {"values", json::array({options.node})}}})}};
-  return {{"apiVersion", "v1"},
-          {"kind", "PersistentVolume"},
-          {"metadata",
-           {{"name", volume},
-            {"annotations",
-             {{"pv.kubernetes.io/provisioned-by", options.provisioner},
-              {"pv.kubernetes.io/bound-by-controller", "yes"},
-              {"local.path.provisioner/selected-node", options.node}}},
-            {"finalizers", json::array({kFinalizer, "kubernetes.io/pv-protection"})}}},
-          {"spec",
-           {{"capacity", {{"storage", "1Mi"}}},
-            {"accessModes", json::array({"ReadWriteOnce"})},
-            {"persistentVolumeReclaimPolicy", "Delete"},
-            {"storageClassName", options.storage_class},
-            {"hostPath",
-             {{"path", "/opt/local-path-provisioner/" + volume}, {"type", "DirectoryOrCreate"}}},
-            {"claimRef",
-             {{"apiVersion", "v1"},
-              {"kind", "PersistentVolumeClaim"},
-              {"namespace", options.ns},
-              {"name", meta.at("name")},
-              {"uid", meta.at("uid")}}},
-            {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}}}}};
+  return {
+      {"apiVersion", "v1"},
+      {"kind", "PersistentVolume"},
+      {"metadata",
+       {{"name", volume},
+        {"annotations",
+         {{"pv.kubernetes.io/provisioned-by", options.provisioner},
+          {"pv.kubernetes.io/bound-by-controller", "yes"},
+          {"local.path.provisioner/selected-node", options.node}}},
+        {"finalizers", json::array({testing::kVolumeFinalizer, "kubernetes.io/pv-protection"})}}},
+      {"spec",
+       {{"capacity", {{"storage", "1Mi"}}},
+        {"accessModes", json::array({"ReadWriteOnce"})},
+        {"persistentVolumeReclaimPolicy", "Delete"},
+        {"storageClassName", options.storage_class},
+        {"hostPath",
+         {{"path", "/opt/local-path-provisioner/" + volume}, {"type", "DirectoryOrCreate"}}},
+        {"claimRef",
+         {{"apiVersion", "v1"},
+          {"kind", "PersistentVolumeClaim"},
+          {"namespace", options.ns},
+          {"name", meta.at("name")},
+          {"uid", meta.at("uid")}}},
+        {"nodeAffinity", {{"required", {{"nodeSelectorTerms", json::array({term})}}}}}}}};
 }
 
 Result<void> put_one(k8s::ApiClient& client, const FillOptions& options, std::size_t number) {

@@ -6,7 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "bench/object_parts.h"
+#include "harness/json_access.h"
+#include "harness/objects.h"
 #include "helperpod/manifest.h"
 #include "k8s/objects.h"
 
@@ -16,6 +17,9 @@ namespace {
 
 using nlohmann::json;
 using operation::Kind;
+using testing::annotation;
+using testing::name_of;
+using testing::text_at;
 
 constexpr const char* kSelectedNode = "volume.kubernetes.io/selected-node";
 constexpr const char* kPathNode = "local.path.provisioner/selected-node";
@@ -141,10 +145,10 @@ void Floor::work(const std::stop_token&) {
 
 void Floor::claim_seen(const json& claim) {
   const json& meta = claim.at("metadata");
-  const json spec = part(claim, "spec");
-  const std::string node = part(meta, "annotations").value(kSelectedNode, "");
-  if (spec.value("storageClassName", "") != options_.storage_class || node.empty()) return;
-  if (!spec.value("volumeName", "").empty()) return;
+  const std::string node = annotation(claim, kSelectedNode);
+  if (text_at(claim, {"spec", "storageClassName"}) != options_.storage_class || node.empty())
+    return;
+  if (!text_at(claim, {"spec", "volumeName"}).empty()) return;
   const std::string volume = "pvc-" + meta.at("uid").get<std::string>();
   if (options_.work != FloorWork::kPods) {
     if (!first_time("create " + volume)) return;
@@ -163,11 +167,10 @@ void Floor::claim_seen(const json& claim) {
 }
 
 void Floor::volume_seen(const json& volume) {
-  const json& meta = volume.at("metadata");
-  const std::string name = meta.at("name").get<std::string>();
-  const std::string node = part(meta, "annotations").value(kPathNode, "");
-  if (part(volume, "status").value("phase", "") != "Released") return;
-  if (part(volume, "spec").value("storageClassName", "") != options_.storage_class) return;
+  const std::string name = name_of(volume);
+  const std::string node = annotation(volume, kPathNode);
+  if (text_at(volume, {"status", "phase"}) != "Released") return;
+  if (text_at(volume, {"spec", "storageClassName"}) != options_.storage_class) return;
   if (!first_time("delete " + name)) return;
   add([=, this] {
     return options_.work == FloorWork::kPods ? create_pod(Kind::kRemove, name, node)
@@ -176,10 +179,10 @@ void Floor::volume_seen(const json& volume) {
 }
 
 void Floor::pod_seen(const json& pod) {
-  if (part(pod, "status").value("phase", "") != "Succeeded") return;
+  if (text_at(pod, {"status", "phase"}) != "Succeeded") return;
   const json& meta = pod.at("metadata");
   const std::string name = meta.at("name").get<std::string>();
-  const std::string volume = part(meta, "annotations").value(kVolume, "");
+  const std::string volume = annotation(pod, kVolume);
   if (!first_time("end " + name)) return;
   if (meta.at("labels").at(kLabel) == "delete") {
     add([=, this]() -> Result<void> {
@@ -264,8 +267,9 @@ Result<void> Floor::create_volume(const json& claim, const std::string& volume,
         {{"name", volume},
          {"annotations",
           {{"pv.kubernetes.io/provisioned-by", options_.provisioner}, {kPathNode, node}}},
-         {"finalizers",
-          options_.work == FloorWork::kVolumes ? json::array() : json::array({kFinalizer})}}},
+         {"finalizers", options_.work == FloorWork::kVolumes
+                            ? json::array()
+                            : json::array({testing::kVolumeFinalizer})}}},
        {"spec",
         {{"capacity", {{"storage", spec["resources"]["requests"]["storage"]}}},
          {"accessModes", spec.at("accessModes")},

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "bench/object_parts.h"
+#include "harness/json_access.h"
 #include "k8s/objects.h"
 
 namespace lpp::bench {
@@ -11,8 +11,8 @@ namespace lpp::bench {
 namespace {
 
 using nlohmann::json;
-
-std::string name_of(const json& object) { return object.at("metadata").value("name", ""); }
+using testing::name_of;
+using testing::text_at;
 
 }  // namespace
 
@@ -81,7 +81,7 @@ void Observer::start() {
 void Observer::claim_seen(const json& object, bool exists) {
   const auto now = clock_.now();
   const std::string name = name_of(object);
-  const bool is_bound = exists && part(object, "status").value("phase", "") == "Bound";
+  const bool is_bound = exists && text_at(object, {"status", "phase"}) == "Bound";
   MutexLock lock(mutex_);
   const auto it = claims_.find(name);
   const bool was_bound = it != claims_.end() && it->second;
@@ -101,14 +101,14 @@ void Observer::claim_seen(const json& object, bool exists) {
 
 void Observer::volume_seen(const json& object, bool exists) {
   const auto now = clock_.now();
-  const json claim = part(part(object, "spec"), "claimRef");
-  if (claim.value("namespace", "") != ns_) return;
+  const json& claim = testing::object_at(object, {"spec", "claimRef"});
+  if (text_at(claim, {"namespace"}) != ns_) return;
   const std::string name = name_of(object);
   MutexLock lock(mutex_);
   if (exists) {
-    volumes_[name] = claim.value("name", "");
+    volumes_[name] = text_at(claim, {"name"});
   } else if (volumes_.erase(name) != 0) {
-    times_[claim.value("name", "")].volume_gone = now;
+    times_[text_at(claim, {"name"})].volume_gone = now;
   }
   changed_.notify_all();
 }

@@ -2,11 +2,12 @@
 #include "bench/startup.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 
+#include "base/parse_time.h"
 #include "bench/process_usage.h"
 #include "harness/child_process.h"
 
@@ -26,11 +27,8 @@ double wall_seconds(Clock& clock) {
 
 /// Seconds of "2026-11-20T09:15:16.123456Z".
 double parse_time(const std::string& text) {
-  std::tm time{};
-  const char* rest = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &time);
-  if (rest == nullptr) return 0;
-  const double fraction = *rest == '.' ? std::strtod(rest, nullptr) : 0;
-  return static_cast<double>(::timegm(&time)) + fraction;
+  const auto time = parse_rfc3339(text);
+  return time ? std::chrono::duration<double>(time->time_since_epoch()).count() : 0;
 }
 
 Result<json> measure_one(Clock& clock, const StartupOptions& options) {

@@ -50,23 +50,12 @@ Result<void> ChaosRun::agent_step(const Step& step) {
     case StepKind::kStartAgent:
       if (model_.gone_nodes.contains(machine)) return {};
       return agents_->start(machine, known_name(machine));
-    case StepKind::kRemoveAgent:
-      return machine_goes(machine);
-    case StepKind::kFreezeAgent:
-      agents_->freeze(machine);
-      return {};
-    case StepKind::kThawAgent:
-      agents_->thaw(machine);
-      return {};
-    case StepKind::kCutAgent:
-      agents_->cut(machine);
-      return {};
-    case StepKind::kPartitionAgent:
-      agents_->partition(machine, step.b % 2 == 0);
-      return {};
-    default:
-      agents_->heal(machine);
-      return {};
+    case StepKind::kRemoveAgent: return machine_goes(machine);
+    case StepKind::kFreezeAgent: agents_->freeze(machine); return {};
+    case StepKind::kThawAgent: agents_->thaw(machine); return {};
+    case StepKind::kCutAgent: agents_->cut(machine); return {};
+    case StepKind::kPartitionAgent: agents_->partition(machine, step.b % 2 == 0); return {};
+    default: agents_->heal(machine); return {};
   }
 }
 

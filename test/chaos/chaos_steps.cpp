@@ -38,16 +38,14 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kEditClaim:
     case StepKind::kMoveClaim:
     case StepKind::kDeleteVolume:
-    case StepKind::kVerifyData:
-      return claim_step(step);
+    case StepKind::kVerifyData: return claim_step(step);
     case StepKind::kComeBack:
     case StepKind::kChangePolicy:
     case StepKind::kSaveVolume:
     case StepKind::kForgetVolume:
     case StepKind::kBindAgain:
     case StepKind::kPatchLoop:
-    case StepKind::kOldVolumes:
-      return volume_step(step);
+    case StepKind::kOldVolumes: return volume_step(step);
     case StepKind::kRemoveNode:
     case StepKind::kReturnNode:
     case StepKind::kRenameNode:
@@ -57,8 +55,7 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kFailPulls:
     case StepKind::kHealNode:
     case StepKind::kEvictHelper:
-    case StepKind::kDeleteHelper:
-      return node_step(step);
+    case StepKind::kDeleteHelper: return node_step(step);
     case StepKind::kGoodConfig:
     case StepKind::kBadConfig:
     case StepKind::kShareClass:
@@ -69,11 +66,9 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kFailSetup:
     case StepKind::kFailTeardown:
     case StepKind::kSlowScripts:
-    case StepKind::kRepairScripts:
-      return settings_step(step);
+    case StepKind::kRepairScripts: return settings_step(step);
     case StepKind::kDeleteLease:
-    case StepKind::kEditLease:
-      return lease_step(step);
+    case StepKind::kEditLease: return lease_step(step);
     case StepKind::kKillAgent:
     case StepKind::kStartAgent:
     case StepKind::kRemoveAgent:
@@ -81,16 +76,11 @@ Result<void> ChaosRun::take(const Step& step) {
     case StepKind::kThawAgent:
     case StepKind::kCutAgent:
     case StepKind::kPartitionAgent:
-    case StepKind::kHealAgent:
-      return agent_step(step);
+    case StepKind::kHealAgent: return agent_step(step);
     case StepKind::kTakeDisk:
-    case StepKind::kReturnDisk:
-      return disk_step(step);
-    case StepKind::kWait:
-      std::this_thread::sleep_for(milliseconds(step.a % 300));
-      return {};
-    default:
-      return daemon_step(step);
+    case StepKind::kReturnDisk: return disk_step(step);
+    case StepKind::kWait: std::this_thread::sleep_for(milliseconds(step.a % 300)); return {};
+    default: return daemon_step(step);
   }
 }
 
@@ -170,8 +160,7 @@ Result<void> ChaosRun::claim_step(const Step& step) {
   if (found == model_.claims.end()) return {};
   ChaosClaim& claim = found->second;
   switch (step.kind) {
-    case StepKind::kDeleteClaim:
-      return delete_claim(slot);
+    case StepKind::kDeleteClaim: return delete_claim(slot);
     case StepKind::kRecreateClaim: {
       const k8s::ObjectKey key = claim.key;
       LPP_RETURN_IF_ERROR(delete_claim(slot), "recreate");
@@ -197,8 +186,7 @@ Result<void> ChaosRun::claim_step(const Step& step) {
       if (!ledger_.deletes(claim.pv()) || claim.content.empty()) return {};
       ledger_.object_deleted(claim.pv());
       return tolerate(bed_.admin().remove(k8s::kPersistentVolumes, {"", claim.pv()}));
-    default:
-      return touch_data(claim);
+    default: return touch_data(claim);
   }
 }
 
@@ -222,19 +210,11 @@ Result<void> ChaosRun::node_step(const Step& step) {
         return machine_comes(node);
       }
       return {};
-    case StepKind::kRenameNode:
-      return rename_node(node);
-    case StepKind::kRelabelNode:
-      return relabel_node(node, step);
-    case StepKind::kKillNode:
-      trouble.dead = true;
-      break;
-    case StepKind::kSlowNode:
-      trouble.slow = true;
-      break;
-    case StepKind::kFailPulls:
-      trouble.fail_pulls = true;
-      break;
+    case StepKind::kRenameNode: return rename_node(node);
+    case StepKind::kRelabelNode: return relabel_node(node, step);
+    case StepKind::kKillNode: trouble.dead = true; break;
+    case StepKind::kSlowNode: trouble.slow = true; break;
+    case StepKind::kFailPulls: trouble.fail_pulls = true; break;
     case StepKind::kHealNode:
       ledger_.machine_revived(node);
       trouble = {};
@@ -365,8 +345,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
     }
     case StepKind::kDropClass:
       return tolerate(bed_.admin().remove(k8s::kStorageClasses, {"", "chaos-flip"}));
-    case StepKind::kMakeClass:
-      return make_class("chaos-flip");
+    case StepKind::kMakeClass: return make_class("chaos-flip");
     case StepKind::kGoodTemplate: {
       std::string text = original_data_["helperPod.yaml"];
       const std::string name = "name: helper-pod\n";
@@ -377,8 +356,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
     case StepKind::kBadTemplate:
       if (!all_were_ready()) return {};
       return set_data("helperPod.yaml", step.a % 2 == 0 ? "kind: [Pod" : "kind: Pod\nspec: 5\n");
-    case StepKind::kFailSetup:
-      return fail_setup(step);
+    case StepKind::kFailSetup: return fail_setup(step);
     case StepKind::kFailTeardown:
       model_.teardown_marker = fmt::format("wasps-{}-{}", step.a, summary_.steps);
       return set_data(
@@ -419,8 +397,7 @@ Result<void> ChaosRun::daemon_step(const Step& step) {
     case StepKind::kStopDaemon:
       if (replica.paused || !std::exchange(replica.running, false)) return {};
       return stop(replica);
-    case StepKind::kStartDaemon:
-      return start(replica);
+    case StepKind::kStartDaemon: return start(replica);
     case StepKind::kPauseDaemon:
       if (!replica.running || std::exchange(replica.paused, true)) return {};
       // A call that it has sent already would be let through while it sleeps: here such calls are
@@ -450,9 +427,7 @@ Result<void> ChaosRun::daemon_step(const Step& step) {
       for (const Replica& one : replicas_) one.faults->expire_watches();
       if (step.b % 2 == 0) proxy.cut_connections();
       return {};
-    case StepKind::kReleaseHung:
-      proxy.release_hung();
-      return {};
+    case StepKind::kReleaseHung: proxy.release_hung(); return {};
     default: {
       const double levels[] = {0, 0.02, 0.05, 0.1, 0.2, 0.4};
       replica.faults->set_level(levels[step.b % std::size(levels)]);
@@ -477,9 +452,7 @@ Result<void> ChaosRun::lease_step(const Step& step) {
       leaders_.tampered(kLeaderUnknown);
       spec = {{"holderIdentity", ""}};
       break;
-    case 2:
-      spec = {{"leaseTransitions", 7}};
-      break;
+    case 2: spec = {{"leaseTransitions", 7}}; break;
     default:
       leaders_.tampered(kLeaderUnknown);
       spec = {{"leaseDurationSeconds", 1}};

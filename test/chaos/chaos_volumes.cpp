@@ -119,8 +119,7 @@ Result<void> ChaosRun::volume_step(const Step& step) {
   const std::size_t slot = step.a % ChaosModel::kSlots;
   const auto found = model_.claims.find(slot);
   switch (step.kind) {
-    case StepKind::kComeBack:
-      return come_back(slot, step);
+    case StepKind::kComeBack: return come_back(slot, step);
     case StepKind::kSaveVolume:
       if (step.c % 2 == 0) return save_old_volume(step);
       return found == model_.claims.end() ? Result<void>() : save_volume(slot);
@@ -139,8 +138,7 @@ Result<void> ChaosRun::volume_step(const Step& step) {
     }
     case StepKind::kBindAgain:
       return found != model_.claims.end() ? Result<void>() : bind_again(slot, step);
-    case StepKind::kOldVolumes:
-      return make_old_volumes(step);
+    case StepKind::kOldVolumes: return make_old_volumes(step);
     default: {
       if (found == model_.claims.end()) return {};
       for (std::size_t i = 0; i < 20 + step.b % 30; ++i) {

@@ -75,20 +75,14 @@ Decision FaultMix::choose(const ApiRequest& request) {
   switch (random_.below(17)) {
     case 0:
     case 1:
-    case 2:
-      return counted("delay", Decision::after_delay(up_to(kLongestDelay)));
+    case 2: return counted("delay", Decision::after_delay(up_to(kLongestDelay)));
     case 3:
       return counted("429 with Retry-After", Decision::reply(429, {}, std::chrono::seconds(1)));
-    case 4:
-      return counted("500", Decision::reply(500));
-    case 5:
-      return counted("503", Decision::reply(503));
-    case 6:
-      return counted("reset before the call", Decision::cut_before());
-    case 7:
-      return counted("reset instead of the answer", Decision::cut_after());
-    case 8:
-      return counted("truncated answer", Decision::truncate(random_.below(2000)));
+    case 4: return counted("500", Decision::reply(500));
+    case 5: return counted("503", Decision::reply(503));
+    case 6: return counted("reset before the call", Decision::cut_before());
+    case 7: return counted("reset instead of the answer", Decision::cut_after());
+    case 8: return counted("truncated answer", Decision::truncate(random_.below(2000)));
     case 9:
       if (may_conflict) return counted("409", Decision::reply(409));
       return counted("504", Decision::reply(504));
@@ -100,16 +94,13 @@ Decision FaultMix::choose(const ApiRequest& request) {
     case 11:
       if (may_say_gone) return counted("404", Decision::reply(404));
       return counted("503", Decision::reply(503));
-    case 12:
-      return counted("no answer", Decision::hang());
+    case 12: return counted("no answer", Decision::hang());
     case 13:
     case 14:
       return counted(request.is_watch() ? "slow watch" : "slow answer",
                      Decision::slow(up_to(kLongestPause)));
-    case 15:
-      return counted("late answer: " + request.verb, Decision::late(up_to(kLatestAnswer)));
-    default:
-      return counted("answer held back", Decision::hang_after());
+    case 15: return counted("late answer: " + request.verb, Decision::late(up_to(kLatestAnswer)));
+    default: return counted("answer held back", Decision::hang_after());
   }
 }
 
@@ -126,19 +117,13 @@ FrameAction FaultMix::frame(const ApiRequest& request, std::string_view /*text*/
     return FrameAction::kCut;
   }
   switch (random_.below(5)) {
-    case 0:
-      ++counts_["frame: cut"];
-      return FrameAction::kCut;
+    case 0: ++counts_["frame: cut"]; return FrameAction::kCut;
     case 1:
       ++counts_["frame: lost, and all later ones"];
       silent_.insert(request.sequence);
       return FrameAction::kDrop;
-    case 2:
-      ++counts_["frame: truncated"];
-      return FrameAction::kTruncate;
-    default:
-      ++counts_["frame: duplicated"];
-      return FrameAction::kDuplicate;
+    case 2: ++counts_["frame: truncated"]; return FrameAction::kTruncate;
+    default: ++counts_["frame: duplicated"]; return FrameAction::kDuplicate;
   }
 }
 

@@ -10,6 +10,8 @@
 #include "base/paths.h"
 #include "harness/file_text.h"
 #include "harness/installation.h"
+#include "harness/json_access.h"
+#include "harness/objects.h"
 #include "helperpod/manifest.h"
 #include "node/volume.h"
 
@@ -21,33 +23,27 @@ using nlohmann::json;
 namespace fs = std::filesystem;
 
 constexpr const char* kProvisioner = "rancher.io/local-path";
-constexpr const char* kOurFinalizer = "external-provisioner.volume.kubernetes.io/finalizer";
-
-std::string text_at(const json& object, const char* pointer) {
-  const json::json_pointer where(pointer);
-  return object.contains(where) && object[where].is_string() ? object[where].get<std::string>()
-                                                             : std::string();
-}
 
 }  // namespace
 
 ChaosVolume Promises::volume_of(const json& object) const {
   ChaosVolume volume{
-      .pv = text_at(object, "/metadata/name"),
-      .node = text_at(object, "/metadata/annotations/local.path.provisioner~1selected-node"),
-      .path = text_at(object, "/spec/hostPath/path") + text_at(object, "/spec/local/path"),
-      .claim_uid = text_at(object, "/spec/claimRef/uid"),
-      .claim_name = text_at(object, "/spec/claimRef/name"),
-      .phase = text_at(object, "/status/phase"),
+      .pv = text_at(object, {"metadata", "name"}),
+      .node = text_at(object, {"metadata", "annotations", "local.path.provisioner/selected-node"}),
+      .path = text_at(object, {"spec", "hostPath", "path"}) +
+              text_at(object, {"spec", "local", "path"}),
+      .claim_uid = text_at(object, {"spec", "claimRef", "uid"}),
+      .claim_name = text_at(object, {"spec", "claimRef", "name"}),
+      .phase = text_at(object, {"status", "phase"}),
       .deleting = object["metadata"].contains("deletionTimestamp"),
-      .deletes = text_at(object, "/spec/persistentVolumeReclaimPolicy") == "Delete"};
+      .deletes = text_at(object, {"spec", "persistentVolumeReclaimPolicy"}) == "Delete"};
   volume.machine = is_at_or_below(volume.path, bed_.shared_path()) ? "" : machine_of(volume.node);
   volume.disk = disk_of(volume.node, volume.path);
   volume.has_affinity = object.contains(json::json_pointer("/spec/nodeAffinity/required"));
   volume.by_agent =
       object.contains(json::json_pointer("/metadata/annotations/local.path.provisioner~1disk"));
   for (const json& finalizer : object["metadata"].value("finalizers", json::array())) {
-    volume.has_finalizer = volume.has_finalizer || finalizer == kOurFinalizer;
+    volume.has_finalizer = volume.has_finalizer || finalizer == kVolumeFinalizer;
   }
   return volume;
 }
@@ -71,7 +67,7 @@ std::string Promises::broken() {
   for (const auto& [slot, claim] : model_.claims) {
     const json* object = nullptr;
     for (const json& one : *claims) {
-      if (text_at(one, "/metadata/uid") == claim.uid) object = &one;
+      if (text_at(one, {"metadata", "uid"}) == claim.uid) object = &one;
     }
     std::string wrong = broken_claim(claim, object, *volumes);
     if (!wrong.empty()) return "claim " + claim.key.name + " (" + claim.uid + "): " + wrong;
@@ -84,8 +80,8 @@ std::string Promises::broken() {
   if (!pods.ok()) return pods.error().message;
   if (!pods->empty()) {
     const json& pod = pods->front();
-    return "there is helper pod " + text_at(pod, "/metadata/name") + ", " +
-           text_at(pod, "/status/phase") + ", on " + text_at(pod, "/spec/nodeName") +
+    return "there is helper pod " + text_at(pod, {"metadata", "name"}) + ", " +
+           text_at(pod, {"status", "phase"}) + ", on " + text_at(pod, {"spec", "nodeName"}) +
            (pod["metadata"].contains("deletionTimestamp") ? ", being deleted" : "");
   }
   return stray_directories(*volumes);
@@ -109,14 +105,14 @@ std::string Promises::broken_claim(const ChaosClaim& claim, const json* object,
   if (mine.empty() && waits_for_refused(claim, volumes)) return "";
   if (mine.size() != 1) return "it has " + std::to_string(mine.size()) + " volumes";
   const ChaosVolume& volume = mine.front();
-  const std::string phase = text_at(*object, "/status/phase");
+  const std::string phase = text_at(*object, {"status", "phase"});
   if (phase != "Bound") {
     return fmt::format("it is {}; its volume {} is {}{}, of claim {} ({})", phase, volume.pv,
                        volume.phase, volume.deleting ? " and being deleted" : "", volume.claim_name,
                        volume.claim_uid);
   }
   if (volume.pv != claim.pv()) return "its volume is called " + volume.pv;
-  if (text_at(*object, "/spec/volumeName") != volume.pv) return "it is bound to another volume";
+  if (text_at(*object, {"spec", "volumeName"}) != volume.pv) return "it is bound to another volume";
   if (volume.claim_uid != claim.uid) return "its volume is of claim " + volume.claim_uid;
   // On an object that is being deleted nobody can put one any more.
   if (volume.deletes != volume.has_finalizer && !(volume.deletes && volume.deleting)) {

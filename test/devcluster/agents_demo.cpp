@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/runtime/wait.h"
 #include "harness/agent_account.h"
 #include "harness/http_get.h"

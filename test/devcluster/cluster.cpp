@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/resources.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

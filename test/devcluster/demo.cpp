@@ -11,7 +11,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/runtime/wait.h"
 #include "harness/ending_signals.h"
 #include "harness/http_get.h"

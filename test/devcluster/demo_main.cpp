@@ -49,7 +49,7 @@ int main(int argc, char** argv) {
     demo.folder = arguments["dir"].as<std::string>();
     demo.shown = "deploy/local-path-storage.yaml";
     if (arguments["agents"].as<bool>()) {
-      demo.manifest = lpp::testing::repository("test/chart/kustomize/node-agents.yaml");
+      demo.manifest = lpp::testing::repository("test/chart/kustomize/node-agents.diff");
       demo.shown = "examples/node-agents";
       return lpp::devcluster::AgentsDemo(demo).run();
     }

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "harness/command_run.h"
 
 namespace lpp::devcluster {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/strings.h"
+#include "harness/json_access.h"
 #include "harness/kinds.h"
 #include "harness/kube.h"
 #include "harness/must.h"
@@ -72,7 +73,6 @@ class ContractCase {
 inline std::string version_of(const nlohmann::json& object) {
   return object["metadata"]["resourceVersion"];
 }
-inline std::string uid_of(const nlohmann::json& object) { return object["metadata"]["uid"]; }
 
 /// The message of a call that must fail with that HTTP status and reason.
 template <typename T>

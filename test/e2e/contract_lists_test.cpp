@@ -51,7 +51,9 @@ TEST_CASE("field selectors select") {
   CHECK(list_names(c, {.field_selector = "metadata.name=b"}) == Names{"b"});
   must_fail(c.kube.api().list(k8s::kConfigMaps, c.ns, {.field_selector = "data.key=value"}), 400,
             "BadRequest");
-  c.create_pod(pod_object({.key = c.key("free"), .script = "true"}));
+  json free = pod_object({.key = c.key("free"), .script = "true"});
+  free["spec"]["schedulerName"] = "nobody";
+  c.create_pod(free);
   json bound = pod_object({.key = c.key("bound"), .script = "true"});
   bound["spec"]["nodeName"] = "no-such-node";
   c.create_pod(bound);

@@ -49,6 +49,22 @@ struct StorageCase : ContractCase {
     LPP_MUST(wait_until(
         what, [&]() -> std::string { return holds(claim()) ? "" : claim().dump(); }, kPatience));
   }
+  void wait_for_volume(const std::string& pv, const std::string& what,
+                       const std::function<bool(const json&)>& holds) {
+    LPP_MUST(wait_until(
+        what,
+        [&]() -> std::string {
+          const auto found = kube.get(k8s::kPersistentVolumes, {"", pv});
+          if (!found.ok()) return found.error().message;
+          return holds(*found) ? "" : found->dump();
+        },
+        kPatience));
+  }
+  void wait_until_released(const std::string& pv) {
+    wait_for_volume(pv, "the volume is released", [](const json& volume) {
+      return volume["status"].value("phase", "") == "Released";
+    });
+  }
 };
 
 TEST_CASE("quantities come back in canonical form") {
@@ -130,15 +146,7 @@ TEST_CASE("a volume whose claim is deleted is released and left to its provision
   c.wait("the claim is bound",
          [](const json& now) { return now["status"].value("phase", "") == "Bound"; });
   LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumeClaims, c.key("claim")));
-  LPP_MUST(wait_until(
-      "the volume is released",
-      [&]() -> std::string {
-        const auto found = c.kube.get(k8s::kPersistentVolumes, {"", pv});
-        if (!found.ok()) return found.error().message;
-        const std::string phase = (*found)["status"].value("phase", "");
-        return phase == "Released" ? "" : phase;
-      },
-      kPatience));
+  c.wait_until_released(pv);
   LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
 }
 
@@ -148,15 +156,7 @@ TEST_CASE("a volume for a claim of another UID is released, not bound") {
   claim["metadata"]["uid"] = "11111111-2222-3333-4444-555555555555";
   const std::string pv = "pv-" + c.ns;
   LPP_MUST(c.kube.create(volume_object(pv, claim)));
-  LPP_MUST(wait_until(
-      "the volume is released",
-      [&]() -> std::string {
-        const auto found = c.kube.get(k8s::kPersistentVolumes, {"", pv});
-        if (!found.ok()) return found.error().message;
-        const std::string phase = (*found)["status"].value("phase", "");
-        return phase == "Released" ? "" : phase;
-      },
-      kPatience));
+  c.wait_until_released(pv);
   CHECK(c.claim()["status"]["phase"] == "Pending");
   LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", pv}));
 }
@@ -266,16 +266,10 @@ TEST_CASE("a volume that the binder took for a claim is free again when that is 
   json fixed = volume_object("static-" + c.ns, claim);
   fixed["metadata"]["annotations"] = {{"pv.kubernetes.io/bound-by-controller", "yes"}};
   LPP_MUST(c.kube.create(fixed));
-  LPP_MUST(wait_until(
-      "the other volume is free",
-      [&]() -> std::string {
-        const auto found = c.kube.get(k8s::kPersistentVolumes, {"", "static-" + c.ns});
-        if (!found.ok()) return found.error().message;
-        const bool is_free = (*found)["status"].value("phase", "") == "Available" &&
-                             !(*found)["spec"].contains("claimRef");
-        return is_free ? "" : found->dump();
-      },
-      kPatience));
+  c.wait_for_volume("static-" + c.ns, "the other volume is free", [](const json& volume) {
+    return volume["status"].value("phase", "") == "Available" &&
+           !volume["spec"].contains("claimRef");
+  });
   CHECK(c.claim()["status"]["phase"] == "Bound");
   LPP_MUST(c.kube.remove_and_wait(k8s::kPersistentVolumes, {"", "static-" + c.ns}));
   halves.go();

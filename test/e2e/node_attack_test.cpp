@@ -11,7 +11,7 @@
 #include "disk.h"
 #include "fakes/setting.h"
 #include "harness/applied_objects.h"
-#include "harness/exchanger.h"
+#include "harness/name_exchanger.h"
 #include "real_agents.h"
 
 namespace lpp::testing {
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 struct Attacker {
   k8s::ObjectKey claim{};
   VolumeFacts volume{};
-  std::vector<std::unique_ptr<Exchanger>> exchangers{};
+  std::vector<std::unique_ptr<NameExchanger>> exchangers{};
 
   void begin(const std::string& victim) {
     for (int i = 0; i < 4; ++i) {
@@ -35,10 +35,10 @@ struct Attacker {
       fs::create_directory_symlink("../" + fs::path(victim).filename().string(),
                                    volume.disk + "/link" + n);
     }
-    exchangers.push_back(std::make_unique<Exchanger>(
-        volume.disk, Exchanger::Pairs{{"d0", "link0"}, {"d1", "link1"}}));
-    exchangers.push_back(std::make_unique<Exchanger>(
-        volume.disk, Exchanger::Pairs{{"d2", "link2"}, {"d3", "link3"}}));
+    exchangers.push_back(std::make_unique<NameExchanger>(
+        volume.disk, NameExchanger::Pairs{{"d0", "link0"}, {"d1", "link1"}}));
+    exchangers.push_back(std::make_unique<NameExchanger>(
+        volume.disk, NameExchanger::Pairs{{"d2", "link2"}, {"d3", "link3"}}));
   }
 };
 

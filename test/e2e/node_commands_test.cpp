@@ -163,7 +163,7 @@ TEST_CASE("real node: kubectl local-path and the pages say where a claim is") {
 const bool kHasPromtool = std::system("command -v promtool >/dev/null") == 0;
 
 TEST_CASE("real node: promtool has nothing to say about the metrics" *
-          Needs(kHasPromtool, "needs promtool (Debian package prometheus)")) {
+          Needs(kHasPromtool, "not here: promtool")) {
   RealStory story("commands-metrics");
   story.start();
   auto applied = LPP_MUST(AppliedObjects::in_namespace(*story.bed, "commands"));

@@ -3,11 +3,10 @@
 
 #include <doctest/doctest.h>
 
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "harness/applied_objects.h"
+#include "harness/file_text.h"
 #include "real_agents.h"
 
 namespace lpp::testing {
@@ -75,9 +74,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
       k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
       {{"data", {{"resize", "#!/bin/sh\necho \"$* $VOL_SIZE_BYTES\" >\"$VOL_DIR/told\"\n"}}}}));
   on.grow("local", "4Gi");
-  std::ifstream told(local.disk + "/told");
-  const std::string said{std::istreambuf_iterator<char>(told), {}};
-  CHECK(said == "-p " + local.path + " -s 4294967296 -m Filesystem -a resize 4294967296\n");
+  CHECK(text_of(local.disk + "/told") ==
+        "-p " + local.path + " -s 4294967296 -m Filesystem -a resize 4294967296\n");
   LPP_MUST(on.story.admin().merge(k8s::kConfigMaps, {kDaemonNamespace, "local-path-config"},
                                   {{"data", {{"resize", nullptr}}}}));
 }

@@ -63,8 +63,9 @@ class SeparateNamespace {
 
 TEST_CASE(
     "real node: with helper pods in a namespace apart, they have no permissions and no token") {
-  SeparateNamespace example;
+  // First the bed, which sets aside what test cases before have left: a namespace, too.
   const auto bed = LPP_MUST(RealBed::create());
+  SeparateNamespace example;
   bed->use_daemon_token(example.token());
   const std::string folder = required_setting("LPP_E2E_LOGS") + "/separate-namespace";
   std::filesystem::create_directories(folder);

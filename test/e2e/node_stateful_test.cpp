@@ -161,6 +161,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
       story.admin().remove_and_wait(k8s::kPods, {"reschedule", "user"}, 0, story.bed->patience()));
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
   LPP_MUST(story.audit.wait_deleted(claim, volume));
+  LPP_MUST(story.audit.wait_clean());
 }
 
 }  // namespace

@@ -47,12 +47,23 @@ Result<void> RealBed::set_leftovers_aside() {
   if (left.empty() && !claims.empty()) left = claims.front()["metadata"].dump();
   if (left.empty()) return {};
   MESSAGE("a test case before has left something, it is set aside: " << left);
+  // Of namespaces one takes seconds, and all at once not many more.
   LPP_ASSIGN_OR_RETURN(const auto namespaces, names_of(*admin_, k8s::kNamespaces), "now");
   for (const std::string& ns : namespaces) {
-    if (first_namespaces->contains(ns)) continue;
-    LPP_RETURN_IF_ERROR(
-        admin_->remove_and_wait(k8s::kNamespaces, {"", ns}, std::nullopt, patience()), ns);
+    if (!first_namespaces->contains(ns)) (void)admin_->remove(k8s::kNamespaces, {"", ns});
   }
+  LPP_RETURN_IF_ERROR(wait_until(
+                          "the namespaces of test cases before are gone",
+                          [&]() -> std::string {
+                            const auto now = names_of(*admin_, k8s::kNamespaces);
+                            if (!now.ok()) return now.error().message;
+                            for (const std::string& ns : *now) {
+                              if (!first_namespaces->contains(ns)) return ns + " is there";
+                            }
+                            return "";
+                          },
+                          patience()),
+                      "leftovers");
   LPP_ASSIGN_OR_RETURN(const auto volumes, names_of(*admin_, k8s::kPersistentVolumes), "now");
   for (const std::string& volume : volumes) {
     if (first_volumes->contains(volume)) continue;

@@ -2,18 +2,23 @@
 # SPDX-License-Identifier: Apache-2.0
 # run.sh [doctest arguments...]    Run the end-to-end tests on a real control plane.
 #
-# Starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler (cluster/README.md) and a
-# real node, applies deploy/local-path-storage.yaml, and runs the daemon as a process that has a
-# token of the manifest's ServiceAccount and nothing more. Where the machine cannot run a node, a
-# hollow kubelet takes its place and the tests that need directories are left out. Without arguments
-# the API server is also asked about the examples and the chart (../chart/dry-run.sh), and a cluster of
-# its own is restored from a backup (restored.sh). At the end its
-# audit log tells whether the daemon's account asked for more than the manifest grants.
-# Everything is taken down then; after a failure the logs are kept.
+# In two parts beside each other, each with a cluster of its own:
+#   node     with a real node: what needs directories, containers, a kubelet (node_*_test.cpp)
+#   plane    with a hollow kubelet: the rest (contract_*, either_*, hollow_*)
+# Each starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler (cluster/README.md),
+# applies deploy/local-path-storage.yaml, and runs the daemon as a process that has a token of the
+# manifest's ServiceAccount and nothing more. At the end the audit log tells whether that account asked
+# for more than the manifest grants. Then all is taken down; after a failure the logs are kept.
+#
+# Without arguments the API server is also asked about the examples and the chart
+# (../chart/dry-run.sh), a cluster is restored from a backup (restored.sh), and the commands of the docs
+# are run (../docs/walk.sh): all of it by the plane's part. With arguments a part that has no such test
+# is left out.
 #
 #   LPP_BUILD_DIR            CMake's build directory (build/dev)
+#   LPP_E2E_PART=node|plane  only this part
 #   LPP_E2E_EXISTING=1       contract cases only, on the cluster of $KUBECONFIG; nothing is started
-#   LPP_E2E_KEEP=1           leave the cluster running
+#   LPP_E2E_KEEP=1           leave the clusters running
 #   LPP_E2E_NO_INSTALL=1     do not install missing packages
 #   LPP_CHAOS_SECONDS=N      random faults for so long, not only for 60 steps
 #   LPP_CHAOS_SEED=N         another schedule of them
@@ -38,10 +43,21 @@ settings() {
   bash -c '. "$1/cluster/env.sh"; printf "%s\n" "$LPP_E2E_STATE" "$LPP_E2E_NODE" "${POD_SUBNET%0/*}1"' _ "$here"
 }
 
-totals() { # LOG    doctest's line of totals in the form of the other suites
-  sed 's/\x1b\[[0-9;]*m//g' "$1" | awk '
-    /^\[doctest\] test cases:/ { gsub(/[^0-9]+/, " "); passed += $2; failed += $3; skipped += $4; seen = 1 }
+files_of() { # PART    as doctest leaves the others out
+  case $1 in
+    node) echo '--source-file-exclude=*/contract_*,*/either_*,*/hollow_*' ;;
+    plane) echo '--source-file-exclude=*/node_*' ;;
+  esac
+}
+count_of() { # DOCTEST'S ARGUMENTS
+  "$program" --count "$@" | sed -nE 's/.*current filters: ([0-9]+).*/\1/p'
+}
+
+totals() { # LOG TESTS    doctest's line of totals in the form of the other suites
+  sed 's/\x1b\[[0-9;]*m//g' "$1" | awk -v tests="$2" '
+    /^\[doctest\] test cases:/ { gsub(/[^0-9]+/, " "); passed += $2; failed += $3; seen = 1 }
     END { if (!seen) failed = 1
+          skipped = seen ? tests - passed - failed : 0
           printf "e2e: %d passed, %d failed, %d skipped\n", passed, failed, skipped }'
 }
 
@@ -53,12 +69,52 @@ if [ "${LPP_E2E_EXISTING:-}" = 1 ]; then
   export LPP_E2E_KUBECONFIG=${KUBECONFIG:?LPP_E2E_EXISTING needs KUBECONFIG}
   log=$(mktemp)
   trap 'rm -f "$log"' EXIT
-  "$program" --source-file="*contract_*" "$@" 2>&1 | tee "$log"
+  set -- --source-file="*contract_*" "$@"
+  "$program" "$@" 2>&1 | tee "$log"
   result=${PIPESTATUS[0]}
-  totals "$log"
+  totals "$log" "$(count_of "$@")"
   exit "$result"
 fi
 
+# --- both parts ---
+if [ -z "${LPP_E2E_PART:-}" ]; then
+  parts=()
+  for part in node plane; do
+    if [ "$(count_of "$(files_of "$part")" "$@")" != 0 ]; then parts+=("$part"); fi
+  done
+  if [ ${#parts[@]} = 0 ]; then say "no such test: $*"; exit 1; fi
+  if [ ${#parts[@]} = 1 ]; then LPP_E2E_PART=${parts[0]} exec "$0" "$@"; fi
+
+  # Once for both; without them each says what is missing.
+  no_install=${LPP_E2E_NO_INSTALL:-}
+  if [ "$no_install" != 1 ]; then "$here/cluster/install-deps.sh" || exit $?; fi
+  "$here/cluster/binaries.sh" >/dev/null || exit $?
+  instance=${LPP_E2E_INSTANCE:-0}
+  plane_part() {
+    local code=0 walked=0
+    LPP_E2E_NO_INSTALL=1 LPP_E2E_PART=plane LPP_E2E_INSTANCE=$(((instance + 20) % 100)) "$0" "$@" || code=$?
+    if [ $# = 0 ]; then
+      LPP_E2E_NO_INSTALL=$no_install LPP_E2E_INSTANCE=$(((instance + 30) % 100)) \
+        "$root/test/docs/walk.sh" || walked=$?
+    fi
+    [ "$code" = 0 ] && { [ "$walked" = 0 ] || [ "$walked" = 3 ]; }
+  }
+  log=$(mktemp)
+  plane_part "$@" >"$log" 2>&1 &
+  plane=$!
+  LPP_E2E_NO_INSTALL=1 LPP_E2E_PART=node "$0" "$@" &
+  node=$! result=0
+  trap 'rm -f "$log"' EXIT
+  trap 'pkill -TERM -P "$plane"; kill -TERM "$plane" "$node"; wait; exit 130' INT TERM
+  wait "$node" || result=$?
+  if [ "$result" = 3 ] && [ "${CI:-}" != true ]; then result=0; fi
+  wait "$plane" || result=1
+  cat "$log"
+  exit "$result"
+fi
+
+# --- one part ---
+if [ -z "$(files_of "$LPP_E2E_PART")" ]; then say "LPP_E2E_PART is neither node nor plane"; exit 2; fi
 mapfile -t found < <(settings)
 [ ${#found[@]} = 3 ] || exit 1
 state=${found[0]}
@@ -96,56 +152,56 @@ if [ "${LPP_E2E_NO_INSTALL:-}" != 1 ]; then "$here/cluster/install-deps.sh" || c
 "$here/cluster/up.sh" --fresh || cannot $?
 kubectl=("$state/bin/kubectl" --kubeconfig "$state/admin.kubeconfig")
 
-selection=()
+selection=("$(files_of "$LPP_E2E_PART")")
 left_out=() # patterns of test cases
-"$here/cluster/node.sh" up
-case $? in
-  0)
-    selection=("--source-file-exclude=*hollow_*")
-    # A disk that holds limits, where this machine's kernel has some.
-    if LPP_E2E_LIMITS=$("$here/cluster/limits.sh" up); then
-      export LPP_E2E_LIMITS LPP_E2E_LIMITS_DISK=$state/limits
-      say "limits are tried on $LPP_E2E_LIMITS"
-    else
-      say "skipped: limits on a real disk, see above; test/quota/run.sh tries them in a kernel of its own"
-      left_out+=("*disk that holds limits*")
-    fi
-    # The image of examples/distroless, which is not built with sanitizers.
-    if [ -x "$helper" ]; then
-      "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
-    else
-      left_out+=("*distroless*")
-    fi
-    # The daemon in an image as the Dockerfile makes it, for the pods of agents. A sanitizer may not do
-    # all it wants in one.
-    if grep -q 'lib[at]san' <<<"$(ldd "$daemon")"; then
-      selection[0]+=",*node_agents_*,*node_quota_*"
-      left_out+=("*by agents")
-    else
-      LPP_E2E_IMAGE=registry.example.com/local-path-provisioner:e2e
-      LPP_E2E_OTHER_IMAGE=$LPP_E2E_IMAGE-2
-      export LPP_E2E_IMAGE LPP_E2E_OTHER_IMAGE
-      "$root/scripts/collect-runtime.sh" "$daemon" "$state/rootfs" || cannot 1
-      for image in "$LPP_E2E_IMAGE" "$LPP_E2E_OTHER_IMAGE"; do
-        "$here/cluster/node.sh" image "$image" "$state/rootfs" || cannot 1
-      done
-      rm -rf "$state/rootfs"
-    fi
-    ;;
-  3)
-    if [ "${CI:-}" = true ]; then
-      say "a real node cannot be had here, see above; in CI that is a failure"
-      exit 1
-    fi
-    say "NO REAL NODE here, see above: a hollow kubelet takes its place, and the tests of crashes"
-    say "and of a StatefulSet's data are left out"
-    selection=("--source-file-exclude=*node_*")
-    export LPP_E2E_NODE=hollow-0
-    "$hollow" --kubeconfig "$state/admin.kubeconfig" --nodes 1 --delay-ms 100 \
-      >"$state/log/hollow-kubelet.log" 2>&1 &
-    hollow_pid=$!
-    ;;
-  *) cannot 1 ;;
+a_real_node() {
+  "$here/cluster/node.sh" up || {
+    local code=$?
+    [ "$code" = 3 ] || cannot 1
+    say "NO REAL NODE here, see above: the tests that need one are left out"
+    if [ "${CI:-}" = true ]; then say "in CI that is a failure"; cannot 1; fi
+    cannot 3
+  }
+  # A disk that holds limits, where this machine's kernel has some.
+  if LPP_E2E_LIMITS=$("$here/cluster/limits.sh" up); then
+    export LPP_E2E_LIMITS LPP_E2E_LIMITS_DISK=$state/limits
+    say "limits are tried on $LPP_E2E_LIMITS"
+  else
+    say "skipped: limits on a real disk, see above; test/quota/run.sh tries them in a kernel of its own"
+    left_out+=("*disk that holds limits*")
+  fi
+  # The image of examples/distroless, which is not built with sanitizers.
+  if [ -x "$helper" ]; then
+    "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
+  else
+    left_out+=("*distroless*")
+  fi
+  # The daemon in an image as the Dockerfile makes it, for the pods of agents. A sanitizer may not do
+  # all it wants in one.
+  if grep -q 'lib[at]san' <<<"$(ldd "$daemon")"; then
+    selection[0]+=",*/node_agents_*,*/node_quota_*"
+    left_out+=("*by agents")
+  else
+    LPP_E2E_IMAGE=registry.example.com/local-path-provisioner:e2e
+    LPP_E2E_OTHER_IMAGE=$LPP_E2E_IMAGE-2
+    export LPP_E2E_IMAGE LPP_E2E_OTHER_IMAGE
+    "$root/scripts/collect-runtime.sh" "$daemon" "$state/rootfs" || cannot 1
+    local image
+    for image in "$LPP_E2E_IMAGE" "$LPP_E2E_OTHER_IMAGE"; do
+      "$here/cluster/node.sh" image "$image" "$state/rootfs" || cannot 1
+    done
+    rm -rf "$state/rootfs"
+  fi
+}
+a_hollow_node() {
+  export LPP_E2E_NODE=hollow-0
+  "$hollow" --kubeconfig "$state/admin.kubeconfig" --nodes 1 --delay-ms 100 \
+    >"$state/log/hollow-kubelet.log" 2>&1 &
+  hollow_pid=$!
+}
+case $LPP_E2E_PART in
+  node) a_real_node ;;
+  plane) a_hollow_node ;;
 esac
 
 if [ ${#left_out[@]} != 0 ]; then
@@ -154,7 +210,9 @@ fi
 
 # Would the API server take the examples and what the chart renders? Asked before anything is there.
 dry=0
-if [ $# = 0 ]; then
+whole_plane=no
+if [ $# = 0 ] && [ "$LPP_E2E_PART" = plane ]; then whole_plane=yes; fi
+if [ $whole_plane = yes ]; then
   "${kubectl[@]}" create namespace local-path-storage >/dev/null || exit 1
   KUBECONFIG=$state/admin.kubeconfig LPP_KUBECTL=$state/bin/kubectl \
     "$root/test/chart/dry-run.sh" || dry=1
@@ -194,7 +252,7 @@ for _ in $(seq 100); do
 done
 
 restored=0
-if [ $# = 0 ]; then "$here/restored.sh" || restored=$?; fi
+if [ $whole_plane = yes ]; then "$here/restored.sh" || restored=$?; fi
 if [ "$restored" = 3 ] && [ "${CI:-}" != true ]; then restored=0; fi
 
 # Whatever the daemon asked for is what the manifest grants. That all of it is needed is for
@@ -203,6 +261,8 @@ if [ "$restored" = 3 ] && [ "${CI:-}" != true ]; then restored=0; fi
   --part "$root/deploy/local-path-storage.yaml" "$root/deploy/capacity/rbac.yaml" \
   "$root/deploy/agents/rbac.yaml" -- "$state/log/audit.log" || result=1
 
+# As scripts/run-tests.sh does.
+if [ "${CI:-}" = true ] && grep -aq '^skipped: ' "$state/log/e2e.log"; then result=1; fi
 [ "$result" = 0 ] && [ "$dry" = 0 ] && [ "$restored" = 0 ] || result=1
-totals "$state/log/e2e.log"
+totals "$state/log/e2e.log" "$(count_of "$(files_of "$LPP_E2E_PART")" "$@")"
 exit "$result"

@@ -36,14 +36,10 @@ class CapturedLog {
  private:
   static std::string_view word(log::Level level) {
     switch (level) {
-      case log::Level::kDebug:
-        return "debug";
-      case log::Level::kInfo:
-        return "info";
-      case log::Level::kWarn:
-        return "warning";
-      default:
-        return "error";
+      case log::Level::kDebug: return "debug";
+      case log::Level::kInfo: return "info";
+      case log::Level::kWarn: return "warning";
+      default: return "error";
     }
   }
 

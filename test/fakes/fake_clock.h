@@ -4,23 +4,13 @@
 #include <algorithm>
 #include <vector>
 
-#include "base/clock.h"
+#include "fakes/told_clock.h"
 
 namespace lpp::testing {
 
 /// A clock that only moves when told to. Thread-safe. advance() wakes whoever waits on it.
-class FakeClock final : public Clock {
+class FakeClock final : public ToldClock {
  public:
-  TimePoint now() const override {
-    MutexLock lock(mutex_);
-    return now_;
-  }
-  std::chrono::system_clock::time_point wall_now() const override {
-    MutexLock lock(mutex_);
-    return wall_start_ +
-           std::chrono::duration_cast<std::chrono::system_clock::duration>(now_.time_since_epoch());
-  }
-
   void wait_until(CondVar& cv, Mutex& mutex, TimePoint deadline) override LPP_REQUIRES(mutex) {
     {
       MutexLock lock(mutex_);
@@ -41,9 +31,6 @@ class FakeClock final : public Clock {
   }
 
  private:
-  mutable Mutex mutex_;
-  TimePoint now_ LPP_GUARDED_BY(mutex_){std::chrono::hours(1)};
-  const std::chrono::system_clock::time_point wall_start_{std::chrono::seconds(1'780'000'000)};
   std::vector<CondVar*> waiters_ LPP_GUARDED_BY(mutex_);
 };
 

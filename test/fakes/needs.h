@@ -11,7 +11,7 @@
 namespace lpp::testing {
 
 /// A decorator of a test case: skips it where the machine lacks what it needs, and says so
-/// ("skipped: NAME: what it needs"). CI has it all: scripts/run-tests.sh fails there.
+/// ("skipped: NAME: what it needs"). CI has it all: its runs fail there.
 struct Needs {
   Needs(bool met, const char* what) : skip(!met), why(what) {}
   void fill(doctest::detail::TestCase& test) const {

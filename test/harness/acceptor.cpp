@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/acceptor.h"
 
-#include <netdb.h>
-#include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -13,35 +11,21 @@
 #include <system_error>
 #include <utility>
 
+#include "base/listener.h"
 #include "base/strings.h"
 
 namespace lpp::testing {
 
 Result<Listener> listen_on(const std::string& address, int port) {
-  addrinfo hints{};
-  hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  if (::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found) != 0) {
-    return invalid("not an IP address: " + address);
-  }
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> place(found, ::freeaddrinfo);
-  UniqueFd socket(::socket(place->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;
-  ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  if (::bind(socket.get(), place->ai_addr, place->ai_addrlen) != 0 ||
-      ::listen(socket.get(), SOMAXCONN) != 0 ||
-      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&bound), &size) != 0) {
+  if (!is_address(address)) return invalid("not an IP address: " + address);
+  UniqueFd socket(lpp::listen_on(port, SOMAXCONN, address));
+  if (!socket.valid()) {
     return Error{.code = ErrorCode::kUnavailable,
                  .message = "listen on " + address + ", port " + std::to_string(port) + ": " +
                             std::generic_category().message(errno)};
   }
-  const int got = bound.ss_family == AF_INET6
-                      ? reinterpret_cast<const sockaddr_in6&>(bound).sin6_port
-                      : reinterpret_cast<const sockaddr_in&>(bound).sin_port;
-  return Listener{.socket = std::move(socket), .port = ntohs(static_cast<std::uint16_t>(got))};
+  const int got = port_of(socket.get());
+  return Listener{.socket = std::move(socket), .port = got};
 }
 
 Acceptor::Acceptor(std::string name, Listener listener, Make make)

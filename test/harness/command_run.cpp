@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/command_run.h"
 
-#include <fstream>
-#include <sstream>
-
+#include "harness/file_text.h"
 #include "harness/temp_dir.h"
 
 namespace lpp::testing {
@@ -14,13 +12,12 @@ Result<CommandOutput> run_command(ChildOptions options, std::chrono::millisecond
   const std::string program = options.program;
   LPP_ASSIGN_OR_RETURN(const auto child, ChildProcess::start(options), program);
   const auto ended = child->wait(limit);
-  std::ostringstream text;
-  text << std::ifstream(options.log_file, std::ios::binary).rdbuf();
-  if (!ended) return Error{ErrorCode::kTimeout, program + " does not end:\n" + text.str()};
+  const std::string text = text_of(options.log_file);
+  if (!ended) return Error{ErrorCode::kTimeout, program + " does not end:\n" + text};
   if (ended->signal != 0) {
-    return Error{.message = program + ": " + ended->to_string() + "\n" + text.str()};
+    return Error{.message = program + ": " + ended->to_string() + "\n" + text};
   }
-  return CommandOutput{.code = ended->code, .text = text.str()};
+  return CommandOutput{.code = ended->code, .text = text};
 }
 
 }  // namespace lpp::testing

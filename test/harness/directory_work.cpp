@@ -154,13 +154,10 @@ Result<Directory> remove(const std::string& root, const Operation& operation) {
 
 Result<Directory> work_on_directory(const std::string& root, const Operation& operation) {
   switch (operation.kind) {
-    case operation::Kind::kMake:
-      return make(root, operation);
-    case operation::Kind::kResize:
-      return resize(root, operation);
+    case operation::Kind::kMake: return make(root, operation);
+    case operation::Kind::kResize: return resize(root, operation);
     case operation::Kind::kTakeBack:
-    case operation::Kind::kRemove:
-      break;
+    case operation::Kind::kRemove: break;
   }
   return remove(root, operation);
 }

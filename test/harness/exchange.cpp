@@ -25,7 +25,7 @@ std::string head_of(int code, const HttpHeaders& headers) {
 
 }  // namespace
 
-std::optional<HttpRequest> HttpRequest::parse(const HttpHead& head) {
+std::optional<HttpRequest> HttpRequest::parse(const MessageHead& head) {
   const auto words = split(head.first_line, ' ');
   if (words.size() != 3 || !words[1].starts_with('/') || !words[2].starts_with("HTTP/1.")) {
     return std::nullopt;

@@ -11,7 +11,7 @@
 
 namespace lpp::testing {
 
-struct HttpHead;
+struct MessageHead;
 
 /// What a client asked.
 struct HttpRequest {
@@ -27,7 +27,7 @@ struct HttpRequest {
   std::string sni{};
 
   /// The first line and the headers; empty for anything malformed.
-  static std::optional<HttpRequest> parse(const HttpHead& head);
+  static std::optional<HttpRequest> parse(const MessageHead& head);
 
   std::string header(const std::string& lower_case_name) const;
   /// The first value of a query parameter; "" when it is not there.

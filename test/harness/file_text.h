@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
@@ -8,7 +9,7 @@
 namespace lpp::testing {
 
 /// Contents of a file; "" when it cannot be read.
-inline std::string text_of(const std::string& file) {
+inline std::string text_of(const std::filesystem::path& file) {
   std::ostringstream text;
   text << std::ifstream(file, std::ios::binary).rdbuf();
   return text.str();

@@ -4,13 +4,45 @@
 #include <httplib.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
+#include <cstddef>
+#include <deque>
+#include <mutex>
 #include <random>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "harness/loopback.h"
 
 namespace lpp::testing {
+
+namespace {
+
+/// A name that only one has at a time, in this process or another, and that goes with it; invalid:
+/// somebody has it.
+UniqueFd claim_on(int port) {
+  const std::string name = "lpp-test-port-" + std::to_string(port);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, name.size());  // behind a 0: a name without a file
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  UniqueFd claim(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);  // NOLINT: C
+  return ::bind(claim.get(), any_address, size) == 0 ? std::move(claim) : UniqueFd();
+}
+
+/// Keeps others from the ports that were given last, until those who asked listen there.
+void keep(UniqueFd claim) {
+  static std::mutex mutex;
+  static std::deque<UniqueFd> kept;
+  constexpr std::size_t kMost = 32;
+  const std::lock_guard lock(mutex);
+  kept.push_back(std::move(claim));
+  if (kept.size() > kMost) kept.pop_front();
+}
+
+}  // namespace
 
 Result<HttpAnswer> http_get(int port, const std::string& path, std::chrono::milliseconds timeout) {
   httplib::Client client("127.0.0.1", port);
@@ -34,10 +66,15 @@ int free_port() {
   std::uniform_int_distribution<int> any(kFirst, kLast);
   for (int i = 0; i < kTries; ++i) {
     const int port = any(random);
+    UniqueFd claim = claim_on(port);
+    if (!claim.valid()) continue;
     const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_in address = loopback(port);
     const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);  // NOLINT: C
-    if (::bind(listener.get(), any_address, sizeof address) == 0) return port;
+    if (::bind(listener.get(), any_address, sizeof address) == 0) {
+      keep(std::move(claim));
+      return port;
+    }
   }
   return 0;
 }

@@ -17,7 +17,8 @@ struct HttpAnswer {
 Result<HttpAnswer> http_get(int port, const std::string& path,
                             std::chrono::milliseconds timeout = std::chrono::seconds(5));
 
-/// A port on which nothing listens at the moment; another process may take it before it is used.
+/// A port on which nothing listens at the moment, and that no other test process gets from here
+/// before it is used; another program may take it.
 int free_port();
 
 }  // namespace lpp::testing

@@ -28,7 +28,7 @@ std::optional<std::size_t> parse_size(std::string_view text, int base) {
 
 }  // namespace
 
-const std::string* HttpHead::find(std::string_view name) const {
+const std::string* MessageHead::find(std::string_view name) const {
   for (const auto& [key, value] : headers) {
     if (key.size() == name.size() && ::strncasecmp(key.data(), name.data(), key.size()) == 0) {
       return &value;
@@ -37,17 +37,17 @@ const std::string* HttpHead::find(std::string_view name) const {
   return nullptr;
 }
 
-bool HttpHead::is_chunked() const {
+bool MessageHead::is_chunked() const {
   const std::string* encoding = find("Transfer-Encoding");
   return encoding != nullptr && to_lower(*encoding).find("chunked") != std::string::npos;
 }
 
-std::optional<std::size_t> HttpHead::content_length() const {
+std::optional<std::size_t> MessageHead::content_length() const {
   const std::string* length = find("Content-Length");
   return length == nullptr ? std::nullopt : parse_size(*length, 10);
 }
 
-int HttpHead::status() const {
+int MessageHead::status() const {
   const auto parts = split(first_line, ' ');
   return parts.size() < 2 ? 0 : static_cast<int>(parse_size(parts[1], 10).value_or(0));
 }
@@ -76,16 +76,16 @@ Result<std::string> HttpReader::read_line() {
   }
 }
 
-Result<std::optional<HttpHead>> HttpReader::read_head() {
+Result<std::optional<MessageHead>> HttpReader::read_head() {
   constexpr std::string_view kEnd = "\r\n\r\n";
   std::size_t end = 0;
   while ((end = buffer_.find(kEnd)) == std::string::npos) {
     if (buffer_.size() > kHeadLimit) return malformed("a head without an end");
     LPP_ASSIGN_OR_RETURN(const bool more, fill(), "head");
-    if (!more && buffer_.empty()) return std::optional<HttpHead>();
+    if (!more && buffer_.empty()) return std::optional<MessageHead>();
     if (!more) return malformed("the connection ended within a head");
   }
-  HttpHead head;
+  MessageHead head;
   for (const auto line : split(std::string_view(buffer_).substr(0, end), '\n')) {
     if (head.first_line.empty()) {
       head.first_line = trim(line);
@@ -96,10 +96,10 @@ Result<std::optional<HttpHead>> HttpReader::read_head() {
     head.headers.emplace_back(line.substr(0, colon), trim(line.substr(colon + 1)));
   }
   buffer_.erase(0, end + kEnd.size());
-  return std::optional<HttpHead>(std::move(head));
+  return std::optional<MessageHead>(std::move(head));
 }
 
-void HttpReader::begin_body(const HttpHead& head, bool until_close) {
+void HttpReader::begin_body(const MessageHead& head, bool until_close) {
   body_ended_ = false;
   first_chunk_ = true;
   left_ = 0;

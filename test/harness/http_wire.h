@@ -14,7 +14,7 @@
 namespace lpp::testing {
 
 /// First line and headers of an HTTP/1.1 message, names as sent.
-struct HttpHead {
+struct MessageHead {
   std::string first_line{};
   std::vector<std::pair<std::string, std::string>> headers{};
 
@@ -34,11 +34,11 @@ class HttpReader {
       : stream_(stream), before_block_(std::move(before_block)) {}
 
   /// nullopt when the stream ended before the first byte.
-  Result<std::optional<HttpHead>> read_head();
+  Result<std::optional<MessageHead>> read_head();
 
   /// Prepares for the body that the head announces; without a length it lasts until the end of the
   /// stream when `until_close` is set, otherwise there is none.
-  void begin_body(const HttpHead& head, bool until_close);
+  void begin_body(const MessageHead& head, bool until_close);
   /// The next piece of the body as it comes; empty at its end.
   Result<std::string> next_piece();
   Result<std::string> read_body();

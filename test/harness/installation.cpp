@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "harness/file_text.h"
 #include "harness/yaml_objects.h"
 
 namespace lpp::testing {
@@ -88,11 +88,7 @@ Result<void> Installation::stop_daemon(std::chrono::milliseconds limit) {
   return {};
 }
 
-std::string Installation::log_text() const {
-  std::ostringstream text;
-  text << std::ifstream(log_file(), std::ios::binary).rdbuf();
-  return text.str();
-}
+std::string Installation::log_text() const { return text_of(log_file()); }
 
 std::string Installation::log_tail() const {
   return daemon_ == nullptr ? "the daemon was never started" : daemon_->log_tail();

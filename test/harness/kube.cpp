@@ -4,9 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 
+#include "harness/file_text.h"
 #include "harness/kinds.h"
 #include "k8s/httplib_transport.h"
 
@@ -61,9 +60,7 @@ Result<Upstream> Kube::upstream() const {
   if (config_.insecure_skip_tls_verify) {
     upstream.ca_pem.clear();
   } else if (!config_.ca.file.empty()) {
-    std::ostringstream text;
-    text << std::ifstream(config_.ca.file, std::ios::binary).rdbuf();
-    upstream.ca_pem = text.str();
+    upstream.ca_pem = text_of(config_.ca.file);
     if (upstream.ca_pem.empty()) return invalid(config_.ca.file + ": cannot be read");
   }
   return upstream;

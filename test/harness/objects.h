@@ -52,6 +52,10 @@ struct VolumeSpec {
 /// Of 1 Mi, a hostPath, bound to no claim.
 nlohmann::json volume_object(const VolumeSpec& spec);
 
+/// On volumes, until the provisioner has removed what they hold.
+inline constexpr const char* kVolumeFinalizer =
+    "external-provisioner.volume.kubernetes.io/finalizer";
+
 nlohmann::json namespace_object(const std::string& name);
 
 }  // namespace lpp::testing

@@ -23,18 +23,18 @@ bool is_hop_header(std::string_view name) {
          lower == "expect" || lower == "upgrade";
 }
 
-void append_headers(const HttpHead& head, std::string& text) {
+void append_headers(const MessageHead& head, std::string& text) {
   for (const auto& [name, value] : head.headers) {
     if (!is_hop_header(name)) text += fmt::format("{}: {}\r\n", name, value);
   }
 }
 
-bool wants_close(const HttpHead& head) {
+bool wants_close(const MessageHead& head) {
   const std::string* connection = head.find("Connection");
   return connection != nullptr && to_lower(*connection).find("close") != std::string::npos;
 }
 
-std::string header_or_empty(const HttpHead& head, std::string_view name) {
+std::string header_or_empty(const MessageHead& head, std::string_view name) {
   const std::string* value = head.find(name);
   return value == nullptr ? std::string() : *value;
 }
@@ -126,16 +126,13 @@ bool FaultProxy::Connection::serve(const Message& incoming) {
   switch (decision.kind) {
     case Decision::Kind::kReply:
       return reply(message.request, decision) && !wants_close(message.head);
-    case Decision::Kind::kCutBefore:
-      client_.reset();
-      return false;
+    case Decision::Kind::kCutBefore: client_.reset(); return false;
     case Decision::Kind::kHang:
       proxy_.wait_for_release(message.request, [this] { return cut_ || client_.peer_gone(); });
       break;
     case Decision::Kind::kForward:
     case Decision::Kind::kCutAfter:
-    case Decision::Kind::kHangAfter:
-      break;
+    case Decision::Kind::kHangAfter: break;
   }
   if (cut_ || client_.peer_gone()) return false;
   return forward(message, decision) && !wants_close(message.head);
@@ -213,7 +210,7 @@ Result<void> FaultProxy::Connection::wait_for_upstream() {
   }
 }
 
-Result<HttpHead> FaultProxy::Connection::ask_upstream(const Message& message) {
+Result<MessageHead> FaultProxy::Connection::ask_upstream(const Message& message) {
   LPP_RETURN_IF_ERROR(ensure_upstream(), "connect");
   const Upstream& target = proxy_.upstream_;
   const ApiRequest& request = message.request;
@@ -232,7 +229,7 @@ Result<HttpHead> FaultProxy::Connection::ask_upstream(const Message& message) {
   }
 }
 
-Result<void> FaultProxy::Connection::send_answer(const Message& message, const HttpHead& head,
+Result<void> FaultProxy::Connection::send_answer(const Message& message, const MessageHead& head,
                                                  const Decision& decision) {
   const int status = head.status();
   const bool bodyless = message.request.method == "HEAD" || status == 204 || status == 304;

@@ -22,7 +22,7 @@ class FaultProxy::Connection final : public Served {
 
  private:
   struct Message {
-    HttpHead head;
+    MessageHead head;
     ApiRequest request;
   };
 
@@ -32,10 +32,11 @@ class FaultProxy::Connection final : public Served {
   bool forward(const Message& message, const Decision& decision);
   bool reply(const ApiRequest& request, const Decision& decision);
   /// Sends the request and reads the head of the answer.
-  Result<HttpHead> ask_upstream(const Message& message);
+  Result<MessageHead> ask_upstream(const Message& message);
   Result<void> ensure_upstream();
   void drop_upstream();
-  Result<void> send_answer(const Message& message, const HttpHead& head, const Decision& decision);
+  Result<void> send_answer(const Message& message, const MessageHead& head,
+                           const Decision& decision);
   Result<void> send_piece(const ApiRequest& request, std::string_view piece, bool chunked);
   Result<void> send_frames(const ApiRequest& request, std::string_view piece);
   Result<void> write_body(std::string_view data, bool chunked);

@@ -65,7 +65,7 @@ RawClient::Answer RawClient::answer() {
   return {.status = status, .head = std::move(begun).value(), .body = std::move(body).value()};
 }
 
-Result<HttpHead> RawClient::head() {
+Result<MessageHead> RawClient::head() {
   constexpr auto kEnded = "the connection has ended";
   if (!connected_) return Error{.code = ErrorCode::kUnavailable, .message = kEnded};
   LPP_ASSIGN_OR_RETURN(auto head, connection_->reader.read_head(), "head");

@@ -35,7 +35,7 @@ class RawClient {
 
   struct Answer {
     int status = 0;  // 0: there is no whole one, the connection has ended
-    HttpHead head{};
+    MessageHead head{};
     std::string body{};
   };
   Answer answer();
@@ -43,7 +43,7 @@ class RawClient {
     return post(target, token, body) ? answer() : Answer{};
   }
   /// An answer bit by bit: its head, then pieces of its body as they come, "" at its end.
-  Result<HttpHead> head();
+  Result<MessageHead> head();
   Result<std::string> piece();
 
   /// Waits until the other side has closed the connection.

@@ -9,11 +9,11 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include <array>
 #include <utility>
 
 #include "base/strings.h"
 #include "harness/loopback.h"
+#include "harness/pass_bytes.h"
 
 namespace lpp::testing {
 
@@ -39,19 +39,6 @@ struct TcpRelay::Line {
   void cut() const {
     reset(client);
     reset(server);
-  }
-  /// What has come from one side goes to the other; false when one of them has ended.
-  static bool pass(int from, int to) {
-    std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): is filled
-    const auto size = ::recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (size < 0) return errno == EAGAIN || errno == EINTR;
-    for (ssize_t sent = 0; sent < size;) {
-      const auto more =
-          ::send(to, buffer.data() + sent, static_cast<std::size_t>(size - sent), MSG_NOSIGNAL);
-      if (more <= 0) return false;
-      sent += more;
-    }
-    return size > 0;
   }
 };
 
@@ -131,8 +118,8 @@ void TcpRelay::run(const std::stop_token& stop) {
       for (std::size_t i = 0; i < lines.size(); ++i) {
         const Line& line = lines[i];
         const bool stands =
-            (watched[2 + 2 * i].revents == 0 || Line::pass(line.client, line.server)) &&
-            (watched[3 + 2 * i].revents == 0 || Line::pass(line.server, line.client));
+            (watched[2 + 2 * i].revents == 0 || pass_bytes(line.client, line.server)) &&
+            (watched[3 + 2 * i].revents == 0 || pass_bytes(line.server, line.client));
         if (stands) {
           left.push_back(line);
         } else {

@@ -9,6 +9,7 @@
 
 #include "base/strings.h"
 #include "harness/loopback.h"
+#include "harness/pass_bytes.h"
 
 namespace lpp::testing {
 
@@ -68,11 +69,7 @@ class TestProxy::Tunnel final : public Served {
                                 {.fd = server.get(), .events = POLLIN, .revents = 0}}};
     while (open && ::poll(ends.data(), ends.size(), -1) > 0) {
       for (std::size_t i = 0; i < ends.size(); ++i) {
-        if (ends[i].revents == 0) continue;
-        std::array<char, 4096> bytes{};
-        const auto n = ::recv(ends[i].fd, bytes.data(), bytes.size(), 0);
-        open = open && n > 0 &&
-               ::send(ends[1 - i].fd, bytes.data(), static_cast<std::size_t>(n), MSG_NOSIGNAL) == n;
+        if (ends[i].revents != 0) open = open && pass_bytes(ends[i].fd, ends[1 - i].fd);
       }
     }
   }

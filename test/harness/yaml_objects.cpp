@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "harness/yaml_objects.h"
 
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
+#include "harness/rendering.h"
 #include "text/yaml_documents.h"
 #include "text/yaml_to_json.h"
 
@@ -43,11 +42,9 @@ Result<std::vector<json>> parse_yaml_objects(std::string_view yaml, std::string_
 }
 
 Result<std::vector<json>> read_yaml_objects(const std::string& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  if (!in) return Error{.code = ErrorCode::kNotFound, .message = file + ": cannot be read"};
-  return parse_yaml_objects(text.str(), file);
+  const auto text = rendering(file);
+  if (!text.ok()) return text.error();
+  return parse_yaml_objects(*text, file);
 }
 
 }  // namespace lpp::testing

@@ -17,7 +17,8 @@ namespace lpp::testing {
 Result<std::vector<nlohmann::json>> parse_yaml_objects(std::string_view yaml,
                                                        std::string_view name);
 
-/// The same for a file; an unreadable file is kNotFound.
+/// The same for a file, or what a difference to one stands for (rendering.h); an unreadable file is
+/// kNotFound.
 Result<std::vector<nlohmann::json>> read_yaml_objects(const std::string& file);
 
 }  // namespace lpp::testing

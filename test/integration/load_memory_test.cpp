@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/eventually.h"
 #include "fakes/setting.h"
 #include "harness/daemon_process.h"
 #include "harness/http_get.h"
@@ -225,15 +226,6 @@ int events_seen(int port) {
   return static_cast<int>(seen);
 }
 
-template <typename Condition>
-bool eventually(const Condition& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(5);
-  while (!condition() && std::chrono::steady_clock::now() < end) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  return condition();
-}
-
 /// The most memory that the daemon took until it had listed and watched so many objects of a kind.
 int peak_with(Format format, int objects) {
   const LargeServer server(format, objects);
@@ -254,7 +246,8 @@ int peak_with(Format format, int objects) {
   LPP_MUST(daemon->wait_ready(std::chrono::minutes(5)));
   // Each kind of which there are many, and the one ConfigMap, all of which changed.
   const int changes = 4 * objects + 1;
-  REQUIRE(eventually([&] { return events_seen(daemon->health_port()) >= changes; }));
+  const auto all_seen = [&] { return events_seen(daemon->health_port()) >= changes; };
+  REQUIRE(eventually(all_seen, std::chrono::minutes(5), std::chrono::milliseconds(100)));
   const int peak = daemon->peak_mib();
   LPP_MUST(daemon->terminate(std::chrono::seconds(12)));
   return peak;

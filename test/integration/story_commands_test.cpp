@@ -97,7 +97,7 @@ TEST_CASE("a reader may ask check for all that agents need") {
   StoryBed story;
   story.start();
   for (const auto& object :
-       LPP_MUST(read_yaml_objects(repository("test/chart/kustomize/node-agents.yaml")))) {
+       LPP_MUST(read_yaml_objects(repository("test/chart/kustomize/node-agents.diff")))) {
     LPP_MUST(story.admin().apply(object));
   }
   const Output lacking = run(story, {"check"});

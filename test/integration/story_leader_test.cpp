@@ -66,10 +66,11 @@ struct TwoReplicas : StoryBed {
       wait_bound_and_write({"app", "c" + std::to_string(i)});
     }
     LPP_MUST(audit.wait_clean());
-    for (const auto& [key, volume] : volumes) {
-      CAPTURE(key.name);
-      CHECK(LPP_MUST(audit.bound_volume(key)).disk == volume.disk);
-      CHECK(text_of(volume.disk + "/data") == key.name);
+    for (const auto& one : volumes) {
+      const auto& volume = one.second;
+      CAPTURE(one.first.name);
+      CHECK(LPP_MUST(audit.bound_volume(one.first)).disk == volume.disk);
+      CHECK(text_of(volume.disk + "/data") == one.first.name);
     }
     if (agents) check_made_by_agents();
   }

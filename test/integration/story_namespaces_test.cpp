@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-const std::string kRendering = repository("test/chart/golden/helper-namespace.yaml");
+const std::string kRendering = repository("test/chart/golden/helper-namespace.diff");
 
 json rendered(const std::string& kind) {
   for (const json& object : LPP_MUST(read_yaml_objects(kRendering))) {

@@ -253,10 +253,11 @@ TEST_CASE("a helper pod template that is refused leaves the last good one in for
   const std::string no_yaml = "spec: [";
   const std::string no_container = "spec: {containers: []}";
   const std::string unsafe = "spec: {hostPID: true, containers: [{image: busybox}]}";
-  for (const auto& [text, told] : {std::pair{no_yaml, "line 1"},
-                                   {no_container, "must hold a container"},
-                                   {unsafe, "spec.hostPID"}}) {
-    CAPTURE(text);
+  for (const auto& row : {std::pair{no_yaml, "line 1"},
+                          {no_container, "must hold a container"},
+                          {unsafe, "spec.hostPID"}}) {
+    CAPTURE(row.first);
+    const auto& [text, told] = row;
     use_template(text);
     wait_told(told);
     const auto claim = wants(std::string("made-under-") + std::to_string(text.size()));

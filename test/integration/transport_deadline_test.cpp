@@ -25,15 +25,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Far from every time limit below the calls.
-constexpr long long kAtOnceMs = 500;
-
-/// Whether it ends within the milliseconds, at the third try at the latest: on a busy machine other
-/// programs take their share.
-template <typename Milliseconds>
-bool is_within(long long limit, const Milliseconds& took) {
-  return took() < limit || took() < limit || took() < limit;
-}
+// Far below the time limits of the calls, far above what a busy machine takes: it is for hangs.
+constexpr long long kAtOnceMs = 5000;
 
 /// The places where a call can hang.
 enum class Hang { kConnect, kHandshake, kHeaders, kSlowHeaders, kBody, kSlowBody };
@@ -94,11 +87,8 @@ class HangingServer {
       case Hang::kSlowBody:
         exchange.begin_chunks();
         return drip([&] { return exchange.chunk("x"); });
-      case Hang::kBody:
-        exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{");
-        break;
-      default:
-        break;
+      case Hang::kBody: exchange.send("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{"); break;
+      default: break;
     }
     hanging_ = connection;
     exchange.wait_for_close();
@@ -169,41 +159,33 @@ bool accept_all(std::string_view /*chunk*/) { return true; }
 TEST_CASE_FIXTURE(TransportFixture, "the deadline ends a call wherever it hangs") {
   HangingServer hanging(*this, hang_of_subcase());
   const auto client = transport(hanging.config);
-  CHECK(is_within(300 + kAtOnceMs, [&] {
-    std::optional<Result<k8s::Response>> response;
-    const auto took =
-        milliseconds_of([&] { response = client->round_trip(get("/api", 300ms), {}); });
-    REQUIRE_FALSE(response->ok());
-    CHECK(response->error().is(ErrorCode::kTimeout));
-    CHECK(took >= 290);
-    return took;
-  }));
+  std::optional<Result<k8s::Response>> response;
+  const auto took = milliseconds_of([&] { response = client->round_trip(get("/api", 300ms), {}); });
+  REQUIRE_FALSE(response->ok());
+  CHECK(response->error().is(ErrorCode::kTimeout));
+  CHECK(took >= 290);
+  CHECK(took < 300 + kAtOnceMs);
 }
 
-TEST_CASE_FIXTURE(TransportFixture, "a stop ends a call wherever it hangs, in milliseconds") {
+TEST_CASE_FIXTURE(TransportFixture, "a stop ends a call wherever it hangs") {
   HangingServer hanging(*this, hang_of_subcase());
   const auto client = transport(hanging.config);
-  CHECK(is_within(kAtOnceMs, [&] {
-    return hanging.stop([&](const std::stop_token& stop) {
-      return client->stream(get("/api", 20s), accept_all, stop);
-    });
-  }));
-  CHECK(is_within(kAtOnceMs, [&] {
-    return hanging.stop(
-        [&](const std::stop_token& stop) { return client->round_trip(get("/api", 20s), stop); });
-  }));
+  CHECK(hanging.stop([&](const std::stop_token& stop) {
+    return client->stream(get("/api", 20s), accept_all, stop);
+  }) < kAtOnceMs);
+  CHECK(hanging.stop([&](const std::stop_token& stop) {
+    return client->round_trip(get("/api", 20s), stop);
+  }) < kAtOnceMs);
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "connecting is bounded and can be stopped") {
   HangingServer hanging(*this, Hang::kConnect);
   const auto client = transport(hanging.config);
-  CHECK(is_within(kAtOnceMs, [&] {
-    return hanging.stop(
-        [&](const std::stop_token& stop) { return client->round_trip(get("/api", 20s), stop); });
-  }));
-  CHECK(is_within(200 + kAtOnceMs, [&] {
-    return milliseconds_of([&] { CHECK_FALSE(client->round_trip(get("/api", 200ms), {}).ok()); });
-  }));
+  CHECK(hanging.stop([&](const std::stop_token& stop) {
+    return client->round_trip(get("/api", 20s), stop);
+  }) < kAtOnceMs);
+  CHECK(milliseconds_of([&] { CHECK_FALSE(client->round_trip(get("/api", 200ms), {}).ok()); }) <
+        200 + kAtOnceMs);
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "a stop before the call sends nothing") {
@@ -304,7 +286,7 @@ TEST_CASE_FIXTURE(TransportFixture, "a write cut at its deadline is not delivere
 
 TEST_CASE_FIXTURE(TransportFixture, "the head of a stream's answer may come with its first data") {
   TestServer server(options(), [](Exchange& exchange) {
-    if (!exchange.pause(500ms)) return false;
+    if (!exchange.pause(500ms)) return false;  // real time is what is tried
     return exchange.begin_chunks() && exchange.chunk("x\n") && exchange.end_chunks();
   });
   auto request = get("/api", 250ms);
@@ -333,22 +315,20 @@ TEST_CASE_FIXTURE(TransportFixture, "a stream may be silent up to its limit and 
   const auto client = transport(server);
   auto request = get("/api", 400ms);
   request.idle_timeout = 400ms;
-  CHECK(is_within(750 + 400 + 2 * kAtOnceMs, [&] {
-    std::size_t received = 0;
-    const auto took = milliseconds_of([&] {
-      const auto response = client->stream(request,
-                                           [&](std::string_view chunk) {
-                                             received += chunk.size();
-                                             return true;
-                                           },
-                                           {});
-      REQUIRE_FALSE(response.ok());
-      CHECK(response.error().is(ErrorCode::kTimeout));
-    });
-    CHECK(received == 10);
-    CHECK(took >= 750 + 390);
-    return took;
-  }));
+  std::size_t received = 0;
+  const auto took = milliseconds_of([&] {
+    const auto response = client->stream(request,
+                                         [&](std::string_view chunk) {
+                                           received += chunk.size();
+                                           return true;
+                                         },
+                                         {});
+    REQUIRE_FALSE(response.ok());
+    CHECK(response.error().is(ErrorCode::kTimeout));
+  });
+  CHECK(received == 10);
+  CHECK(took >= 750 + 390);
+  CHECK(took < 750 + 400 + kAtOnceMs);
 }
 
 TEST_CASE_FIXTURE(TransportFixture, "time spent in the sink does not count as silence") {

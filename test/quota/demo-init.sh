@@ -3,19 +3,9 @@
 # The first process of the user-mode Linux kernel that demo.sh starts. Its root is the machine's own,
 # read-only; DEMO is the demo, PROGRAM the daemon, IMAGE the file system of its image, DOCS the page
 # whose commands prepare the disk.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin
-export PATH
-
-end() {
-  echo "quota-demo: $*"
-  echo o >/proc/sysrq-trigger
-  # The kernel is gone before this ends.
-  read -r _ </dev/zero
-}
-
-mount -t proc proc /proc
-mountpoint -q /dev || mount -t devtmpfs devtmpfs /dev
-mount -t tmpfs tmpfs /mnt
+called=quota-demo
+# shellcheck source=test/quota/first_process.sh
+. "${0%/*}/first_process.sh"
 mkdir /mnt/cluster
 busybox ip link set lo up || end "the loopback device does not come up"
 echo "quota-demo: $(uname -sr), started as a process; the nodes' disks are on an XFS, mounted with prjquota"

@@ -3,45 +3,27 @@
 # The first process of the kernel that run.sh starts. Its root is the machine's own, read-only, its disks
 # are /dev/$DISKS with a letter; TESTS is the test program, PROGRAM the one that is shipped or nothing, DOCS the
 # page whose commands are run; TYPES and CASES as in run.sh.
-PATH=/usr/sbin:/usr/bin:/sbin:/bin
-export PATH
+called=quota
+# shellcheck source=test/quota/first_process.sh
+. "${0%/*}/first_process.sh"
+# shellcheck source=test/quota/run_tests.sh
+. "${0%/*}/run_tests.sh"
 
-end() {
-  echo "quota: $*"
-  echo o >/proc/sysrq-trigger
-  # The kernel is gone before this ends.
-  read -r _ </dev/zero
-}
-
-mount -t proc proc /proc
-mountpoint -q /dev || mount -t devtmpfs devtmpfs /dev
-mount -t tmpfs tmpfs /mnt
 modules=/usr/lib/uml/modules/$(uname -r)/kernel/fs/quota
 for module in quota_tree quota_v2; do
   if [ "$DISKS" != ubd ]; then continue; fi # all are there before the root is
   insmod "$modules/$module.ko" || end "the kernel's module $module is missing: ext4 needs it"
 done
 
-on() { # NAME DEVICE OPTIONS
-  mkdir "/mnt/$1"
-  mount -o "$3" "/dev/$2" "/mnt/$1" || end "$1 cannot be mounted"
-}
-on xfs "${DISKS}a" prjquota
-on ext4 "${DISKS}b" prjquota
-on xfs-off "${DISKS}c" rw
-on ext4-off "${DISKS}d" rw
-on ext4-counts "${DISKS}e" rw
-# What is removed is taken apart once per commit, else every 30 s.
-on btrfs "${DISKS}f" commit=5
-on btrfs-off "${DISKS}g" rw
-btrfs quota enable /mnt/btrfs || end "btrfs has no quota"
-btrfs quota rescan -w /mnt/btrfs >/mnt/out
-
+on xfs "/dev/${DISKS}a" prjquota
+on ext4 "/dev/${DISKS}b" prjquota
+on xfs-off "/dev/${DISKS}c" rw
+on ext4-off "/dev/${DISKS}d" rw
+on ext4-counts "/dev/${DISKS}e" rw
 LPP_QUOTA_OFF="/mnt/xfs-off=mount -o prjquota /dev/${DISKS}c /mnt/xfs-off"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-off=tune2fs -O project,quota -Q prjquota /dev/${DISKS}d"
 LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/ext4-counts=quotaon -P /mnt/ext4-counts"
-LPP_QUOTA_OFF="$LPP_QUOTA_OFF;/mnt/btrfs-off=btrfs quota enable /mnt/btrfs-off"
-export LPP_QUOTA_OFF
+on_btrfs "/dev/${DISKS}f" "/dev/${DISKS}g"
 
 # When nothing gets on any more: at which case, and where in the kernel everybody waits.
 watch_over() {
@@ -63,31 +45,14 @@ watch_over() {
 }
 watch_over &
 
-for type in $(echo "$TYPES" | tr , ' '); do
-  echo "quota: on $type"
-  # Nobody is held to limits on ext4 who has that right. The output goes by a file: the terminal of
-  # this kernel is not made for programs that look at it.
-  if LPP_NODE_TEST_DIR=/mnt/$type setpriv --bounding-set -sys_resource --inh-caps -sys_resource \
-    stdbuf -oL "$TESTS" --duration=true --test-case="$CASES" >/mnt/out 2>&1; then
-    grep -av '^[0-9.]* s: ' /mnt/out
-  else
-    grep -av '^[0-9.]* s: ' /mnt/out
-    end "failed on $type"
-  fi
-  for left in "/mnt/$type"/* "/mnt/$type"/.[!.]*; do
-    case $left in
-      */lost+found | */\* | */.\[*) ;;
-      *) end "left on $type: $left" ;;
-    esac
-  done
-done
+run_tests
 
 [ -n "$PROGRAM" ] || end "all passed"
 
 # Directories that had limits, and a mount without: refused is what they would have to hold, the rest works.
 tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON
   echo "quota: off on $1"
-  on "$1" "$2" prjquota
+  on "$1" "/dev/$2" prjquota
   node "$1" 0 make --path data --size 64Mi --quota hard
   echo kept >"/mnt/$1/data/file"
   chown 1000 "/mnt/$1/data"

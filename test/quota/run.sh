@@ -3,9 +3,10 @@
 # run.sh TESTS [PROGRAM]: runs the tests of src/node and the commands of docs/sizes.md (without PROGRAM the
 # tests only) on XFS and ext4 with project quota and on btrfs, in user-mode Linux kernels: as any user,
 # without a disk and whatever kernel the machine has. One kernel for each file system and one for the
-# page, beside each other: one has one processor.
+# page, beside each other: one has one processor. On btrfs in the machine's own kernel, where that can.
 # LPP_QUOTA_TYPES=btrfs or xfs,ext4: the tests only there. LPP_QUOTA_CASES: only the test cases of that
-# pattern. LPP_QUOTA_KERNEL=guest: in Debian's own kernel, in a virtual machine (guest.sh says what that takes).
+# pattern. LPP_QUOTA_KERNEL=process: btrfs, too, in a kernel that is a process; guest: all in Debian's own
+# kernel, in a virtual machine (guest.sh says what that takes).
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
@@ -13,6 +14,8 @@ here=$(cd "$(dirname "$0")" && pwd)
 . "$here/kernel.sh"
 # shellcheck source=test/quota/guest.sh
 . "$here/guest.sh"
+# shellcheck source=test/quota/own_kernel.sh
+. "$here/own_kernel.sh"
 
 if [ $# != 1 ] && [ $# != 2 ]; then
   echo "usage: run.sh TESTS [PROGRAM]" >&2
@@ -22,8 +25,8 @@ tests=$(realpath "$1")
 program=${2:+$(realpath "$2")}
 PATH=$PATH:/usr/sbin:/sbin
 
-case ${LPP_QUOTA_KERNEL:-process} in
-  process) run=run_kernel memory=256M disks=ubd ;;
+case ${LPP_QUOTA_KERNEL:=} in
+  '' | process) run=run_kernel memory=256M disks=ubd ;;
   guest)
     run=run_guest memory=1024M disks=vd
     if why=$(guest_lacks); then
@@ -91,9 +94,10 @@ images() {
 renice -n 10 $$ >/dev/null
 # in_kernel PART    xfs, ext4 or btrfs: the tests; page: the commands of the page. In the directory $own.
 in_kernel() {
-  local types=$1 shipped=''
+  local types=$1 shipped='' kernel=$run init=init.sh
   if [ "$1" = page ]; then types='' shipped=$program; fi
-  kernel_name=lpp-$$-$1 "$run" "$own" "$memory" "$here/init.sh" DISKS=$disks \
+  if [ "$1$LPP_QUOTA_KERNEL" = btrfs ] && can_own "$own/btrfs"; then kernel=run_own init=own_init.sh; fi
+  kernel_name=lpp-$$-$1 "$kernel" "$own" "$memory" "$here/$init" DISKS=$disks \
     ubd0s="$own/xfs" ubd1s="$own/ext4" ubd2s="$own/xfs-off" ubd3s="$own/ext4-off" \
     ubd4s="$own/ext4-counts" ubd5s="$own/btrfs" ubd6s="$own/btrfs-off" \
     ubd7s="$own/xfs-tagged" ubd8s="$own/ext4-tagged" \
@@ -120,7 +124,7 @@ part() { # PART
       if [ $(($(date +%s) - ${last%.*})) -gt 120 ]; then
         hung=$(tr -d '\r' <"$own/out" | grep -a '^quota: silent since' | tail -n 1 || true)
         hung=${hung:-at the start}
-        pkill -KILL -f "(umid=|-name )lpp-$$-$1 " || true
+        pkill -KILL -f "(umid=|-name )lpp-$$-$1( |\$)" || true
       fi
     done
     wait "$kernel" || true

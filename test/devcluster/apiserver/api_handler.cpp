@@ -208,8 +208,7 @@ bool ApiHandler::strike_before(Call& call, std::vector<FaultAction>& later) {
       case Kind::kCallBefore:
         if (action.callback) action.callback();
         break;
-      default:
-        later.push_back(std::move(action));
+      default: later.push_back(std::move(action));
     }
   }
   return true;

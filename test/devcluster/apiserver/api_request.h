@@ -5,9 +5,9 @@
 #include <string>
 
 #include "devcluster/apiserver/faults.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
+#include "devcluster/json_names.h"
 #include "harness/exchange.h"
 
 /// From HTTP to the API's words. Pure functions.

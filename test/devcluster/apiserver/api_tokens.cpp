@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "devcluster/apiserver/api_handler.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/status.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

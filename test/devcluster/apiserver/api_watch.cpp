@@ -19,16 +19,11 @@ constexpr std::chrono::seconds kBeforeEnd{2};
 
 std::string_view type_name(WatchEventType type) {
   switch (type) {
-    case WatchEventType::kAdded:
-      return "ADDED";
-    case WatchEventType::kModified:
-      return "MODIFIED";
-    case WatchEventType::kDeleted:
-      return "DELETED";
-    case WatchEventType::kBookmark:
-      return "BOOKMARK";
-    case WatchEventType::kError:
-      break;
+    case WatchEventType::kAdded: return "ADDED";
+    case WatchEventType::kModified: return "MODIFIED";
+    case WatchEventType::kDeleted: return "DELETED";
+    case WatchEventType::kBookmark: return "BOOKMARK";
+    case WatchEventType::kError: break;
   }
   return "ERROR";
 }
@@ -152,8 +147,7 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
   operation.name = name_of(*event.object);
   for (const auto& action : faults_.decide_event(operation)) {
     switch (action.kind) {
-      case Kind::kLoseEvent:
-        return true;
+      case Kind::kLoseEvent: return true;
       case Kind::kDuplicateEvent:
         if (!call.exchange.chunk(text)) return false;
         break;
@@ -161,9 +155,7 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
         call.exchange.chunk(std::string_view(text).substr(0, action.bytes));
         call.exchange.cut();
         return false;
-      case Kind::kStallEvent:
-        call.exchange.wait_for_close();
-        return false;
+      case Kind::kStallEvent: call.exchange.wait_for_close(); return false;
       case Kind::kErrorEvent: {
         const Reply status = action.code == 410 ? watch_expired(0, event.resource_version)
                                                 : fault_status(action.code, "", "", std::nullopt);
@@ -171,8 +163,7 @@ bool ApiHandler::send_event(Call& call, const WatchEvent& event) {
         call.exchange.end_chunks();
         return false;
       }
-      default:
-        break;
+      default: break;
     }
   }
   return call.exchange.chunk(text);

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/quantities.h"
+#include "devcluster/json_names.h"
 #include "k8s/base64.h"
 
 namespace lpp::devcluster {

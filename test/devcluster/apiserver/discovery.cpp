@@ -4,8 +4,8 @@
 #include <set>
 #include <vector>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/resources.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

@@ -6,8 +6,8 @@
 #include <set>
 #include <string>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/status.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

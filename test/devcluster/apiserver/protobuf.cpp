@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/clock.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/protobuf_schema.h"
+#include "devcluster/json_names.h"
 #include "k8s/base64.h"
 
 namespace lpp::devcluster {
@@ -67,9 +67,7 @@ bool put_bytes(Json& object, const Field& field, std::string_view bytes) {
       // Optional strings are sent even when they are empty.
       if (!bytes.empty()) object[field.name] = std::string(bytes);
       return true;
-    case Type::kStrings:
-      object[field.name].push_back(std::string(bytes));
-      return true;
+    case Type::kStrings: object[field.name].push_back(std::string(bytes)); return true;
     case Type::kStringMap:
     case Type::kBytesMap: {
       const auto entry = decode_message(bytes, "Entry");
@@ -120,8 +118,7 @@ bool put_bytes(Json& object, const Field& field, std::string_view bytes) {
       return true;
     }
     case Type::kInt:
-    case Type::kBool:
-      break;
+    case Type::kBool: break;
   }
   return false;
 }
@@ -161,8 +158,7 @@ std::optional<Json> decode_message(std::string_view bytes, std::string_view sche
       case 5:
         if (!reader.take((*tag & 7U) == 1 ? 8 : 4)) return std::nullopt;
         break;
-      default:
-        return std::nullopt;
+      default: return std::nullopt;
     }
   }
   return object;

@@ -3,12 +3,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdint>
-#include <ctime>
 #include <protozero/pbf_writer.hpp>
 
-#include "devcluster/apiserver/json_access.h"
+#include "base/parse_time.h"
 #include "devcluster/apiserver/protobuf_schema.h"
+#include "devcluster/json_names.h"
 #include "k8s/base64.h"
 
 namespace lpp::devcluster {
@@ -71,17 +72,14 @@ class Encoder {
       return;
     }
     switch (field.type) {
-      case Type::kString:
-        return out.add_string(field.number, text_of(value));
+      case Type::kString: return out.add_string(field.number, text_of(value));
       case Type::kInt:
         return out.add_int64(field.number, value.is_number_integer() ? value.get<std::int64_t>()
                                                                      : wrong<std::int64_t>());
       case Type::kBool:
         return out.add_bool(field.number, value.is_boolean() ? value.get<bool>() : wrong<bool>());
-      case Type::kTime:
-        return out.add_message(field.number, time_of(text_of(value)));
-      case Type::kMessage:
-        return out.add_message(field.number, message(value, field.message));
+      case Type::kTime: return out.add_message(field.number, time_of(text_of(value)));
+      case Type::kMessage: return out.add_message(field.number, message(value, field.message));
       case Type::kStrings:
         if (!value.is_array()) complete_ = false;
         for (const auto& item : value) out.add_string(field.number, text_of(item));
@@ -94,29 +92,22 @@ class Encoder {
         return;
       case Type::kStringMap:
       case Type::kBytesMap:
-      case Type::kQuantityMap:
-        return write_map(out, field, value);
+      case Type::kQuantityMap: return write_map(out, field, value);
       case Type::kInline:
-      case Type::kIntOrString:
-        complete_ = false;
+      case Type::kIntOrString: complete_ = false;
     }
   }
 
   /// What Go writes of a field that is not set, but is no pointer.
   void write_zero(pbf_writer& out, const Field& field) {
     switch (field.type) {
-      case Type::kString:
-        return out.add_string(field.number, "");
-      case Type::kInt:
-        return out.add_int64(field.number, 0);
-      case Type::kBool:
-        return out.add_bool(field.number, false);
-      case Type::kTime:
-        return out.add_message(field.number, std::string());
+      case Type::kString: return out.add_string(field.number, "");
+      case Type::kInt: return out.add_int64(field.number, 0);
+      case Type::kBool: return out.add_bool(field.number, false);
+      case Type::kTime: return out.add_message(field.number, std::string());
       case Type::kMessage:
         return out.add_message(field.number, message(Json::object(), field.message));
-      default:
-        return;
+      default: return;
     }
   }
 
@@ -145,12 +136,13 @@ class Encoder {
   }
 
   std::string time_of(const std::string& text) {
-    std::tm parts{};
-    const char* end = ::strptime(text.c_str(), "%Y-%m-%dT%H:%M:%S", &parts);
-    if (end == nullptr || std::string_view(end) != "Z") return wrong<std::string>();
+    const auto time = parse_rfc3339(text);
+    if (!time) return wrong<std::string>();
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(*time);
+    if (seconds != *time) return wrong<std::string>();
     std::string bytes;
     pbf_writer out(bytes);
-    out.add_int64(1, ::timegm(&parts));
+    out.add_int64(1, seconds.time_since_epoch().count());
     out.add_int64(2, 0);
     return bytes;
   }

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

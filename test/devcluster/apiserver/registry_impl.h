@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/sync.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
 #include "devcluster/apiserver/status.h"
 #include "devcluster/apiserver/store.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

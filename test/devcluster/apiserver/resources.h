@@ -28,7 +28,6 @@ struct ResourceInfo {
   std::string api_version() const { return group.empty() ? version : group + "/" + version; }
   /// "pods", "deployments.apps": how error messages name a resource.
   std::string group_resource() const { return group.empty() ? plural : plural + "." + group; }
-  bool is_core() const { return group.empty(); }
 };
 
 const std::vector<ResourceInfo>& resource_table();

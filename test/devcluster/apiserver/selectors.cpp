@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -183,14 +183,10 @@ bool LabelSelector::matches(const Requirement& requirement, const Json& labels) 
   const bool listed = present && std::find(requirement.values.begin(), requirement.values.end(),
                                            value) != requirement.values.end();
   switch (requirement.op) {
-    case Op::kIn:
-      return listed;
-    case Op::kNotIn:
-      return !listed;
-    case Op::kExists:
-      return present;
-    case Op::kNotExists:
-      return !present;
+    case Op::kIn: return listed;
+    case Op::kNotIn: return !listed;
+    case Op::kExists: return present;
+    case Op::kNotExists: return !present;
     case Op::kGreater:
     case Op::kLess: {
       const auto have = number_if_any(value);

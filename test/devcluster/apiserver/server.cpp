@@ -9,9 +9,9 @@
 #include <system_error>
 
 #include "devcluster/apiserver/api_handler.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/namespace_sweeper.h"
 #include "devcluster/apiserver/rbac.h"
+#include "devcluster/json_names.h"
 #include "harness/http_server.h"
 #include "harness/test_ca.h"
 #include "k8s/base64.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "devcluster/apiserver/status.h"
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "harness/api_path.h"
 
 namespace lpp::devcluster {
@@ -26,18 +26,12 @@ std::string in_quotes(std::string_view text) { return "\"" + std::string(text) +
 
 std::string_view cause_reason(FieldError::Kind kind) {
   switch (kind) {
-    case FieldError::Kind::kRequired:
-      return "FieldValueRequired";
-    case FieldError::Kind::kForbidden:
-      return "FieldValueForbidden";
-    case FieldError::Kind::kNotSupported:
-      return "FieldValueNotSupported";
-    case FieldError::Kind::kTooLong:
-      return "FieldValueTooLong";
-    case FieldError::Kind::kDuplicate:
-      return "FieldValueDuplicate";
-    case FieldError::Kind::kInvalid:
-      break;
+    case FieldError::Kind::kRequired: return "FieldValueRequired";
+    case FieldError::Kind::kForbidden: return "FieldValueForbidden";
+    case FieldError::Kind::kNotSupported: return "FieldValueNotSupported";
+    case FieldError::Kind::kTooLong: return "FieldValueTooLong";
+    case FieldError::Kind::kDuplicate: return "FieldValueDuplicate";
+    case FieldError::Kind::kInvalid: break;
   }
   return "FieldValueInvalid";
 }
@@ -47,18 +41,12 @@ std::string_view cause_reason(FieldError::Kind kind) {
 std::string FieldError::message() const {
   const std::string tail = detail.empty() ? std::string() : ": " + detail;
   switch (kind) {
-    case Kind::kRequired:
-      return "Required value" + tail;
-    case Kind::kForbidden:
-      return "Forbidden" + tail;
-    case Kind::kNotSupported:
-      return "Unsupported value: " + in_quotes(value) + tail;
-    case Kind::kTooLong:
-      return "Too long" + tail;
-    case Kind::kDuplicate:
-      return "Duplicate value: " + in_quotes(value) + tail;
-    case Kind::kInvalid:
-      break;
+    case Kind::kRequired: return "Required value" + tail;
+    case Kind::kForbidden: return "Forbidden" + tail;
+    case Kind::kNotSupported: return "Unsupported value: " + in_quotes(value) + tail;
+    case Kind::kTooLong: return "Too long" + tail;
+    case Kind::kDuplicate: return "Duplicate value: " + in_quotes(value) + tail;
+    case Kind::kInvalid: break;
   }
   return "Invalid value: " + in_quotes(value) + tail;
 }

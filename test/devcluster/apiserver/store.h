@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/registry.h"
 #include "devcluster/apiserver/resources.h"
+#include "devcluster/json_names.h"
 
 /// Objects and their history, without any rule of the API. Not thread-safe: the Registry's lock
 /// protects it.

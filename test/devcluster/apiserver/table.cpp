@@ -2,11 +2,12 @@
 #include "devcluster/apiserver/table.h"
 
 #include <array>
-#include <ctime>
+#include <chrono>
 #include <functional>
 #include <map>
 
-#include "devcluster/apiserver/json_access.h"
+#include "base/parse_time.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {
@@ -26,12 +27,9 @@ struct Column {
 };
 
 std::string age_of(const std::string& timestamp, Time now) {
-  std::tm tm{};
-  if (timestamp.empty() || ::strptime(timestamp.c_str(), "%Y-%m-%dT%H:%M:%S", &tm) == nullptr) {
-    return "<unknown>";
-  }
-  const auto then = std::chrono::system_clock::from_time_t(::timegm(&tm));
-  return human_duration(std::chrono::duration_cast<std::chrono::seconds>(now - then));
+  const auto then = parse_rfc3339(timestamp);
+  if (!then) return "<unknown>";
+  return human_duration(std::chrono::duration_cast<std::chrono::seconds>(now - *then));
 }
 
 std::string or_none(std::string text) { return text.empty() ? "<none>" : std::move(text); }

@@ -3,9 +3,9 @@
 
 #include <array>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation_parts.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

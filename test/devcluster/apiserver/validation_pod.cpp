@@ -2,10 +2,10 @@
 #include <set>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation.h"
 #include "devcluster/apiserver/validation_parts.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

@@ -4,9 +4,9 @@
 
 #include "base/strings.h"
 #include "devcluster/apiserver/claim_sizes.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/names.h"
 #include "devcluster/apiserver/validation_parts.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 namespace {

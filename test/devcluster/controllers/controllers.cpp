@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

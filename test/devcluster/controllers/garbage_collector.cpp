@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/apiserver/resources.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

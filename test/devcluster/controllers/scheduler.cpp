@@ -8,9 +8,9 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
+#include "devcluster/json_names.h"
 #include "devcluster/runtime/selectors.h"
 
 namespace lpp::devcluster {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "base/log.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_rules.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

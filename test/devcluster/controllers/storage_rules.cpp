@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/storage_names.h"
+#include "devcluster/json_names.h"
 #include "devcluster/runtime/selectors.h"
 
 namespace lpp::devcluster {

@@ -3,11 +3,10 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "devcluster/node/process_host.h"
+#include "harness/file_text.h"
 
 namespace lpp::devcluster {
 
@@ -17,11 +16,6 @@ std::string older(const std::string& path) { return path + ".1"; }
 
 int open_log(const std::string& path) {
   return open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
-}
-
-std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 }  // namespace
@@ -48,7 +42,7 @@ void BoundedLog::append(std::string_view text) {
 }
 
 std::string BoundedLog::read(const std::string& path) {
-  return read_file(older(path)) + read_file(path);
+  return lpp::testing::text_of(older(path)) + lpp::testing::text_of(path);
 }
 
 }  // namespace lpp::devcluster

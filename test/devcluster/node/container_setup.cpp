@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/node/expansion.h"
 #include "k8s/base64.h"
 

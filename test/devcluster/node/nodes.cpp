@@ -8,7 +8,7 @@
 #include <system_error>
 
 #include "base/log.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/node/volume_stats.h"
 
 namespace lpp::devcluster {

@@ -7,7 +7,7 @@
 #include <system_error>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/node/pod_runner.h"
 
 namespace lpp::devcluster {

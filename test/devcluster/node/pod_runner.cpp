@@ -5,15 +5,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
+#include "harness/file_text.h"
 
 namespace lpp::devcluster {
 
@@ -38,12 +37,6 @@ std::vector<ContainerRun> runs_of(const json& pod, std::string_view list, bool i
     runs.push_back(std::move(run));
   }
   return runs;
-}
-
-std::string read_file(const std::string& path, std::size_t limit) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  return text.substr(0, limit);
 }
 
 Duration grace_of(const json& pod) {
@@ -141,7 +134,9 @@ void PodRunner::finish(const json& pod, ContainerRun& run, const ProcessExit& ex
   run.signal = exit.signal;
   run.reason = !exit.started ? "StartError" : exit.code == 0 ? "Completed" : "Error";
   run.message =
-      exit.started ? read_file(termination_file(run.state_folder), kMessageLimit) : exit.message;
+      exit.started
+          ? lpp::testing::text_of(termination_file(run.state_folder)).substr(0, kMessageLimit)
+          : exit.message;
   const json* spec = spec_of(pod, run);
   if (run.message.empty() && exit.code != 0 && spec != nullptr &&
       text_at(*spec, {"terminationMessagePolicy"}) == "FallbackToLogsOnError") {
@@ -292,10 +287,9 @@ PodRunner::Next PodRunner::end(const json& pod, Ending why, Duration grace) {
   return {};
 }
 
-void PodRunner::report(const json& pod) { report(pod, init_, main_); }
-
-void PodRunner::report(const json& pod, Duration delay, Next& next) {
-  report(pod, told_of(init_, delay, next), told_of(main_, delay, next));
+void PodRunner::report(const json& pod) {
+  Next next;
+  report(pod, Duration::zero(), next);
 }
 
 std::vector<ContainerRun> PodRunner::told_of(const std::vector<ContainerRun>& runs, Duration delay,
@@ -311,8 +305,9 @@ std::vector<ContainerRun> PodRunner::told_of(const std::vector<ContainerRun>& ru
   return told;
 }
 
-void PodRunner::report(const json& pod, const std::vector<ContainerRun>& init,
-                       const std::vector<ContainerRun>& main) {
+void PodRunner::report(const json& pod, Duration delay, Next& next) {
+  const auto init = told_of(init_, delay, next);
+  const auto main = told_of(main_, delay, next);
   PodFacts facts;
   facts.restart_policy = restart_policy_;
   facts.start_time = start_time_;

@@ -89,8 +89,6 @@ class PodRunner {
   void report(const nlohmann::json& pod, Duration delay, Next& next);
   std::vector<ContainerRun> told_of(const std::vector<ContainerRun>& runs, Duration delay,
                                     Next& next) const;
-  void report(const nlohmann::json& pod, const std::vector<ContainerRun>& init,
-              const std::vector<ContainerRun>& main);
   bool any_running() const;
   void signal_all(const nlohmann::json* pod, int signal_number);
   void set_waiting(std::string_view reason, const std::string& message = {});

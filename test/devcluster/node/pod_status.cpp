@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

@@ -19,7 +19,7 @@
 
 #include "base/log.h"
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

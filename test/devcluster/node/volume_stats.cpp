@@ -3,7 +3,7 @@
 
 #include <sys/statvfs.h>
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "base/strings.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/runtime/selectors.h"
 #include "k8s/base64.h"
 

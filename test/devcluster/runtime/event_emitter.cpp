@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "base/log.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 
 namespace lpp::devcluster {
 

@@ -2,20 +2,17 @@
 // Runs a fuzz target on the files of folders: its corpus, without libFuzzer.
 
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <sstream>
 #include <string>
 
+#include "harness/file_text.h"
 #include "property.h"
 
 int main(int argc, char** argv) {
   std::size_t count = 0;
   for (int i = 1; i < argc; ++i) {
     for (const auto& entry : std::filesystem::directory_iterator(argv[i])) {
-      std::ostringstream text;
-      text << std::ifstream(entry.path(), std::ios::binary).rdbuf();
-      const std::string input = text.str();
+      const std::string input = lpp::testing::text_of(entry.path());
       std::cerr << entry.path().filename().string() << '\n';  // the last one is the one that fails
       (void)LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()),
                                    input.size());

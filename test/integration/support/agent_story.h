@@ -92,16 +92,19 @@ struct AgentStory : StoryBed {
     });
   }
   std::ptrdiff_t helper_pods_made() const { return pods_asked_for(*this); }
-  bool metrics_have(const std::string& line) const {
-    const auto page = http_get(installation->daemon().health_port(), "/metrics");
-    return page.ok() && page->body.find("\n" + line + "\n") != std::string::npos;
+  std::string page(const std::string& path) const {
+    return LPP_MUST(http_get(installation->daemon().health_port(), path)).body;
+  }
+  /// "" when the metrics say all of these at once, else all that they say.
+  std::string metrics_lack(const std::vector<std::string>& lines) const {
+    const std::string metrics = page("/metrics");
+    const bool all = std::all_of(lines.begin(), lines.end(), [&](const std::string& line) {
+      return metrics.find("\n" + line + "\n") != std::string::npos;
+    });
+    return all ? "" : metrics;
   }
   void wait_for_metric(const std::string& line) {
-    wait_for(*this, "the metrics say " + line, [&]() -> std::string {
-      return metrics_have(line)
-                 ? ""
-                 : LPP_MUST(http_get(installation->daemon().health_port(), "/metrics")).body;
-    });
+    wait_for(*this, "the metrics say " + line, [&] { return metrics_lack({line}); });
   }
 };
 

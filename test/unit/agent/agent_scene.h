@@ -178,7 +178,11 @@ struct AgentScene {
 struct SceneAgent {
   explicit SceneAgent(AgentScene& s, std::string node = "node-1")
       : scene(s), identity{std::move(node), "agent-pod"} {}
-  ~SceneAgent() { hang_up(); }  // the scene outlives it
+  /// The scene outlives it, and may answer a poll of a former session then.
+  ~SceneAgent() {
+    ++*polls;
+    hang_up();
+  }
   SceneAgent(const SceneAgent&) = delete;
   SceneAgent& operator=(const SceneAgent&) = delete;
 
@@ -208,10 +212,10 @@ struct SceneAgent {
   }
   void poll() {
     answered.reset();
-    const auto number = ++polls;
+    const auto number = ++*polls;
     ticket = scene.executor.poll(identity, {.session = session, .taken = taken},
-                                 [this, number](Result<Orders> orders) {
-                                   if (number == polls) answered = std::move(orders);
+                                 [this, number, latest = polls](Result<Orders> orders) {
+                                   if (number == *latest) answered = std::move(orders);
                                  });
   }
   /// Takes what the poll was answered, and polls again.
@@ -229,18 +233,10 @@ struct SceneAgent {
     for (const Order& order : take()) {
       if (!all.empty()) all += ", ";
       switch (order.what) {
-        case What::kStart:
-          all += "start " + order.operation->volume_name;
-          break;
-        case What::kCancel:
-          all += "cancel " + order.id.volume_name;
-          break;
-        case What::kForget:
-          all += "forget " + order.id.volume_name;
-          break;
-        case What::kBases:
-          all += "bases";
-          break;
+        case What::kStart: all += "start " + order.operation->volume_name; break;
+        case What::kCancel: all += "cancel " + order.id.volume_name; break;
+        case What::kForget: all += "forget " + order.id.volume_name; break;
+        case What::kBases: all += "bases"; break;
       }
     }
     return all;
@@ -252,7 +248,7 @@ struct SceneAgent {
   std::string session;
   std::vector<std::string> base_paths;
   std::int64_t taken = 0;
-  int polls = 0;
+  std::shared_ptr<int> polls = std::make_shared<int>(0);  // the number of the latest
   AgentExecutor::Ticket ticket = 0;
   std::optional<Result<Orders>> answered;
 };

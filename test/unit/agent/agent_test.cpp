@@ -172,7 +172,7 @@ TEST_CASE("what was never begun is cancelled at once, what is unknown has ended"
     const auto told = running.listener.progress(former);
     return told && told->reason == agent::kCannotCallOff;
   }));
-  CHECK_FALSE(running.listener.has_ended(former));
+  CHECK_FALSE(running.listener.has_ended_by_now(former));
 
   // Both threads for makes are held by the first one's folder of the records.
   std::vector<operation::Operation> makes;
@@ -210,7 +210,7 @@ struct HeldRemoval {
   BaseFolder base;
   HoldingKernel kernel{"unlinkat", 6};
   RunningAgent running{base, kernel};
-  const Operation remove = operation_of(base, Kind::kRemove);
+  const operation::Operation remove = operation_of(base, Kind::kRemove);
 };
 
 }  // namespace
@@ -241,13 +241,14 @@ TEST_CASE("a start that comes while its removal is called off begins when that i
   running.agent.take(start(remove));
   SUBCASE("it is wanted") {
     kernel.let_go();
-    CHECK(running.listener.outcome(remove).value_or(Progress{}).directory == Directory::kRemoved);
+    CHECK(running.listener.outcome(remove).value_or(operation::Progress{}).directory ==
+          Directory::kRemoved);
   }
   SUBCASE("and is called off with it") {
     running.agent.take(cancel(remove));
     kernel.let_go();
     REQUIRE(running.listener.has_ended(remove));
-    CHECK(ends_up([&] { return work_files(base).empty(); }));
+    CHECK(ends_up([&] { return work_files(held.base).empty(); }));
     CHECK(running.agent.view().on_record == 0);
     CHECK(base.has("web/pvc-1"));
   }

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agent/protocol_version.h"
+#include "fakes/check_contains.h"
 #include "operation/record.h"
 
 namespace lpp::agent {
@@ -227,9 +228,6 @@ TEST_CASE("a peer of another version is understood as far as it goes") {
 }
 
 TEST_CASE("two of different versions speak the newest that both know, and too old is refused") {
-  const auto contains = [](const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-  };
   // By what the agent speaks at most, what the controller does, and what is the oldest it knows.
   CHECK(spoken_with(1, 1, 1).value() == 1);
   CHECK(spoken_with(2, 1, 1).value() == 1);  // the agent is newer
@@ -237,8 +235,8 @@ TEST_CASE("two of different versions speak the newest that both know, and too ol
   CHECK(spoken_with(3, 3, 2).value() == 3);
   const auto too_old = spoken_with(1, 3, 2);
   REQUIRE_FALSE(too_old.ok());
-  CHECK(contains(too_old.error().message, "the agent speaks version 1 of the protocol"));
-  CHECK(contains(too_old.error().message, "this controller 2 at least"));
+  CHECK_CONTAINS(too_old.error().message, "the agent speaks version 1 of the protocol");
+  CHECK_CONTAINS(too_old.error().message, "this controller 2 at least");
 
   const auto heard = [](int spoken, int newest, int oldest) {
     const auto checked = check_spoken({.protocol = spoken, .program = "7"}, newest, oldest);
@@ -247,10 +245,10 @@ TEST_CASE("two of different versions speak the newest that both know, and too ol
   CHECK(heard(1, 1, 1).empty());
   CHECK(heard(1, 2, 1).empty());  // the controller is older
   CHECK(heard(2, 2, 1).empty());
-  CHECK(contains(heard(1, 3, 2), "speaks version 1 of the protocol, this agent 2 to 3"));
-  CHECK(contains(heard(1, 3, 2), "update the controller"));
-  CHECK(
-      contains(heard(2, 1, 1), "speaks version 2 of the protocol, this agent 1: update the agent"));
+  CHECK_CONTAINS(heard(1, 3, 2), "speaks version 1 of the protocol, this agent 2 to 3");
+  CHECK_CONTAINS(heard(1, 3, 2), "update the controller");
+  CHECK_CONTAINS(heard(2, 1, 1),
+                 "speaks version 2 of the protocol, this agent 1: update the agent");
 }
 
 TEST_CASE("what is wrong is named") {
@@ -259,18 +257,14 @@ TEST_CASE("what is wrong is named") {
     CHECK(result.error().is(ErrorCode::kInvalid));
     return result.error().message;
   };
-  const auto contains = [](const std::string& text, const char* part) {
-    CAPTURE(text);
-    return text.find(part) != std::string::npos;
-  };
   for (const char* text : {"", "[]", "null", "{", "\xff"}) {
-    CHECK(contains(refused(decode_tell(text)), "JSON object"));
-    CHECK(contains(refused(decode_work(text)), "JSON object"));
+    CHECK_CONTAINS(refused(decode_tell(text)), "JSON object");
+    CHECK_CONTAINS(refused(decode_work(text)), "JSON object");
   }
-  CHECK(contains(refused(decode_hello(R"({"protocol":"1"})")), "protocol"));
-  CHECK(contains(refused(decode_welcome("{}")), "session"));
-  CHECK(contains(refused(decode_poll(R"({"session":"s","taken":-1})")), "taken"));
-  CHECK(contains(refused(decode_tell(R"({"session":"s","works":{}})")), "works"));
+  CHECK_CONTAINS(refused(decode_hello(R"({"protocol":"1"})")), "protocol");
+  CHECK_CONTAINS(refused(decode_welcome("{}")), "session");
+  CHECK_CONTAINS(refused(decode_poll(R"({"session":"s","taken":-1})")), "taken");
+  CHECK_CONTAINS(refused(decode_tell(R"({"session":"s","works":{}})")), "works");
   // One of them is left out, and the rest is heard.
   const auto unread = [](const std::string& text) {
     const auto tell = decode_tell(text);
@@ -278,23 +272,23 @@ TEST_CASE("what is wrong is named") {
     REQUIRE(tell->unread.size() == 1);
     return tell->unread[0];
   };
-  CHECK(contains(unread(R"({"session":"s","works":[{}]})"), "operation"));
-  CHECK(contains(unread(R"({"session":"s","ended":[null]})"), "id"));
-  CHECK(contains(unread(R"({"session":"s","bases":[{"path":"/a","space":1}]})"), "space"));
-  CHECK(contains(unread(R"({"session":"s","bases":[{"path":"/a","space":{"promises":1}}]})"),
-                 "promises"));
-  CHECK(contains(unread(R"({"session":"s","uses":[7]})"), "use"));
-  CHECK(contains(unread(R"({"session":"s","uses":[{"bytes":7}]})"), "path"));
+  CHECK_CONTAINS(unread(R"({"session":"s","works":[{}]})"), "operation");
+  CHECK_CONTAINS(unread(R"({"session":"s","ended":[null]})"), "id");
+  CHECK_CONTAINS(unread(R"({"session":"s","bases":[{"path":"/a","space":1}]})"), "space");
+  CHECK_CONTAINS(unread(R"({"session":"s","bases":[{"path":"/a","space":{"promises":1}}]})"),
+                 "promises");
+  CHECK_CONTAINS(unread(R"({"session":"s","uses":[7]})"), "use");
+  CHECK_CONTAINS(unread(R"({"session":"s","uses":[{"bytes":7}]})"), "path");
   for (const char* number : {"bytes", "limitBytes", "inodes", "limitInodes"}) {
     for (const char* value : {"-1", "1.5", "\"1\"", "18446744073709551615"}) {
       const std::string text =
           R"({"session":"s","uses":[{"path":"/a",")" + std::string(number) + "\":" + value + "}]}";
-      CHECK(contains(unread(text), number));
+      CHECK_CONTAINS(unread(text), number);
     }
   }
-  CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"dance"}]})")), "do"));
-  CHECK(contains(refused(decode_orders(R"({"orders":[{"number":0,"do":"bases"}]})")), "number"));
-  CHECK(contains(refused(decode_orders(R"({"orders":[{"number":1,"do":"cancel"}]})")), "id"));
+  CHECK_CONTAINS(refused(decode_orders(R"({"orders":[{"number":1,"do":"dance"}]})")), "do");
+  CHECK_CONTAINS(refused(decode_orders(R"({"orders":[{"number":0,"do":"bases"}]})")), "number");
+  CHECK_CONTAINS(refused(decode_orders(R"({"orders":[{"number":1,"do":"cancel"}]})")), "id");
 }
 
 TEST_CASE("nesting and attempts without an end are refused") {

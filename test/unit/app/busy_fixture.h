@@ -15,24 +15,24 @@ struct BusyFixture : SubjectsFixture {
     REQUIRE(config.start().ok());
     server.on("GET", "").reply(200, R"({"metadata":{}})").fail(ErrorCode::kUnavailable);
     (void)client.get(k8s::kNodes, {"", "n1"});
-    operations.progressed(operation::Kind::kMake, operation("pvc-1"), provisioner::Step::kQueued);
+    figures.progressed(operation::Kind::kMake, operation("pvc-1"), provisioner::Step::kQueued);
     clock.advance(std::chrono::seconds(2));
-    operations.progressed(operation::Kind::kMake, operation("pvc-1"), provisioner::Step::kStart);
+    figures.progressed(operation::Kind::kMake, operation("pvc-1"), provisioner::Step::kStart);
     clock.advance(std::chrono::milliseconds(300));
-    operations.succeeded(operation::Kind::kMake, "pvc-1", "local-path");
-    operations.bound(provisioner::kBound);
-    operations.claim_released("local-path", "released");
-    operations.progressed(operation::Kind::kRemove, operation("pvc-0"), provisioner::Step::kQueued);
-    operations.succeeded(operation::Kind::kRemove, "pvc-0", "local-path");
-    operations.failed({.kind = operation::Kind::kMake,
-                       .volume = "pvc-2",
-                       .storage_class = "local-path",
-                       .reason = "ScriptFailed",
-                       .message = "exit code 1"});
-    operations.failed({.kind = operation::Kind::kRemove,
-                       .volume = "pvc-3",
-                       .storage_class = "local-path",
-                       .reason = "x\ny"});
+    figures.succeeded(operation::Kind::kMake, "pvc-1", "local-path");
+    figures.bound(provisioner::kBound);
+    figures.claim_released("local-path", "released");
+    figures.progressed(operation::Kind::kRemove, operation("pvc-0"), provisioner::Step::kQueued);
+    figures.succeeded(operation::Kind::kRemove, "pvc-0", "local-path");
+    figures.failed({.kind = operation::Kind::kMake,
+                    .volume = "pvc-2",
+                    .storage_class = "local-path",
+                    .reason = "ScriptFailed",
+                    .message = "exit code 1"});
+    figures.failed({.kind = operation::Kind::kRemove,
+                    .volume = "pvc-3",
+                    .storage_class = "local-path",
+                    .reason = "x\ny"});
     k8s::Pod pod;
     pod.phase = "Running";
     pod.node_name = "n1";

@@ -142,10 +142,10 @@ TEST_CASE("a page's anchors are those of its headings, and code is not looked at
 TEST_CASE("every link in the docs leads to a file and a heading that exist") {
   const auto all = pages();
   std::size_t count = 0;
-  for (const auto& [name, page] : all) {
-    for (const std::string& link : links(page)) {
+  for (const auto& one : all) {
+    for (const std::string& link : links(one.second)) {
       ++count;
-      CHECK_MESSAGE(fault(all, name, link) == "", name, ": ", link);
+      CHECK_MESSAGE(fault(all, one.first, link) == "", one.first, ": ", link);
     }
   }
   CHECK(count > 50);
@@ -157,12 +157,12 @@ TEST_CASE("every link in the docs leads to a file and a heading that exist") {
 TEST_CASE("every file of the project that a page names is there") {
   const std::regex path("(deploy|docs|examples|scripts|src|test)/[A-Za-z0-9_./-]*");
   std::size_t count = 0;
-  for (const auto& [name, page] : pages()) {
-    if (name == "CHANGELOG.md") continue;  // tells of what was
-    for (const std::string& code : page.code) {
+  for (const auto& one : pages()) {
+    if (one.first == "CHANGELOG.md") continue;  // tells of what was
+    for (const std::string& code : one.second.code) {
       if (!std::regex_match(code, path)) continue;
       ++count;
-      CHECK_MESSAGE(fs::exists(root() / code), name, ": ", code);
+      CHECK_MESSAGE(fs::exists(root() / code), one.first, ": ", code);
     }
   }
   CHECK(count > 50);
@@ -177,7 +177,8 @@ TEST_CASE("every page of docs/ is one click away from docs/README.md, and that f
   };
   CHECK(reached("README.md").contains("docs/README.md"));
   const auto index = reached("docs/README.md");
-  for (const auto& [name, page] : all) {
+  for (const auto& one : all) {
+    const std::string& name = one.first;
     if (!name.starts_with("docs/") || name == "docs/README.md") continue;
     CHECK_MESSAGE(index.contains(name), name, " is not in docs/README.md");
   }

@@ -21,7 +21,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// One TCP connection to the server under test.
+/// One TCP connection to the server under test. Of its own: RawClient has the whole process ignore
+/// SIGPIPE, which must not be needed here.
 class Connection {
  public:
   explicit Connection(int port, bool ipv6 = false)

@@ -208,10 +208,10 @@ TEST_CASE("names from the cluster cannot add series without end") {
   BusyFixture fixture;
   for (int i = 0; i < 2000; ++i) {
     const std::string n = std::to_string(i);
-    fixture.operations.failed({.kind = operation::Kind::kMake,
-                               .volume = "pvc-" + n,
-                               .storage_class = "class-" + n,
-                               .reason = "Reason" + n});
+    fixture.figures.failed({.kind = operation::Kind::kMake,
+                            .volume = "pvc-" + n,
+                            .storage_class = "class-" + n,
+                            .reason = "Reason" + n});
     k8s::Pod pod;
     pod.phase = "Pending";
     pod.node_name = "node-" + n;
@@ -225,7 +225,7 @@ TEST_CASE("names from the cluster cannot add series without end") {
 
 TEST_CASE("a label's value is escaped") {
   BusyFixture fixture;
-  fixture.operations.failed({.kind = operation::Kind::kRemove, .storage_class = "a\"b\\c\nd"});
+  fixture.figures.failed({.kind = operation::Kind::kRemove, .storage_class = "a\"b\\c\nd"});
   CHECK(fixture.text().find(R"(delete_failed_total{class="a\"b\\c\nd"} 1)") != std::string::npos);
 }
 

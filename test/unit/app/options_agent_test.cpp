@@ -47,7 +47,7 @@ TEST_CASE("agent without flags looks for its controller in its own namespace") {
 }
 
 TEST_CASE("agent refuses what cannot work, and names the flag") {
-  for (const auto& [arguments, word] : std::vector<std::pair<Arguments, std::string>>{
+  for (const auto& row : std::vector<std::pair<Arguments, std::string>>{
            {{"agent", "--controller", "http://a"}, "--controller"},
            {{"agent", "--controller", "a:8443"}, "--controller"},
            {{"agent", "--controller", "https://a,"}, "--controller"},
@@ -63,7 +63,8 @@ TEST_CASE("agent refuses what cannot work, and names the flag") {
            {{"agent", "--namespace", "A b"}, "--namespace"},
            {{"agent", "now"}, "now"},
            {{"agent", "--kubeconfig", "x"}, "--kubeconfig"}}) {
-    CAPTURE(word);
+    CAPTURE(row.second);
+    const auto& [arguments, word] = row;
     const auto invocation = parse(arguments);
     REQUIRE(std::holds_alternative<PrintAndExit>(invocation));
     const auto& out = std::get<PrintAndExit>(invocation);

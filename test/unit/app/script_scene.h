@@ -7,11 +7,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "harness/file_text.h"
 #include "harness/temp_dir.h"
 #include "manifest_file.h"
 #include "script_run.h"
@@ -47,8 +47,7 @@ class Scripts {
 
   /// Right behind its `set -eu`.
   void begin_teardown_with(const std::string& lines) const {
-    std::ifstream file(root_ / "teardown");
-    std::string text((std::istreambuf_iterator<char>(file)), {});
+    std::string text = text_of(root_ / "teardown");
     const std::string start = "set -eu\n";
     text.insert(text.find(start) + start.size(), lines);
     std::ofstream(root_ / "teardown") << text;
@@ -81,12 +80,6 @@ class Scripts {
   const TempDir folder_;
   const std::filesystem::path root_ = std::filesystem::canonical(folder_.path());
 };
-
-inline std::string text_of(const std::filesystem::path& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
 
 #define FOR_EACH_SHELL(scripts)      \
   for (const auto& shell : shells()) \

@@ -11,14 +11,14 @@
 
 #include "base/unique_fd.h"
 #include "fakes/setting.h"
-#include "harness/exchanger.h"
+#include "harness/name_exchanger.h"
 #include "script_scene.h"
 
 namespace lpp::app::scripts_attack {
 
 namespace fs = std::filesystem;
 using lpp::testing::Environment;
-using lpp::testing::Exchanger;
+using lpp::testing::NameExchanger;
 using lpp::testing::Run;
 using lpp::testing::Scripts;
 using lpp::testing::shells;
@@ -133,10 +133,10 @@ TEST_CASE(
         fs::create_directory_symlink("../other", dir / ("link" + n));
       }
       {
-        const Exchanger a(dir, {{"d0", "link0"}});
-        const Exchanger b(dir, {{"d1", "link1"}});
-        const Exchanger c(dir, {{"d2", "link2"}});
-        const Exchanger d(dir, {{"d3", "link3"}});
+        const NameExchanger a(dir, {{"d0", "link0"}});
+        const NameExchanger b(dir, {{"d1", "link1"}});
+        const NameExchanger c(dir, {{"d2", "link2"}});
+        const NameExchanger d(dir, {{"d3", "link3"}});
         for (int run = 0; run < 20 && scripts.teardown(dir).exit_code != 0; ++run) {
         }
       }

@@ -23,14 +23,14 @@ bool has(const std::string& page, const std::string& part) {
 TEST_CASE("the status page says what is in flight, what failed and what is in force") {
   SubjectsFixture fixture;
   REQUIRE(fixture.config.start().ok());
-  fixture.operations.progressed(operation::Kind::kMake, fixture.operation("pvc-1"), Step::kStart,
-                                "helper pod cannot start: ErrImagePull");
-  fixture.operations.failed({.kind = operation::Kind::kRemove,
-                             .volume = "pvc-2",
-                             .claim = {"app", "old"},
-                             .node = "n2",
-                             .reason = "ScriptFailed",
-                             .message = "rm: Permission denied"});
+  fixture.figures.progressed(operation::Kind::kMake, fixture.operation("pvc-1"), Step::kStart,
+                             "helper pod cannot start: ErrImagePull");
+  fixture.figures.failed({.kind = operation::Kind::kRemove,
+                          .volume = "pvc-2",
+                          .claim = {"app", "old"},
+                          .node = "n2",
+                          .reason = "ScriptFailed",
+                          .message = "rm: Permission denied"});
   fixture.clock.advance(65s);
   const Subjects subjects = fixture.subjects();
   const std::string page = status_page(subjects);
@@ -69,13 +69,13 @@ TEST_CASE("nothing from the cluster can become markup") {
   auto operation = fixture.operation("volume" + evil);
   operation.claim = {"ns" + evil, "claim" + evil};
   operation.node = "node" + evil;
-  fixture.operations.progressed(operation::Kind::kTakeBack, operation, Step::kScript,
-                                "problem" + evil);
-  fixture.operations.failed({.volume = "failed" + evil,
-                             .claim = {"fns" + evil, "fclaim" + evil},
-                             .node = "fnode" + evil,
-                             .reason = "reason" + evil,
-                             .message = "message" + evil});
+  fixture.figures.progressed(operation::Kind::kTakeBack, operation, Step::kScript,
+                             "problem" + evil);
+  fixture.figures.failed({.volume = "failed" + evil,
+                          .claim = {"fns" + evil, "fclaim" + evil},
+                          .node = "fnode" + evil,
+                          .reason = "reason" + evil,
+                          .message = "message" + evil});
   fixture.options.provisioner_name = "name" + evil;
   fixture.identity = "identity" + evil;
   k8s::Pod pod;
@@ -95,9 +95,9 @@ TEST_CASE("nothing from the cluster can become markup") {
 TEST_CASE("the page stays small however much there is") {
   SubjectsFixture fixture;
   for (int i = 0; i < 3000; ++i) {
-    fixture.operations.progressed(operation::Kind::kMake,
-                                  fixture.operation("pvc-" + std::to_string(i)), Step::kQueued,
-                                  std::string(900, 'x'));
+    fixture.figures.progressed(operation::Kind::kMake,
+                               fixture.operation("pvc-" + std::to_string(i)), Step::kQueued,
+                               std::string(900, 'x'));
   }
   const Subjects subjects = fixture.subjects();
   const std::string page = status_page(subjects);

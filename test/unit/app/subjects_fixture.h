@@ -55,7 +55,7 @@ struct SubjectsFixture {
   operation::PathLedger ledger{places};
   helperpod::HelperPodRunner runner{
       client, clock, helper_pods, ledger, {}, [] { return helperpod::HelperPodRunner::Current{}; }};
-  provisioner::OperationFigures operations{clock};
+  provisioner::OperationFigures figures{clock};
   provisioner::Binding binding{clock, provisioner::Binding::By::kUs};
   operation::SpaceBoard space;
   operation::ToldUses uses{clock};
@@ -70,7 +70,7 @@ struct SubjectsFixture {
                            volumes.store(),
                            classes.store(),
                            nodes.store(),
-                           operations,
+                           figures,
                            binding,
                            space,
                            uses};
@@ -93,7 +93,7 @@ struct SubjectsFixture {
                       .started_at = clock.wall_now(),
                       .requests = transport.stats(),
                       .controller = controller,
-                      .operations = operations,
+                      .figures = figures,
                       .helper_pods = helper_pods,
                       .volumes = made_volumes,
                       .nodes = known_nodes,

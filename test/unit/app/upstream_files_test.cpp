@@ -10,15 +10,16 @@
 #include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 
 #include "base/strings.h"
 #include "config/config_parser.h"
 #include "fakes/builders.h"
 #include "fakes/needs.h"
+#include "harness/file_text.h"
 #include "harness/temp_dir.h"
 #include "helperpod/manifest.h"
 #include "places/places.h"
+#include "provisioner/claim_shape.h"
 #include "provisioner/plan.h"
 #include "script_run.h"
 #include "text/yaml_to_json.h"
@@ -46,11 +47,8 @@ struct UpstreamFile {
 };
 
 UpstreamFile read_file(const fs::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
   UpstreamFile read{.name = path.filename()};
-  std::string rest = text.str();
+  std::string rest = text_of(path);
   while (!rest.empty()) {
     const auto end = rest.find("\n---\n");
     auto document = text::yaml_to_json(rest.substr(0, end));

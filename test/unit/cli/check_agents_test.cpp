@@ -11,6 +11,7 @@
 #include "cli/check.h"
 #include "cli_bed.h"
 #include "fakes/builders.h"
+#include "harness/rendering.h"
 #include "places/places.h"
 
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
@@ -24,7 +25,7 @@ using nlohmann::json;
 /// The objects of a directory of examples/.
 std::vector<json> overlay(const std::string& name = "node-agents") {
   const auto objects = lpp::cli::read_manifest(
-      repository_text("test/chart/kustomize/" + name + ".yaml"), name + ".yaml");
+      rendering(repository("test/chart/kustomize/" + name + ".diff")).value(), name + ".yaml");
   REQUIRE(objects.ok());
   std::vector<json> out;
   for (const auto& one : *objects) out.push_back(one.object);

@@ -5,6 +5,7 @@
 
 #include "cli/manifests.h"
 #include "cli_bed.h"
+#include "harness/rendering.h"
 #include "places/places.h"
 
 namespace lpp::testing::check_helper_image {
@@ -19,9 +20,9 @@ constexpr const char* kBusybox = "rancher/library-busybox:1.32.1";
 struct Overlay {
   std::vector<json> objects{};
 
-  explicit Overlay(const std::string& name = "hard-quota") {
-    const auto all = cli::read_manifest(repository_text("test/chart/kustomize/" + name + ".yaml"),
-                                        name + ".yaml");
+  explicit Overlay(const std::string& file = "hard-quota.yaml") {
+    const auto all =
+        cli::read_manifest(rendering(repository("test/chart/kustomize/" + file)).value(), file);
     REQUIRE(all.ok());
     for (const auto& one : *all) objects.push_back(one.object);
   }
@@ -95,7 +96,7 @@ TEST_CASE("both commands that make and remove are needed, and the one that grows
 }
 
 TEST_CASE("beside agents it is a warning: they do the work on their nodes") {
-  Overlay overlay("node-agents-with-limits");
+  Overlay overlay("node-agents-with-limits.diff");
   CHECK_FALSE(is_told(overlay.check()));
   overlay.keep({});
   const auto outcome = overlay.check();

@@ -134,12 +134,12 @@ struct CliBed {
   struct Borrowed final : k8s::Transport {
     explicit Borrowed(std::shared_ptr<FakeTransport> other) : transport(std::move(other)) {}
     Result<k8s::Response> round_trip(const k8s::Request& request,
-                                     const std::stop_token& stop) override {
-      return transport->round_trip(request, stop);
+                                     const std::stop_token& token) override {
+      return transport->round_trip(request, token);
     }
     Result<k8s::Response> stream(const k8s::Request& request, const k8s::ChunkSink& sink,
-                                 const std::stop_token& stop) override {
-      return transport->stream(request, sink, stop);
+                                 const std::stop_token& token) override {
+      return transport->stream(request, sink, token);
     }
     const std::shared_ptr<FakeTransport> transport;
   };

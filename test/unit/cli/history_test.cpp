@@ -11,6 +11,27 @@ using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test f
 using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
 using namespace std::chrono_literals;
 
+namespace {
+
+const WallTime kNow = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
+
+/// An Event of half an hour ago, and a volume of another claim.
+HistorySources event_and_volume() {
+  HistorySources sources;
+  sources.provisioner_name = kProvisionerName;
+  sources.events = {{.type = "Warning",
+                     .reason = "ProvisioningFailed",
+                     .message = "no",
+                     .component = std::string(kProvisionerName) + "_host_1",
+                     .kind = "PersistentVolumeClaim",
+                     .about = {"web", "data"},
+                     .time = kNow - 30min}};
+  sources.volumes = {volume("pvc-1").created("2026-11-20T11:00:00Z").claim("web", "x").build()};
+  return sources;
+}
+
+}  // namespace
+
 TEST_CASE("lines of the log are read as text and as JSON; anything else is left out") {
   const auto text = log_entry("2026-11-20T09:15:16.123Z warning claim=a/b volume=pvc-1: no disk\n");
   REQUIRE(text.has_value());
@@ -42,7 +63,6 @@ TEST_CASE("what is told are volumes that come and go, and everything that went w
 }
 
 TEST_CASE("the log goes before an Event that tells the same, and both before a volume") {
-  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   sources.log = {*log_entry("2026-11-20T11:00:00.000Z info started volume=pvc-0"),
@@ -60,15 +80,15 @@ TEST_CASE("the log goes before an Event that tells the same, and both before a v
                      .count = 2};
   };
   const std::string ours = std::string(kProvisionerName) + "_host_1";
-  sources.events = {event(now - 90min, "ProvisioningFailed", ours),
-                    event(now - 91min, "Provisioning", ours),
-                    event(now - 92min, "FailedMount", "kubelet"),
-                    event(now - 40min, "ProvisioningFailed", ours)};  // the log has it
+  sources.events = {event(kNow - 90min, "ProvisioningFailed", ours),
+                    event(kNow - 91min, "Provisioning", ours),
+                    event(kNow - 92min, "FailedMount", "kubelet"),
+                    event(kNow - 40min, "ProvisioningFailed", ours)};  // the log has it
   sources.volumes = {volume("pvc-1").created("2026-11-20T10:00:00Z").claim("web", "data").build(),
                      volume("pvc-2").created("2026-11-19T10:00:00Z").build(),   // too long ago
                      volume("pvc-4").created("2026-11-20T11:10:00Z").build()};  // the log has it
   std::vector<std::string> told;
-  for (const auto& entry : history(sources, now - 12h)) {
+  for (const auto& entry : history(sources, kNow - 12h)) {
     told.push_back(lpp::format_rfc3339(entry.time).substr(11, 5) + " " + entry.source + " " +
                    entry.message);
   }
@@ -81,21 +101,11 @@ TEST_CASE("the log goes before an Event that tells the same, and both before a v
 }
 
 TEST_CASE("what a replica did whose log is gone is told from Events and volumes") {
-  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
-  HistorySources sources;
-  sources.provisioner_name = kProvisionerName;
+  HistorySources sources = event_and_volume();
   // The standby's log reaches far back and tells nothing of what the leader did.
   sources.log = {*log_entry("2026-11-20T09:00:00.000Z info standing by"),
                  *log_entry("2026-11-20T11:59:00.000Z info volume deleted volume=pvc-9")};
-  sources.events = {{.type = "Warning",
-                     .reason = "ProvisioningFailed",
-                     .message = "no",
-                     .component = std::string(kProvisionerName) + "_host_1",
-                     .kind = "PersistentVolumeClaim",
-                     .about = {"web", "data"},
-                     .time = now - 30min}};
-  sources.volumes = {volume("pvc-1").created("2026-11-20T11:00:00Z").claim("web", "x").build()};
-  const auto told = history(sources, now - 12h);
+  const auto told = history(sources, kNow - 12h);
   REQUIRE(told.size() == 3);
   CHECK(told[0].source == "volume");
   CHECK(told[1].source == "event");
@@ -103,24 +113,13 @@ TEST_CASE("what a replica did whose log is gone is told from Events and volumes"
 }
 
 TEST_CASE("a name that is a part of another one is not taken for it") {
-  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
-  HistorySources sources;
-  sources.provisioner_name = kProvisionerName;
+  HistorySources sources = event_and_volume();
   sources.log = {*log_entry("2026-11-20T11:30:00.000Z warning claim=web/data-2 volume=pvc-10: no"),
                  *log_entry("2026-11-20T11:30:00.000Z warning claim=my-web/data volume=pvc-11: x")};
-  sources.events = {{.type = "Warning",
-                     .reason = "ProvisioningFailed",
-                     .message = "no",
-                     .component = std::string(kProvisionerName) + "_host_1",
-                     .kind = "PersistentVolumeClaim",
-                     .about = {"web", "data"},
-                     .time = now - 30min}};
-  sources.volumes = {volume("pvc-1").created("2026-11-20T11:00:00Z").claim("web", "x").build()};
-  CHECK(history(sources, now - 12h).size() == 4);
+  CHECK(history(sources, kNow - 12h).size() == 4);
 }
 
 TEST_CASE("history of one namespace tells of its claims and their volumes only") {
-  const WallTime now = *lpp::parse_rfc3339("2026-11-20T12:00:00Z");
   HistorySources sources;
   sources.provisioner_name = kProvisionerName;
   sources.ns = "web";
@@ -131,7 +130,7 @@ TEST_CASE("history of one namespace tells of its claims and their volumes only")
                  *log_entry("2026-11-20T10:02:00.000Z info volume provisioned volume=pvc-2"),
                  *log_entry("2026-11-20T10:03:00.000Z warning claim=web/y volume=pvc-3: no"),
                  *log_entry("2026-11-20T10:04:00.000Z warning claim=web-2/y volume=pvc-4: no")};
-  const auto told = history(sources, now - 12h);
+  const auto told = history(sources, kNow - 12h);
   REQUIRE(told.size() == 2);
   CHECK(told[0].message == "volume provisioned volume=pvc-1");
   CHECK(told[1].message == "claim=web/y volume=pvc-3: no");

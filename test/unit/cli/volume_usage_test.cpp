@@ -239,7 +239,7 @@ TEST_CASE("which nodes have an agent the daemon knows, and nobody else") {
 }
 
 TEST_CASE("a daemon that may not be asked, or does not know, is passed over in silence") {
-  for (const auto& [status, body] : std::vector<std::pair<int, std::string>>{
+  for (const auto& row : std::vector<std::pair<int, std::string>>{
            {403, R"({"kind":"Status","code":403,"reason":"Forbidden","message":"no"})"},
            {404, "404 page not found"},
            {503, "no route to the pod"},
@@ -247,7 +247,8 @@ TEST_CASE("a daemon that may not be asked, or does not know, is passed over in s
            {200, R"({"volumes":7})"},
            {200, R"({"volumes":[7,{"volume":7},{"volume":"pvc-1","usedBytes":-1}]})"},
            {200, "<html>"}}) {
-    CAPTURE(status);
+    CAPTURE(row.first);
+    const auto& [status, body] = row;
     DaemonCluster cluster;
     cluster.daemon(status, body);
     cluster.answer("n1", 200, summary_of({stats("default", "data", 1U << 29U)}).dump());

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "fakes/eventually.h"
 #include "unit/devcluster/apiserver_test_support.h"
 
 namespace lpp::devcluster {
@@ -171,11 +172,7 @@ TEST_CASE("a stalled watch stays open and silent") {
   test.add("b");
   test.add("c");
   CHECK(!test.stream.frame(0).is_null());
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
-  while (test.server.api.faults().hits(rule) == 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
-  CHECK(test.server.api.faults().hits(rule) == 1);
+  CHECK(lpp::testing::eventually([&] { return test.server.api.faults().hits(rule) == 1; }));
   CHECK(test.stream.count() == 1);
   CHECK(test.server.api.connections() == 1);
 }

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <sstream>
 
+#include "harness/file_text.h"
 #include "harness/loopback.h"
 #include "unit/devcluster/apiserver_test_support.h"
 
@@ -383,10 +383,9 @@ TEST_CASE("the certificate is trusted through the CA of the kubeconfig, and only
   test::Server other;
   CHECK(write(other.api.ca_pem()) == 0);
   CHECK(server.api.write_kubeconfig(folder).ok());
-  std::stringstream text;
-  text << std::ifstream(folder).rdbuf();
-  CHECK(text.str().find("server: " + server.api.url()) != std::string::npos);
-  CHECK(text.str().find(server.api.admin_token()) != std::string::npos);
+  const std::string text = lpp::testing::text_of(folder);
+  CHECK(text.find("server: " + server.api.url()) != std::string::npos);
+  CHECK(text.find(server.api.admin_token()) != std::string::npos);
   CHECK(!server.api.write_kubeconfig("/nowhere/at/all").ok());
   std::remove(folder.c_str());
 }

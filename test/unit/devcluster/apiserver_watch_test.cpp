@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "fakes/eventually.h"
 #include "unit/devcluster/apiserver_test_support.h"
 
 namespace lpp::devcluster::apiserver_watch {
@@ -122,11 +123,7 @@ TEST_CASE("a client that goes away frees its connection") {
     REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 10s));
     CHECK(server.api.connections() == 1);
   }
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
-  while (server.api.connections() > 0 && std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::yield();
-  }
-  CHECK(server.api.connections() == 0);
+  CHECK(lpp::testing::eventually([&] { return server.api.connections() == 0; }));
 }
 
 }  // namespace lpp::devcluster::apiserver_watch

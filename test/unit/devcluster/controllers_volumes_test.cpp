@@ -2,10 +2,10 @@
 #include <doctest/doctest.h>
 
 #include "base/clock.h"
-#include "devcluster/apiserver/json_access.h"
 #include "devcluster/controllers/controllers.h"
 #include "devcluster/controllers/storage_names.h"
 #include "devcluster/controllers/storage_rules.h"
+#include "devcluster/json_names.h"
 #include "node_test_support.h"
 
 using namespace lpp;

@@ -4,16 +4,15 @@
 #include <doctest/doctest.h>
 
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
 #include "base/clock.h"
-#include "devcluster/apiserver/json_access.h"
+#include "devcluster/json_names.h"
 #include "devcluster/node/nodes.h"
+#include "harness/file_text.h"
 #include "node_test_support.h"
 
 namespace lpp::devcluster::testing {
@@ -83,8 +82,7 @@ struct PodBed {
     });
   }
   std::string on_disk(const std::string& path) const {
-    std::ifstream file(nodes->disk_root("n1") + path);
-    return {std::istreambuf_iterator<char>(file), {}};
+    return lpp::testing::text_of(nodes->disk_root("n1") + path);
   }
 
   const ObjectRef kPod{"pods", "default", "p"};

@@ -7,12 +7,12 @@
 #include <array>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <map>
 
 #include "base/clock.h"
 #include "base/sync.h"
 #include "devcluster/node/process_host.h"
+#include "harness/file_text.h"
 #include "node_test_support.h"
 
 namespace lpp::devcluster::process_host {
@@ -101,8 +101,7 @@ void sees_its_mounts() {
   spec.mounts = {{volume, "/data/deep", false}, {volume, "/locked", true}};
   CHECK(bed.run(spec).code == 0);
   CHECK(BoundedLog::read(bed.log()) == "bin data dev etc locked proc root sbin tmp usr var ");
-  std::ifstream file(volume + "/file");
-  CHECK(std::string{std::istreambuf_iterator<char>(file), {}} == "hello\n");
+  CHECK(lpp::testing::text_of(volume + "/file") == "hello\n");
 }
 
 template <SandboxKind kKind>
@@ -125,8 +124,7 @@ void cannot_write() {
     seen += entry.path().filename().string() + ' ';
   }
   CHECK((seen == "file folder " || seen == "folder file "));
-  std::ifstream file(volume + "/file");
-  CHECK(std::string{std::istreambuf_iterator<char>(file), {}} == "text\n");
+  CHECK(lpp::testing::text_of(volume + "/file") == "text\n");
 }
 
 template <SandboxKind kKind>
@@ -238,8 +236,7 @@ void mounts_in_mounts() {
                  {file, "/dev/termination-log", false}};
   CHECK(bed.run(spec).code == 0);
   CHECK(BoundedLog::read(bed.log()) == "/a/b/c\ntext\n");
-  std::ifstream log(file);
-  CHECK(std::string{std::istreambuf_iterator<char>(log), {}} == "log\n");
+  CHECK(lpp::testing::text_of(file) == "log\n");
   CHECK(std::filesystem::exists(inner + "/two"));
   CHECK_FALSE(std::filesystem::exists("/etc/inside"));
 }

@@ -37,7 +37,7 @@ struct NeedsSandbox {
     } else if (needs_read_only && !tools->read_only) {
       test.m_description = "this kernel has no Landlock";
     } else if (needs_root && !tools->root) {
-      test.m_description = "not here: root";
+      test.m_description = "not here: root in a sandbox";
     } else {
       test.m_skip = false;
     }

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "fakes/eventually.h"
 #include "harness/daemon_process.h"
 #include "harness/file_text.h"
 #include "harness/temp_dir.h"
@@ -88,10 +89,7 @@ TEST_CASE("a daemon that ignores SIGTERM is killed and reported") {
   std::filesystem::permissions(program, std::filesystem::perms::owner_all);
   auto daemon = DaemonProcess::start({.program = program, .log_file = dir.path("log")});
   REQUIRE(daemon.ok());
-  const auto deadline = std::chrono::steady_clock::now() + seconds(10);
-  while (text_of(dir.path("log")).empty() && std::chrono::steady_clock::now() < deadline) {
-    (*daemon)->wait(milliseconds(5));
-  }
+  REQUIRE(eventually([&] { return !text_of(dir.path("log")).empty(); }));
   const auto ended = (*daemon)->terminate(milliseconds(100));
   REQUIRE_FALSE(ended.ok());
   CHECK(ended.error().code == ErrorCode::kTimeout);

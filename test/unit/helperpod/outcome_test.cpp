@@ -56,7 +56,7 @@ TEST_CASE("a script that fails may tell the space that there is, which is no tex
 }
 
 TEST_CASE("what became of the directory is the last line that a script left") {
-  for (const auto& [message, directory] : std::vector<std::pair<std::string, Directory>>{
+  for (const auto& row : std::vector<std::pair<std::string, Directory>>{
            {"directory: made", Directory::kMade},
            {"directory: found\n", Directory::kFound},
            {"directory: removed\r\n\n", Directory::kRemoved},
@@ -65,7 +65,8 @@ TEST_CASE("what became of the directory is the last line that a script left") {
            {"the directory: made", Directory::kUnknown},
            {"directory: gone", Directory::kUnknown},
            {"", Directory::kUnknown}}) {
-    CAPTURE(message);
+    CAPTURE(row.first);
+    const auto& [message, directory] = row;
     CHECK(observe(pod("Succeeded", {ended(0, "Completed", message)})).progress.directory ==
           directory);
     // A script that failed has not ended what it did.

@@ -98,9 +98,10 @@ TEST_CASE("an answer that cannot be read is none") {
 }
 
 TEST_CASE("only an answer that it is not stored says so") {
-  for (const auto& [status, asked] :
+  for (const auto& row :
        std::vector<std::pair<int, int>>{{500, 1}, {504, 1}, {403, 0}, {422, 0}, {429, 0}}) {
-    CAPTURE(status);
+    CAPTURE(row.first);
+    const auto& [status, asked] = row;
     HelperPodScene scene;
     scene.transport.on("POST", "/pods").always([status = status](const auto&) {
       return k8s::Response{.status = status};

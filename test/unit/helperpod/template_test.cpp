@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "fakes/check_contains.h"
 #include "unit/helperpod/manifest_fixture.h"
 
 namespace lpp::helperpod {
@@ -24,13 +25,9 @@ std::string error_of(std::string_view yaml, bool allow_unsafe = false) {
   return result.error().message;
 }
 
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
-}
-
 bool has_warning(const Template& loaded, std::string_view part) {
   for (const auto& warning : loaded.warnings) {
-    if (contains(warning, part)) return true;
+    if (warning.find(part) != std::string::npos) return true;
   }
   return false;
 }
@@ -225,17 +222,16 @@ TEST_CASE("what gives a helper pod more than its task needs is refused by the fi
 }
 
 TEST_CASE("a refused field is refused however its name and value are written") {
-  CHECK(contains(error_of(pod_with("HostNetwork: true")), "must not set spec.HostNetwork"));
-  CHECK(contains(error_of(pod_with("HOSTPID: yes")), "must not set spec.HOSTPID"));
-  CHECK(contains(error_of(container_with("SecurityContext: {Privileged: true}")), "must not set"));
-  CHECK(contains(error_of(pod_with("hostNetwork: false, HostNetwork: true")), "must not set"));
-  CHECK(
-      contains(error_of("a: &a {hostNetwork: true, containers: [{}]}\nspec: *a"), "must not set"));
-  CHECK(contains(error_of("a: &a {hostNetwork: true}\nspec: {<<: *a, containers: [{}]}"),
-                 "must not set"));
-  CHECK(contains(error_of(pod_with("hostNetwork: 'true'")), "must not set"));
-  CHECK(contains(error_of(pod_with("securityContext: {runAsUser: 0.0}")), "must not set"));
-  CHECK(contains(error_of(pod_with("securityContext: {runAsUser: -0}")), "must not set"));
+  CHECK_CONTAINS(error_of(pod_with("HostNetwork: true")), "must not set spec.HostNetwork");
+  CHECK_CONTAINS(error_of(pod_with("HOSTPID: yes")), "must not set spec.HOSTPID");
+  CHECK_CONTAINS(error_of(container_with("SecurityContext: {Privileged: true}")), "must not set");
+  CHECK_CONTAINS(error_of(pod_with("hostNetwork: false, HostNetwork: true")), "must not set");
+  CHECK_CONTAINS(error_of("a: &a {hostNetwork: true, containers: [{}]}\nspec: *a"), "must not set");
+  CHECK_CONTAINS(error_of("a: &a {hostNetwork: true}\nspec: {<<: *a, containers: [{}]}"),
+                 "must not set");
+  CHECK_CONTAINS(error_of(pod_with("hostNetwork: 'true'")), "must not set");
+  CHECK_CONTAINS(error_of(pod_with("securityContext: {runAsUser: 0.0}")), "must not set");
+  CHECK_CONTAINS(error_of(pod_with("securityContext: {runAsUser: -0}")), "must not set");
 }
 
 TEST_CASE("a refused field that says nothing is left out, one that says no stays") {
@@ -365,37 +361,37 @@ TEST_CASE("wrong types and values are errors that name the field, in unsafe temp
     CAPTURE(c.yaml);
     for (const bool allow_unsafe : {false, true}) {
       const std::string message = error_of(c.yaml, allow_unsafe);
-      CHECK_MESSAGE(contains(message, c.says), message);
+      CHECK_CONTAINS(message, c.says);
     }
   }
 }
 
 TEST_CASE("an unsafe template may not take what the provisioner adds") {
-  CHECK(contains(error_of(pod_with("volumes: [{name: a}, {name: data, emptyDir: {}}]"), true),
-                 "spec.volumes[1].name: \"data\" is the name of a volume"));
-  CHECK(contains(error_of(pod_with("volumes: [{name: script, emptyDir: {}}]"), true),
-                 "spec.volumes[0].name: \"script\""));
-  CHECK(contains(error_of(container_with("volumeMounts: [{name: a, mountPath: /script/}]"), true),
-                 "spec.containers[0].volumeMounts[0].mountPath: /script is where"));
-  CHECK(contains(error_of(container_with("volumeMounts: [{name: data, mountPath: /}]"), true),
-                 "spec.containers[0].volumeMounts[0].mountPath must be absolute"));
-  CHECK(contains(error_of(container_with("volumeMounts: [{name: data, mountPath: x}]"), true),
-                 "spec.containers[0].volumeMounts[0].mountPath must be absolute"));
-  CHECK(contains(error_of("spec: {containers: [{name: a}, {name: a}]}", true),
-                 "spec.containers[1].name \"a\" is given twice"));
-  CHECK(contains(error_of("spec: {containers: [{name: a}, {}]}", true),
-                 "spec.containers[1].name must be"));
+  CHECK_CONTAINS(error_of(pod_with("volumes: [{name: a}, {name: data, emptyDir: {}}]"), true),
+                 "spec.volumes[1].name: \"data\" is the name of a volume");
+  CHECK_CONTAINS(error_of(pod_with("volumes: [{name: script, emptyDir: {}}]"), true),
+                 "spec.volumes[0].name: \"script\"");
+  CHECK_CONTAINS(error_of(container_with("volumeMounts: [{name: a, mountPath: /script/}]"), true),
+                 "spec.containers[0].volumeMounts[0].mountPath: /script is where");
+  CHECK_CONTAINS(error_of(container_with("volumeMounts: [{name: data, mountPath: /}]"), true),
+                 "spec.containers[0].volumeMounts[0].mountPath must be absolute");
+  CHECK_CONTAINS(error_of(container_with("volumeMounts: [{name: data, mountPath: x}]"), true),
+                 "spec.containers[0].volumeMounts[0].mountPath must be absolute");
+  CHECK_CONTAINS(error_of("spec: {containers: [{name: a}, {name: a}]}", true),
+                 "spec.containers[1].name \"a\" is given twice");
+  CHECK_CONTAINS(error_of("spec: {containers: [{name: a}, {}]}", true),
+                 "spec.containers[1].name must be");
 }
 
 TEST_CASE("several errors are reported at once, and not without end") {
   const std::string message =
       error_of("spec: {hostPID: true, priority: x, containers: [{image: 7}]}");
-  CHECK(contains(message, "spec.hostPID"));
-  CHECK(contains(message, "; spec.priority must be"));
-  CHECK(contains(message, "spec.containers[0].image must be"));
+  CHECK_CONTAINS(message, "spec.hostPID");
+  CHECK_CONTAINS(message, "; spec.priority must be");
+  CHECK_CONTAINS(message, "spec.containers[0].image must be");
   std::string many = "spec:\n  containers:\n";
   for (int i = 0; i < 1000; ++i) many += "  - 7\n";
-  CHECK(contains(error_of(many), "; and 990 more"));
+  CHECK_CONTAINS(error_of(many), "; and 990 more");
   std::string unknown = "spec:\n  containers: [{}]\n";
   for (int i = 0; i < 1000; ++i) unknown += "  k" + std::to_string(i) + ": 1\n";
   CHECK(load(unknown).warnings.size() == 10);

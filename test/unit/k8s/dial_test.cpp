@@ -10,8 +10,8 @@
 #include <atomic>
 #include <cstring>
 #include <future>
-#include <thread>
 
+#include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 #include "k8s/transport.h"
 
@@ -80,13 +80,13 @@ struct NameService {
   Resolver::LookUp look_up() const {
     return [state = state](const std::string& /*host*/) -> Result<Addresses> {
       const int number = ++state->asked;
-      while (state->answers < number) std::this_thread::yield();
+      testing::eventually([&] { return state->answers >= number; });
       if (state->fails) return invalid("no such name");
       return Addresses{address("192.0.2.1")};
     };
   }
   void wait_until_asked(int times) const {
-    while (state->asked < times) std::this_thread::yield();
+    REQUIRE(testing::eventually([&] { return state->asked >= times; }));
   }
   ~NameService() { state->answers = 1000; }
   std::shared_ptr<State> state = std::make_shared<State>();

@@ -3,12 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <filesystem>
 #include <future>
 #include <latch>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "base/clock.h"
+#include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 #include "harness/temp_dir.h"
 #include "k8s/child_process.h"
@@ -97,8 +98,9 @@ TEST_CASE("a plugin's output that cannot be used is refused with the reason") {
       {credential({{"token", "a\nb"}}), "control characters"},
       {credential({{"clientKeyData", "k"}}), "only one of"},
       {credential({{"token", "t"}, {"clientCertificateData", "c"}}), "only one of"}};
-  for (const auto& [output, reason] : rows) {
-    CAPTURE(output);
+  for (const auto& row : rows) {
+    CAPTURE(row.first);
+    const auto& [output, reason] = row;
     const auto parsed = parse_exec_credential(output, kV1);
     REQUIRE_FALSE(parsed.ok());
     CAPTURE(parsed.error().message);
@@ -216,7 +218,7 @@ TEST_CASE_FIXTURE(Plugin, "a call waits for a plugin until its own deadline, the
   ExecCredentials credentials(config(waits_for_go() + prints({{"token", "t"}})), clock);
   auto call = std::async(std::launch::async,
                          [&] { return credentials.get(clock.now() + 10s, {}).error().code; });
-  while (runs() == 0) std::this_thread::yield();
+  CHECK(testing::eventually([&] { return runs() > 0; }));
   clock.advance(10s);
   CHECK(call.get() == ErrorCode::kTimeout);
   folder.write("go", "");
@@ -236,10 +238,12 @@ TEST_CASE("a child process ends with its limit, its stop, or too much output") {
     CHECK(shell("trap '' TERM INT HUP; sleep 30 & sleep 30", 50ms).error().is(ErrorCode::kTimeout));
   }
   SUBCASE("stop") {
+    const TempDir folder;
     std::stop_source stop;
-    auto child =
-        std::async(std::launch::async, [&] { return shell("sleep 30", 20s, stop.get_token()); });
-    CHECK(child.wait_for(50ms) == std::future_status::timeout);
+    auto child = std::async(std::launch::async, [&] {
+      return shell("touch " + folder.path("begun") + "; sleep 30", 20s, stop.get_token());
+    });
+    CHECK(eventually([&] { return std::filesystem::exists(folder.path("begun")); }));
     stop.request_stop();
     CHECK(child.get().error().is(ErrorCode::kCancelled));
   }

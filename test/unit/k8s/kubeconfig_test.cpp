@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <random>
 
+#include "fakes/check_contains.h"
 #include "harness/temp_dir.h"
 #include "k8s/rest_config.h"
 
@@ -44,12 +45,6 @@ struct Files {
     return config.error().message;
   }
 };
-
-bool contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return true;
-  MESSAGE(text);
-  return false;
-}
 
 }  // namespace
 
@@ -129,10 +124,10 @@ TEST_CASE_FIXTURE(Files, "server URLs that cannot be used are refused") {
                           "https://[h]:1", "https://[::1]x", "https://u:p@h", "https://a b",
                           "https:/h:1", "https://h/\\x01", "https://h_:1:2", "https://h%41"}) {
     CAPTURE(url);
-    CHECK(contains(error(kubeconfig(std::string("server: \"") + url + "\"", "")),
-                   "clusters[name=c].cluster.server: "));
+    CHECK_CONTAINS(error(kubeconfig(std::string("server: \"") + url + "\"", "")),
+                   "clusters[name=c].cluster.server: ");
   }
-  CHECK(contains(error(kubeconfig("", "")), "clusters[name=c].cluster.server: is missing"));
+  CHECK_CONTAINS(error(kubeconfig("", "")), "clusters[name=c].cluster.server: is missing");
   // A password in the URL is not repeated in the log.
   CHECK(error(kubeconfig("server: \"https://u:secret@h\"", "")).find("secret") ==
         std::string::npos);
@@ -251,31 +246,31 @@ TEST_CASE_FIXTURE(Files, "contradictions and gaps name the field") {
   };
   for (const auto& row : rows) {
     CAPTURE(row.expected);
-    CHECK(contains(error(kubeconfig(row.cluster, row.user)), row.expected));
+    CHECK_CONTAINS(error(kubeconfig(row.cluster, row.user)), row.expected);
   }
 }
 
 TEST_CASE_FIXTURE(Files, "names that lead nowhere are reported with what there is") {
   const auto missing = load(kubeconfig(kServer, ""), "nowhere");
   REQUIRE_FALSE(missing.ok());
-  CHECK(contains(missing.error().message, "contexts: there is no entry named nowhere"));
-  CHECK(contains(missing.error().message, "other, x"));
-  CHECK(contains(error(kubeconfig(kServer, "", "cluster: d, user: u")),
-                 "clusters: there is no entry named d"));
-  CHECK(contains(error(kubeconfig(kServer, "", "cluster: c, user: v")),
-                 "users: there is no entry named v"));
-  CHECK(contains(error(kubeconfig(kServer, "", "user: u")), "contexts[name=x].context.cluster"));
-  CHECK(contains(error("contexts: []"), "current-context: is missing"));
-  CHECK(contains(error("current-context: x"), "contexts: there is no entry named x"));
-  CHECK(contains(error("{}"), "there is no configuration"));
-  CHECK(contains(error(""), "there is no configuration"));
+  CHECK_CONTAINS(missing.error().message, "contexts: there is no entry named nowhere");
+  CHECK_CONTAINS(missing.error().message, "other, x");
+  CHECK_CONTAINS(error(kubeconfig(kServer, "", "cluster: d, user: u")),
+                 "clusters: there is no entry named d");
+  CHECK_CONTAINS(error(kubeconfig(kServer, "", "cluster: c, user: v")),
+                 "users: there is no entry named v");
+  CHECK_CONTAINS(error(kubeconfig(kServer, "", "user: u")), "contexts[name=x].context.cluster");
+  CHECK_CONTAINS(error("contexts: []"), "current-context: is missing");
+  CHECK_CONTAINS(error("current-context: x"), "contexts: there is no entry named x");
+  CHECK_CONTAINS(error("{}"), "there is no configuration");
+  CHECK_CONTAINS(error(""), "there is no configuration");
   // A context without a user is anonymous.
   CHECK(load(kubeconfig(kServer, "", "cluster: c")).ok());
 }
 
 TEST_CASE_FIXTURE(Files, "files that are not a kubeconfig are errors, never a crash") {
-  CHECK(contains(load_kubeconfig(folder.path("none")).error().message, folder.path("none")));
-  CHECK(contains(load_kubeconfig(folder.path()).error().message, folder.path()));
+  CHECK_CONTAINS(load_kubeconfig(folder.path("none")).error().message, folder.path("none"));
+  CHECK_CONTAINS(load_kubeconfig(folder.path()).error().message, folder.path());
   for (const std::string& text : std::vector<std::string>{
            "hello", "[1, 2]", "a: [", "a: b: c", "\t", "%YAML 9", "*alias", "&a [*a]",
            "{current-context: {a: b}}", "current-context: x\ncontexts: {a: b}",

@@ -129,15 +129,19 @@ TEST_CASE("a dead holder is given a full lease duration from when we first saw i
 }
 
 TEST_CASE("the duration of the holder's record counts, not ours") {
-  for (const auto& [seconds, least, most] :
-       {std::tuple{60, 60s, 65s}, std::tuple{1, 1s, 6s}, std::tuple{0, 0s, 1s}}) {
-    CAPTURE(seconds);
+  struct Row {
+    int seconds;
+    std::chrono::seconds least;
+    std::chrono::seconds most;
+  };
+  for (const Row& row : {Row{60, 60s, 65s}, Row{1, 1s, 6s}, Row{0, 0s, 1s}}) {
+    CAPTURE(row.seconds);
     ElectionFixture f;
-    f.server.edit(lease_of("other", seconds));
+    f.server.edit(lease_of("other", row.seconds));
     const TimePoint begun = f.clock.now();
     f.on_start = [&] {
-      CHECK(f.clock.now() - begun >= least);
-      CHECK(f.clock.now() - begun < most);
+      CHECK(f.clock.now() - begun >= row.least);
+      CHECK(f.clock.now() - begun < row.most);
       f.stop.request_stop();
     };
     f.run();
@@ -417,20 +421,14 @@ TEST_CASE("a refusal that does not heal is told until something succeeds; an out
   int answers = 0;
   f.server.before = [&](const Request&) -> std::optional<Result<Response>> {
     switch (++answers) {
-      case 1:
-        return Result<Response>(Response{.status = 500});
-      case 2:
-        CHECK_FALSE(f.elector->refused());
-        return Result<Response>(Response{.status = 403});
+      case 1: return Result<Response>(Response{.status = 500});
+      case 2: CHECK_FALSE(f.elector->refused()); return Result<Response>(Response{.status = 403});
       case 3:
         REQUIRE(f.elector->refused());
         CHECK(f.elector->refused()->find("get, create and update on leases") != std::string::npos);
         return Result<Response>(Error{.code = ErrorCode::kUnavailable});
-      case 4:
-        CHECK(f.elector->refused());
-        return std::nullopt;
-      default:
-        return std::nullopt;
+      case 4: CHECK(f.elector->refused()); return std::nullopt;
+      default: return std::nullopt;
     }
   };
   f.on_start = [&] {

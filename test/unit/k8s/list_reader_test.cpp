@@ -83,7 +83,7 @@ void check_is_the_list(const ReadList& list) {
 TEST_CASE("a list is read wherever its chunks end, in both formats") {
   for (const std::string& text : {protobuf_list(), json_list()}) {
     check_is_the_list(read(text));
-    for (const std::size_t step : {1, 2, 3, 7, 64}) check_is_the_list(read(text, step));
+    for (const std::size_t step : {1U, 2U, 3U, 7U, 64U}) check_is_the_list(read(text, step));
     for (std::size_t cut = 1; cut < text.size(); ++cut) {
       CAPTURE(cut);
       check_is_the_list(read(text, kWhole, cut));

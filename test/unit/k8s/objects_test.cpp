@@ -171,7 +171,7 @@ TEST_CASE("a volume is decoded with its source, claim and affinity") {
 }
 
 TEST_CASE("a volume's path is kept in one spelling, and as it is where it leads back") {
-  for (const auto& [written, kept] :
+  for (const auto& row :
        std::initializer_list<std::pair<const char*, const char*>>{{"/base//x/./y/", "/base/x/y"},
                                                                   {"//base/./x//", "/base/x"},
                                                                   {"/./", "/"},
@@ -182,7 +182,8 @@ TEST_CASE("a volume's path is kept in one spelling, and as it is where it leads 
                                                                   {"/a/.../.x", "/a/.../.x"},
                                                                   {"/a/../b//c", "/a/../b//c"},
                                                                   {"/a/..", "/a/.."}}) {
-    CAPTURE(written);
+    CAPTURE(row.first);
+    const auto& [written, kept] = row;
     CHECK(volume("pv").host_path(written).build().path == kept);
     CHECK(volume("pv").local(written).build().path == kept);
   }

@@ -419,6 +419,7 @@ TEST_CASE("a frame that makes no sense leads to a relist, never further") {
   f.transport.on("GET", kList).reply(200, list_of("20", {"a", "b"}));
   CHECK(f.step() >= 800ms);
   CHECK(f.sink.take() == Calls{"applied a"});
+  CHECK(f.reflector.stats().events == 1);  // the one that made sense
   CHECK(f.step() == 0s);
   CHECK(f.sink.take() == Calls{"begin", "item a", "item b", "end"});
 }

@@ -5,6 +5,7 @@
 
 #include <map>
 
+#include "fakes/check_contains.h"
 #include "harness/temp_dir.h"
 
 namespace lpp::k8s::rest_config_cases {
@@ -46,12 +47,6 @@ struct Machine {
   }
 };
 
-bool contains(const std::string& text, const std::string& part) {
-  if (text.find(part) != std::string::npos) return true;
-  MESSAGE(text);
-  return false;
-}
-
 }  // namespace
 
 TEST_CASE_FIXTURE(Machine,
@@ -69,16 +64,16 @@ TEST_CASE_FIXTURE(Machine,
 
 TEST_CASE_FIXTURE(Machine, "a file that was asked for is not passed over when it is bad") {
   service_account();
-  CHECK(contains(host(folder.path("none")), folder.path("none")));
+  CHECK_CONTAINS(host(folder.path("none")), folder.path("none"));
   env["KUBECONFIG"] = folder.write("bad", "hello");
-  CHECK(contains(host(), folder.path("bad")));
+  CHECK_CONTAINS(host(), folder.path("bad"));
 }
 
 TEST_CASE_FIXTURE(Machine, "when nothing serves, the error names all that was tried") {
-  CHECK(contains(host(),
+  CHECK_CONTAINS(host(),
                  "--kubeconfig is not given; KUBECONFIG is not set; in-cluster: "
                  "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT are not both set; "
-                 "HOME is not set"));
+                 "HOME is not set");
   env["KUBECONFIG"] = "/none-a:/none-b";
   env["HOME"] = folder.path("home");
   env["KUBERNETES_SERVICE_HOST"] = "10.0.0.1";
@@ -87,7 +82,7 @@ TEST_CASE_FIXTURE(Machine, "when nothing serves, the error names all that was tr
   for (const std::string& part :
        {std::string("/none-a does not exist"), std::string("/none-b does not exist"),
         folder.path("sa/token"), folder.path("home/.kube/config") + " does not exist"}) {
-    CHECK(contains(error, part));
+    CHECK_CONTAINS(error, part);
   }
   CHECK_FALSE(load_rest_config({}).ok());
 }
@@ -127,16 +122,15 @@ TEST_CASE_FIXTURE(Machine, "as kubectl reads it, the files of KUBECONFIG are one
   CHECK(config->host == "d");
   CHECK(config->token == "t");
   wanted.choice = {.user = "nobody"};
-  CHECK(
-      contains(load_rest_config(wanted).error().message, "users: there is no entry named nobody"));
-  CHECK(contains(load_rest_config(wanted).error().message, a + ":" + b + ":" + c));
+  CHECK_CONTAINS(load_rest_config(wanted).error().message, "users: there is no entry named nobody");
+  CHECK_CONTAINS(load_rest_config(wanted).error().message, a + ":" + b + ":" + c);
 
   const auto names = kubeconfig_names(wanted);
   CHECK(names.contexts == std::vector<std::string>{"x", "x", "y"});
   CHECK(names.clusters == std::vector<std::string>{"c", "d", "c"});
 
   // The daemon takes the first file, as it always did.
-  CHECK(contains(host(), "current-context: is missing"));
+  CHECK_CONTAINS(host(), "current-context: is missing");
 }
 
 TEST_CASE_FIXTURE(Machine, "as kubectl reads it, the home directory goes before the cluster") {
@@ -150,7 +144,7 @@ TEST_CASE_FIXTURE(Machine, "as kubectl reads it, the home directory goes before 
   env["KUBECONFIG"] = "/none";  // it is what was asked for, and not the home directory's
   CHECK(load_rest_config(wanted)->host == "10.0.0.1");
   env["KUBECONFIG"] = folder.write("bad", "hello") + ":" + kubeconfig("good", "good");
-  CHECK(contains(load_rest_config(wanted).error().message, "kubeconfig " + folder.path("bad")));
+  CHECK_CONTAINS(load_rest_config(wanted).error().message, "kubeconfig " + folder.path("bad"));
 }
 
 TEST_CASE_FIXTURE(Machine, "a user to impersonate goes before the one in the kubeconfig") {
@@ -198,16 +192,16 @@ TEST_CASE_FIXTURE(Machine, "in a cluster: what is missing or odd is named") {
       env["KUBERNETES_SERVICE_PORT"] = port;
       const auto config = load_in_cluster(sources());
       REQUIRE_FALSE(config.ok());
-      CHECK(contains(config.error().message, "KUBERNETES_SERVICE_PORT"));
+      CHECK_CONTAINS(config.error().message, "KUBERNETES_SERVICE_PORT");
     }
   }
   SUBCASE("token missing") {
     folder.remove("sa/token");
-    CHECK(contains(load_in_cluster(sources()).error().message, folder.path("sa/token")));
+    CHECK_CONTAINS(load_in_cluster(sources()).error().message, folder.path("sa/token"));
   }
   SUBCASE("token empty") {
     folder.write("sa/token", " \n");
-    CHECK(contains(load_in_cluster(sources()).error().message, "is empty"));
+    CHECK_CONTAINS(load_in_cluster(sources()).error().message, "is empty");
   }
 }
 
@@ -221,8 +215,8 @@ TEST_CASE_FIXTURE(Machine, "a proxy from the environment is taken, or refused by
   env["HTTPS_PROXY"] = "socks5://p:1080";
   const auto refused = load_rest_config(sources(file));
   REQUIRE_FALSE(refused.ok());
-  CHECK(contains(refused.error().message, "HTTPS_PROXY"));
-  CHECK(contains(refused.error().message, "socks5"));
+  CHECK_CONTAINS(refused.error().message, "HTTPS_PROXY");
+  CHECK_CONTAINS(refused.error().message, "socks5");
 }
 
 }  // namespace lpp::k8s::rest_config_cases

@@ -283,9 +283,9 @@ TEST_CASE("a waiting consumer is woken by a key, by a due time, and by shutdown"
   queue.add_after("b", 5s);
   clock.advance(5s);
   // "b" is handed out before "c" can be.
-  while (queue.size() > 0) std::this_thread::yield();
+  CHECK(eventually([&] { return queue.size() == 0; }));
   queue.add("c");
-  while (queue.size() > 0) std::this_thread::yield();
+  CHECK(eventually([&] { return queue.size() == 0; }));
   clock.advance(1s);
   queue.shutdown();
   REQUIRE(consumer.wait_for(10s) == std::future_status::ready);
@@ -398,9 +398,7 @@ TEST_CASE("many producers and consumers: nothing is lost and no key is with two 
     }
     return true;
   };
-  const auto deadline = std::chrono::steady_clock::now() + 20s;
-  while (!all_seen() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-  CHECK(all_seen());
+  CHECK(eventually(all_seen));
   CHECK(overlaps == 0);
   queue.shutdown();
 }

@@ -43,26 +43,10 @@ auto patiently(const Ask& ask) {
 /// Each process does the work with its number; the exit codes, by process.
 std::vector<int> at_once(const BaseFolder& base,
                          const std::function<int(const Volumes&, int)>& work) {
-  std::vector<pid_t> children;
-  for (int process = 0; process < kProcesses; ++process) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      try {
-        Kernel kernel;
-        ::_exit(work(base.volumes(kernel), process));
-      } catch (const std::exception&) {
-        ::_exit(99);
-      }
-    }
-    children.push_back(child);
-  }
-  std::vector<int> codes;
-  for (const pid_t child : children) {
-    int status = 0;
-    ::waitpid(child, &status, 0);
-    codes.push_back(WIFEXITED(status) ? WEXITSTATUS(status) : -1);
-  }
-  return codes;
+  return testing::at_once(kProcesses, [&](int process) {
+    Kernel kernel;
+    return work(base.volumes(kernel), process);
+  });
 }
 
 /// Each volume is there, with a record that tells of the limits that hold, in a project of its own.

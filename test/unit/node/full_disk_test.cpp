@@ -272,6 +272,30 @@ TEST_CASE("what is on record is not removed as if nothing were, though the file 
   CHECK(base.has("web/pvc-1/folder/file"));
 }
 
+TEST_CASE("where the file of locks is there it takes no room") {
+  const BaseFolder base;
+  fill_to_the_brim(base);
+  BrimKernel full;
+  REQUIRE(remove_from_full(base.volumes(full)));
+  CHECK(base.content().empty());
+}
+
+TEST_CASE("what was called off in its place of a directory without a record is in it") {
+  const BaseFolder base;
+  put_beside(base);
+  StuckKernel<ENOSPC> stuck;
+  const auto volumes = base.volumes(stuck);
+  std::stop_source stop;
+  RemoveRequest request{.id = "pvc-1", .path = "web/pvc-1", .stop = stop.get_token()};
+  request.may_begin = [&] {
+    stop.request_stop();
+    return true;
+  };
+  CHECK(volumes.remove(request).error().is(ErrorCode::kCancelled));
+  CHECK(*volumes.put_back("pvc-1", "web/pvc-1") == PutBack::kInPlace);
+  CHECK(base.has("web/pvc-1/folder/file"));
+}
+
 TEST_CASE("however deep it is, it is removed in its place") {
   const BaseFolder base;
   std::string deep = "web/pvc-1";

@@ -40,7 +40,7 @@ TEST_CASE("every directory is looked at the first time and within ten looks from
     std::map<std::string, int> looks;
     for (int look = 0; look < 10; ++look) {
       const Ids now = taken(turns, all);
-      CHECK(now.size() == std::min<std::size_t>(all.size(), std::max(100, (count + 9) / 10)));
+      CHECK(now.size() == std::min(all.size(), std::max<std::size_t>(100, (all.size() + 9) / 10)));
       for (const auto& id : now) ++looks[id];
     }
     CHECK(looks.size() == all.size());

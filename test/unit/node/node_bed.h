@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "fakes/needs.h"
 #include "fakes/setting.h"
@@ -210,19 +211,33 @@ class FullKernel : public FaultyKernel {
   }
 };
 
+/// So many processes at once, each of which does the work with its number; their exit codes, by
+/// number.
+inline std::vector<int> at_once(int processes, const std::function<int(int)>& work) {
+  std::vector<pid_t> children;
+  for (int process = 0; process < processes; ++process) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      try {
+        ::_exit(work(process));
+      } catch (const std::exception&) {
+        ::_exit(99);
+      }
+    }
+    children.push_back(child);
+  }
+  std::vector<int> codes;
+  for (const pid_t child : children) {
+    int status = 0;
+    const bool ended = ::waitpid(child, &status, 0) == child && WIFEXITED(status);
+    codes.push_back(ended ? WEXITSTATUS(status) : -1);
+  }
+  return codes;
+}
+
 /// Runs it in a process of its own; its exit code.
 inline int in_process(const std::function<int()>& work) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    try {
-      ::_exit(work());
-    } catch (const std::exception&) {
-      ::_exit(99);
-    }
-  }
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  return at_once(1, [&](int) { return work(); })[0];
 }
 
 inline node::MakeRequest make_request(const std::string& id, const std::string& path) {

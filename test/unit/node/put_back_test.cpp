@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "everywhere.h"
+#include "harness/file_text.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
 using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
@@ -311,8 +312,7 @@ class StuckKernel final : public Kernel {
 };
 
 State on_record(const BaseFolder& base) {
-  std::ifstream in(base.at(BaseFolder::record("volume.pvc-1.json")));
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  const std::string text = text_of(base.at(BaseFolder::record("volume.pvc-1.json")));
   const auto volume = decode_record(text);
   REQUIRE_MESSAGE(volume.ok(), text);
   return volume->state;

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -134,27 +136,16 @@ TEST_CASE(
   REQUIRE(space.ok());
   // Room for three and a half, whoever comes first.
   const std::uint64_t size = space->available_bytes / 7 * 2;
-  std::vector<pid_t> children;
-  for (int i = 0; i < 8; ++i) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      Kernel own;
-      MakeRequest request = limited("pvc-" + std::to_string(i), {.bytes = size});
-      request.size = size;
-      request.room.overcommit = false;
-      const auto made = base.volumes(own).make(request);
-      ::_exit(made.ok() ? 0 : made.error().is(ErrorCode::kUnfit) ? 4 : 1);
-    }
-    children.push_back(child);
-  }
-  int made = 0;
-  for (const pid_t child : children) {
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    CHECK((WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 4));
-    if (WEXITSTATUS(status) == 0) ++made;
-  }
-  CHECK(made == 3);
+  const auto codes = testing::at_once(8, [&](int process) {
+    Kernel own;
+    MakeRequest request = limited("pvc-" + std::to_string(process), {.bytes = size});
+    request.size = size;
+    request.room.overcommit = false;
+    const auto made = base.volumes(own).make(request);
+    return made.ok() ? 0 : made.error().is(ErrorCode::kUnfit) ? 4 : 1;
+  });
+  CHECK(std::ranges::count(codes, 0) == 3);
+  CHECK(std::ranges::count(codes, 4) == 5);
   CHECK(volumes.list()->volumes.size() == 3);
   CHECK(volumes.usage()->promised_bytes == 3 * size);
 
@@ -445,26 +436,17 @@ TEST_CASE("processes that make volumes at once never share a project" * NeedsLim
   const BaseFolder base;
   constexpr int kProcesses = 4;
   constexpr int kEach = 8;
-  std::vector<pid_t> children;
-  for (int process = 0; process < kProcesses; ++process) {
-    const pid_t child = ::fork();
-    if (child == 0) {
-      Kernel kernel;
-      const auto volumes = base.volumes(kernel);
-      bool all = true;
-      for (int i = 0; i < kEach; ++i) {
-        const std::string id = std::to_string(process) + "-" + std::to_string(i);
-        all = volumes.make(limited(id, {.bytes = kMiB})).ok() && all;
-      }
-      ::_exit(all ? 0 : 1);
+  const auto codes = testing::at_once(kProcesses, [&](int process) {
+    Kernel kernel;
+    const auto volumes = base.volumes(kernel);
+    bool all = true;
+    for (int i = 0; i < kEach; ++i) {
+      const std::string id = std::to_string(process) + "-" + std::to_string(i);
+      all = volumes.make(limited(id, {.bytes = kMiB})).ok() && all;
     }
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    CHECK(status == 0);
-  }
+    return all ? 0 : 1;
+  });
+  CHECK(codes == std::vector<int>(kProcesses, 0));
   Kernel kernel;
   const auto listing = base.volumes(kernel).list();
   REQUIRE(listing.ok());

@@ -179,15 +179,14 @@ TEST_CASE("what the state of the quota answers is taken for off, or told with th
     int error;
     ErrorCode code;
   };
-  for (const auto& [error, code] :
-       {Case{EPERM, ErrorCode::kForbidden}, Case{EACCES, ErrorCode::kForbidden},
-        Case{EIO, ErrorCode::kUnavailable}, Case{EUCLEAN, ErrorCode::kUnavailable},
-        Case{ENODEV, ErrorCode::kUnfit}, Case{ENOTBLK, ErrorCode::kUnfit}}) {
-    CAPTURE(error);
-    StatelessKernel kernel(error);
+  for (const Case& c : {Case{EPERM, ErrorCode::kForbidden}, Case{EACCES, ErrorCode::kForbidden},
+                        Case{EIO, ErrorCode::kUnavailable}, Case{EUCLEAN, ErrorCode::kUnavailable},
+                        Case{ENODEV, ErrorCode::kUnfit}, Case{ENOTBLK, ErrorCode::kUnfit}}) {
+    CAPTURE(c.error);
+    StatelessKernel kernel(c.error);
     const auto volumes = base.volumes(kernel);
-    const auto is_told = [&, code = code](const Error& told) {
-      CHECK(told.code == code);
+    const auto is_told = [&](const Error& told) {
+      CHECK(told.code == c.code);
       CHECK_MESSAGE(told.message.find("quota of /dev/") != std::string::npos, told.message);
       CHECK(told.message.find(", mounted at /") != std::string::npos);
     };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "fakes/eventually.h"
+#include "harness/file_text.h"
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -30,11 +31,6 @@ void tag(const std::string& path, std::uint32_t project) {
   Kernel kernel;
   const UniqueFd folder(kernel.open(path.c_str(), O_RDONLY | O_DIRECTORY));
   REQUIRE(ProjectQuota::set_project(kernel, folder.get(), project).ok());
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
 }
 
 /// Does something else right after a number was found to be free, or before a limit is set.
@@ -223,26 +219,17 @@ TEST_CASE("processes that make the same ids at once in two base paths share no p
   const BaseFolder a;
   const BaseFolder b;
   constexpr int kEach = 16;
-  std::vector<pid_t> children;
-  for (const BaseFolder* base : {&a, &b, &a, &b}) {
-    const int first = children.size() < 2 ? 0 : kEach;
-    const pid_t child = ::fork();
-    if (child == 0) {
-      Kernel kernel;
-      const auto volumes = base->volumes(kernel);
-      bool all = true;
-      for (int i = first; i < first + kEach; ++i) {
-        all = volumes.make(limited("pvc-" + std::to_string(i), kMiB)).ok() && all;
-      }
-      ::_exit(all ? 0 : 1);
+  const auto codes = testing::at_once(4, [&](int process) {
+    const int first = process < 2 ? 0 : kEach;
+    Kernel kernel;
+    const auto volumes = (process % 2 == 0 ? a : b).volumes(kernel);
+    bool all = true;
+    for (int i = first; i < first + kEach; ++i) {
+      all = volumes.make(limited("pvc-" + std::to_string(i), kMiB)).ok() && all;
     }
-    children.push_back(child);
-  }
-  for (const pid_t child : children) {
-    int status = -1;
-    ::waitpid(child, &status, 0);
-    CHECK(status == 0);
-  }
+    return all ? 0 : 1;
+  });
+  CHECK(codes == std::vector<int>(4, 0));
   Kernel kernel;
   std::set<std::uint32_t> projects;
   for (const BaseFolder* base : {&a, &b}) {

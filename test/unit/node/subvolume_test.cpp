@@ -7,6 +7,7 @@
 
 #include <cstring>
 
+#include "everywhere.h"
 #include "node_bed.h"
 
 using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
@@ -102,6 +103,10 @@ class PlayedTrees final : public Kernel {
     return 0;
   }
   int limit_subvolume(int /*fd*/, std::uint64_t subvolume, std::uint64_t bytes) override {
+    if (limit_error_ != 0) {
+      errno = limit_error_;
+      return -1;
+    }
     CHECK(bytes == 0);
     lifted_.push_back(subvolume);
     return 0;
@@ -110,6 +115,7 @@ class PlayedTrees final : public Kernel {
   std::vector<std::uint64_t> forgotten_{};
   std::vector<std::uint64_t> lifted_{};
   int calls_ = 0;
+  int limit_error_ = 0;
   bool ignores_range_ = false;
 
  private:
@@ -251,6 +257,123 @@ TEST_CASE("what was counted of subvolumes that are gone goes, and nothing else")
   CHECK(trees.lifted_ == std::vector<std::uint64_t>{300, 303});
 }
 
+TEST_CASE("a counter that the kernel has forgotten is released, and holds nobody") {
+  PlayedTrees trees(PlayedTrees::Items{item(BTRFS_QGROUP_INFO_KEY, 304, {1, 0, 0, 0, 0})});
+  trees.limit_error_ = ENOENT;
+  CHECK(SubvolumeQuota(trees, -1).release(300).ok());
+  const auto limited = SubvolumeQuota(trees, -1).limit(300, {.bytes = kMiB});
+  REQUIRE_FALSE(limited.ok());
+  CHECK(limited.error().is(ErrorCode::kUnfit));
+  CHECK(limited.error().message.find("btrfs quota enable") != std::string::npos);
+  CHECK(limited.error().message.find("/dev") == std::string::npos);
+  trees.limit_error_ = ENOTCONN;
+  CHECK(SubvolumeQuota(trees, -1).release(300).ok());
+  const auto off = SubvolumeQuota(trees, -1).limit(300, {.bytes = kMiB});
+  CHECK(off.error().message.find("off by now") != std::string::npos);
+  trees.limit_error_ = EIO;
+  CHECK_FALSE(SubvolumeQuota(trees, -1).release(300).ok());
+}
+
+TEST_CASE("what has just been written counts where a limit would be less" * NeedsSubvolumes()) {
+  const BaseFolder base;
+  Kernel kernel;
+  const auto volumes = base.volumes(kernel);
+  base.make_directory("web/own");
+  REQUIRE(fill(base.at("web/own/file"), 4 * kMiB).bytes == 4 * kMiB);
+  SUBCASE("by an adoption") {
+    const auto adopted =
+        volumes.adopt({.id = "own", .path = "web/own", .limits = {.bytes = 2 * kMiB}});
+    CHECK(adopted.error().is(ErrorCode::kInvalid));
+  }
+  SUBCASE("by a make") {
+    CHECK(volumes.make(below_web("own", {.bytes = 2 * kMiB})).error().is(ErrorCode::kInvalid));
+    CHECK(volumes.list()->volumes.empty());
+  }
+  SUBCASE("by a resize") {
+    REQUIRE(volumes.make(below_web("own", {.bytes = 64 * kMiB})).ok());
+    REQUIRE(fill(base.at("web/own/more"), 4 * kMiB).bytes == 4 * kMiB);
+    const auto resized = volumes.resize({.id = "own", .limits = {.bytes = 6 * kMiB}});
+    CHECK(resized.error().is(ErrorCode::kInvalid));
+    CHECK(volumes.list()->volumes.at(0).limits == Limits{.bytes = 64 * kMiB});
+  }
+  // Nothing holds it to what was refused.
+  CHECK(fill(base.at("web/own/last"), 4 * kMiB).bytes == 4 * kMiB);
+}
+
+TEST_CASE("what btrfs has not counted, or never counts, gets no limit that may be too low" *
+          NeedsSubvolumes()) {
+  /// Whose quota says more of itself than is so.
+  class Flagged final : public Kernel {
+   public:
+    int search_tree(int fd, btrfs_ioctl_search_args& arguments) override {
+      const bool asks_state = arguments.key.min_type == BTRFS_QGROUP_STATUS_KEY;
+      const int result = Kernel::search_tree(fd, arguments);
+      if (result != 0 || !asks_state || arguments.key.nr_items == 0) return result;
+      std::uint64_t flags = 0;
+      char* const at = arguments.buf + sizeof(btrfs_ioctl_search_header) + 2 * sizeof flags;
+      std::memcpy(&flags, at, sizeof flags);
+      flags |= flags_;
+      std::memcpy(at, &flags, sizeof flags);
+      return 0;
+    }
+    std::uint64_t flags_ = 0;
+  };
+  const BaseFolder base;
+  Flagged kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(below_web("pvc-1", {.bytes = 8 * kMiB})).ok());
+  base.write("web/pvc-1/file");
+  base.make_directory("web/own");
+  base.write("web/own/file");
+  bool is_simple = false;
+  SUBCASE("while it counts anew") { kernel.flags_ = BTRFS_QGROUP_STATUS_FLAG_RESCAN; }
+  SUBCASE("by a simple quota") {
+    kernel.flags_ = 8;
+    is_simple = true;
+  }
+  const ErrorCode code = is_simple ? ErrorCode::kUnfit : ErrorCode::kUnavailable;
+  const AdoptRequest own{.id = "own", .path = "web/own", .limits = {.bytes = 8 * kMiB}};
+  CHECK(volumes.adopt(own).error().is(code));
+  CHECK(volumes.make(below_web("own", {.bytes = 8 * kMiB})).error().is(code));
+  CHECK(volumes.list()->volumes.size() == 1);
+  // Of one that was empty at first a simple quota counts all.
+  CHECK(volumes.resize({.id = "pvc-1", .limits = {.bytes = 4 * kMiB}}).ok() == is_simple);
+  CHECK(volumes.resize({.id = "pvc-1", .limits = {.bytes = 16 * kMiB}}).ok());
+  CHECK(volumes.make(below_web("pvc-1", {.bytes = 16 * kMiB})).ok());
+  CHECK(volumes.make(below_web("pvc-2", {.bytes = 8 * kMiB})).ok());
+  CHECK(fill(base.at("web/own/more"), 9 * kMiB).bytes == 9 * kMiB);
+}
+
+TEST_CASE("where a counter goes with its subvolume a removal that crashes anywhere is finished" *
+          NeedsSubvolumes()) {
+  /// As newer kernels do, here at once instead of when the subvolume has been taken apart.
+  class Forgetful final : public Kernel {
+   public:
+    int limit_subvolume(int fd, std::uint64_t subvolume, std::uint64_t bytes) override {
+      const auto there = SubvolumeQuota(*this, fd).is_there(static_cast<std::uint32_t>(subvolume));
+      if (there.ok() && *there) return Kernel::limit_subvolume(fd, subvolume, bytes);
+      errno = ENOENT;
+      return -1;
+    }
+  };
+  const auto prepare = [](const BaseFolder& base) {
+    Kernel kernel;
+    REQUIRE(base.volumes(kernel).make(below_web("pvc-1", {.bytes = 8 * kMiB})).ok());
+    base.write("web/pvc-1/file");
+  };
+  const auto remove = [](const Volumes& volumes) { return volumes.remove({.id = "pvc-1"}).ok(); };
+  const auto is_gone = [&](const BaseFolder& base, const Volumes& /*volumes*/) {
+    Forgetful forgetful;
+    const auto volumes = base.volumes(forgetful);
+    const auto problems = volumes.recover({});
+    REQUIRE(problems.ok());
+    CHECK(problems->empty());
+    CHECK(remove(volumes));
+    CHECK(base.content().empty());
+  };
+  CHECK(crash_everywhere(prepare, remove, is_gone) > 40);
+}
+
 TEST_CASE("the state of the quota of btrfs is read from its tree") {
   using State = SubvolumeQuota::State;
   const auto state = [](Kernel& kernel) { return *SubvolumeQuota(kernel, -1).state(); };
@@ -264,7 +387,9 @@ TEST_CASE("the state of the quota of btrfs is read from its tree") {
                                                     {1 | 2, State::kCounting},
                                                     {1 | 2 | 4, State::kCounting},
                                                     {1 | 4, State::kInconsistent},
-                                                    {1 | 8, State::kOn}}) {
+                                                    {1 | 8, State::kSimple},
+                                                    {1 | 4 | 8, State::kInconsistent},
+                                                    {1 | 16, State::kOn}}) {
     PlayedTrees trees = with_flags(flags);
     CHECK(state(trees) == expected);
   }

@@ -41,7 +41,7 @@ struct PublisherBed : testing::Scene {
                 volumes,
                 classes,
                 nodes,
-                operations,
+                figures,
                 binding,
                 space,
                 uses};

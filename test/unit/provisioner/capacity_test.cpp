@@ -171,8 +171,7 @@ TEST_CASE("what the node tells of its promises goes before the sum of the sizes"
 }
 
 TEST_CASE("a change below one percent is not worth a write") {
-  for (const auto& [before, after, worth] :
-       std::initializer_list<std::tuple<std::int64_t, std::int64_t, bool>>{
+  for (const auto& row : std::initializer_list<std::tuple<std::int64_t, std::int64_t, bool>>{
            {1000, 1000, false},
            {1000, 991, false},
            {1000, 1009, false},
@@ -183,8 +182,9 @@ TEST_CASE("a change below one percent is not worth a write") {
            {50, 0, true},
            {kUnknownRoom, 1, true},
            {1, kUnknownRoom, true}}) {
-    CAPTURE(before);
-    CAPTURE(after);
+    CAPTURE(std::get<0>(row));
+    CAPTURE(std::get<1>(row));
+    const auto& [before, after, worth] = row;
     CHECK(is_worth_writing(before, after) == worth);
   }
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "fakes/captured_log.h"
+#include "provisioner/claim_binding.h"
 #include "provisioner/claim_reconciler.h"
 #include "unit/provisioner/decision_scene.h"
 #include "unit/provisioner/scene.h"
@@ -220,7 +221,7 @@ struct Bed : testing::Scene {
   }
   std::uint64_t counted(const std::string& result) {
     std::uint64_t count = 0;
-    for (const auto* entry : operations.totals().bindings.entries()) {
+    for (const auto* entry : figures.totals().bindings.entries()) {
       if (entry->first[0] == result) count = entry->second;
     }
     return count;
@@ -471,7 +472,7 @@ TEST_CASE("a binding is counted once, by how it ended") {
       bed.clock.advance(seconds(3));
     }
     std::vector<std::string> counts;
-    for (const auto* result : bed.operations.totals().bindings.entries()) {
+    for (const auto* result : bed.figures.totals().bindings.entries()) {
       counts.push_back(result->first[0] + " " + std::to_string(result->second));
     }
     return counts;

@@ -21,7 +21,7 @@ struct Bed : testing::Scene {
   std::size_t patches() const { return transport.count("PATCH", ""); }
   std::uint64_t failures() {
     std::uint64_t count = 0;
-    for (const auto* entry : operations.totals().failures.entries()) count += entry->second;
+    for (const auto* entry : figures.totals().failures.entries()) count += entry->second;
     return count;
   }
 

@@ -197,7 +197,7 @@ class Model {
   bool perform(const for_claim::FinishTakeBack& finish) {
     const Operation place = *finish.done.operation;
     each_begun(place, [](Begun& begun) { begun.done = true; });
-    scene_.memory.take_back.erase(place_of(place));
+    scene_.memory.take_back.erase(place_key(place));
     std::erase_if(records_, [&](const Recorded& one) {
       return one.progress.over() && is_one_directory(*one.operation, place);
     });
@@ -205,8 +205,8 @@ class Model {
   }
   bool perform(const for_claim::TakeBackFailed& failed) {
     const Operation& operation = *failed.failed.operation;
-    scene_.memory.take_back[place_of(operation)] = {.number = operation.attempt,
-                                                    .hold_until = scene_.now + seconds(2)};
+    scene_.memory.take_back[place_key(operation)] = {.number = operation.attempt,
+                                                     .hold_until = scene_.now + seconds(2)};
     return false;
   }
   bool perform(const for_claim::TakeBackStuck& stuck) {
@@ -336,9 +336,7 @@ class Model {
         story_ += " | a record is gone |";
         if (!records_.empty()) forget(records_[dice_.below(records_.size())].operation->id());
         return;
-      default:
-        story_ += " | another process |";
-        scene_.memory = {};
+      default: story_ += " | another process |"; scene_.memory = {};
     }
   }
 

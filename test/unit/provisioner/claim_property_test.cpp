@@ -396,7 +396,7 @@ const std::vector<For> kWhatIsOnRecord{
        }
        const auto* const failed = std::get_if<for_claim::TakeBackFailed>(&decision);
        if (failed == nullptr) return true;
-       const auto retry = scene.memory.take_back.find(place_of(*failed->failed.operation));
+       const auto retry = scene.memory.take_back.find(place_key(*failed->failed.operation));
        return retry == scene.memory.take_back.end() ||
               failed->failed.operation->attempt > retry->second.number;
      }},

@@ -346,12 +346,12 @@ TEST_CASE("a claim that goes away while its directory is made leaves nothing beh
       CHECK(scene.step() == provisioner::Action::await_change(kRecheck));
     }
     scene.executor.records.clear();
-    CHECK(scene.operations.in_flight(10).empty());
+    CHECK(scene.figures.in_flight(10).empty());
     const auto asked = scene.executor.started.size();
     CHECK(scene.step() == provisioner::Action::done());
     CHECK(scene.step() == provisioner::Action::done());
     CHECK(scene.executor.started.size() == asked);
-    CHECK(scene.operations.in_flight(10).empty());
+    CHECK(scene.figures.in_flight(10).empty());
   }
   SUBCASE("a removal that fails is reported and repeated") {
     reads.reply(404).reply(404);

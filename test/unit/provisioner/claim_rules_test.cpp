@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "provisioner/claim_reconciler.h"
+#include "provisioner/claim_shape.h"
 #include "unit/provisioner/scene.h"
 
 using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
@@ -15,7 +16,6 @@ namespace {
 
 constexpr const char* kGa = "volume.kubernetes.io/storage-provisioner";
 constexpr const char* kBeta = "volume.beta.kubernetes.io/storage-provisioner";
-constexpr const char* kNode = "volume.kubernetes.io/selected-node";
 constexpr const char* kAlphaNode = "volume.alpha.kubernetes.io/selected-node";
 constexpr const char* kBetaClass = "volume.beta.kubernetes.io/storage-class";
 

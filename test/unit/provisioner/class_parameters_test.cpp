@@ -86,7 +86,7 @@ TEST_CASE("what onNodeLost cannot say is refused, with what would do") {
 }
 
 TEST_CASE("what they cannot say is refused, with the parameter, the class and what would do") {
-  for (const auto& [parameters, part] : std::vector<std::pair<Parameters, std::string>>{
+  for (const auto& row : std::vector<std::pair<Parameters, std::string>>{
            {{{"quota", "soft"}}, "soft cannot be used, it must be \"hard\" or \"none\""},
            {{{"quota", "Hard"}}, "parameter quota of StorageClass \"local-path\""},
            {{{"quota", ""}}, "parameter quota"},
@@ -102,7 +102,8 @@ TEST_CASE("what they cannot say is refused, with the parameter, the class and wh
            {{{"reserve", "10 %"}}, "parameter reserve"},
            {{{"reserve", ""}}, "parameter reserve"},
            {{{"overcommit", "no"}}, "\"true\" or \"false\""}}) {
-    CAPTURE(part);
+    CAPTURE(row.second);
+    const auto& [parameters, part] = row;
     const auto read = limits_of(class_with(parameters));
     REQUIRE(std::holds_alternative<Refusal>(read));
     CHECK(std::get<Refusal>(read).message.find(part) != std::string::npos);

@@ -4,9 +4,9 @@
 #include <doctest/doctest.h>
 
 #include <semaphore>
-#include <thread>
 
 #include "base/clock.h"
+#include "fakes/eventually.h"
 #include "k8s/work_queue.h"
 #include "provisioner/action.h"
 
@@ -86,7 +86,7 @@ TEST_CASE("a crew with work for one thread stays small, and adds nothing once it
     workshop.taken.acquire();
     CHECK(workshop.crew.size() == 2);
     workshop.go_on.release();
-    while (workshop.queue.state().in_work > 0) std::this_thread::yield();
+    CHECK(testing::eventually([&] { return workshop.queue.state().in_work == 0; }));
   }
   workshop.queue.shutdown();
   workshop.crew.join();

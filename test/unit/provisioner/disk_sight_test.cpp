@@ -161,7 +161,7 @@ TEST_CASE("what cannot be taken back without its disk is told again and again, a
   CHECK(told() == 1);
   bed.step();
   CHECK(told() == 1);
-  const auto shown = bed.operations.in_flight(10);
+  const auto shown = bed.figures.in_flight(10);
   REQUIRE(shown.size() == 1);
   CHECK(shown[0].kind == operation::Kind::kTakeBack);
   CHECK(shown[0].step == Step::kWaiting);
@@ -174,7 +174,7 @@ TEST_CASE("what cannot be taken back without its disk is told again and again, a
   REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));
   bed.executor.succeed(Kind::kTakeBack, kVolume, Directory::kAbsent);
   bed.step();
-  CHECK(bed.operations.in_flight(10).empty());
+  CHECK(bed.figures.in_flight(10).empty());
 }
 
 TEST_CASE("a claim whose attempt failed on a disk that died goes elsewhere, and cleans up later") {

@@ -82,7 +82,7 @@ struct Bed : testing::Scene {
   }
   std::uint64_t counted(const std::string& result) const {
     std::uint64_t count = 0;
-    for (const auto* entry : operations.totals().claims_released.entries()) {
+    for (const auto* entry : figures.totals().claims_released.entries()) {
       if (entry->first[0] == "local-path" && entry->first[1] == result)
         count = entry->second.load();
     }

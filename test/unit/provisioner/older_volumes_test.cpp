@@ -199,14 +199,14 @@ TEST_CASE("the directory of a volume of any older version is removed where it is
 }
 
 TEST_CASE("a volume of any older version whose node is gone is let go, and that is said") {
-  for (const auto& [what, made] : std::initializer_list<std::pair<const char*, VolumeBuilder>>{
+  for (const auto& row : std::initializer_list<std::pair<const char*, VolumeBuilder>>{
            {"hostname", on("matchExpressions", "kubernetes.io/hostname", {"gone"})},
            {"field", on("matchFields", "metadata.name", {"gone"})},
            {"with the annotation", on("matchExpressions", "kubernetes.io/hostname", {"gone"})
                                        .annotation(kNodeOf, "gone")}}) {
-    CAPTURE(what);
+    CAPTURE(row.first);
     OldScene scene;
-    scene.put(made);
+    scene.put(row.second);
     scene.transport.on("GET", "/nodes/gone").reply(404);
     scene.transport.on("DELETE", "/persistentvolumes/").reply(200);
     (void)scene.step();
@@ -274,8 +274,7 @@ TEST_CASE("a volume of an older version that cannot be removed safely says why a
 TEST_CASE("a volume of an older version stays where it is not clear on which node it is") {
   nlohmann::json not_in = in(kHostname, {"n1"});
   not_in["operator"] = "NotIn";
-  for (const auto& [what, made, says] :
-       std::initializer_list<std::tuple<const char*, VolumeBuilder, const char*>>{
+  for (const auto& row : std::initializer_list<std::tuple<const char*, VolumeBuilder, const char*>>{
            {"NotIn", terms({{not_in}}), "is met by several nodes: bare, empty, n2, n3"},
            {"two values", terms({{in(kHostname, {"n1", "n2"})}}), "several nodes: n1, n2"},
            {"two values, one of a node that is gone", terms({{in(kHostname, {"gone", "n2"})}}),
@@ -293,7 +292,8 @@ TEST_CASE("a volume of an older version stays where it is not clear on which nod
            {"a shared filesystem that is not configured any more",
             base().host_path("/mnt/nfs/pvc-uid-a_default_a").annotation(kNodeOf, ""),
             "no node affinity"}}) {
-    CAPTURE(what);
+    const auto& [what, made, says] = row;
+    CAPTURE(std::get<0>(row));
     OldScene scene;
     add_bare_node(scene);
     scene.put(made);

@@ -26,9 +26,9 @@ Operation an_operation(const std::string& volume, int attempt = 1) {
 }
 
 /// "provision/queued 2.5s" of each step that was counted once.
-std::vector<std::string> steps(const OperationFigures& operations) {
+std::vector<std::string> steps(const OperationFigures& figures) {
   std::vector<std::string> out;
-  for (const auto* entry : operations.totals().steps.entries()) {
+  for (const auto* entry : figures.totals().steps.entries()) {
     out.push_back(entry->first[0] + "/" + entry->first[1] + " " +
                   std::to_string(static_cast<int>(entry->second.snapshot().sum_seconds)));
   }
@@ -61,16 +61,16 @@ TEST_CASE("work has begun when something is known to have begun") {
 
 TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   FakeClock clock;
-  OperationFigures operations(clock);
+  OperationFigures figures(clock);
   const TimePoint queued = clock.now();
   clock.advance(2s);
-  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kQueued, {}, queued);
+  figures.progressed(operation::Kind::kMake, an_operation("v"), Step::kQueued, {}, queued);
   clock.advance(1s);
-  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kStart);
-  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kStart, "ErrImagePull");
+  figures.progressed(operation::Kind::kMake, an_operation("v"), Step::kStart);
+  figures.progressed(operation::Kind::kMake, an_operation("v"), Step::kStart, "ErrImagePull");
   clock.advance(5s);
-  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kScript);
-  auto flying = operations.in_flight(10);
+  figures.progressed(operation::Kind::kMake, an_operation("v"), Step::kScript);
+  auto flying = figures.in_flight(10);
   REQUIRE(flying.size() == 1);
   CHECK(flying[0].age == 8s);
   CHECK(flying[0].step == Step::kScript);
@@ -78,67 +78,66 @@ TEST_CASE("each step of an operation is timed, waiting in the queue included") {
   CHECK(flying[0].problem.empty());
   CHECK(flying[0].claim.to_string() == "app/data");
   clock.advance(7s);
-  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kVolume);
+  figures.progressed(operation::Kind::kMake, an_operation("v"), Step::kVolume);
   clock.advance(9s);
-  operations.succeeded(operation::Kind::kMake, "v", "fast");
-  CHECK(steps(operations) == Lines{"provision/pod_start 5", "provision/queued 3",
-                                   "provision/script 7", "provision/volume 9"});
-  CHECK(operations.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds ==
-        24);
-  CHECK(operations.in_flight(10).empty());
+  figures.succeeded(operation::Kind::kMake, "v", "fast");
+  CHECK(steps(figures) == Lines{"provision/pod_start 5", "provision/queued 3", "provision/script 7",
+                                "provision/volume 9"});
+  CHECK(figures.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds == 24);
+  CHECK(figures.in_flight(10).empty());
 }
 
 TEST_CASE("what was begun before a restart is counted but not timed") {
   FakeClock clock;
-  OperationFigures operations(clock);
-  operations.progressed(operation::Kind::kRemove, an_operation("v"), Step::kScript);
+  OperationFigures figures(clock);
+  figures.progressed(operation::Kind::kRemove, an_operation("v"), Step::kScript);
   clock.advance(5s);
-  operations.progressed(operation::Kind::kRemove, an_operation("v"), Step::kVolume);
+  figures.progressed(operation::Kind::kRemove, an_operation("v"), Step::kVolume);
   clock.advance(3s);
-  operations.succeeded(operation::Kind::kRemove, "v", "fast");
-  CHECK(steps(operations) == Lines{"delete/volume 3"});
-  CHECK(counts(operations.totals().deleted) == Counts{{"fast", 1}});
-  CHECK(operations.totals().delete_duration.entries().empty());
+  figures.succeeded(operation::Kind::kRemove, "v", "fast");
+  CHECK(steps(figures) == Lines{"delete/volume 3"});
+  CHECK(counts(figures.totals().deleted) == Counts{{"fast", 1}});
+  CHECK(figures.totals().delete_duration.entries().empty());
 }
 
 TEST_CASE("a failed operation waits, keeps its age and is timed from its last attempt") {
   FakeClock clock;
-  OperationFigures operations(clock);
-  operations.progressed(operation::Kind::kMake, an_operation("v"), Step::kQueued);
+  OperationFigures figures(clock);
+  figures.progressed(operation::Kind::kMake, an_operation("v"), Step::kQueued);
   clock.advance(10s);
-  operations.failed({.kind = operation::Kind::kMake,
-                     .volume = "v",
-                     .storage_class = "fast",
-                     .reason = "ScriptFailed",
-                     .message = "exit code 1"});
-  CHECK(operations.load().at(operation::Kind::kMake).waiting == 1);
-  CHECK(operations.in_flight(1)[0].problem == "exit code 1");
+  figures.failed({.kind = operation::Kind::kMake,
+                  .volume = "v",
+                  .storage_class = "fast",
+                  .reason = "ScriptFailed",
+                  .message = "exit code 1"});
+  CHECK(figures.load().at(operation::Kind::kMake).waiting == 1);
+  CHECK(figures.in_flight(1)[0].problem == "exit code 1");
   clock.advance(10s);
-  operations.progressed(operation::Kind::kMake, an_operation("v", 2), Step::kQueued);
+  figures.progressed(operation::Kind::kMake, an_operation("v", 2), Step::kQueued);
   clock.advance(1s);
-  CHECK(operations.load().at(operation::Kind::kMake).waiting == 0);
-  CHECK(operations.load().at(operation::Kind::kMake).oldest == 21s);
-  operations.succeeded(operation::Kind::kMake, "v", "fast");
-  CHECK(operations.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds == 1);
-  CHECK(counts(operations.totals().provision_failed) == Counts{{"fast/", 1}});
-  CHECK(counts(operations.totals().failures) == Counts{{"provision/ScriptFailed", 1}});
+  CHECK(figures.load().at(operation::Kind::kMake).waiting == 0);
+  CHECK(figures.load().at(operation::Kind::kMake).oldest == 21s);
+  figures.succeeded(operation::Kind::kMake, "v", "fast");
+  CHECK(figures.totals().provision_duration.entries().at(0)->second.snapshot().sum_seconds == 1);
+  CHECK(counts(figures.totals().provision_failed) == Counts{{"fast/", 1}});
+  CHECK(counts(figures.totals().failures) == Counts{{"provision/ScriptFailed", 1}});
 }
 
 TEST_CASE("only the newest failures and a limited number of operations are kept") {
   FakeClock clock;
-  OperationFigures operations(clock);
+  OperationFigures figures(clock);
   for (std::size_t i = 0; i < OperationFigures::kMaxInFlight + 10; ++i) {
-    operations.failed({.volume = std::to_string(i),
-                       .claim = {i % 2 == 0 ? "even" : "odd", std::to_string(i)},
-                       .message = std::string(5000, 'x')});
+    figures.failed({.volume = std::to_string(i),
+                    .claim = {i % 2 == 0 ? "even" : "odd", std::to_string(i)},
+                    .message = std::string(5000, 'x')});
   }
-  CHECK(operations.in_flight(100'000).size() == OperationFigures::kMaxInFlight);
-  const auto failures = operations.recent_failures();
+  CHECK(figures.in_flight(100'000).size() == OperationFigures::kMaxInFlight);
+  const auto failures = figures.recent_failures();
   REQUIRE(failures.size() == OperationFigures::kMaxFailures);
   CHECK(failures[0].failure.volume == std::to_string(OperationFigures::kMaxInFlight + 9));
   CHECK(failures[0].failure.message.size() == 1024);
-  operations.forget_all();
-  CHECK(operations.in_flight(10).empty());
+  figures.forget_all();
+  CHECK(figures.in_flight(10).empty());
 }
 
 TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done or gone") {
@@ -147,29 +146,29 @@ TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done 
   ClaimReconciler reconciler(scene.world, scene.memories);
   const ClaimKey key{{"default", "a"}, "uid-a"};
   (void)reconciler.step(key);
-  CHECK(scene.operations.in_flight(1).at(0).step == Step::kStart);
+  CHECK(scene.figures.in_flight(1).at(0).step == Step::kStart);
 
   SUBCASE("success") {
     scene.executor.succeed(Kind::kMake, "pvc-uid-a");
     scene.transport.on("POST", "/persistentvolumes").reply(201);
     (void)reconciler.step(key);
-    CHECK(counts(scene.operations.totals().provisioned) == Counts{{"local-path/", 1}});
-    CHECK(scene.operations.recent_failures().empty());
+    CHECK(counts(scene.figures.totals().provisioned) == Counts{{"local-path/", 1}});
+    CHECK(scene.figures.recent_failures().empty());
   }
   SUBCASE("a failing script") {
     scene.executor.fail(Kind::kMake, "pvc-uid-a", "exit code 1");
     (void)reconciler.step(key);
-    CHECK(scene.operations.in_flight(1).at(0).step == Step::kWaiting);
-    CHECK(scene.operations.recent_failures().at(0).failure.message == "exit code 1");
-    CHECK(scene.operations.recent_failures().at(0).failure.node == "n1");
+    CHECK(scene.figures.in_flight(1).at(0).step == Step::kWaiting);
+    CHECK(scene.figures.recent_failures().at(0).failure.message == "exit code 1");
+    CHECK(scene.figures.recent_failures().at(0).failure.node == "n1");
     // Looked at again before its time: the same failure, not another.
     (void)reconciler.step(key);
-    CHECK(counts(scene.operations.totals().provision_failed) == Counts{{"local-path/", 1}});
+    CHECK(counts(scene.figures.totals().provision_failed) == Counts{{"local-path/", 1}});
     scene.claims.erase({"default", "a"});
     scene.transport.on("GET", "/persistentvolumes").reply(404);
     (void)reconciler.step(key);
-    CHECK(scene.operations.in_flight(2).size() == 1);
-    CHECK(scene.operations.in_flight(1).at(0).kind == operation::Kind::kTakeBack);
+    CHECK(scene.figures.in_flight(2).size() == 1);
+    CHECK(scene.figures.in_flight(1).at(0).kind == operation::Kind::kTakeBack);
     scene.executor.succeed(Kind::kTakeBack, "pvc-uid-a");
     (void)reconciler.step(key);
   }
@@ -177,11 +176,11 @@ TEST_CASE("a claim's steps leave their trace, and nothing stays when it is done 
     scene.executor.succeed(Kind::kMake, "pvc-uid-a");
     scene.transport.on("POST", "/persistentvolumes").reply(403);
     (void)reconciler.step(key);
-    CHECK(counts(scene.operations.totals().failures) == Counts{{"provision/ApiForbidden", 1}});
+    CHECK(counts(scene.figures.totals().failures) == Counts{{"provision/ApiForbidden", 1}});
     scene.put(volume("pvc-uid-a").claim("default", "a").host_path("/data/pvc-uid-a_default_a"));
     (void)reconciler.step(key);
   }
-  CHECK(scene.operations.in_flight(10).empty());
+  CHECK(scene.figures.in_flight(10).empty());
 }
 
 TEST_CASE("a volume that others keep from going is one deletion, however often we look") {
@@ -205,29 +204,28 @@ TEST_CASE("a volume that others keep from going is one deletion, however often w
     (void)reconciler.step("pvc-1");
     scene.clock.advance(20s);
   }
-  CHECK(counts(scene.operations.totals().deleted) == Counts{{"local-path", 1}});
+  CHECK(counts(scene.figures.totals().deleted) == Counts{{"local-path", 1}});
 }
 
 TEST_CASE(
     "one namespace cannot keep what others do from being followed, nor push out its failures") {
   FakeClock clock;
-  OperationFigures operations(clock);
+  OperationFigures figures(clock);
   const auto fail = [&](const std::string& ns, int number) {
-    operations.failed({.volume = ns + std::to_string(number),
-                       .claim = {ns, std::to_string(number)},
-                       .reason = "Refused"});
+    figures.failed({.volume = ns + std::to_string(number),
+                    .claim = {ns, std::to_string(number)},
+                    .reason = "Refused"});
   };
   fail("quiet", 0);
   for (int i = 0; i < 6000; ++i) fail("loud", i);
-  CHECK(operations.recent_failures().size() == OperationFigures::kMaxFailures);
-  CHECK(operations.recent_failures().back().failure.claim.ns == "quiet");
-  CHECK(operations.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 1);
+  CHECK(figures.recent_failures().size() == OperationFigures::kMaxFailures);
+  CHECK(figures.recent_failures().back().failure.claim.ns == "quiet");
+  CHECK(figures.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 1);
   Operation other = an_operation("v");
-  operations.progressed(operation::Kind::kMake, other, Step::kQueued);
-  CHECK(operations.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 2);
+  figures.progressed(operation::Kind::kMake, other, Step::kQueued);
+  CHECK(figures.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 2);
   // What has ended makes room for more of its namespace.
-  for (int i = 0; i < 10; ++i)
-    operations.forget(operation::Kind::kMake, "loud" + std::to_string(i));
+  for (int i = 0; i < 10; ++i) figures.forget(operation::Kind::kMake, "loud" + std::to_string(i));
   for (int i = 7000; i < 7100; ++i) fail("loud", i);
-  CHECK(operations.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 2);
+  CHECK(figures.load()[operation::Kind::kMake].count == OperationFigures::kMaxOfNamespace + 2);
 }

@@ -229,16 +229,16 @@ TEST_CASE("a node's label that was missing is seen when it comes") {
 }
 
 TEST_CASE("requests that a shared filesystem can serve are not refused there") {
-  for (const auto& [what, asked] : std::initializer_list<std::pair<const char*, ClaimBuilder>>{
+  for (const auto& row : std::initializer_list<std::pair<const char*, ClaimBuilder>>{
            {"ReadWriteMany", claim("a").access_modes({"ReadWriteMany"})},
            {"ReadOnlyMany", claim("a").access_modes({"ReadOnlyMany"})},
            {"selector", claim("a").set("/spec/selector/matchLabels/a", "b")},
            {"with a node", claim("a").node("n2")}}) {
-    CAPTURE(what);
+    CAPTURE(row.first);
     RefusalScene scene;
     scene.use(shared());
     scene.put(storage_class().binding_mode("Immediate"));
-    scene.put(asked);
+    scene.put(row.second);
     (void)scene.step();
     REQUIRE(scene.executor.started.size() == 1);
     CHECK(scene.executor.started[0].path == "/mnt/nfs/pvc-uid-a_default_a");

@@ -200,14 +200,14 @@ struct Scene {
   std::optional<nlohmann::json> api_claims;  // what the API server shows instead of the cache's
   /// Answers of the API server to reads of claims, before it tells the truth.
   FakeTransport::Script& claim_reads = transport.on("GET", "/persistentvolumeclaims");
-  provisioner::OperationFigures operations{clock};
+  provisioner::OperationFigures figures{clock};
   provisioner::Places places{volumes, nodes, kProvisionerName};
   operation::PathLedger ledger{places};
   provisioner::Binding binding;
   operation::SpaceBoard space;
   operation::ToldUses uses{clock};
   provisioner::World world{kProvisionerName, client, clock,   events,  executor, ledger,
-                           config,           claims, volumes, classes, nodes,    operations,
+                           config,           claims, volumes, classes, nodes,    figures,
                            binding,          space,  uses};
   provisioner::Memories memories{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};

@@ -41,7 +41,7 @@ struct UndoScene : Scene {
   bool undo_was_begun() const { return executor.has(Kind::kTakeBack, kVolume); }
   const operation::Operation& undone() { return executor.last(Kind::kTakeBack, kVolume).operation; }
   bool undo_is_shown() const {
-    const auto shown = operations.in_flight(10);
+    const auto shown = figures.in_flight(10);
     return std::any_of(shown.begin(), shown.end(),
                        [](const InFlight& one) { return one.kind == operation::Kind::kTakeBack; });
   }
@@ -484,7 +484,7 @@ TEST_CASE(
   CHECK(lines.find("Warning") == std::string::npos);
   CHECK(lines.find("Normal Provisioning: making directory /data/pvc-uid-a_default_a on node n1 was "
                    "called off while the claim seemed not to need it there") != std::string::npos);
-  CHECK(scene.operations.totals().failures.entries().empty());
+  CHECK(scene.figures.totals().failures.entries().empty());
   // Whoever says so over and over is not believed ever faster.
   const auto started = scene.executor.started.size();
   (void)scene.step();

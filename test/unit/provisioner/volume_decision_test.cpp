@@ -7,6 +7,7 @@
 #include <chrono>
 #include <string>
 
+#include "provisioner/volume_removal.h"
 #include "unit/provisioner/decision_scene.h"
 
 namespace lpp::provisioner::volume_rows {

@@ -149,14 +149,10 @@ std::vector<Row> rows() {
 
 std::string shown(const VolumeNode& node) {
   switch (node.kind) {
-    case Kind::kNode:
-      return node.name;
-    case Kind::kAny:
-      return "any";
-    case Kind::kGone:
-      return "gone";
-    case Kind::kUnclear:
-      break;
+    case Kind::kNode: return node.name;
+    case Kind::kAny: return "any";
+    case Kind::kGone: return "gone";
+    case Kind::kUnclear: break;
   }
   return node.name.empty() ? "unclear" : "unclear " + node.name;
 }

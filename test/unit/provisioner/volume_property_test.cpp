@@ -14,6 +14,7 @@
 #include "provisioner/names.h"
 #include "provisioner/node_lost.h"
 #include "provisioner/volume_decision.h"
+#include "provisioner/volume_removal.h"
 #include "unit/provisioner/random_scenes.h"
 
 namespace lpp::provisioner {

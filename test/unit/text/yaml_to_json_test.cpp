@@ -5,6 +5,8 @@
 
 #include <limits>
 
+#include "fakes/check_contains.h"
+
 namespace lpp::text {
 namespace {
 
@@ -21,10 +23,6 @@ std::string error_of(std::string_view yaml) {
   if (document.ok()) return "(accepted) " + document->value.dump();
   CHECK(document.error().is(ErrorCode::kInvalid));
   return document.error().message;
-}
-
-bool contains(const std::string& text, std::string_view part) {
-  return text.find(part) != std::string::npos;
 }
 
 TEST_CASE("plain scalars have the types that Kubernetes gives them") {
@@ -140,14 +138,14 @@ TEST_CASE("plain scalars have the types that Kubernetes gives them") {
     CHECK(value.is_number_float() == c.value.is_number_float());
   }
   for (const char* number : {".nan", ".inf", "-.Inf", "+.INF"}) {
-    CHECK(contains(error_of("a: " + std::string(number)), "line 1, column 4: "));
+    CHECK_CONTAINS(error_of("a: " + std::string(number)), "line 1, column 4: ");
   }
 }
 
 TEST_CASE("keys become strings") {
   CHECK(read("{1: a, true: b, ~: c, 1.5: d, '2': e}") ==
         json::parse(R"({"1":"a","true":"b","null":"c","1.5":"d","2":"e"})"));
-  CHECK(contains(error_of("{[a]: b}"), "a key must be a plain value"));
+  CHECK_CONTAINS(error_of("{[a]: b}"), "a key must be a plain value");
 }
 
 TEST_CASE("structures, block texts and the first of several documents are read") {
@@ -175,8 +173,8 @@ TEST_CASE("anchors and merge keys are resolved; explicit keys win") {
   CHECK(read("a: &x {k: 1}\nb: &y {k: 2, l: 2}\nc: {l: 9, <<: [*x, *y]}")["c"] ==
         json::parse(R"({"k":1,"l":9})"));
   CHECK(read("a: {'<<': 1}")["a"] == json::parse(R"({"<<":1})"));
-  CHECK(contains(error_of("a: {<<: 1}"), "a merge key needs a mapping"));
-  CHECK(contains(error_of("a: {<<: [1]}"), "a merge key needs a mapping"));
+  CHECK_CONTAINS(error_of("a: {<<: 1}"), "a merge key needs a mapping");
+  CHECK_CONTAINS(error_of("a: {<<: [1]}"), "a merge key needs a mapping");
 }
 
 TEST_CASE("of a key given twice the last counts, with its line in a warning") {
@@ -188,7 +186,7 @@ TEST_CASE("of a key given twice the last counts, with its line in a warning") {
 }
 
 TEST_CASE("syntax errors name line and column") {
-  for (const auto& [yaml, place] : std::vector<std::pair<std::string, std::string>>{
+  for (const auto& row : std::vector<std::pair<std::string, std::string>>{
            {"a: [1, 2\nb: 3\n", "line 2, column "},
            {"a: 1\n b: 2\n", "line 2, column "},
            {"a:\n\t- b\n", "line 2, column "},
@@ -197,22 +195,23 @@ TEST_CASE("syntax errors name line and column") {
            {"a: !!binary aGk=\n", "line 1, column "},
            {"a: \"\\ud800\"\n", "line 1, column "},
        }) {
-    CAPTURE(yaml);
+    CAPTURE(row.first);
+    const auto& [yaml, place] = row;
     const std::string message = error_of(yaml);
     CHECK_MESSAGE(message.rfind(place, 0) == 0, message);
   }
 }
 
 TEST_CASE("hostile texts are errors, quickly") {
-  CHECK(contains(error_of(std::string(2'000'000, 'a')), "2000000 bytes is too long"));
-  CHECK(contains(error_of(std::string_view("a: \0b", 5)), "NUL"));
-  CHECK(contains(error_of("a: \"\xff\""), "UTF-8"));
-  CHECK(contains(error_of("\xff: a"), "UTF-8"));
+  CHECK_CONTAINS(error_of(std::string(2'000'000, 'a')), "2000000 bytes is too long");
+  CHECK_CONTAINS(error_of(std::string_view("a: \0b", 5)), "NUL");
+  CHECK_CONTAINS(error_of("a: \"\xff\""), "UTF-8");
+  CHECK_CONTAINS(error_of("\xff: a"), "UTF-8");
   CHECK_FALSE(yaml_to_json(std::string(10'000, '[')).ok());
   CHECK_FALSE(yaml_to_json(std::string(100'000, '{')).ok());
   std::string deep;
   for (int i = 0; i < 100; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "a:\n";
-  CHECK(contains(error_of(deep), "nested too deeply"));
+  CHECK_CONTAINS(error_of(deep), "nested too deeply");
   std::string deep_json;
   for (int i = 0; i < 100; ++i) deep_json += "{\"a\":";
   CHECK_FALSE(yaml_to_json(deep_json + "1" + std::string(100, '}')).ok());
@@ -228,8 +227,8 @@ TEST_CASE("hostile texts are errors, quickly") {
     for (int j = 0; j < 8; ++j) laughs += "," + before;
     laughs += "]\n";
   }
-  CHECK(contains(error_of(laughs), "too many nodes"));
-  CHECK(contains(error_of("a: &a [*a]"), "nested too deeply (or contains itself)"));
+  CHECK_CONTAINS(error_of(laughs), "too many nodes");
+  CHECK_CONTAINS(error_of("a: &a [*a]"), "nested too deeply (or contains itself)");
   CHECK_FALSE(yaml_to_json("&a {b: *a}").ok());
   CHECK_FALSE(yaml_to_json("a: &a {<<: *a}").ok());
 }

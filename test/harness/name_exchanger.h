@@ -17,11 +17,11 @@ namespace lpp::testing {
 
 /// A process that outlived its pod: exchanges pairs of names of its volume, one after another,
 /// until the object goes. Owns its thread.
-class Exchanger {
+class NameExchanger {
  public:
   using Pairs = std::vector<std::pair<std::string, std::string>>;
 
-  Exchanger(const std::filesystem::path& volume, Pairs pairs)
+  NameExchanger(const std::filesystem::path& volume, Pairs pairs)
       : folder_(open(volume.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)),
         thread_([this, pairs = std::move(pairs)] {
           for (std::size_t i = 0; !stop_; i = (i + 1) % pairs.size()) {
@@ -29,13 +29,13 @@ class Exchanger {
             renameat2(folder_, one.c_str(), folder_, other.c_str(), RENAME_EXCHANGE);
           }
         }) {}
-  ~Exchanger() {
+  ~NameExchanger() {
     stop_ = true;
     thread_.join();
     close(folder_);
   }
-  Exchanger(const Exchanger&) = delete;
-  Exchanger& operator=(const Exchanger&) = delete;
+  NameExchanger(const NameExchanger&) = delete;
+  NameExchanger& operator=(const NameExchanger&) = delete;
 
  private:
   std::atomic<bool> stop_{false};

@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "provisioner/claim_decision.h"
 
-/// What both parts of a claim's decision ask of a scene. Pure.
+/// What was begun for a claim and is not wanted is cleared away: how, and by which questions that
+/// the rest of the decision and the step ask, too. Pure.
 namespace lpp::provisioner {
 
 bool is_asked_for(const ClaimScene& scene);
@@ -13,7 +16,7 @@ bool is_counted(const ClaimScene& scene, const Make& make);
 
 /// Whether what is done with the one directory can change the other: of two attempts the paths need
 /// not be equal, for a pattern may have led elsewhere by now.
-bool touch(const operation::Operation& a, const operation::Operation& b);
+bool affect_each_other(const operation::Operation& a, const operation::Operation& b);
 
 const DiskThere& disk_there(const ClaimScene& scene, const operation::Operation& place);
 

@@ -10,7 +10,7 @@
 
 /// Reading of JSON that may lack anything: no call throws, and what is of another type than asked
 /// for reads as absent. Stateless functions; pointers and references live as long as the object.
-namespace lpp::devcluster {
+namespace lpp::testing {
 
 using Json = nlohmann::json;
 using Path = std::initializer_list<std::string_view>;
@@ -68,4 +68,4 @@ struct SplitKey {
 };
 SplitKey split_key(std::string_view key);
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::testing

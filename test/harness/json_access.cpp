@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "devcluster/apiserver/json_access.h"
+#include "harness/json_access.h"
 
 #include <algorithm>
 #include <utility>
 
 #include "base/json_extent.h"
 
-namespace lpp::devcluster {
+namespace lpp::testing {
 namespace {
 
 constexpr std::size_t kMaxDepth = 200;
@@ -152,4 +152,4 @@ SplitKey split_key(std::string_view key) {
   return {std::string(key.substr(0, slash)), std::string(key.substr(slash + 1))};
 }
 
-}  // namespace lpp::devcluster
+}  // namespace lpp::testing
