@@ -262,7 +262,7 @@ class AgentExecutor final : public operation::Executor {
   void go_on(const EntryPtr& entry, Effects& effects) LPP_REQUIRES(mutex_);
   Presence presence_of(const NodeAgent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
   /// If it is not connected.
-  TimePoint expected_until(const NodeAgent& agent) const LPP_REQUIRES(mutex_);
+  TimePoint expected_until(const NodeAgent& agent, TimePoint now) const LPP_REQUIRES(mutex_);
   operation::Progress progress_of(const Entry& entry) const LPP_REQUIRES(mutex_);
   void doubt(const NodeAgent& agent, const Entry& entry, operation::Progress& progress) const
       LPP_REQUIRES(mutex_);

@@ -36,12 +36,14 @@ Presence AgentExecutor::presence_of(const NodeAgent& agent, TimePoint now) const
   if (!active_) return Presence::kAbsent;
   const bool speaks = !agent.session.empty() && (agent.held || now < agent.heard + kSilence);
   if (speaks && agent.complete) return Presence::kConnected;
-  return now < expected_until(agent) ? Presence::kExpected : Presence::kAbsent;
+  return now < expected_until(agent, now) ? Presence::kExpected : Presence::kAbsent;
 }
 
 /// One that says hello over and over, and never what it has, is as good as none.
-TimePoint AgentExecutor::expected_until(const NodeAgent& agent) const {
-  return std::max({begun_, agent.lost, agent.tells_since}) + kExpectedFor;
+TimePoint AgentExecutor::expected_until(const NodeAgent& agent, TimePoint now) const {
+  // Its silence is noted with the next look at time.
+  const TimePoint lost = agent.shown == Presence::kConnected ? now : agent.lost;
+  return std::max({begun_, lost, agent.tells_since}) + kExpectedFor;
 }
 
 Presence AgentExecutor::presence(const std::string& node) const {
@@ -106,7 +108,7 @@ void AgentExecutor::doubt(const NodeAgent& agent, const Entry& entry, Progress& 
   if (there != Presence::kConnected) {
     const bool is_expected = there == Presence::kExpected;
     progress.standing = is_expected ? Standing::kAwaited : Standing::kDoubtful;
-    if (is_expected) progress.changes_at = expected_until(agent);
+    if (is_expected) progress.changes_at = expected_until(agent, clock_.now());
     return;
   }
   const Base* const base = find_base(agent.bases, make.base_path);
@@ -200,7 +202,7 @@ Progress AgentExecutor::progress_of(const Entry& entry) const {
     progress.reason = "AgentAway";
     progress.message = away;
   } else if (there == Presence::kExpected) {
-    progress.changes_at = expected_until(agent);
+    progress.changes_at = expected_until(agent, now);
   }
   // A large tree takes as long as it takes, as long as somebody works on it.
   if (removes(operation.kind) && there != Presence::kAbsent) return progress;

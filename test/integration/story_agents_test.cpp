@@ -244,6 +244,8 @@ TEST_CASE("what is deleted while an agent is away stays, and goes when it is bac
   }
   SUBCASE("it is killed") {
     story.agents->of("node-1").kill();
+    // Before that is noticed, a removal is ordered, and waits for it in another way.
+    story.wait_for_metric("local_path_provisioner_agents_connected 1");
     LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
     wait_for_log(story, waits);
   }

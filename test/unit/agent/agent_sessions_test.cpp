@@ -68,6 +68,22 @@ TEST_CASE("an agent that is lost is expected for a moment, and absent then") {
   }
 }
 
+TEST_CASE("an agent that falls silent is expected, also before anybody has looked at the time") {
+  AgentScene scene;
+  SceneAgent agent(scene);
+  agent.connect();
+  scene.pass(seconds(100));
+  (void)scene.executor.start(make_of());
+  scene.clock.advance(seconds(20));
+  CHECK(scene.executor.presence("node-1") == Presence::kExpected);
+  CHECK(scene.progress(make_of())->message.empty());
+  CHECK(scene.progress(make_of())->changes_at == scene.clock.now() + seconds(10));
+  scene.pass(seconds(10));
+  CHECK(scene.executor.presence("node-1") == Presence::kExpected);
+  scene.pass(seconds(1));
+  CHECK(scene.executor.presence("node-1") == Presence::kAbsent);
+}
+
 TEST_CASE("a poll without orders is answered in time, and one that nobody waits for is not") {
   AgentScene scene;
   SceneAgent agent(scene);
