@@ -134,12 +134,22 @@ Result<void> ProjectQuota::check_can_hold(const Limits& limits) const {
 
 Result<void> ProjectQuota::check_counts_former() const {
   if (!by_subvolumes_) return {};
+  LPP_RETURN_IF_ERROR(check_has_counted(), "quota");
   LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(*kernel_, folder_).state(), "quota");
-  if (state == SubvolumeQuota::State::kCounting) return not_counted_yet();
   if (state != SubvolumeQuota::State::kSimple) return {};
   return unfit(
       "the quota of this btrfs is a simple one, which never counts what was there before: turn it "
       "off, and on without --simple, or make an empty volume and copy the data there");
+}
+
+Result<void> ProjectQuota::check_has_counted() const {
+  if (!by_subvolumes_) return {};
+  LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(*kernel_, folder_).state(), "quota");
+  if (state == SubvolumeQuota::State::kOn || state == SubvolumeQuota::State::kSimple) return {};
+  if (state == SubvolumeQuota::State::kCounting) return not_counted_yet();
+  // It was turned off, or lost count, only now.
+  LPP_ASSIGN_OR_RETURN(const auto why, why_no_subvolumes(*kernel_, folder_), "quota");
+  return Error{ErrorCode::kUnavailable, why ? why->message : not_counted_yet().message};
 }
 
 Result<ProjectQuota> ProjectQuota::open(Kernel& kernel, int folder) {
@@ -165,12 +175,12 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
 
 Result<std::optional<ProjectUse>> ProjectQuota::use_by_now(std::uint32_t project) const {
   if (!by_subvolumes_) return use(project);
-  if (kernel_->sync_all(folder_) != 0) return system_error(errno, "syncfs");
-  // That it counts anew is known with a commit, too.
-  LPP_ASSIGN_OR_RETURN(const auto state, SubvolumeQuota(*kernel_, folder_).state(), "quota");
-  if (state != SubvolumeQuota::State::kOn && state != SubvolumeQuota::State::kSimple) {
-    return not_counted_yet();
+  // What fails may be anybody's file.
+  if (kernel_->sync_all(folder_) != 0) {
+    return Error{ErrorCode::kUnavailable, system_error(errno, "syncfs on " + where()).message};
   }
+  // That it counts anew is known with a commit, too.
+  LPP_RETURN_IF_ERROR(check_has_counted(), "quota");
   return use(project);
 }
 

@@ -44,8 +44,11 @@ class ProjectQuota {
   bool by_subvolumes() const { return by_subvolumes_; }
   /// kUnfit: there are no such limits on this file system.
   Result<void> check_can_hold(const Limits& limits) const;
-  /// Of what was there before. kUnavailable: it is being counted; kUnfit: it never is.
+  /// Of what was there before it was turned on. kUnavailable: see check_has_counted(); kUnfit: it
+  /// is never counted.
   Result<void> check_counts_former() const;
+  /// kUnavailable: what is there is being counted anew, so that figures may be too low or too high.
+  Result<void> check_has_counted() const;
 
   /// For tests: takes for granted that there are limits.
   static ProjectQuota assumed(Kernel& kernel, int folder, const Mount& mount = {});
@@ -53,7 +56,7 @@ class ProjectQuota {
   /// nullopt: nothing was ever counted or limited.
   Result<std::optional<ProjectUse>> use(std::uint32_t project) const;
   /// The same, but as of now: btrfs counts at each commit, so all that is written goes to the disk
-  /// first. kUnavailable: what is there is being counted anew.
+  /// first. kUnavailable: that failed, or see check_has_counted().
   Result<std::optional<ProjectUse>> use_by_now(std::uint32_t project) const;
   /// Tells every project of the file system from that number on, whoever's it is, one by one: there
   /// may be any number of them. Each step begins behind a number that is there, or at a power of

@@ -191,8 +191,8 @@ Result<void> SubvolumeQuota::remove_counters_of_gone() const {
     if (!use.idle()) continue;
     LPP_ASSIGN_OR_RETURN(const bool there, is_there(use.project), "subvolumes");
     if (there || kernel_.remove_counter(folder_, use.project) == 0) continue;
-    // EBUSY: not taken apart yet; the next release comes by.
-    if (errno != ENOENT && errno != EBUSY) {
+    // EBUSY: not taken apart yet; the next release comes by. ENOTCONN: as in release().
+    if (errno != ENOENT && errno != EBUSY && errno != ENOTCONN) {
       return quota_error(errno, "forget " + named(use.project));
     }
   }

@@ -3,11 +3,9 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -16,7 +14,6 @@
 #include "node/limit_turns.h"
 #include "node/quota.h"
 #include "node/record_folder.h"
-#include "node/tree_removal.h"
 #include "node/volume.h"
 #include "node/volume_requests.h"
 
@@ -292,6 +289,9 @@ class Volumes {
   Result<void> check_still_has_room(BaseUsage seen, const Volume& volume, const Room& room) const;
   Result<BaseUsage::Elsewhere> elsewhere(const BaseUsage& usage, std::uint32_t project) const;
   Result<void> check_is_limited(const Volume& volume, const ProjectQuota& quota) const;
+  /// kUnfit, kUnavailable: not all of it is counted. What is on record and has a limit now is.
+  Result<void> check_counts_all(const Volume& volume, const std::optional<Volume>& recorded,
+                                const ProjectQuota& quota, int folder) const;
 
   // A directory that may be in use. (volumes_adopt.cpp)
 

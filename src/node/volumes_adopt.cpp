@@ -77,7 +77,6 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   LPP_RETURN_IF_ERROR(check_base_project(), "quota");
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "quota");
   LPP_RETURN_IF_ERROR(quota.check_can_hold(request.limits), "quota");
-  LPP_RETURN_IF_ERROR(quota.check_counts_former(), "quota");
   {
     LPP_ASSIGN_OR_RETURN(const auto lock, records.lock_base(), "quota");
     LPP_ASSIGN_OR_RETURN(volume.project, find_project(records, quota, volume, folder), shown);
@@ -92,22 +91,28 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
     if (kernel_->sync(records.fd()) != 0) return system_error(errno, "fsync of the records");
     return {};
   };
-  const auto count_all = [&](const Limits& limits) -> Result<void> {
-    if (!quota.by_subvolumes()) {
-      TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
-      LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
-    }
-    LPP_ASSIGN_OR_RETURN(const auto use, quota.use_by_now(volume.project), shown);
-    return check_holds(volume.id, limits, use.value_or(ProjectUse{}));
-  };
   Volume adopted = volume;
   if (request.size != 0) adopted.size = request.size;
   if (request.limits.bytes != 0) adopted.limits.bytes = request.limits.bytes;
   if (request.limits.inodes != 0) adopted.limits.inodes = request.limits.inodes;
+  const auto check_fits = [&]() -> Result<void> {
+    LPP_ASSIGN_OR_RETURN(const auto use, quota.use_by_now(volume.project), shown);
+    return check_holds(volume.id, adopted.limits, use.value_or(ProjectUse{}));
+  };
+  const auto count_all = [&]() -> Result<void> {
+    if (quota.by_subvolumes()) return {};  // it is counted all the time
+    TreeTagging tagging(*kernel_, volume.project, request.progress, request.stop);
+    LPP_RETURN_IF_ERROR(tagging.tag(folder), shown);
+    return check_fits();
+  };
+  if (quota.by_subvolumes()) {
+    LPP_RETURN_IF_ERROR(check_counts_all(volume, recorded, quota, folder), "quota");
+    LPP_RETURN_IF_ERROR(check_fits(), "adopt");
+  }
 
   const std::uint32_t former = recorded ? recorded->project : 0;
   if (former != 0 && former != volume.project) {
-    LPP_RETURN_IF_ERROR(count_all(adopted.limits), "adopt");
+    LPP_RETURN_IF_ERROR(count_all(), "adopt");
     LPP_RETURN_IF_ERROR(lift_unused(former, 0), "limit");
     // From here until it is set usage tells that the limit does not hold, as it told before.
     LPP_RETURN_IF_ERROR(write(adopted), "adopt");
@@ -115,25 +120,37 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
     return adopted;
   }
 
+  LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
+  const Limits now = use ? use->limits : Limits{};
   const auto work = [&]() -> Result<void> {
     // A lower limit that the project has is not to stop what the new one lets in: ext4 refuses
     // files that do not fit.
-    LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
-    const Limits now = use ? use->limits : Limits{};
     const Limits meanwhile = higher(volume.limits.any() ? volume.limits : now, adopted.limits);
     if (volume.limits.any()) volume.limits = meanwhile;
     LPP_RETURN_IF_ERROR(write(volume), "adopt");
     if (now.any() && now != meanwhile) {
       LPP_RETURN_IF_ERROR(quota.limit(volume.project, meanwhile), shown);
     }
-    LPP_RETURN_IF_ERROR(count_all(adopted.limits), "adopt");
+    LPP_RETURN_IF_ERROR(count_all(), "adopt");
     // The record never tells of a limit that is not there.
     LPP_RETURN_IF_ERROR(quota.limit(volume.project, adopted.limits), "limit");
     return write(adopted);
   };
   auto worked = work();
   if (worked.ok()) return adopted;
-  if (former != 0 && quota.limit(former, recorded->limits).ok()) (void)write(*recorded);
+  if (former == 0 && !quota.by_subvolumes()) {
+    // What has its number by now is on record with it.
+    return std::move(worked).error();
+  }
+  // Where nothing is on record, or no limit, somebody else may have set what there was.
+  const Limits before = recorded && recorded->limits.any() ? recorded->limits : now;
+  if (quota.limit(volume.project, before).ok()) {
+    if (recorded) {
+      (void)write(*recorded);
+    } else if (records.erase(volume.id).ok()) {
+      (void)kernel_->sync(records.fd());
+    }
+  }
   return std::move(worked).error();
 }
 

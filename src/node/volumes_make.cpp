@@ -345,12 +345,9 @@ Result<void> Volumes::enter_project(const RecordFolder& records, const ProjectQu
                      "count them with `node adopt`, or make the volume without a limit");
     }
     LPP_ASSIGN_OR_RETURN(volume.project, quota.give_project(folder, volume.id), "project");
-  } else if (quota.by_subvolumes()) {
-    LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder, 1), "look");
+  } else {
     LPP_ASSIGN_OR_RETURN(const auto recorded, records.read(volume.id), "record");
-    const bool is_own =
-        recorded && recorded->directory == volume.directory && recorded->project == volume.project;
-    if (!entries.empty() && !is_own) LPP_RETURN_IF_ERROR(quota.check_counts_former(), "project");
+    LPP_RETURN_IF_ERROR(check_counts_all(volume, recorded, quota, folder), "project");
   }
   LPP_ASSIGN_OR_RETURN(const auto use, quota.use_by_now(volume.project), "project");
   return check_holds(volume.id, volume.limits, use.value_or(ProjectUse{}));

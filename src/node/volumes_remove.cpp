@@ -4,6 +4,7 @@
 #include "base/paths.h"
 #include "node/removal_decision.h"
 #include "node/subvolume.h"
+#include "node/tree_removal.h"
 #include "node/volumes.h"
 
 // The order of a removal: the directory leaves its place for a folder of its own beside the

@@ -118,10 +118,14 @@ Result<BaseUsage> Volumes::check_has_room(const std::string& id, std::uint64_t s
   if (!room.overcommit) {
     LPP_ASSIGN_OR_RETURN(all.elsewhere, elsewhere(all, 0), shown_);
   }
-  if (auto checked = check_room(all, id, size, room); !checked.ok()) {
-    return std::move(checked).error();
+  auto checked = check_room(all, id, size, room);
+  if (checked.ok()) return all;
+  if (!room.overcommit && checked.error().is(ErrorCode::kUnfit)) {
+    // What has not been counted yet was taken for used, and for promised once more.
+    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
+    if (quota) LPP_RETURN_IF_ERROR(quota->check_has_counted(), "room");
   }
-  return all;
+  return std::move(checked).error();
 }
 
 Result<void> Volumes::check_still_has_room(BaseUsage seen, const Volume& volume,

@@ -145,11 +145,22 @@ Result<void> Volumes::check_is_limited(const Volume& volume, const ProjectQuota&
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), shown);
   if (!directory) return Error{ErrorCode::kConflict, shown + " is not there"};
   LPP_ASSIGN_OR_RETURN(const bool held, is_limited(volume, quota, directory->get()), shown);
-  if (held) return {};
+  if (held) return check_counts_all(volume, volume, quota, directory->get());
   return invalid(
       shown +
       " is not the directory that was given a limit, or somebody has taken the limit off "
       "it: 'node adopt' sets it again");
+}
+
+Result<void> Volumes::check_counts_all(const Volume& volume, const std::optional<Volume>& recorded,
+                                       const ProjectQuota& quota, int folder) const {
+  if (!quota.by_subvolumes()) return {};
+  if (recorded && recorded->directory == volume.directory && recorded->project == volume.project) {
+    LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), "usage");
+    if (use && use->limits.any()) return {};
+  }
+  LPP_ASSIGN_OR_RETURN(const auto entries, entries_of(*kernel_, folder, 1), "look");
+  return entries.empty() ? Result<void>() : quota.check_counts_former();
 }
 
 Result<bool> Volumes::is_limited(const Volume& volume, const ProjectQuota& quota,
