@@ -175,10 +175,7 @@ Result<std::optional<ProjectUse>> ProjectQuota::use(std::uint32_t project) const
 
 Result<std::optional<ProjectUse>> ProjectQuota::use_by_now(std::uint32_t project) const {
   if (!by_subvolumes_) return use(project);
-  // What fails may be anybody's file.
-  if (kernel_->sync_all(folder_) != 0) {
-    return Error{ErrorCode::kUnavailable, system_error(errno, "syncfs on " + where()).message};
-  }
+  LPP_RETURN_IF_ERROR(commit(), "usage");
   // That it counts anew is known with a commit, too.
   LPP_RETURN_IF_ERROR(check_has_counted(), "quota");
   return use(project);
@@ -232,6 +229,12 @@ Result<void> ProjectQuota::limit(std::uint32_t project, const Limits& limits) co
   if (call(Q_XSETQLIM, project, &quota) == 0) return {};
   const int error = errno;
   return quota_error(error, "limit of " + numbered(project) + " on " + where());
+}
+
+Result<void> ProjectQuota::commit() const {
+  if (!by_subvolumes_ || kernel_->sync_all(folder_) == 0) return {};
+  // What fails may be anybody's file.
+  return Error{ErrorCode::kUnavailable, system_error(errno, "syncfs on " + where()).message};
 }
 
 Result<void> ProjectQuota::release(std::uint32_t project) const {

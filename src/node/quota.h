@@ -68,6 +68,9 @@ class ProjectQuota {
   /// All of them, by their numbers.
   Result<std::vector<ProjectUse>> uses() const;
   Result<void> limit(std::uint32_t project, const Limits& limits) const;
+  /// What btrfs counts, and the limits that it was given, are those of its last commit: makes one.
+  /// kUnavailable: that failed, for whatever file it was.
+  Result<void> commit() const;
   /// Takes the limits off. A project that is gone with its directory leaves nothing behind.
   Result<void> release(std::uint32_t project) const;
   /// The same of a number that is only on record, and may have been given anew since: left alone if

@@ -24,6 +24,12 @@ Limits higher(const Limits& one, const Limits& other) {
   return {.bytes = of(one.bytes, other.bytes), .inodes = of(one.inodes, other.inodes)};
 }
 
+/// What it is held to, or is to be: somebody may have raised the one that is on record.
+Limits held_by(const Limits& recorded, const Limits& now) {
+  if (!recorded.any() || !now.any()) return recorded.any() ? recorded : now;
+  return higher(recorded, now);
+}
+
 }  // namespace
 
 Result<Volume> Volumes::adopt(const AdoptRequest& request) const {
@@ -111,45 +117,48 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
   }
 
   const std::uint32_t former = recorded ? recorded->project : 0;
-  if (former != 0 && former != volume.project) {
-    LPP_RETURN_IF_ERROR(count_all(), "adopt");
-    LPP_RETURN_IF_ERROR(lift_unused(former, 0), "limit");
-    // From here until it is set usage tells that the limit does not hold, as it told before.
-    LPP_RETURN_IF_ERROR(write(adopted), "adopt");
-    LPP_RETURN_IF_ERROR(quota.limit(volume.project, adopted.limits), "limit");
-    return adopted;
-  }
-
   LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), shown);
   const Limits now = use ? use->limits : Limits{};
+  bool touched = false;  // what the kernel holds it to
+  const auto limit = [&](const Limits& limits) -> Result<void> {
+    touched = true;
+    return quota.limit(volume.project, limits);
+  };
   const auto work = [&]() -> Result<void> {
+    if (former != 0 && former != volume.project) {
+      LPP_RETURN_IF_ERROR(count_all(), "adopt");
+      LPP_RETURN_IF_ERROR(lift_unused(former, 0), "limit");
+      // From here until it is set usage tells that the limit does not hold, as it told before.
+      LPP_RETURN_IF_ERROR(write(adopted), "adopt");
+      LPP_RETURN_IF_ERROR(limit(adopted.limits), "limit");
+      return quota.commit();
+    }
     // A lower limit that the project has is not to stop what the new one lets in: ext4 refuses
     // files that do not fit.
-    const Limits meanwhile = higher(volume.limits.any() ? volume.limits : now, adopted.limits);
+    const Limits meanwhile = higher(held_by(volume.limits, now), adopted.limits);
     if (volume.limits.any()) volume.limits = meanwhile;
     LPP_RETURN_IF_ERROR(write(volume), "adopt");
-    if (now.any() && now != meanwhile) {
-      LPP_RETURN_IF_ERROR(quota.limit(volume.project, meanwhile), shown);
-    }
+    if (now.any() && now != meanwhile) LPP_RETURN_IF_ERROR(limit(meanwhile), shown);
     LPP_RETURN_IF_ERROR(count_all(), "adopt");
     // The record never tells of a limit that is not there.
-    LPP_RETURN_IF_ERROR(quota.limit(volume.project, adopted.limits), "limit");
+    LPP_RETURN_IF_ERROR(limit(adopted.limits), "limit");
+    LPP_RETURN_IF_ERROR(quota.commit(), "limit");
     return write(adopted);
   };
   auto worked = work();
   if (worked.ok()) return adopted;
-  if (former == 0 && !quota.by_subvolumes()) {
-    // What has its number by now is on record with it.
-    return std::move(worked).error();
-  }
-  // Where nothing is on record, or no limit, somebody else may have set what there was.
-  const Limits before = recorded && recorded->limits.any() ? recorded->limits : now;
-  if (quota.limit(volume.project, before).ok()) {
+  if (touched) (void)quota.limit(volume.project, now);
+  if (quota.by_subvolumes() || former == volume.project) {
     if (recorded) {
       (void)write(*recorded);
     } else if (records.erase(volume.id).ok()) {
       (void)kernel_->sync(records.fd());
     }
+  } else if (recorded && recorded->directory == identity && former == 0) {
+    // What has its number by now is on record with it.
+    Volume numbered = *recorded;
+    numbered.project = volume.project;
+    (void)write(numbered);
   }
   return std::move(worked).error();
 }

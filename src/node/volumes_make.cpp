@@ -375,6 +375,7 @@ Result<Volume> Volumes::make_found(const RecordFolder& records, const MakeReques
   LPP_RETURN_IF_ERROR(records.write(volume), "record");
   if (quota) LPP_RETURN_IF_ERROR(quota->limit(volume.project, volume.limits), "quota");
   lock.reset();
+  if (quota) LPP_RETURN_IF_ERROR(quota->commit(), "quota");
   LPP_RETURN_IF_ERROR(set_access(folder, request.access), request.path);
   // Whoever has made it may not have, and on btrfs the records do not take it along.
   LPP_ASSIGN_OR_RETURN(const UniqueFd parent, open_parent(volume.path), "directory");

@@ -114,18 +114,21 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
 Result<BaseUsage> Volumes::check_has_room(const std::string& id, std::uint64_t size,
                                           const Room& room) const {
   if (!room.any()) return BaseUsage{};
-  LPP_ASSIGN_OR_RETURN(auto all, counted(), shown_);
-  if (!room.overcommit) {
-    LPP_ASSIGN_OR_RETURN(all.elsewhere, elsewhere(all, 0), shown_);
-  }
-  auto checked = check_room(all, id, size, room);
-  if (checked.ok()) return all;
-  if (!room.overcommit && checked.error().is(ErrorCode::kUnfit)) {
-    // What has not been counted yet was taken for used, and for promised once more.
-    LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
-    if (quota) LPP_RETURN_IF_ERROR(quota->check_has_counted(), "room");
-  }
-  return std::move(checked).error();
+  const auto look = [&]() -> Result<BaseUsage> {
+    LPP_ASSIGN_OR_RETURN(auto all, counted(), shown_);
+    if (!room.overcommit) {
+      LPP_ASSIGN_OR_RETURN(all.elsewhere, elsewhere(all, 0), shown_);
+    }
+    const auto checked = check_room(all, id, size, room);
+    return checked.ok() ? Result<BaseUsage>(std::move(all)) : checked.error();
+  };
+  auto seen = look();
+  if (seen.ok() || !seen.error().is(ErrorCode::kUnfit)) return seen;
+  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
+  if (!quota || !quota->by_subvolumes()) return seen;
+  // While btrfs counts anew it tells too little, and may have done so until a moment ago.
+  LPP_RETURN_IF_ERROR(quota->check_has_counted(), "room");
+  return look();
 }
 
 Result<void> Volumes::check_still_has_room(BaseUsage seen, const Volume& volume,

@@ -25,7 +25,8 @@ class NotingKernel final : public Kernel {
  private:
   void after(const char* call) override {
     const std::string name = call;
-    for (const char* one : {"write", "fsync", "renameat", "renameat2", "unlinkat", "rmdir"}) {
+    for (const char* one : {"write", "fsync", "syncfs", "QGROUP_LIMIT", "renameat", "renameat2",
+                            "unlinkat", "rmdir"}) {
       if (name == one) calls.push_back(name);
     }
   }
@@ -130,4 +131,39 @@ TEST_CASE("an empty volume with a limit costs two fsyncs at most, where metadata
     REQUIRE(volumes.remove({.id = id, .uid = "u-1"}).ok());
     CHECK(count(calls, calls.begin(), calls.end(), "fsync") <= most);
   }
+}
+
+TEST_CASE("the first limit of a subvolume that is there is on the disk before that is told" *
+          NeedsSubvolumes()) {
+  const BaseFolder base;
+  NotingKernel kernel;
+  const Volumes volumes = base.volumes(kernel);
+  base.make_directory("pvc-1");
+  Limits limits{.bytes = 16U << 20U};
+  bool is_recorded_last = true;
+  SUBCASE("by a make") {
+    MakeRequest request = make_request("pvc-1", "pvc-1");
+    request.limits = limits;
+    REQUIRE(volumes.make(request).ok());
+  }
+  SUBCASE("by an adoption") {
+    REQUIRE(volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = limits}).ok());
+  }
+  SUBCASE("by a resize, after the quota was off") {
+    const auto adopted = volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = limits});
+    REQUIRE(adopted.ok());
+    const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
+    REQUIRE(ProjectQuota::open(kernel, folder.get())->limit(adopted->project, {}).ok());
+    kernel.calls.clear();
+    limits.bytes *= 2;
+    REQUIRE(volumes.resize({.id = "pvc-1", .limits = limits, .limited = true}).ok());
+    is_recorded_last = false;  // what is asked for is on record first
+  }
+  const Calls& calls = kernel.calls;
+  const auto last = std::find(calls.rbegin(), calls.rend(), "QGROUP_LIMIT");
+  REQUIRE(last != calls.rend());
+  const auto committed = std::find(last.base(), calls.end(), "syncfs");
+  REQUIRE(committed != calls.end());
+  CHECK(count(calls, last.base(), committed, "renameat") == 0);
+  CHECK(count(calls, committed, calls.end(), "renameat") == (is_recorded_last ? 1 : 0));
 }

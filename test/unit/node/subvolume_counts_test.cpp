@@ -22,7 +22,7 @@ MakeRequest of_size(const std::string& id, std::uint64_t bytes) {
 }
 
 /// Whose quota says more of itself than is so.
-class Flagged final : public Kernel {
+class Flagged : public Kernel {
  public:
   int search_tree(int fd, btrfs_ioctl_search_args& arguments) override {
     const bool asks_state = arguments.key.min_type == BTRFS_QGROUP_STATUS_KEY;
@@ -199,13 +199,90 @@ TEST_CASE("an adoption that fails leaves the limit that somebody has set, and no
   }
 }
 
+TEST_CASE("an adoption that fails leaves a limit that was raised by hand" * NeedsLimits()) {
+  const auto put = [](const BaseFolder& base) {
+    Kernel kernel;
+    REQUIRE(base.volumes(kernel).make(of_size("pvc-1", 8 * kMiB)).ok());
+    limit_by_hand(base, "web/pvc-1", 16 * kMiB);
+    REQUIRE(fill(base.at("web/pvc-1/file"), 12 * kMiB).bytes == 12 * kMiB);
+  };
+  bool adopted = false;
+  std::uint64_t size = 10 * kMiB;
+  const auto adopt = [&](const Volumes& volumes) {
+    const auto done =
+        volumes.adopt({.id = "pvc-1", .path = "web/pvc-1", .limits = {.bytes = size}});
+    return adopted = done.ok();
+  };
+  const auto check = [&](const BaseFolder& base, const Volumes& volumes) {
+    CHECK(limit_of(base, "web/pvc-1") == (adopted ? size : 16 * kMiB));
+    CHECK(volumes.list()->volumes.at(0).limits == Limits{.bytes = adopted ? size : 8 * kMiB});
+  };
+  SUBCASE("for want of room, and what is there is not stopped meanwhile") {
+    class Watched final : public Kernel {
+     public:
+      void after(const char* /*call*/) override {
+        if (!limited) return;
+        const auto now = limited();
+        if (now < least) least = now;
+      }
+      std::function<std::uint64_t()> limited{};
+      std::uint64_t least = UINT64_MAX;
+    } kernel;
+    const BaseFolder base;
+    put(base);
+    const auto volumes = base.volumes(kernel);
+    kernel.limited = [&] { return limit_of(base, "web/pvc-1"); };
+    CHECK_FALSE(adopt(volumes));
+    CHECK(kernel.least == 16 * kMiB);
+    check(base, volumes);
+  }
+  SUBCASE("anywhere") {
+    size = 20 * kMiB;
+    const auto put_next = [&](const BaseFolder& base) {
+      adopted = false;
+      put(base);
+    };
+    CHECK(fail_everywhere(put_next, adopt, EIO, check) > 40);
+  }
+}
+
+TEST_CASE("a removal that fails gives no limit where a simple quota has not counted" *
+          NeedsSubvolumes()) {
+  class Kept final : public Flagged {
+   public:
+    int before(const char* call) override {
+      return keeps && call == std::string("unlinkat") ? EIO : 0;
+    }
+    bool keeps = false;
+  };
+  const BaseFolder base;
+  Kept kernel;
+  const auto volumes = base.volumes(kernel);
+  REQUIRE(volumes.make(of_size("pvc-1", 8 * kMiB)).ok());
+  base.write("web/pvc-1/file");
+  kernel.flags_ = kSimpleMode;
+  std::uint64_t limit = 8 * kMiB;
+  SUBCASE("one that it has counted") {}
+  SUBCASE("one that it has not") {
+    limit_by_hand(base, "web/pvc-1", 0);
+    limit = 0;
+  }
+  kernel.keeps = true;
+  CHECK_FALSE(volumes.remove({.id = "pvc-1"}).ok());
+  kernel.keeps = false;
+  CHECK(base.has("web/pvc-1/file"));
+  CHECK(limit_of(base, "web/pvc-1") == limit);
+  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+}
+
 TEST_CASE("while btrfs counts anew nobody is told that there is no room" * NeedsSubvolumes()) {
   const BaseFolder base;
   Flagged kernel;
   const auto volumes = base.volumes(kernel);
   MakeRequest request = of_size("pvc-1", std::uint64_t{1} << 50U);
   request.size = request.limits.bytes;
-  request.room = {.overcommit = false};
+  SUBCASE("by what is promised") { request.room = {.overcommit = false}; }
+  SUBCASE("by what is free") { request.room = {.reserve = Room::Reserve{.bytes = kMiB}}; }
   CHECK(volumes.make(request).error().is(ErrorCode::kUnfit));
   kernel.flags_ = BTRFS_QGROUP_STATUS_FLAG_RESCAN;
   CHECK(volumes.make(request).error().is(ErrorCode::kUnavailable));
