@@ -24,7 +24,7 @@ Limits higher(const Limits& one, const Limits& other) {
   return {.bytes = of(one.bytes, other.bytes), .inodes = of(one.inodes, other.inodes)};
 }
 
-/// What it is held to, or is to be: somebody may have raised the one that is on record.
+/// Somebody may have raised the one that is on record.
 Limits held_by(const Limits& recorded, const Limits& now) {
   if (!recorded.any() || !now.any()) return recorded.any() ? recorded : now;
   return higher(recorded, now);
@@ -136,7 +136,7 @@ Result<Volume> Volumes::adopt_locked(const RecordFolder& records, const AdoptReq
     // A lower limit that the project has is not to stop what the new one lets in: ext4 refuses
     // files that do not fit.
     const Limits meanwhile = higher(held_by(volume.limits, now), adopted.limits);
-    if (volume.limits.any()) volume.limits = meanwhile;
+    if (volume.limits.any()) volume.limits = higher(volume.limits, adopted.limits);
     LPP_RETURN_IF_ERROR(write(volume), "adopt");
     if (now.any() && now != meanwhile) LPP_RETURN_IF_ERROR(limit(meanwhile), shown);
     LPP_RETURN_IF_ERROR(count_all(), "adopt");

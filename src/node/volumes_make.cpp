@@ -155,7 +155,9 @@ Result<Volume> Volumes::renew(const RecordFolder& records, const MakeRequest& re
       // They may be on record only: a crash before they were set, or a mount without quota since.
       LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::open(*kernel_, base_.get()), "make");
       LPP_RETURN_IF_ERROR(check_is_limited(volume, quota), "make");
+      LPP_ASSIGN_OR_RETURN(const auto use, quota.use(volume.project), "make");
       LPP_RETURN_IF_ERROR(quota.limit(volume.project, volume.limits), "make");
+      if (!use || !use->limits.any()) LPP_RETURN_IF_ERROR(quota.commit(), "make");
     }
     return volume;
   }

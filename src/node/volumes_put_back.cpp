@@ -104,7 +104,7 @@ Result<PutBack> Volumes::put_back_locked(const RecordFolder& records, const std:
   return PutBack::kInPlace;
 }
 
-/// A removal may have raised it, see ease_removal().
+/// A removal may have lifted it, to be quicker.
 Result<void> Volumes::limit_again(const Volume& volume) const {
   if (volume.project == 0) return {};
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
@@ -112,10 +112,8 @@ Result<void> Volumes::limit_again(const Volume& volume) const {
   LPP_ASSIGN_OR_RETURN(const auto directory, find_directory(volume.path), "quota");
   if (!directory) return {};
   LPP_ASSIGN_OR_RETURN(const bool own, is_in_project(volume, *quota, directory->get()), "quota");
-  if (!own) return {};  // it may be another volume's by now
-  const auto counted = check_counts_all(volume, volume, *quota, directory->get());
-  if (!counted.ok() && counted.error().is(ErrorCode::kUnfit)) return {};  // none was there
-  return quota->limit(volume.project, volume.limits);
+  // Else it may be another volume's by now.
+  return own ? quota->limit(volume.project, volume.limits) : Result<void>();
 }
 
 Result<void> Volumes::note_in_place(const RecordFolder& records, Volume& volume) const {

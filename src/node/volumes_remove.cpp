@@ -389,11 +389,8 @@ Result<bool> Volumes::ease_removal(const RecordFolder& records, const Volume& vo
   if (!folder.valid() && errno == ENOENT) return false;
   if (!folder.valid()) return system_error(errno, "open " + place);
   LPP_ASSIGN_OR_RETURN(const bool held, holds_project(volume, folder.get()), "limits");
-  LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "limits");
-  // Raised, and not lifted: what has a limit is known to be counted, see limit_again().
-  if (held && quota && quota->by_subvolumes()) {
-    LPP_RETURN_IF_ERROR(quota->limit(volume.project, {.bytes = kMostSize}), "limits");
-  }
+  LPP_ASSIGN_OR_RETURN(const bool btrfs, is_btrfs(*kernel_, base_.get()), "look");
+  if (held && btrfs) LPP_RETURN_IF_ERROR(lift_limits(volume.project), "limits");
   return held;
 }
 

@@ -114,8 +114,10 @@ Result<BaseUsage::Elsewhere> Volumes::elsewhere(const BaseUsage& usage,
 Result<BaseUsage> Volumes::check_has_room(const std::string& id, std::uint64_t size,
                                           const Room& room) const {
   if (!room.any()) return BaseUsage{};
+  bool counts = !room.overcommit;  // what volumes take up, beside what is free
   const auto look = [&]() -> Result<BaseUsage> {
     LPP_ASSIGN_OR_RETURN(auto all, counted(), shown_);
+    for (const VolumeUsage& entry : all.volumes) counts = counts || entry.volume.id == id;
     if (!room.overcommit) {
       LPP_ASSIGN_OR_RETURN(all.elsewhere, elsewhere(all, 0), shown_);
     }
@@ -123,7 +125,7 @@ Result<BaseUsage> Volumes::check_has_room(const std::string& id, std::uint64_t s
     return checked.ok() ? Result<BaseUsage>(std::move(all)) : checked.error();
   };
   auto seen = look();
-  if (seen.ok() || !seen.error().is(ErrorCode::kUnfit)) return seen;
+  if (seen.ok() || !counts || !seen.error().is(ErrorCode::kUnfit)) return seen;
   LPP_ASSIGN_OR_RETURN(const auto quota, ProjectQuota::find(*kernel_, base_.get()), "quota");
   if (!quota || !quota->by_subvolumes()) return seen;
   // While btrfs counts anew it tells too little, and may have done so until a moment ago.

@@ -105,17 +105,16 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
     LPP_ASSIGN_OR_RETURN(seen, check_has_room(request.id, request.size, room), "room");
   }
   std::optional<ProjectQuota> quota;
-  bool has_limit = false;
+  Limits now{};
   const Volume before = volume;
   if (held) {
     LPP_ASSIGN_OR_RETURN(quota, ProjectQuota::open(*kernel_, base_.get()), "resize");
     LPP_RETURN_IF_ERROR(check_is_limited(volume, *quota), "resize");
     LPP_RETURN_IF_ERROR(quota->check_can_hold(request.limits), "resize");
     LPP_ASSIGN_OR_RETURN(auto use, quota->use(volume.project), "resize");
+    if (use) now = use->limits;
     // What is there fits below the limit that holds now.
-    const std::uint64_t now = use ? use->limits.bytes : 0;
-    has_limit = now != 0;
-    if (request.limits.bytes != 0 && (!has_limit || request.limits.bytes < now)) {
+    if (request.limits.bytes != 0 && (now.bytes == 0 || request.limits.bytes < now.bytes)) {
       LPP_ASSIGN_OR_RETURN(use, quota->use_by_now(volume.project), "resize");
     }
     LPP_RETURN_IF_ERROR(check_holds(request.id, request.limits, use.value_or(ProjectUse{})),
@@ -129,9 +128,9 @@ Result<Volume> Volumes::resize_locked(const RecordFolder& records, Volume volume
   if (!held) return volume;
   auto limited = quota->limit(volume.project, volume.limits);
   if (limited.ok()) {
-    if (!has_limit) limited = quota->commit();
+    if (!now.any()) limited = quota->commit();
     if (limited.ok()) limited = check_still_has_room(std::move(seen), volume, room);
-    if (!limited.ok()) (void)quota->limit(volume.project, before.limits);
+    if (!limited.ok()) (void)quota->limit(volume.project, now);
   }
   if (!limited.ok()) {
     // The record is not to promise more than there is.

@@ -149,15 +149,22 @@ TEST_CASE("the first limit of a subvolume that is there is on the disk before th
   SUBCASE("by an adoption") {
     REQUIRE(volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = limits}).ok());
   }
-  SUBCASE("by a resize, after the quota was off") {
+  SUBCASE("after the quota was off") {
     const auto adopted = volumes.adopt({.id = "pvc-1", .path = "pvc-1", .limits = limits});
     REQUIRE(adopted.ok());
     const UniqueFd folder(kernel.open(base.path().c_str(), O_RDONLY | O_DIRECTORY));
     REQUIRE(ProjectQuota::open(kernel, folder.get())->limit(adopted->project, {}).ok());
     kernel.calls.clear();
-    limits.bytes *= 2;
-    REQUIRE(volumes.resize({.id = "pvc-1", .limits = limits, .limited = true}).ok());
     is_recorded_last = false;  // what is asked for is on record first
+    SUBCASE("to more") {
+      limits.bytes *= 2;
+      REQUIRE(volumes.resize({.id = "pvc-1", .limits = limits, .limited = true}).ok());
+    }
+    SUBCASE("to what it had, by a make") {
+      MakeRequest request{.id = "pvc-1", .path = "pvc-1"};
+      request.limits = limits;
+      REQUIRE(volumes.make(request).ok());
+    }
   }
   const Calls& calls = kernel.calls;
   const auto last = std::find(calls.rbegin(), calls.rend(), "QGROUP_LIMIT");

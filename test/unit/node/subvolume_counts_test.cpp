@@ -22,7 +22,7 @@ MakeRequest of_size(const std::string& id, std::uint64_t bytes) {
 }
 
 /// Whose quota says more of itself than is so.
-class Flagged : public Kernel {
+class Flagged final : public Kernel {
  public:
   int search_tree(int fd, btrfs_ioctl_search_args& arguments) override {
     const bool asks_state = arguments.key.min_type == BTRFS_QGROUP_STATUS_KEY;
@@ -246,33 +246,23 @@ TEST_CASE("an adoption that fails leaves a limit that was raised by hand" * Need
   }
 }
 
-TEST_CASE("a removal that fails gives no limit where a simple quota has not counted" *
-          NeedsSubvolumes()) {
-  class Kept final : public Flagged {
-   public:
-    int before(const char* call) override {
-      return keeps && call == std::string("unlinkat") ? EIO : 0;
-    }
-    bool keeps = false;
+TEST_CASE("a resize that fails leaves what the kernel held it to" * NeedsLimits()) {
+  bool grown = false;
+  const auto put = [&](const BaseFolder& base) {
+    grown = false;
+    Kernel kernel;
+    REQUIRE(base.volumes(kernel).make(of_size("pvc-1", 8 * kMiB)).ok());
+    limit_by_hand(base, "web/pvc-1", 0);  // as when the quota was turned off and on
+    REQUIRE(fill(base.at("web/pvc-1/file"), 12 * kMiB).bytes == 12 * kMiB);
   };
-  const BaseFolder base;
-  Kept kernel;
-  const auto volumes = base.volumes(kernel);
-  REQUIRE(volumes.make(of_size("pvc-1", 8 * kMiB)).ok());
-  base.write("web/pvc-1/file");
-  kernel.flags_ = kSimpleMode;
-  std::uint64_t limit = 8 * kMiB;
-  SUBCASE("one that it has counted") {}
-  SUBCASE("one that it has not") {
-    limit_by_hand(base, "web/pvc-1", 0);
-    limit = 0;
-  }
-  kernel.keeps = true;
-  CHECK_FALSE(volumes.remove({.id = "pvc-1"}).ok());
-  kernel.keeps = false;
-  CHECK(base.has("web/pvc-1/file"));
-  CHECK(limit_of(base, "web/pvc-1") == limit);
-  CHECK(*volumes.remove({.id = "pvc-1"}) == Removed::kRemoved);
+  const auto grow = [&](const Volumes& volumes) {
+    const ResizeRequest to{.id = "pvc-1", .limits = {.bytes = 16 * kMiB}, .limited = true};
+    return grown = volumes.resize(to).ok();
+  };
+  const auto check = [&](const BaseFolder& base, const Volumes& /*volumes*/) {
+    CHECK(limit_of(base, "web/pvc-1") == (grown ? 16 * kMiB : 0));
+  };
+  CHECK(fail_everywhere(put, grow, EIO, check) > 20);
 }
 
 TEST_CASE("while btrfs counts anew nobody is told that there is no room" * NeedsSubvolumes()) {
@@ -281,11 +271,18 @@ TEST_CASE("while btrfs counts anew nobody is told that there is no room" * Needs
   const auto volumes = base.volumes(kernel);
   MakeRequest request = of_size("pvc-1", std::uint64_t{1} << 50U);
   request.size = request.limits.bytes;
-  SUBCASE("by what is promised") { request.room = {.overcommit = false}; }
-  SUBCASE("by what is free") { request.room = {.reserve = Room::Reserve{.bytes = kMiB}}; }
+  request.room = {.overcommit = false};
   CHECK(volumes.make(request).error().is(ErrorCode::kUnfit));
   kernel.flags_ = BTRFS_QGROUP_STATUS_FLAG_RESCAN;
   CHECK(volumes.make(request).error().is(ErrorCode::kUnavailable));
-  request.limits.bytes = request.size = 8 * kMiB;
-  CHECK(volumes.make(request).ok());
+  // Without a sum of sizes a new one is measured by what is free, which is always known.
+  const Room free{.reserve = Room::Reserve{.bytes = kMiB}};
+  request.room = free;
+  CHECK(volumes.make(request).error().is(ErrorCode::kUnfit));
+  CHECK(volumes.make(of_size("pvc-1", 8 * kMiB)).ok());
+  const ResizeRequest grown{
+      .id = "pvc-1", .limits = request.limits, .size = request.size, .limited = true, .room = free};
+  CHECK(volumes.resize(grown).error().is(ErrorCode::kUnavailable));
+  kernel.flags_ = 0;
+  CHECK(volumes.resize(grown).error().is(ErrorCode::kUnfit));
 }
