@@ -118,6 +118,10 @@ wait_bound() { # NAMESPACE CLAIM
 gone() { # what was made for one way to install it
   kubectl delete "$@" --ignore-not-found --wait --timeout=60s >/dev/null
 }
+volumes_gone() { # NAMESPACE    those of its claims, which are not there any more
+  kubectl get pv -o jsonpath="{range .items[?(@.spec.claimRef.namespace==\"$1\")]}pv/{.metadata.name} {end}" |
+    xargs -r kubectl wait --for=delete --timeout=60s >/dev/null 2>&1 || true
+}
 
 # e2e demands them in CI.
 for step in "up.sh --fresh" "node.sh up"; do
@@ -401,6 +405,7 @@ wait_bound default local-path-claim
 doc docs/migrating.md <<'C'
 kubectl delete -f examples/pod-with-volume.yaml
 C
+volumes_gone default  # it is not stopped here, and finishes what the command lists
 doc docs/migrating.md <<'C'
 kubectl get pv -o jsonpath='{range .items[?(@.metadata.annotations.pv\.kubernetes\.io/provisioned-by=="rancher.io/local-path")]}{.metadata.name}{"\n"}{end}' | xargs -I{} kubectl patch pv {} --type=strategic -p '{"metadata":{"$deleteFromPrimitiveList/finalizers":["external-provisioner.volume.kubernetes.io/finalizer"]}}'
 C

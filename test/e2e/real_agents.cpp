@@ -10,6 +10,7 @@
 #include "harness/agent_account.h"
 #include "harness/file_text.h"
 #include "harness/http_get.h"
+#include "harness/paths_below.h"
 #include "harness/yaml_objects.h"
 #include "places/places.h"
 
@@ -30,12 +31,9 @@ std::string manifest(const char* file) { return repository(std::string("deploy/a
 /// Of the pods that there are: the kubelet removes them with their pods.
 std::string logs_of_agents() {
   std::string all;
-  std::error_code none;
-  for (const auto& entry :
-       fs::recursive_directory_iterator(required_setting("LPP_E2E_LOGS") + "/pods", none)) {
-    const std::string file = entry.path();
-    if (file.find("_local-path-provisioner-agent-") == std::string::npos) continue;
-    if (entry.is_regular_file(none)) all += "\n" + text_of(file);
+  for (const fs::path& path : paths_below(required_setting("LPP_E2E_LOGS") + "/pods")) {
+    if (path.string().find("_local-path-provisioner-agent-") == std::string::npos) continue;
+    if (std::error_code none; fs::is_regular_file(path, none)) all += "\n" + text_of(path);
   }
   return all;
 }

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -15,6 +16,7 @@
 
 #include "fakes/builders.h"
 #include "harness/command_run.h"
+#include "harness/paths_below.h"
 #include "harness/yaml_objects.h"
 #include "helperpod/manifest.h"
 #include "places/places.h"
@@ -80,10 +82,10 @@ struct OwnProgramStory {
   /// The records beside the volume's directory.
   static bool is_recorded(const VolumeFacts& volume) {
     const fs::path records = fs::path(volume.disk).parent_path() / ".local-path-provisioner";
-    for (const auto& entry : fs::recursive_directory_iterator(records)) {
-      if (entry.path().string().find(volume.pv) != std::string::npos) return true;
-    }
-    return false;
+    const auto paths = paths_below(records);
+    return std::any_of(paths.begin(), paths.end(), [&](const fs::path& path) {
+      return path.string().find(volume.pv) != std::string::npos;
+    });
   }
 
   const OwnImage image;
