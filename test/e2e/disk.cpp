@@ -10,8 +10,6 @@
 #include <set>
 #include <system_error>
 
-#include "harness/paths_below.h"
-
 namespace lpp::testing {
 
 namespace {
@@ -47,8 +45,8 @@ std::string mode_and_owner(const std::string& path) {
 }
 
 std::string tree_of(const std::string& root) {
-  std::set<fs::path> paths = paths_below(root);
-  paths.insert(root);
+  std::set<fs::path> paths{root};
+  for (const auto& entry : fs::recursive_directory_iterator(root)) paths.insert(entry.path());
   std::string text;
   for (const auto& path : paths) text += path.string() + " " + line_of(path) + "\n";
   return text;

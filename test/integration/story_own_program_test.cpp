@@ -82,6 +82,7 @@ struct OwnProgramStory {
   /// The records beside the volume's directory.
   static bool is_recorded(const VolumeFacts& volume) {
     const fs::path records = fs::path(volume.disk).parent_path() / ".local-path-provisioner";
+    REQUIRE(fs::is_directory(records));
     const auto paths = paths_below(records);
     return std::any_of(paths.begin(), paths.end(), [&](const fs::path& path) {
       return path.string().find(volume.pv) != std::string::npos;
