@@ -7,6 +7,7 @@
 #   LPP_BUILT=dev    that preset is built already, and may be in use
 set -euo pipefail
 cd "$(dirname "$0")/.."
+. scripts/temporary.sh
 
 preset=${1:-dev}
 if [ $# -gt 0 ]; then shift; fi
@@ -50,6 +51,14 @@ if promtool=$(scripts/promtool.sh 2>/dev/null); then PATH=$PATH:$(dirname "$prom
 
 "build/$beds/test/devcluster/lpp-devcluster" --sandbox || true
 
+# What is to be kept stays in /tmp.
+if [ -z "${LPP_KEEP_TEMP:-}" ]; then
+  TMPDIR=$(temporary_folder 4000)
+  export TMPDIR
+  chmod 755 "$TMPDIR" # containers run as other users
+  trap 'rm -rf "$TMPDIR"' EXIT
+  trap 'exit 1' INT TERM
+fi
 result=0
 # The stories wait most of the time, and so do the tests of quotas: two more than there are processors.
 "${run[@]}" ctest --preset "$preset" -j "$(($(nproc) + 2))" --no-tests=error "$@" || result=$?

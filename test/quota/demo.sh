@@ -6,6 +6,8 @@
 # Exit: 0 shown, 1 something went wrong, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=scripts/temporary.sh
+. "$here/../../scripts/temporary.sh"
 # shellcheck source=test/quota/kernel.sh
 . "$here/kernel.sh"
 
@@ -23,9 +25,7 @@ for tool in c++ linux.uml mkfs.xfs bwrap busybox; do
   exit 3
 done
 
-memory=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
-if [ "${memory:-0}" -gt 1000 ] && can_run_from /dev/shm; then TMPDIR=/dev/shm; fi
-work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
+work=$(temporary_folder 1000) # from where that kernel maps its memory, and is given a library
 image=$(TMPDIR=/tmp mktemp -d) # below /dev that kernel sees its own files
 trap 'rm -rf "$work" "$image"' EXIT
 truncate -s 600M "$work/disk" # what is on it the page makes

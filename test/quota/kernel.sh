@@ -2,19 +2,6 @@
 # shellcheck shell=bash
 # Sourced by run.sh and demo.sh: the user-mode Linux kernel.
 
-# can_run_from DIRECTORY    This kernel maps its memory from there, and is given a library: not from a
-# mount with noexec.
-can_run_from() {
-  local probe
-  probe=$(mktemp "$1/lpp-XXXXXX") || return 1
-  printf '#!/bin/sh\n' >"$probe"
-  chmod +x "$probe"
-  "$probe" 2>/dev/null
-  local result=$?
-  rm -f "$probe"
-  return "$result"
-}
-
 # run_kernel WORK MEMORY INIT ARGUMENT...    Its files are in the directory WORK. What it and its programs
 # say comes out; its exit status says nothing. kernel_name: by which it can be found among the processes.
 run_kernel() {

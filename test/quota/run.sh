@@ -10,6 +10,8 @@
 # Exit: 0 all passed, 1 not, 3 it cannot be done here.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
+# shellcheck source=scripts/temporary.sh
+. "$here/../../scripts/temporary.sh"
 # shellcheck source=test/quota/kernel.sh
 . "$here/kernel.sh"
 # shellcheck source=test/quota/guest.sh
@@ -60,9 +62,7 @@ if [ -n "$program" ]; then parts+=(page); fi
 
 # In memory where there is enough of it: what is on the images is fsynced all the time. The s of
 # "ubd0s" writes at once; without it this kernel waits for ever for flushes of files in memory.
-free=$(df --output=avail -m /dev/shm 2>/dev/null | tail -n 1 || echo 0)
-if [ "${free:-0}" -gt $((${#parts[@]} * 1000)) ] && can_run_from /dev/shm; then TMPDIR=/dev/shm; fi
-work=$(TMPDIR=${TMPDIR:-/tmp} mktemp -d)
+work=$(temporary_folder $((${#parts[@]} * 1000)))
 # The kernels do not end with who has started them.
 trap 'pkill -KILL -f "(umid=|-name )lpp-$$-" || true; rm -rf "$work"' EXIT
 trap 'exit 1' INT TERM
