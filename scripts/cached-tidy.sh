@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # cached-tidy.sh [clang-tidy arguments...] -- COMPILER [arguments...]: clang-tidy, but not again for what
 # it had nothing to say of: the source with all that it includes, the way it is compiled, the checks and
-# the program itself. CMake starts it where clang-tidy would be (preset "tidy").
+# the program itself.
 # What passed is kept as an empty file in ${XDG_CACHE_HOME:-~/.cache}/lpp-tidy, for a month.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
