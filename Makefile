@@ -120,11 +120,11 @@ chart: ## Pack the Helm chart: build/local-path-provisioner-<version>.tgz
 	@SOURCE="$(SOURCE)" scripts/chart.sh
 
 asan: ## Run the tests under the address, leak and undefined-behaviour sanitizers
-	@$(DEPS) build test demo
+	@$(DEPS) build test demo sanitizers
 	@scripts/run-tests.sh asan $(CTEST_FLAGS)
 
 tsan: ## Run the tests under the thread sanitizer
-	@$(DEPS) build test demo
+	@$(DEPS) build test demo sanitizers
 	@scripts/run-tests.sh tsan
 
 tsa: ## Compile each file by itself, which shows that it includes what it uses, with thread-safety analysis

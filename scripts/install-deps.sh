@@ -4,8 +4,9 @@
 #
 # Installs the Debian packages of the groups that are missing; says nothing and does nothing when
 # all are there. --check only says what is missing.
-# Groups: build (the daemon), test (to compile the tests), lint, demo, bench, image, fuzz, quota, guest (a virtual machine). (The
-# end-to-end tests bring their own list, see test/e2e/cluster/install-deps.sh.)
+# Groups: build (the daemon), test (to compile the tests), lint, demo, bench, image, sanitizers (and what
+# fuzzes), quota, guest (a virtual machine). (The end-to-end tests bring their own list, see
+# test/e2e/cluster/install-deps.sh.)
 # Exit: 0 nothing is missing, 1 the installation failed, 2 usage, 3 it cannot be done here.
 set -euo pipefail
 
@@ -16,13 +17,13 @@ LINT=(clang clang-format clang-tidy shellcheck)
 DEMO=(bubblewrap proot busybox-static)
 BENCH=(libbenchmark-dev python3 jq curl)
 IMAGE=(buildah debootstrap)
-FUZZ=(clang libclang-rt-14-dev)
+SANITIZERS=(clang libclang-rt-14-dev llvm)
 QUOTA=(user-mode-linux xfsprogs e2fsprogs btrfs-progs kmod procps util-linux)
 GUEST=(qemu-system-x86 xfsprogs e2fsprogs btrfs-progs kmod busybox-static util-linux)
 
 say() { printf 'install-deps: %s\n' "$*" >&2; }
 usage() {
-  say "usage: install-deps.sh [--check] build|test|lint|demo|bench|image|fuzz|quota|guest..."
+  say "usage: install-deps.sh [--check] build|test|lint|demo|bench|image|sanitizers|quota|guest..."
   exit 2
 }
 
@@ -37,7 +38,7 @@ for argument in "$@"; do
     demo) packages+=("${DEMO[@]}") ;;
     bench) packages+=("${BENCH[@]}") ;;
     image) packages+=("${IMAGE[@]}") ;;
-    fuzz) packages+=("${FUZZ[@]}") ;;
+    sanitizers) packages+=("${SANITIZERS[@]}") ;;
     quota) packages+=("${QUOTA[@]}") ;;
     guest) packages+=("${GUEST[@]}") ;;
     *) usage ;;

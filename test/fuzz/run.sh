@@ -20,7 +20,7 @@ if [ $# = 0 ]; then
     messages disk
 fi
 
-scripts/install-deps.sh build test lint fuzz || exit 3
+scripts/install-deps.sh build test sanitizers || exit 3
 cmake --preset fuzz --log-level=WARNING >/dev/null
 cmake --build --preset fuzz --target "${@/#/fuzz_}" -- --quiet
 

@@ -163,7 +163,8 @@ struct OldScene : Scene {
     // They come without our finalizer, mostly: it is added first.
     transport.on("PATCH", "/persistentvolumes/pvc-uid-a").always([this](const auto&) {
       auto patched = nlohmann::json::parse(served.at(kName));
-      patched["metadata"]["finalizers"] = {"external-provisioner.volume.kubernetes.io/finalizer"};
+      patched["metadata"]["finalizers"] =
+          nlohmann::json::array({"external-provisioner.volume.kubernetes.io/finalizer"});
       return k8s::Response{.status = 200, .body = patched.dump(), .content_type = kJson};
     });
   }
