@@ -21,7 +21,7 @@ TEST_CASE("pages become smaller when objects are large, and large again when the
   ReflectorFixture f({.resource = kPods});
   auto& script = f.transport.on("GET", kList);
   for (const auto& page :
-       {page_of(20, kMiB, "1"), page_of(7, 3 * kMiB, "2"), page_of(2, 9 * kMiB, "3"),
+       {page_of(4, kMiB, "1"), page_of(3, 3 * kMiB, "2"), page_of(1, 9 * kMiB, "3"),
         page_of(1, 10, "4"), page_of(0, 0, "5"), page_of(1, 10, "")}) {
     script.reply(200, page);
   }
