@@ -25,7 +25,10 @@ if grep -q "^LPP_TEST_BEDS:PATH=$PWD/build/dev$" "$build/CMakeCache.txt"; then
   ready dev --target story_test lpp-chaos lpp-devcluster lpp-rights
 fi
 
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1}
+# Tests that crash anywhere fork for each place, and a fork copies what maps freed memory and stacks that
+# are kept for a while: keep less of both.
+kept=quarantine_size_mb=16:min_uar_stack_size_log=16:max_uar_stack_size_log=16
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1:$kept}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:handle_abort=1:suppressions=$PWD/test/tsan.supp}
 
