@@ -30,7 +30,8 @@ fi
 kept=quarantine_size_mb=16:min_uar_stack_size_log=16:max_uar_stack_size_log=16
 export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1:$kept}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
-export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:handle_abort=1:suppressions=$PWD/test/tsan.supp}
+# A process that ends while it has threads waits for a second, that of each crash, too.
+export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:handle_abort=1:atexit_sleep_ms=10:suppressions=$PWD/test/tsan.supp}
 
 # The sanitizers of gcc 12 cannot place their memory where the kernel scatters mappings wider than
 # 28 bits, as newer ones do: switch that off for the tests.
