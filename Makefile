@@ -124,7 +124,7 @@ asan: ## Run the tests under the address, leak and undefined-behaviour sanitizer
 	@scripts/run-tests.sh asan $(CTEST_FLAGS)
 
 tsan: ## Run the tests under the thread sanitizer
-	@$(DEPS) build test demo sanitizers
+	@$(DEPS) build test demo
 	@scripts/run-tests.sh tsan
 
 tsa: ## Compile each file by itself, which shows that it includes what it uses, with thread-safety analysis

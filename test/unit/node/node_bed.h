@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -193,8 +194,8 @@ class FaultyKernel : public node::Kernel {
 
  private:
   const int at_;
-  const int error_;  // 0 = end the process
-  int place_ = 0;
+  const int error_;             // 0 = end the process
+  std::atomic<int> place_ = 0;  // of all threads of an agent
 };
 
 /// The file system has no room for anything new. What is there can be opened to be written anew.
