@@ -2,15 +2,6 @@
 # shellcheck shell=bash
 # Sourced by run.sh and demo.sh: the user-mode Linux kernel.
 
-one_processor() { # Of those that this process may use, by chance.
-  seq 0 "$(($(nproc --all) - 1))" | shuf | while read -r processor; do
-    if taskset -c "$processor" true 2>/dev/null; then
-      echo "$processor"
-      break
-    fi
-  done
-}
-
 # run_kernel WORK MEMORY INIT ARGUMENT...    Its files are in the directory WORK. What it and its programs
 # say comes out; its exit status says nothing. kernel_name: by which it can be found among the processes.
 run_kernel() {
@@ -21,11 +12,7 @@ run_kernel() {
     echo 'uml_registers.cpp does not compile'
     return 1
   }
-  # It is a process that traces another, one of which waits: quicker on one processor than across two. As a
-  # leader of a session it is as nice as its group, which the kernel may make for each session.
-  # shellcheck disable=SC2016 # it is expanded there
-  TMPDIR=$work timeout -k 5 "${LIMIT:-1700}" taskset -c "$(one_processor)" setsid sh -c '
-    { nice >/proc/self/autogroup; } 2>/dev/null; exec "$@"' sh env LD_PRELOAD="$registers" linux.uml mem="$memory" \
+  TMPDIR=$work timeout -k 5 "${LIMIT:-1700}" env LD_PRELOAD="$registers" linux.uml mem="$memory" \
     umid="${kernel_name:-lpp-$$}" uml_dir="$work/" root=/dev/root rootfstype=hostfs rootflags=/ ro init="$init" \
     con=null con0=null,fd:1 ssl=null quiet "$@" </dev/null 2>&1 || true
 }
