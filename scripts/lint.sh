@@ -31,15 +31,18 @@ check_shell() { shell_scripts | xargs -r shellcheck -x -P SCRIPTDIR -P .; }
 # Looked at is what the daemon and the test beds are made of; LINT_TESTS=1 adds the test cases. The warnings
 # of clang are among the checks, so nothing is compiled beside.
 tidy() {
-  local targets=(local-path-provisioner lpp-devcluster lpp-demo lpp-hollow-kubelet)
+  local files targets=(local-path-provisioner lpp-devcluster lpp-demo lpp-hollow-kubelet)
   if [ "${LINT_TESTS:-}" = 1 ]; then targets=(all); fi
   cmake --preset tidy --log-level=WARNING >/dev/null || return
-  # A line per file: what CMake would do to compile it, ccache first, the file last.
-  ninja -C build/tidy -t commands "${targets[@]}" |
-    sed -nE 's|^(.* )?ccache (.* -c ([^ ]+))$|\3 -- \2|p' |
-    (cd build/tidy && xargs -r -L 1 -P "$(nproc)" ../../scripts/cached-tidy.sh -quiet) 2>&1 |
+  # A line per file: its name, and how it would be compiled.
+  files=$(ninja -C build/tidy -t commands "${targets[@]}" | sed -nE 's|^(.* -c ([^ ]+))$|\2 -- \1|p') || return
+  if [ -z "$files" ]; then
+    echo 'lint: clang-tidy: build/tidy compiles nothing' >&2
+    return 1
+  fi
+  (cd build/tidy && xargs -L 1 -P "$(nproc)" ../../scripts/cached-tidy.sh -quiet) <<<"$files" 2>&1 |
     grep -vE '^[0-9]+ warnings? generated'
-  return "${PIPESTATUS[2]}"
+  return "${PIPESTATUS[0]}"
 }
 
 step rules scripts/check-rules.sh
