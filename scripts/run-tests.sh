@@ -25,10 +25,7 @@ if grep -q "^LPP_TEST_BEDS:PATH=$PWD/build/dev$" "$build/CMakeCache.txt"; then
   ready dev --target story_test lpp-chaos lpp-devcluster lpp-rights
 fi
 
-# Tests that crash anywhere fork for each place, and a fork copies what maps freed memory and stacks that
-# are kept for a while: keep less of both.
-kept=quarantine_size_mb=16:min_uar_stack_size_log=16:max_uar_stack_size_log=16
-export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1:$kept}
+export ASAN_OPTIONS=${ASAN_OPTIONS:-detect_stack_use_after_return=1:strict_string_checks=1:handle_abort=1}
 export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
 # A process that ends while it has threads waits for a second, that of each crash, too.
 export TSAN_OPTIONS=${TSAN_OPTIONS:-second_deadlock_stack=1:handle_abort=1:atexit_sleep_ms=10:suppressions=$PWD/test/tsan.supp}
@@ -57,11 +54,11 @@ if promtool=$(scripts/promtool.sh 2>/dev/null); then PATH=$PATH:$(dirname "$prom
 
 # What is to be kept stays in /tmp.
 if [ -z "${LPP_KEEP_TEMP:-}" ]; then
-  TMPDIR=$(temporary_folder 4000)
-  export TMPDIR
-  chmod 755 "$TMPDIR" # containers run as other users
-  trap 'rm -rf "$TMPDIR"' EXIT
+  temporary=$(temporary_folder 4000)
+  trap 'rm -rf --one-file-system "$temporary"' EXIT
   trap 'exit 1' INT TERM
+  chmod 755 "$temporary" # containers run as other users
+  export TMPDIR=$temporary
 fi
 result=0
 # The stories wait most of the time, and so do the tests of quotas: two more than there are processors.
