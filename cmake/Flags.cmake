@@ -14,7 +14,7 @@ target_compile_options(
             $<$<CXX_COMPILER_ID:GNU>:-Wsuggest-override;-Wduplicated-cond;-Wlogical-op>
             $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety;-Wreserved-identifier>
             $<$<BOOL:${LPP_WARNINGS_AS_ERRORS}>:-Werror>)
-if(LPP_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # Meant for headers; a source file that is compiled with others looks like one.
   target_compile_options(lpp_warnings INTERFACE -Wno-subobject-linkage)
 endif()

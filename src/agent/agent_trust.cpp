@@ -21,7 +21,7 @@ namespace {
 
 // On record of one node; nobody has so many, or so large ones, but somebody may say so.
 constexpr std::size_t kMostWorks = 20'000;
-constexpr std::size_t kMostBytes = 32UL << 20U;
+constexpr std::size_t kMostBytesOfWorks = 32UL << 20U;
 /// Of one volume on one node: attempts that have ended are forgotten before others begin.
 constexpr std::size_t kMostOfVolume = 32;
 /// Different ones of a node that are logged; and those that are kept, of either kind.
@@ -239,7 +239,7 @@ std::vector<LeftOut> AgentExecutor::sort_out(const std::string& node, NodeAgent&
                         [&](const EntryPtr& entry) { return entry->operation->node == node; }));
     }
     const bool too_many = is_new && (count >= kMostWorks || of_volume >= kMostOfVolume);
-    if (after > kMostBytes || too_many) {
+    if (after > kMostBytesOfWorks || too_many) {
       refuse("too_many", "more operations than anybody has, or larger ones");
       continue;
     }

@@ -42,7 +42,7 @@ bool has_names(const CertificateFacts& facts, std::vector<std::string> names) {
   return have == names;
 }
 
-std::string member(const json& data, const char* name) {
+std::string decoded(const json& data, const char* name) {
   if (!data.is_object()) return {};
   const auto it = data.find(name);
   if (it == data.end() || !it->is_string()) return {};
@@ -56,10 +56,10 @@ json data_in(const json& object) {
 
 Keys keys_of(const json& secret) {
   const json data = data_in(secret);
-  return {.authority = {member(data, "ca.crt"), member(data, "ca.key")},
-          .next = {member(data, "next-ca.crt"), member(data, "next-ca.key")},
-          .former = member(data, "former-ca.crt"),
-          .server = {member(data, "tls.crt"), member(data, "tls.key")}};
+  return {.authority = {decoded(data, "ca.crt"), decoded(data, "ca.key")},
+          .next = {decoded(data, "next-ca.crt"), decoded(data, "next-ca.key")},
+          .former = decoded(data, "former-ca.crt"),
+          .server = {decoded(data, "tls.crt"), decoded(data, "tls.key")}};
 }
 
 json data_of(const Keys& keys) {

@@ -15,7 +15,6 @@ namespace lpp::agent {
 
 namespace {
 
-using lpp::agent::to_json;  // beside those that follow
 using nlohmann::json;
 
 /// What we write is ten levels deep at most.
@@ -49,7 +48,10 @@ void read_texts(JsonMembers& members, const char* name, std::size_t most,
   if (to.size() > most) members.complain(name, "are too many");
 }
 
-json to_json(const Base& base) {
+}  // namespace
+
+// Beside those of works and of what is listed.
+static json to_json(const Base& base) {
   json object{{"path", base.path}, {"promised", base.promised_bytes}, {"volumes", base.volumes}};
   if (!base.problem.empty()) object["problem"] = truncate_utf8(base.problem, kMaxWords);
   if (!base.identity.empty()) object["identity"] = base.identity;
@@ -60,6 +62,26 @@ json to_json(const Base& base) {
   if (base.limits_taken_off > 0) object["limitsTakenOff"] = base.limits_taken_off;
   return object;
 }
+
+static json to_json(const Order& order) {
+  json object{{"number", order.number}, {"do", word_of(kOrders, order.what)}};
+  if (!order.serial.empty()) object["serial"] = order.serial;
+  switch (order.what) {
+    case Order::What::kStart:
+      if (order.operation) object["operation"] = to_json(*order.operation);
+      break;
+    case Order::What::kCancel:
+      if (order.operation) object["operation"] = to_json(*order.operation);
+      if (order.keep) object["keep"] = true;
+      object["id"] = to_json(order.id);
+      break;
+    case Order::What::kForget: object["id"] = to_json(order.id); break;
+    case Order::What::kBases: object["basePaths"] = order.base_paths; break;
+  }
+  return object;
+}
+
+namespace {
 
 Result<Base> read_base(const json& object) {
   if (!object.is_object()) return invalid("a base must be a JSON object");
@@ -79,24 +101,6 @@ Result<Base> read_base(const json& object) {
   cut(base.problem, kMaxWords);
   for (std::string* text : {&base.identity, &base.seen, &base.cluster}) cut(*text, kMaxDisk);
   return base;
-}
-
-json to_json(const Order& order) {
-  json object{{"number", order.number}, {"do", word_of(kOrders, order.what)}};
-  if (!order.serial.empty()) object["serial"] = order.serial;
-  switch (order.what) {
-    case Order::What::kStart:
-      if (order.operation) object["operation"] = to_json(*order.operation);
-      break;
-    case Order::What::kCancel:
-      if (order.operation) object["operation"] = to_json(*order.operation);
-      if (order.keep) object["keep"] = true;
-      object["id"] = to_json(order.id);
-      break;
-    case Order::What::kForget: object["id"] = to_json(order.id); break;
-    case Order::What::kBases: object["basePaths"] = order.base_paths; break;
-  }
-  return object;
 }
 
 Result<Order> read_order(const json& object) {

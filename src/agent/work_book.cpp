@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kPrefix = "work.";
 constexpr std::string_view kTemporaryPrefix = "work-write.";
-constexpr std::size_t kMostBytes = 256UL << 10U;
+constexpr std::size_t kMostBytesOfWork = 256UL << 10U;
 
 Result<std::string> file_of(const Operation& operation) {
   LPP_ASSIGN_OR_RETURN(const Place place, place_of(operation), "agent");
@@ -46,7 +46,7 @@ Result<WorkBook::Loaded> WorkBook::load(const Whose& whose) const {
       LPP_RETURN_IF_ERROR(records->remove_file(name), "work book");
     }
     if (!name.starts_with(kPrefix)) continue;
-    const auto text = records->read_text(name, kMostBytes);
+    const auto text = records->read_text(name, kMostBytesOfWork);
     if (text.ok() && !*text) continue;
     auto work = text.ok() ? decode_work(**text) : Result<Work>(text.error());
     if (!work.ok()) {

@@ -61,7 +61,7 @@ std::string process_metrics(const std::string& proc) {
   const auto name_end = stat.rfind(") ");
   if (name_end == std::string::npos) return out;
   const auto fields = split(trim(std::string_view(stat).substr(name_end + 2)), ' ');
-  constexpr std::size_t kUtime = 11, kStime = 12, kStart = 19, kVirtual = 20, kResident = 21;
+  constexpr std::size_t kUtime = 11, kStime = 12, kStarted = 19, kVirtual = 20, kResident = 21;
   if (fields.size() <= kResident) return out;
   const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
   const auto page = static_cast<double>(sysconf(_SC_PAGESIZE));
@@ -72,7 +72,7 @@ std::string process_metrics(const std::string& proc) {
   add(out,
       Family::gauge("process_start_time_seconds",
                     "Start time of the process since unix epoch in seconds."),
-      boot_time(text_of(proc + "/stat")) + number(fields[kStart]) / ticks);
+      boot_time(text_of(proc + "/stat")) + number(fields[kStarted]) / ticks);
   add(out, Family::gauge("process_virtual_memory_bytes", "Virtual memory size in bytes."),
       number(fields[kVirtual]));
   add(out, Family::gauge("process_resident_memory_bytes", "Resident memory size in bytes."),

@@ -73,13 +73,13 @@ bool is_ascii(std::string_view bytes) {
 }
 
 std::string format_time(std::string_view bytes) {
-  std::int64_t seconds = 0;
+  std::int64_t since_epoch = 0;
   pbf_reader message(bytes);
-  while (message.next(kTimeSeconds)) seconds = number_of(message);
+  while (message.next(kTimeSeconds)) since_epoch = number_of(message);
   // What the system's clock can express; no object is older.
   constexpr std::int64_t kLongest = std::int64_t{1} << 33U;
-  if (seconds < -kLongest || seconds > kLongest) throw Malformed();
-  return format_rfc3339(std::chrono::system_clock::time_point(std::chrono::seconds(seconds)));
+  if (since_epoch < -kLongest || since_epoch > kLongest) throw Malformed();
+  return format_rfc3339(std::chrono::system_clock::time_point(std::chrono::seconds(since_epoch)));
 }
 
 /// Puts what is read of one message into a tree.

@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 constexpr double kFrameShare = 0.1;
 constexpr std::size_t kLongestDelay = 400;   // milliseconds
 constexpr std::size_t kLatestAnswer = 3000;  // as long as the lease of a chaos run
-constexpr std::size_t kLongestPause = 500;
+constexpr std::size_t kSlowestAnswer = 500;
 
 }  // namespace
 
@@ -98,7 +98,7 @@ Decision FaultMix::choose(const ApiRequest& request) {
     case 13:
     case 14:
       return counted(request.is_watch() ? "slow watch" : "slow answer",
-                     Decision::slow(up_to(kLongestPause)));
+                     Decision::slow(up_to(kSlowestAnswer)));
     case 15: return counted("late answer: " + request.verb, Decision::late(up_to(kLatestAnswer)));
     default: return counted("answer held back", Decision::hang_after());
   }

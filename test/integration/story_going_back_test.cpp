@@ -59,11 +59,11 @@ TEST_CASE("helper pods end a removal that an agent has begun") {
   story.start_with({"node-1"});
   const auto claim = story.want("going");
   const auto volume = story.wait_bound_and_write(claim);
-  constexpr int kMany = 150;  // what takes an agent longer than we take to kill it
-  for (int folder = 0; folder < kMany; ++folder) {
+  constexpr int kEnough = 150;  // what takes an agent longer than we take to kill it
+  for (int folder = 0; folder < kEnough; ++folder) {
     const std::string inside = volume.disk + "/" + std::to_string(folder);
     std::filesystem::create_directory(inside);
-    for (int file = 0; file < kMany; ++file) std::ofstream(inside + "/" + std::to_string(file));
+    for (int file = 0; file < kEnough; ++file) std::ofstream(inside + "/" + std::to_string(file));
   }
   const std::filesystem::path place(volume.disk);
   const auto gone =

@@ -10,7 +10,6 @@ namespace {
 using operation::Usage;
 using testing::BaseFolder;
 using testing::eventually;
-using testing::kMiB;
 
 std::map<std::string, Usage> usages(const AgentScene& scene) {
   std::map<std::string, Usage> all;
@@ -171,12 +170,12 @@ TEST_CASE("an agent tells what volumes with a limit take up, and nothing of othe
   auto& known = one.listener.known;
   REQUIRE(known.size() == 1);
   REQUIRE(known.contains(path));
-  CHECK(known[path].limit_bytes == static_cast<std::int64_t>(8 * kMiB));
-  CHECK(known[path].bytes < static_cast<std::int64_t>(kMiB));
+  CHECK(known[path].limit_bytes == static_cast<std::int64_t>(8 * testing::kMiB));
+  CHECK(known[path].bytes < static_cast<std::int64_t>(testing::kMiB));
   CHECK(known[path].inodes.has_value() == BaseFolder::has_projects());
-  CHECK(testing::fill(path + "/data", 4 * kMiB).error == 0);
+  CHECK(testing::fill(path + "/data", 4 * testing::kMiB).error == 0);
   CHECK(one.listener.after_a_look(
-      [&] { return known[path].bytes >= static_cast<std::int64_t>(4 * kMiB); }));
+      [&] { return known[path].bytes >= static_cast<std::int64_t>(4 * testing::kMiB); }));
 
   // Nothing more while nothing changes, and everything to a new session.
   const auto before = one.listener.heard;

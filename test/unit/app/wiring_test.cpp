@@ -104,7 +104,7 @@ TEST_CASE("of volumes that name a disk that is kept, and when they were made, wh
       return std::make_shared<const k8s::PersistentVolume>(std::move(kept));
     };
     k8s::StoreWriter<k8s::Node> nodes;
-    nodes.put({"", "n1"}, testing::node("n1").shared());
+    nodes.put({"", "n1"}, lpp::testing::node("n1").shared());
     const provisioner::Volumes volumes{made("a", "disk-1", "2026-01-01T00:00:00Z"),
                                        made("b", "disk-2", "2026-03-01T00:00:00Z"),
                                        made("c", "disk-3", "2026-02-01T00:00:00Z")};

@@ -12,7 +12,6 @@ using nlohmann::json;
 using operation::Kind;
 using operation::Operation;
 using operation::Progress;
-using State = Progress::State;
 using When = operation::Executor::When;
 using std::chrono::seconds;
 
@@ -52,7 +51,7 @@ TEST_CASE("a make that has started is let end when it is called off, and its rec
   SUBCASE("it is late") {
     scene.show(running);
     scene.clock.advance(seconds(151));
-    CHECK(scene.progress().state == State::kLate);
+    CHECK(scene.progress().state == Progress::State::kLate);
   }
   SUBCASE("it has started since that was decided") { scene.show(running); }
   SUBCASE("its kubelet has it in hand, and may tell of its container later") {
@@ -78,12 +77,12 @@ TEST_CASE("a make that has started is let end when it is called off, and its rec
   }
   CHECK(scene.cancel());
   CHECK(scene.removals() == refused);
-  CHECK(scene.progress().state == State::kEnding);
+  CHECK(scene.progress().state == Progress::State::kEnding);
   CHECK_FALSE(scene.progress().acts_no_more);
   CHECK(scene.progress().message.empty());
   CHECK(scene.cancel());
   scene.show(running);
-  CHECK(scene.progress().state == State::kEnding);
+  CHECK(scene.progress().state == Progress::State::kEnding);
   scene.clock.advance(seconds(150));
   CHECK(scene.progress().message ==
         "helper pod lps/helper-pod-create-pvc-1 is not needed any more and does not end at its "
@@ -93,7 +92,7 @@ TEST_CASE("a make that has started is let end when it is called off, and its rec
 
   // What it has left is taken back by what it says.
   scene.show(CancelScene::ended(scene.pod, 0, "directory: made\n"));
-  CHECK(scene.progress().state == State::kSucceeded);
+  CHECK(scene.progress().state == Progress::State::kSucceeded);
   CHECK(scene.progress().directory == operation::Directory::kMade);
   removes.reply(200);
   CHECK_FALSE(scene.runner.forget(scene.operation.id(), When::kNow).value());
@@ -109,7 +108,7 @@ TEST_CASE("a make that has ended is not removed by calling it off") {
     CHECK(scene.cancel());
     CHECK(scene.removals() == 0);
     scene.show(ended);
-    CHECK(scene.progress().state == State::kSucceeded);
+    CHECK(scene.progress().state == Progress::State::kSucceeded);
   }
 }
 
@@ -137,7 +136,7 @@ TEST_CASE("whether a make has started is asked, and without an answer its pod st
   const auto removals = scene.removals();
   CHECK_FALSE(scene.cancel());
   CHECK(scene.removals() <= removals + 1);
-  CHECK(scene.progress().state != State::kEnding);
+  CHECK(scene.progress().state != Progress::State::kEnding);
 }
 
 TEST_CASE("what takes away is stopped though it has started") {
@@ -147,7 +146,7 @@ TEST_CASE("what takes away is stopped though it has started") {
     scene.transport.on("DELETE", "/pods").reply(200);
     CHECK(scene.cancel());
     CHECK(scene.removals() == 1);
-    CHECK(scene.progress().state == State::kEnding);
+    CHECK(scene.progress().state == Progress::State::kEnding);
     CHECK_FALSE(scene.progress().acts_no_more);
   }
 }
@@ -173,7 +172,7 @@ TEST_CASE("a pod that is removed after its end acts no more, also when the cache
   scene.show(ended);
   scene.transport.on("DELETE", "/pods").reply(200);
   CHECK_FALSE(scene.runner.forget(scene.operation.id(), When::kNow).value());
-  CHECK(scene.progress().state == State::kEnding);
+  CHECK(scene.progress().state == Progress::State::kEnding);
   CHECK(scene.progress().acts_no_more);
   scene.show(CancelScene::leaving(CancelScene::running(scene.pod)));  // an older state
   CHECK(scene.progress().acts_no_more);

@@ -290,9 +290,9 @@ namespace {
 
 /// The directory cannot leave its place, and at the n-th removal of a file somebody asks for the
 /// stop, or it fails.
-class StuckKernel final : public Kernel {
+class StayingKernel final : public Kernel {
  public:
-  StuckKernel(int files, int error) : files_(files), error_(error) {}
+  StayingKernel(int files, int error) : files_(files), error_(error) {}
   std::stop_token token() const { return stop_.get_token(); }
 
  protected:
@@ -370,7 +370,7 @@ TEST_CASE("a removal in its place that was stopped is over when it is called off
   Kernel kernel;
   const auto volumes = base.volumes(kernel);
   make_with_files(base);
-  StuckKernel stuck(0, 0);
+  StayingKernel stuck(0, 0);
   const auto removed = base.volumes(stuck).remove({.id = "pvc-1", .stop = stuck.token()});
   REQUIRE(removed.error().is(ErrorCode::kCancelled));
   const std::size_t left = files_of(base).size();
@@ -395,7 +395,7 @@ TEST_CASE("a removal that fails leaves what is left in its place") {
   const auto volumes = base.volumes(kernel);
   SUBCASE("where it was") {
     make_with_files(base);
-    StuckKernel stuck(1, EPERM);
+    StayingKernel stuck(1, EPERM);
     const auto removed = base.volumes(stuck).remove({.id = "pvc-1"});
     REQUIRE_FALSE(removed.ok());
     CHECK(removed.error().is(ErrorCode::kForbidden));

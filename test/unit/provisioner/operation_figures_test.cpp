@@ -52,11 +52,11 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("work has begun when something is known to have begun") {
-  using State = operation::Progress::State;
-  CHECK(step_of({.state = State::kWaiting}) == Step::kStart);
+  CHECK(step_of({.state = operation::Progress::State::kWaiting}) == Step::kStart);
   // What no cache shows yet.
-  CHECK(step_of({.state = State::kRunning, .begins_unasked = true}) == Step::kStart);
-  CHECK(step_of({.state = State::kRunning}) == Step::kScript);
+  CHECK(step_of({.state = operation::Progress::State::kRunning, .begins_unasked = true}) ==
+        Step::kStart);
+  CHECK(step_of({.state = operation::Progress::State::kRunning}) == Step::kScript);
 }
 
 TEST_CASE("each step of an operation is timed, waiting in the queue included") {
