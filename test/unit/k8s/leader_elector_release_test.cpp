@@ -167,6 +167,15 @@ TEST_CASE("of two electors one leads at a time, through a cut, a return and a re
   Candidate a("a", server, clock);
   Candidate b("b", server, clock);
   std::atomic<int> violations = 0;
+  // What the server does in their threads looks at both.
+  const struct Ends {
+    Candidate& one;
+    Candidate& other;
+    ~Ends() {
+      one.thread = {};
+      other.thread = {};
+    }
+  } ends{a, b};
   // Whenever the server makes one of them the holder, the other must not believe to be it.
   server.after = [&](const Request& request, int status) -> std::optional<Result<Response>> {
     if (!is_write(request) || status >= 300) return std::nullopt;
