@@ -7,6 +7,7 @@
 
 #include "base/log.h"
 #include "k8s/base64.h"
+#include "k8s/json_access.h"
 
 namespace lpp::agent {
 
@@ -43,19 +44,11 @@ bool has_names(const CertificateFacts& facts, std::vector<std::string> names) {
 }
 
 std::string decoded(const json& data, const char* name) {
-  if (!data.is_object()) return {};
-  const auto it = data.find(name);
-  if (it == data.end() || !it->is_string()) return {};
-  return k8s::base64_decode(it->get_ref<const std::string&>()).value_or("");
-}
-
-json data_in(const json& object) {
-  const auto it = object.is_object() ? object.find("data") : object.end();
-  return it == object.end() ? json() : *it;
+  return k8s::base64_decode(k8s::text(data, name)).value_or("");
 }
 
 Keys keys_of(const json& secret) {
-  const json data = data_in(secret);
+  const json& data = k8s::member(secret, "data");
   return {.authority = {decoded(data, "ca.crt"), decoded(data, "ca.key")},
           .next = {decoded(data, "next-ca.crt"), decoded(data, "next-ca.key")},
           .former = decoded(data, "former-ca.crt"),
@@ -155,7 +148,7 @@ Result<void> Certificates::keep(const k8s::Resource& resource, const std::string
     if (!found.ok() && !is_new) return std::move(found).error().wrap(what);
     json there = is_new ? object(resource, key.ns, key.name) : std::move(*found);
     LPP_ASSIGN_OR_RETURN(json data, wanted(there), what);
-    if (!is_new && data_in(there) == data) return {};
+    if (!is_new && k8s::member(there, "data") == data) return {};
     set_member(there, "data", std::move(data));
     auto written =
         is_new ? client_.create(resource, key.ns, there) : client_.update(resource, key, there);
@@ -179,7 +172,7 @@ Result<ServerTls> Certificates::ensure() {
     const Keys there = keys_of(secret);
     LPP_ASSIGN_OR_RETURN(keys, renewed(there, settings_.names, clock_.wall_now()), "certificates");
     // What somebody has put beside them is not worth a write.
-    return keys == there ? data_in(secret) : data_of(keys);
+    return keys == there ? k8s::member(secret, "data") : data_of(keys);
   };
   LPP_RETURN_IF_ERROR(keep(kSecrets, settings_.secret, renew), "agents");
   const auto bundle = [&](const json&) -> Result<json> { return json{{"ca.crt", keys.bundle()}}; };
