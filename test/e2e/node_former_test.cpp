@@ -154,8 +154,7 @@ TEST_CASE("real node: volumes of the former program go on working and are delete
     LPP_MUST(on.story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}));
     fs::remove_all(volume.path);
   }
-  LPP_MUST(on.story.audit.wait_clean());
-  CHECK(on.story.audit.directories().empty());
+  LPP_MUST(on.story.audit.wait_empty());
   CHECK(fs::is_empty(on.volumes + "/shared"));
   CHECK(fs::is_empty(on.volumes + "/former"));
   LPP_MUST(on.story.installation->stop_daemon());

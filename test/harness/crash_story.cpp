@@ -88,9 +88,7 @@ Result<void> CrashStory::remove_bystanders() {
     LPP_RETURN_IF_ERROR(delete_claim(bystander.claim), "bystander");
     LPP_RETURN_IF_ERROR(audit_.wait_deleted(bystander.claim, bystander.volume), "bystander");
   }
-  LPP_RETURN_IF_ERROR(audit_.wait_clean(), "bystanders");
-  if (!audit_.directories().empty()) return Error{.message = "directories are left over"};
-  return {};
+  return audit_.wait_empty();
 }
 
 Result<void> CrashStory::start_daemon() {

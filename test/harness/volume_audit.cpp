@@ -166,4 +166,12 @@ Result<void> VolumeAudit::wait_clean() {
       "nothing is left over", [&] { return leftovers(); }, bed_.patience());
 }
 
+Result<void> VolumeAudit::wait_empty() {
+  const auto what_is_there = [&]() -> std::string {
+    const auto left = directories();
+    return left.empty() ? leftovers() : "there is directory " + left.front();
+  };
+  return wait_until("nothing is there", what_is_there, bed_.patience());
+}
+
 }  // namespace lpp::testing

@@ -37,6 +37,9 @@ class VolumeAudit {
   std::string leftovers();
   /// Waits until there are none: a helper pod may end after its volume.
   Result<void> wait_clean();
+  /// The same, and until no directory is there. A volume that is still to go keeps its directory,
+  /// and all is clean before.
+  Result<void> wait_empty();
 
   /// All directories directly below the base paths of all nodes, as paths of this machine.
   std::vector<std::string> directories();

@@ -71,8 +71,7 @@ struct AgentStory : StoryBed {
       const auto left = LPP_MUST(admin().list(k8s::kPersistentVolumes)).size();
       return left == 0 ? "" : std::to_string(left) + " are there";
     });
-    LPP_MUST(audit.wait_clean());
-    CHECK(audit.directories().empty());
+    LPP_MUST(audit.wait_empty());
     wait_no_records();
   }
   /// Of volumes, of operations and of what was moved away to be removed.

@@ -98,6 +98,12 @@ class Trouble {
     wait_no_record();
     LPP_MUST(story_.audit.wait_clean());
   }
+  /// No volume, no directory and no record is there.
+  void wait_empty() {
+    wait_no_record();  // what is on record may make one
+    LPP_MUST(story_.audit.wait_empty());
+    wait_no_record();
+  }
 
  private:
   inline static const k8s::ObjectKey kScripts{kDaemonNamespace, "local-path-config"};
