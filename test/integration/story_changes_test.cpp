@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "support/story_steps.h"
+#include "support/trouble.h"
 
 namespace lpp::testing {
 namespace {
@@ -60,12 +61,12 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
                                      {"nodePath", "/opt/local-path-provisioner"}}})));
     const auto key = wants("data", "named");
     const auto first = LPP_MUST(story.audit.wait_bound(key));
-    // The old volume cannot go yet.
-    const std::string before = change_script(story, "teardown", "exit 7");
+    Trouble trouble(story);
+    trouble.fail(operation::Kind::kRemove, "the old volume cannot go yet");
     LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, key));
     wants("data", "named");
     wait_for_event(story, key, kRefused, "overlaps");
-    restore_script(story, "teardown", before);
+    trouble.end();
     const auto second = LPP_MUST(story.audit.wait_bound(key));
     CHECK(first.path == second.path);
     CHECK(first.pv != second.pv);

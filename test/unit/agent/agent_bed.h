@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -84,6 +85,7 @@ class Listener {
         if (lets_sweep && !needed.contains(one.path)) answer.sweep.push_back(one.path);
       }
       CHECK(tell->sweeps.size() <= agent::kMaxSweeps);
+      if (!tell->sweeps.empty() && before_sweep) before_sweep();
       agent_.told(answer, clock_.now() - answer_takes);
     }
   }
@@ -128,7 +130,8 @@ class Listener {
   std::vector<agent::Listed> inventory;
   std::vector<std::string> asked_to_sweep;
   bool lets_sweep = true;
-  std::set<std::string> needed;  // and not to be swept
+  std::function<void()> before_sweep{};  // after the question, before the answer
+  std::set<std::string> needed;          // and not to be swept
   bool lets_begin = true;
   Duration answer_takes = Duration::zero();
 

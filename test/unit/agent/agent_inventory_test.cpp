@@ -434,11 +434,10 @@ TEST_CASE("a record whose directory is gone is not listed, and goes when nobody 
     serve();
   }
   SUBCASE("another disk is there when the answer comes") {
-    running.clock.advance(std::chrono::minutes(2));
-    running.agent.open_bases({base.path()}, "c-1");
-    base.write(BaseFolder::record("identity.json"), R"({"disk":"d-2","cluster":"c-1"})");
-    running.listener.hear();
-    CHECK(running.listener.asked_to_sweep == asked);
+    running.listener.before_sweep = [&] {
+      base.write(BaseFolder::record("identity.json"), R"({"disk":"d-2","cluster":"c-1"})");
+    };
+    CHECK(wait() == asked);
     serve();
   }
   SUBCASE("the disk is another one by then: its hour begins anew") {
