@@ -154,11 +154,6 @@ bool has_started(const k8s::Pod& pod) {
   });
 }
 
-bool may_have_started(const k8s::Pod& pod) {
-  return has_started(pod) ||
-         std::any_of(pod.containers.begin(), pod.containers.end(), is_about_to_start);
-}
-
 bool over(const k8s::Pod& pod) { return pod.phase == "Succeeded" || pod.phase == "Failed"; }
 
 }  // namespace lpp::helperpod

@@ -30,11 +30,9 @@ struct Outcome {
 /// heal by itself (ErrImagePull, CreateContainerConfigError, Unschedulable …).
 Outcome observe(const k8s::Pod& pod);
 
-/// Whether the API server knows of a container that it has begun.
+/// Whether the API server knows of a container that it has begun. A kubelet tells of it up to
+/// seconds later.
 bool has_started(const k8s::Pod& pod);
-/// Whether one can have begun, and something may have been done on the node: a kubelet tells of it
-/// up to seconds later.
-bool may_have_started(const k8s::Pod& pod);
 bool over(const k8s::Pod& pod);
 
 }  // namespace lpp::helperpod

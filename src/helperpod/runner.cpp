@@ -31,12 +31,10 @@ constexpr int kPutBackGrace = 10;
 /// An answer that says so; without one, or after a server's own failure, it may be stored.
 bool is_not_stored(const Error& error) { return error.http_status != 0 && error.http_status < 500; }
 
-/// One that may have started, for its record. But on a shared filesystem another node may make it
-/// meanwhile, and a setup that begins late would change the mode of what is in use by then: there a
-/// pod that is not known to have started is deleted.
-bool is_let_end(const Operation& make, const k8s::Pod& pod) {
-  const bool is_shared = make.shape && !make.shape->has_affinity;
-  return is_shared ? has_started(pod) : may_have_started(pod);
+/// Another node may make the directory meanwhile, and a setup that begins late would change the
+/// mode of what is in use by then.
+bool may_be_made_elsewhere(const Operation& make) {
+  return make.node.empty() || make.shared || (make.shape && !make.shape->has_affinity);
 }
 
 }  // namespace
@@ -243,14 +241,19 @@ Result<operation::Executor::Start> HelperPodRunner::resolve_name_taken(const k8s
   return same ? Start::kRecorded : Start::kOtherFound;
 }
 
-/// With the pod of one that may have started the record of what it may leave would go, and a
-/// process that is killed then knows of nothing to take back. Such a pod stays: its deadline ends
-/// it. That it cannot have started is the API server's word at the moment that the pod goes.
+/// Its pod stays, and its deadline ends it. The kubelet may have started it and tell of that later:
+/// with the pod the record of what it leaves would go, and a process that is killed then knows of
+/// nothing to take back. What is overdue, or must not begin late, is deleted unless it is known to
+/// have started; at the moment that it goes that is the API server's word.
 Result<void> HelperPodRunner::cancel_make(const Known& known) {
+  if (!may_be_made_elsewhere(*known.operation) && !is_overdue(known)) {
+    let_end(known, false);
+    return {};
+  }
   const auto seen = pods_.get(known.key);
   if (seen != nullptr && seen->meta.uid == known.uid) {
-    if (is_let_end(*known.operation, *seen)) {
-      let_end(known);
+    if (has_started(*seen)) {
+      let_end(known, true);
       return {};
     }
     auto removed = remove(known, kCancelGrace, seen->meta.resource_version);
@@ -261,8 +264,8 @@ Result<void> HelperPodRunner::cancel_make(const Known& known) {
   if (!found.ok()) return found.error();
   LPP_ASSIGN_OR_RETURN(const auto pod, k8s::decode<k8s::Pod>(*found), "helper pod");
   if (pod.meta.uid != known.uid) return remove(known, kCancelGrace);
-  if (is_let_end(*known.operation, pod)) {
-    let_end(known);
+  if (has_started(pod)) {
+    let_end(known, true);
     return {};
   }
   auto removed = remove(known, kCancelGrace, pod.meta.resource_version);
@@ -270,11 +273,13 @@ Result<void> HelperPodRunner::cancel_make(const Known& known) {
   return Error{ErrorCode::kUnavailable, "it has changed meanwhile"};
 }
 
-void HelperPodRunner::let_end(const Known& known) {
+void HelperPodRunner::let_end(const Known& known, bool started) {
   {
     MutexLock lock(mutex_);
     const auto it = by_uid_.find(known.uid);
-    if (it == by_uid_.end() || it->second.unwanted_since) return;
+    if (it == by_uid_.end()) return;
+    it->second.started = it->second.started || started;
+    if (it->second.unwanted_since) return;
     it->second.unwanted_since = clock_.now();
   }
   wake(*known.operation);
@@ -282,7 +287,7 @@ void HelperPodRunner::let_end(const Known& known) {
 
 Result<void> HelperPodRunner::cancel(const Id& id) {
   for (const Known& pod : known(id)) {
-    if (pod.removing || pod.unwanted_since) continue;
+    if (pod.removing || (pod.unwanted_since && !is_overdue(pod))) continue;
     const bool makes = id.kind == operation::Kind::kMake;
     const auto seen = pods_.get(pod.key);
     const bool is_put_back = seen != nullptr && seen->meta.uid == pod.uid && puts_back(*seen);

@@ -91,7 +91,8 @@ class HelperPodRunner final : public operation::Executor {
     bool removal_failed = false;  // was so, and could not be removed: not again
     bool told = false;            // its output is in the log
     bool ended = false;           // was seen so
-    /// Since when a make that may have started is not wanted: it is let end.
+    bool started = false;         // by the API server's word, though the cache may not show it
+    /// Since when a make is not wanted: it is let end.
     std::optional<TimePoint> unwanted_since{};
 
     /// As long as no cache shows it.
@@ -120,7 +121,9 @@ class HelperPodRunner final : public operation::Executor {
   Result<void> remove(const Known& known, std::optional<int> grace_period_seconds,
                       const std::string& version = {});
   Result<void> cancel_make(const Known& known);
-  void let_end(const Known& known);
+  void let_end(const Known& known, bool started);
+  /// Nobody has told within the time limit that it has started.
+  bool is_overdue(const Known& known) const;
   void mark_removing(const Known& known);
   void note_removing(Known& known) const;
   bool has_ended(const Known& known) const;

@@ -99,7 +99,8 @@ std::optional<Progress> HelperPodRunner::progress_of(const Known& known) {
   const bool shown = pod != nullptr && pod->meta.uid == known.uid;
   if (!shown && is_gone_unseen(known)) return std::nullopt;
   if (known.removing && shown) return progress_ending(known);
-  if (known.unwanted_since && !has_ended(known)) return progress_let_end(known);
+  const bool is_let_end = known.unwanted_since && !known.removing && !has_ended(known);
+  if (is_let_end && !(shown && is_overdue(known))) return progress_let_end(known);
   if (!shown) {
     const TimePoint limit = known.unseen_since() + kUnseenLimit;
     Progress progress{.state = State::kRunning, .begins_unasked = true};
@@ -151,12 +152,20 @@ Progress HelperPodRunner::progress_ending(const Known& known) const {
   return progress;
 }
 
+bool HelperPodRunner::is_overdue(const Known& known) const {
+  if (known.started || clock_.now() < known.first_seen + current_().cmd_timeout) return false;
+  const auto pod = pods_.get(known.key);
+  return pod == nullptr || pod->meta.uid != known.uid || !has_started(*pod);
+}
+
 /// Its kubelet ends it at its deadline, as soon as that is there.
 Progress HelperPodRunner::progress_let_end(const Known& known) const {
   Progress progress{.state = State::kEnding};
-  const TimePoint limit = *known.unwanted_since + current_().cmd_timeout + kDeadlineMargin;
+  const auto cmd_timeout = current_().cmd_timeout;
+  const TimePoint overdue_at = known.first_seen + cmd_timeout;
+  const TimePoint limit = *known.unwanted_since + cmd_timeout + kDeadlineMargin;
   if (clock_.now() < limit) {
-    progress.changes_at = limit;
+    progress.changes_at = clock_.now() < overdue_at ? overdue_at : limit;
     return progress;
   }
   progress.reason = "StuckEnding";

@@ -213,7 +213,10 @@ Result<void> ChaosRun::node_step(const Step& step) {
     case StepKind::kRenameNode: return rename_node(node);
     case StepKind::kRelabelNode: return relabel_node(node, step);
     case StepKind::kKillNode: trouble.dead = true; break;
-    case StepKind::kSlowNode: trouble.slow = true; break;
+    case StepKind::kSlowNode:
+      trouble.slow = true;
+      trouble.silent = step.b % 2 == 0;
+      break;
     case StepKind::kFailPulls: trouble.fail_pulls = true; break;
     case StepKind::kHealNode:
       ledger_.machine_revived(node);

@@ -16,6 +16,7 @@ class ClusterFaults {
   struct NodeTrouble {
     bool dead = false;  // starts and ends nothing
     bool slow = false;
+    bool silent = false;  // while it is slow, of what it begins
     bool fail_pulls = false;
   };
   virtual void trouble_node(const std::string& /*node*/, const NodeTrouble& /*trouble*/) {}

@@ -33,6 +33,7 @@ class EmbeddedFaults final : public ClusterFaults {
     cluster_.nodes().set_faults(node, {.dead = trouble.dead,
                                        .start_delay = slow,
                                        .report_delay = slow,
+                                       .silent_start = trouble.silent,
                                        .fail_pulls = trouble.fail_pulls});
   }
   void evict(const std::string& ns, const std::string& pod) override {

@@ -189,7 +189,7 @@ PodRunner::Next PodRunner::go_on(const json& pod, const NodeFaults& faults) {
   }
   if (const Duration left = accepted_ + faults.start_delay - services_.clock.now();
       left > Duration::zero()) {
-    report(pod);  // that it has the pod in hand
+    if (!faults.silent_start) report(pod);  // that it has the pod in hand
     sooner(next, left);
     return next;
   }
@@ -209,7 +209,7 @@ PodRunner::Next PodRunner::go_on(const json& pod, const NodeFaults& faults) {
       if (const json* spec = spec_of(pod, run)) advance(pod, *spec, run, faults, next);
     }
   }
-  report(pod, faults.report_delay, next);
+  report(pod, faults, next);
   return next;
 }
 
@@ -289,7 +289,7 @@ PodRunner::Next PodRunner::end(const json& pod, Ending why, Duration grace) {
 
 void PodRunner::report(const json& pod) {
   Next next;
-  report(pod, Duration::zero(), next);
+  report(pod, NodeFaults{}, next);
 }
 
 std::vector<ContainerRun> PodRunner::told_of(const std::vector<ContainerRun>& runs, Duration delay,
@@ -305,9 +305,14 @@ std::vector<ContainerRun> PodRunner::told_of(const std::vector<ContainerRun>& ru
   return told;
 }
 
-void PodRunner::report(const json& pod, Duration delay, Next& next) {
-  const auto init = told_of(init_, delay, next);
-  const auto main = told_of(main_, delay, next);
+void PodRunner::report(const json& pod, const NodeFaults& faults, Next& next) {
+  Next later;
+  const auto init = told_of(init_, faults.report_delay, later);
+  const auto main = told_of(main_, faults.report_delay, later);
+  if (later.again) {
+    sooner(next, *later.again);
+    if (faults.silent_start) return;
+  }
   PodFacts facts;
   facts.restart_policy = restart_policy_;
   facts.start_time = start_time_;

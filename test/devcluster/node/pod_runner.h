@@ -21,10 +21,11 @@ namespace lpp::devcluster {
 
 /// How a node misbehaves; tests change it at any time.
 struct NodeFaults {
-  bool dead = false;         // starts and ends nothing, as if the kubelet was gone
-  Duration start_delay{0};   // before a pod's first container starts
-  Duration report_delay{0};  // between a container's start or end and its report
-  bool fail_pulls = false;   // no image can be pulled
+  bool dead = false;          // starts and ends nothing, as if the kubelet was gone
+  Duration start_delay{0};    // before a pod's first container starts
+  Duration report_delay{0};   // between a container's start or end and its report
+  bool silent_start = false;  // until then it does not tell either that it has the pod in hand
+  bool fail_pulls = false;    // no image can be pulled
 };
 
 /// What runners share on a node. References must outlive the runners.
@@ -86,7 +87,7 @@ class PodRunner {
   void collect_exits(const nlohmann::json* pod, const NodeFaults& faults, Next& next);
   void report(const nlohmann::json& pod);
   /// The same, without what has started less than `delay` ago.
-  void report(const nlohmann::json& pod, Duration delay, Next& next);
+  void report(const nlohmann::json& pod, const NodeFaults& faults, Next& next);
   std::vector<ContainerRun> told_of(const std::vector<ContainerRun>& runs, Duration delay,
                                     Next& next) const;
   bool any_running() const;

@@ -122,6 +122,15 @@ TEST_CASE("tests can make a node slow, break its pulls, or evict a pod") {
     CHECK(bed.waits_for("ContainerCreating"));
     CHECK(bed.reaches("Running"));
   }
+  SUBCASE("silent until what has started is over") {
+    PodBed bed(NodeFaults{.report_delay = milliseconds(1000), .silent_start = true});
+    bed.create(mounted(PodBed::pod("touch /v/here; sleep 0.5"),
+                       host_path("/silent", "DirectoryOrCreate")));
+    const std::string file = bed.nodes->disk_root("n1") + "/silent/here";
+    REQUIRE(lpp::testing::eventually([&] { return std::filesystem::exists(file); }));
+    CHECK_FALSE(bed.status().contains("containerStatuses"));
+    CHECK(bed.reaches("Succeeded"));
+  }
   SUBCASE("pulls") {
     PodBed bed(NodeFaults{.fail_pulls = true});
     bed.create(PodBed::pod("true"));

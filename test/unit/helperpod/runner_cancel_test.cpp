@@ -20,8 +20,12 @@ namespace {
 constexpr const char* kVolume = "pvc-1";
 constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
 
+/// Where another node may make the directory meanwhile.
+operation::Shape shared() { return {.has_affinity = false}; }
+
 struct CancelScene : HelperPodScene {
-  explicit CancelScene(Kind kind = Kind::kMake, std::string command = {}) {
+  explicit CancelScene(Kind kind = Kind::kMake, std::string command = {},
+                       std::optional<operation::Shape> shape = std::nullopt) {
     teardown_command = std::move(command);
     accept_posts();
     operation.kind = kind;
@@ -29,59 +33,30 @@ struct CancelScene : HelperPodScene {
     operation.owner_uid = "1";
     operation.node = "n1";
     operation.path = "/data/pvc-1";
+    operation.shape = std::move(shape);
     start(operation);
     pod = posted();
   }
   Progress progress() { return only(kVolume).progress; }
   bool cancel() { return runner.cancel(operation.id()).ok(); }
   std::size_t removals() const { return transport.count("DELETE", ""); }
+  json waiting(const std::string& reason) const {
+    return with_state(pod, "Pending", {{"waiting", {{"reason", reason}}}});
+  }
 
   Operation operation;
   json pod;
 };
 
-}  // namespace
-
-TEST_CASE("a make that has started is let end when it is called off, and its record stays") {
-  CancelScene scene;
-  const json running = CancelScene::running(scene.pod);
-  auto& reads = scene.transport.on("GET", "/pods");
-  auto& removes = scene.transport.on("DELETE", "/pods");
-  std::size_t refused = 0;
-  SUBCASE("it is late") {
-    scene.show(running);
-    scene.clock.advance(seconds(151));
-    CHECK(scene.progress().state == Progress::State::kLate);
-  }
-  SUBCASE("it has started since that was decided") { scene.show(running); }
-  SUBCASE("its kubelet has it in hand, and may tell of its container later") {
-    scene.show(CancelScene::with_state(scene.pod, "Pending",
-                                       {{"waiting", {{"reason", "ContainerCreating"}}}}));
-  }
-  SUBCASE("its kubelet has it in hand, and the cache does not show that") {
-    scene.show(scene.pod);
-    removes.reply(409, kConflict);
-    reads.reply(200, CancelScene::with_state(scene.pod, "Pending",
-                                             {{"waiting", {{"reason", "PodInitializing"}}}})
-                         .dump());
-    refused = 1;
-  }
-  SUBCASE("it has started, and the cache does not show that") {
-    scene.show(scene.pod);
-    removes.reply(409, kConflict);
-    reads.reply(200, running.dump());
-    refused = 1;
-  }
-  SUBCASE("it has started, and the cache does not show it at all") {
-    reads.reply(200, running.dump());
-  }
+/// Whatever its kubelet tells of it, and however late.
+void check_let_end(CancelScene& scene, std::size_t refused = 0) {
   CHECK(scene.cancel());
   CHECK(scene.removals() == refused);
   CHECK(scene.progress().state == Progress::State::kEnding);
   CHECK_FALSE(scene.progress().acts_no_more);
   CHECK(scene.progress().message.empty());
   CHECK(scene.cancel());
-  scene.show(running);
+  scene.show(CancelScene::running(scene.pod));
   CHECK(scene.progress().state == Progress::State::kEnding);
   scene.clock.advance(seconds(150));
   CHECK(scene.progress().message ==
@@ -94,39 +69,98 @@ TEST_CASE("a make that has started is let end when it is called off, and its rec
   scene.show(CancelScene::ended(scene.pod, 0, "directory: made\n"));
   CHECK(scene.progress().state == Progress::State::kSucceeded);
   CHECK(scene.progress().directory == operation::Directory::kMade);
-  removes.reply(200);
+  scene.transport.on("DELETE", "/pods").reply(200);
   CHECK_FALSE(scene.runner.forget(scene.operation.id(), When::kNow).value());
   CHECK(scene.removals() == refused + 1);
 }
 
-TEST_CASE("a make that has ended is not removed by calling it off") {
-  for (const bool is_shown : {true, false}) {
-    CancelScene scene;
-    const json ended = CancelScene::ended(scene.pod, 0, "directory: made\n");
-    if (is_shown) scene.show(ended);
-    if (!is_shown) scene.transport.on("GET", "/pods").reply(200, ended.dump());
-    CHECK(scene.cancel());
-    CHECK(scene.removals() == 0);
-    scene.show(ended);
-    CHECK(scene.progress().state == Progress::State::kSucceeded);
+}  // namespace
+
+TEST_CASE("a make is let end when it is called off, and its record stays") {
+  CancelScene scene;
+  SUBCASE("it is late") {
+    scene.show(CancelScene::running(scene.pod));
+    scene.clock.advance(seconds(151));
+    CHECK(scene.progress().state == Progress::State::kLate);
   }
+  SUBCASE("it has started since that was decided") { scene.show(CancelScene::running(scene.pod)); }
+  SUBCASE("its kubelet has it in hand, and may tell of its container later") {
+    scene.show(scene.waiting("ContainerCreating"));
+  }
+  SUBCASE("its kubelet could not start it so far") { scene.show(scene.waiting("ErrImagePull")); }
+  SUBCASE("its kubelet tells nothing of it so far") { scene.show(scene.pod); }
+  SUBCASE("the cache does not show it so far") {}
+  check_let_end(scene);
+}
+
+TEST_CASE("a make that is called off and that nobody tells of within its time limit is deleted") {
+  CancelScene scene;
+  const TimePoint late_at = scene.clock.now() + seconds(120);
+  scene.show(scene.waiting("ErrImagePull"));
+  bool starts = false;
+  SUBCASE("it is late already") {}
+  SUBCASE("as soon as it is late") {
+    CHECK(scene.cancel());
+    CHECK(scene.progress() == Progress{.state = Progress::State::kEnding, .changes_at = late_at});
+  }
+  SUBCASE("it has started, and the cache does not show that") {
+    CHECK(scene.cancel());
+    starts = true;
+  }
+  scene.clock.advance(seconds(120));
+  CHECK(scene.progress().state == Progress::State::kLate);
+  CHECK(scene.removals() == 0);
+  auto& removes = scene.transport.on("DELETE", "/pods");
+  if (starts) {
+    removes.reply(409, kConflict);
+    scene.transport.on("GET", "/pods").reply(200, CancelScene::running(scene.pod).dump());
+    CHECK(scene.cancel());
+    CHECK(scene.progress().state == Progress::State::kEnding);
+    CHECK(scene.cancel());
+    CHECK(scene.removals() == 1);
+    return;
+  }
+  removes.reply(200);
+  CHECK(scene.cancel());
+  CHECK(scene.removals() == 1);
+  CHECK(scene.last_body()["preconditions"]["resourceVersion"] == "1");
+  CHECK(scene.progress().state == Progress::State::kEnding);
+  CHECK(scene.cancel());
+  CHECK(scene.removals() == 1);
+  scene.hide("helper-pod-create-pvc-1");
+  CHECK(scene.runner.recorded(kVolume).empty());
+}
+
+TEST_CASE("a make on a shared filesystem is let end if it is known to have started") {
+  CancelScene scene(Kind::kMake, {}, shared());
+  const json running = CancelScene::running(scene.pod);
+  auto& reads = scene.transport.on("GET", "/pods");
+  std::size_t refused = 0;
+  SUBCASE("the cache shows that") { scene.show(running); }
+  SUBCASE("the cache shows an earlier state") {
+    scene.show(scene.pod);
+    scene.transport.on("DELETE", "/pods").reply(409, kConflict);
+    reads.reply(200, running.dump());
+    refused = 1;
+  }
+  SUBCASE("the cache does not show it at all") { reads.reply(200, running.dump()); }
+  check_let_end(scene, refused);
 }
 
 TEST_CASE("a make on a shared filesystem is deleted as long as it is not known to have started") {
-  CancelScene scene;
-  scene.operation.volume_name = "pvc-2";
-  scene.operation.shape = operation::Shape{.has_affinity = false};
-  scene.start(scene.operation);
-  const json pod = scene.posted();
+  CancelScene scene(Kind::kMake, {}, shared());
+  SUBCASE("its kubelet has it in hand") { scene.show(scene.waiting("ContainerCreating")); }
+  SUBCASE("the cache does not show it") {
+    scene.transport.on("GET", "/pods").reply(200, scene.pod.dump());
+  }
   scene.transport.on("DELETE", "/pods").reply(200);
-  scene.show(
-      CancelScene::with_state(pod, "Pending", {{"waiting", {{"reason", "ContainerCreating"}}}}));
   CHECK(scene.cancel());
   CHECK(scene.removals() == 1);
+  CHECK(scene.progress().state == Progress::State::kEnding);
 }
 
 TEST_CASE("whether a make has started is asked, and without an answer its pod stays") {
-  CancelScene scene;
+  CancelScene scene(Kind::kMake, {}, shared());
   scene.transport.on("GET", "/pods").fail(ErrorCode::kTimeout);
   SUBCASE("the cache does not show it") {}
   SUBCASE("the cache shows an earlier state") {
@@ -137,6 +171,21 @@ TEST_CASE("whether a make has started is asked, and without an answer its pod st
   CHECK_FALSE(scene.cancel());
   CHECK(scene.removals() <= removals + 1);
   CHECK(scene.progress().state != Progress::State::kEnding);
+}
+
+TEST_CASE("a make that has ended is not removed by calling it off") {
+  for (const bool is_shared : {true, false}) {
+    for (const bool is_shown : {true, false}) {
+      CancelScene scene(Kind::kMake, {}, is_shared ? std::optional(shared()) : std::nullopt);
+      const json ended = CancelScene::ended(scene.pod, 0, "directory: made\n");
+      if (is_shown) scene.show(ended);
+      if (!is_shown && is_shared) scene.transport.on("GET", "/pods").reply(200, ended.dump());
+      CHECK(scene.cancel());
+      CHECK(scene.removals() == 0);
+      scene.show(ended);
+      CHECK(scene.progress().state == Progress::State::kSucceeded);
+    }
+  }
 }
 
 TEST_CASE("what takes away is stopped though it has started") {
