@@ -152,8 +152,13 @@ Progress HelperPodRunner::progress_ending(const Known& known) const {
   return progress;
 }
 
+/// By then its kubelet would have ended it, or told of it.
+TimePoint HelperPodRunner::overdue_at(const Known& known) const {
+  return known.first_seen + current_().cmd_timeout + kDeadlineMargin;
+}
+
 bool HelperPodRunner::is_overdue(const Known& known) const {
-  if (known.started || clock_.now() < known.first_seen + current_().cmd_timeout) return false;
+  if (known.started || clock_.now() < overdue_at(known)) return false;
   const auto pod = pods_.get(known.key);
   return pod == nullptr || pod->meta.uid != known.uid || !has_started(*pod);
 }
@@ -161,17 +166,17 @@ bool HelperPodRunner::is_overdue(const Known& known) const {
 /// Its kubelet ends it at its deadline, as soon as that is there.
 Progress HelperPodRunner::progress_let_end(const Known& known) const {
   Progress progress{.state = State::kEnding};
-  const auto cmd_timeout = current_().cmd_timeout;
-  const TimePoint overdue_at = known.first_seen + cmd_timeout;
-  const TimePoint limit = *known.unwanted_since + cmd_timeout + kDeadlineMargin;
+  const Duration patience = current_().cmd_timeout + kDeadlineMargin;
+  const TimePoint limit = *known.unwanted_since + patience;
   if (clock_.now() < limit) {
-    progress.changes_at = clock_.now() < overdue_at ? overdue_at : limit;
+    progress.changes_at = clock_.now() < overdue_at(known) ? overdue_at(known) : limit;
     return progress;
   }
   progress.reason = "StuckEnding";
-  progress.message = "helper pod " + known.key.to_string() +
-                     " is not needed any more and does not end at its deadline: is node " +
-                     known.operation->node + " up?";
+  progress.message = fmt::format(
+      "helper pod {} is not needed any more, and has not ended for {} s: is node {} up?",
+      known.key.to_string(), std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+      known.operation->node);
   return progress;
 }
 
