@@ -32,11 +32,12 @@ UniqueFd claim_on(int port) {
   return ::bind(claim.get(), any_address, size) == 0 ? std::move(claim) : UniqueFd();
 }
 
-/// Keeps others from the ports that were given last, until those who asked listen there.
+/// Keeps others from the ports that were given last: those who asked may not listen there yet, or
+/// not for the moment in which a story restarts them. Of agents alone a story may take a hundred.
 void keep(UniqueFd claim) {
   static std::mutex mutex;
   static std::deque<UniqueFd> kept;
-  constexpr std::size_t kMost = 32;
+  constexpr std::size_t kMost = 400;
   const std::lock_guard lock(mutex);
   kept.push_back(std::move(claim));
   if (kept.size() > kMost) kept.pop_front();
