@@ -122,7 +122,8 @@ class HelperPodRunner final : public operation::Executor {
                       const std::string& version = {});
   Result<void> cancel_make(const Known& known);
   void let_end(const Known& known, bool started);
-  TimePoint overdue_at(const Known& known) const;
+  /// In which a kubelet that is there ends a make at its deadline, or tells of it.
+  Duration patience() const;
   /// Nobody has told until after its deadline that it has started.
   bool is_overdue(const Known& known) const;
   void mark_removing(const Known& known);

@@ -152,13 +152,10 @@ Progress HelperPodRunner::progress_ending(const Known& known) const {
   return progress;
 }
 
-/// By then its kubelet would have ended it, or told of it.
-TimePoint HelperPodRunner::overdue_at(const Known& known) const {
-  return known.first_seen + current_().cmd_timeout + kDeadlineMargin;
-}
+Duration HelperPodRunner::patience() const { return current_().cmd_timeout + kDeadlineMargin; }
 
 bool HelperPodRunner::is_overdue(const Known& known) const {
-  if (known.started || clock_.now() < overdue_at(known)) return false;
+  if (known.started || clock_.now() < known.first_seen + patience()) return false;
   const auto pod = pods_.get(known.key);
   return pod == nullptr || pod->meta.uid != known.uid || !has_started(*pod);
 }
@@ -166,16 +163,18 @@ bool HelperPodRunner::is_overdue(const Known& known) const {
 /// Its kubelet ends it at its deadline, as soon as that is there.
 Progress HelperPodRunner::progress_let_end(const Known& known) const {
   Progress progress{.state = State::kEnding};
-  const Duration patience = current_().cmd_timeout + kDeadlineMargin;
-  const TimePoint limit = *known.unwanted_since + patience;
-  if (clock_.now() < limit) {
-    progress.changes_at = clock_.now() < overdue_at(known) ? overdue_at(known) : limit;
+  const Duration wait = patience();
+  const TimePoint limit = *known.unwanted_since + wait;
+  const TimePoint now = clock_.now();
+  if (now < limit) {
+    const TimePoint overdue = known.first_seen + wait;
+    progress.changes_at = now < overdue ? overdue : limit;
     return progress;
   }
   progress.reason = "StuckEnding";
   progress.message = fmt::format(
       "helper pod {} is not needed any more, and has not ended for {} s: is node {} up?",
-      known.key.to_string(), std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+      known.key.to_string(), std::chrono::duration_cast<std::chrono::seconds>(wait).count(),
       known.operation->node);
   return progress;
 }
