@@ -88,7 +88,8 @@ Result<void> CrashStory::remove_bystanders() {
     LPP_RETURN_IF_ERROR(delete_claim(bystander.claim), "bystander");
     LPP_RETURN_IF_ERROR(audit_.wait_deleted(bystander.claim, bystander.volume), "bystander");
   }
-  return audit_.wait_empty();
+  LPP_RETURN_IF_ERROR(audit_.wait_empty(), "bystanders");
+  return {};
 }
 
 Result<void> CrashStory::start_daemon() {

@@ -86,7 +86,7 @@ class PodRunner {
   void finish(const nlohmann::json& pod, ContainerRun& run, const ProcessExit& exit);
   void collect_exits(const nlohmann::json* pod, const NodeFaults& faults, Next& next);
   void report(const nlohmann::json& pod);
-  /// The same, without what has started less than `delay` ago.
+  /// The same, as late and as silent about what has started as the faults say.
   void report(const nlohmann::json& pod, const NodeFaults& faults, Next& next);
   std::vector<ContainerRun> told_of(const std::vector<ContainerRun>& runs, Duration delay,
                                     Next& next) const;
