@@ -2,7 +2,6 @@
 #include "harness/http_get.h"
 
 #include <httplib.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -12,8 +11,8 @@
 #include <random>
 #include <utility>
 
+#include "base/listener.h"
 #include "base/unique_fd.h"
-#include "harness/loopback.h"
 
 namespace lpp::testing {
 
@@ -57,10 +56,12 @@ Result<HttpAnswer> http_get(int port, const std::string& path, std::chrono::mill
   return HttpAnswer{.status = answer->status, .body = std::move(answer->body)};
 }
 
+bool can_listen(int port) { return UniqueFd(lpp::listen_on(port, 1)).valid(); }
+
 int free_port() {
-  // Below the ports that the kernel gives to whoever asks for none, so that nobody gets it
-  // meanwhile.
-  constexpr int kFirst = 20000;
+  // Above the ports of the clusters in test/e2e, which may start meanwhile, and below those that
+  // the kernel gives to whoever asks for none.
+  constexpr int kFirst = 24000;
   constexpr int kLast = 32000;
   constexpr int kTries = 100;
   std::random_device random;
@@ -68,14 +69,9 @@ int free_port() {
   for (int i = 0; i < kTries; ++i) {
     const int port = any(random);
     UniqueFd claim = claim_on(port);
-    if (!claim.valid()) continue;
-    const UniqueFd listener(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    const sockaddr_in address = loopback(port);
-    const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);  // NOLINT: C
-    if (::bind(listener.get(), any_address, sizeof address) == 0) {
-      keep(std::move(claim));
-      return port;
-    }
+    if (!claim.valid() || !can_listen(port)) continue;
+    keep(std::move(claim));
+    return port;
   }
   return 0;
 }

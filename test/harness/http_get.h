@@ -17,6 +17,10 @@ struct HttpAnswer {
 Result<HttpAnswer> http_get(int port, const std::string& path,
                             std::chrono::milliseconds timeout = std::chrono::seconds(5));
 
+/// Whether a program could listen on that port of all addresses, as ours do: nothing does so on any
+/// of them.
+bool can_listen(int port);
+
 /// A port on which nothing listens at the moment, and that no other test process gets from here
 /// before it is used; another program may take it.
 int free_port();

@@ -64,11 +64,12 @@ bool freeze(pid_t pid) {
 Result<void> wait_for_page(ChildProcess& child, int port, const std::string& page,
                            std::chrono::milliseconds limit, const std::string& log_file) {
   const auto deadline = std::chrono::steady_clock::now() + limit;
-  std::string last = "no answer";
+  std::string last;
   while (true) {
     const auto answer = http_get(port, page, std::chrono::seconds(2));
     if (answer.ok() && answer->status == 200) return {};
-    if (answer.ok()) last = std::to_string(answer->status) + " " + answer->body;
+    last = answer.ok() ? std::to_string(answer->status) + " " + answer->body
+                       : "no answer: " + answer.error().message;
     if (const auto exit = child.wait(std::chrono::milliseconds(10))) {
       return Error{.message = "the process ended with " + exit->to_string() + "\n" +
                               tail_of_log(log_file)};
