@@ -17,6 +17,17 @@
 
 namespace lpp::testing {
 
+/// Waits for that while time passes, a step each 20 ms: not hours at once while an agent does not
+/// get to look.
+inline bool as_time_passes(FakeClock& clock, Duration step,
+                           const std::function<bool()>& condition) {
+  const auto goes_on = [&] {
+    clock.advance(step);
+    return condition();
+  };
+  return eventually(goes_on, std::chrono::seconds(60), std::chrono::milliseconds(20));
+}
+
 inline operation::Operation operation_of(const BaseFolder& base, operation::Kind kind,
                                          const std::string& name = "pvc-1", int attempt = 1) {
   operation::Operation operation{.kind = kind,
@@ -154,6 +165,10 @@ class RunningAgent {
     agent.open_bases({base.path()}, cluster);
     agent.start();
     listener.begin_session();
+  }
+  /// Waits for that while the agent looks each second.
+  bool looks(const std::function<bool()>& until) {
+    return as_time_passes(clock, std::chrono::seconds(1), until);
   }
   operation::Progress run(const operation::Operation& operation) {
     agent.take(start(operation));
