@@ -112,10 +112,14 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   const auto output = story.run(adopt);
   CAPTURE(output.text);
   REQUIRE(output.code == 0);
-  // A second one is refused: the directory has a volume now.
+  // A second one is refused: the directory has a volume now. As long as an agent's record still
+  // counts as nobody's, it is the volume's name that is taken, then its place.
   const auto again = story.run(adopt);
+  CAPTURE(again.text);
   CHECK(again.code == 1);
-  CHECK(again.text.find("is there already") != std::string::npos);
+  const bool is_taken = again.text.find("is there already") != std::string::npos ||
+                        again.text.find("overlaps the directory") != std::string::npos;
+  CHECK(is_taken);
   CHECK(LPP_MUST(story.admin().list(k8s::kPersistentVolumes)).size() == 1);
 
   LPP_MUST(story.admin().create(claim_object({.key = claim, .storage_class = "keep"})));
