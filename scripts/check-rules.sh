@@ -64,6 +64,19 @@ while read -r file; do
     finding "$file: more than $MAX_BYTES bytes; what is made or downloaded stays out of the repository"
   fi
 done < <(list_files '*')
+# A check that is not switched on needs no exception, and one that is has a reason.
+while read -r hit; do
+  checks=${hit#*NOLINT*(}
+  case $hit in
+    *NOLINT*\(*\):\ ?* | *NOLINTEND\(*) ;;
+    *) finding "$hit: NOLINT(CHECK): REASON" ;;
+  esac
+  for check in $(tr ',' ' ' <<<"${checks%%)*}"); do
+    if ! grep -qE "^ +(${check%%-*}-\*|$check),?$" .clang-tidy || grep -qE "^ +-$check,?$" .clang-tidy; then
+      finding "$hit: $check is not switched on"
+    fi
+  done
+done < <(grep -Hn 'NOLINT' "${cpp[@]}")
 for file in $(list_files '*.h'); do
   if ! grep -q '^#pragma once$' "$file"; then finding "$file: no #pragma once"; fi
 done

@@ -22,8 +22,8 @@ constexpr std::chrono::seconds kLookUpLimit{10};
 std::string text_of(const k8s::Address& address) {
   std::array<char, NI_MAXHOST> text{};
   const int failed =
-      ::getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage),  // NOLINT: the C way
-                    address.size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
+      ::getnameinfo(reinterpret_cast<const sockaddr*>(&address.storage), address.size, text.data(),
+                    text.size(), nullptr, 0, NI_NUMERICHOST);
   return failed == 0 ? std::string(text.data()) : std::string();
 }
 

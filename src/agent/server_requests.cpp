@@ -27,7 +27,7 @@ std::string peer_of(int socket) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   std::array<char, NI_MAXHOST> host{};
-  auto* const any = reinterpret_cast<sockaddr*>(&address);  // NOLINT: the C way
+  auto* const any = reinterpret_cast<sockaddr*>(&address);
   const bool known =
       ::getpeername(socket, any, &size) == 0 &&
       ::getnameinfo(any, size, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) == 0;

@@ -41,7 +41,7 @@ class OpenFolder {
 
   std::string name_;
   UniqueFd fd_;
-  std::unique_ptr<char[]> batch_{};  // NOLINT: not a std::vector, which would fill it with zeros
+  std::unique_ptr<char[]> batch_{};  // not a std::vector, which would fill it with zeros
   std::vector<Entry> entries_{};
   std::size_t at_ = 0;
 };

@@ -15,7 +15,7 @@ class ServedNames {
   ServedNames() = default;
   /// One name alone.
   template <std::convertible_to<std::string_view> Text>
-  // NOLINTNEXTLINE(google-explicit-constructor): a name is a set of one
+  // Implicit: a name is a set of one.
   ServedNames(const Text& own) : own_(std::string_view(own)) {}
   /// `with_capacity` may be empty: then it is the own one alone.
   ServedNames(std::string own, std::string with_capacity)

@@ -168,7 +168,7 @@ void remove_tree(benchmark::State& state, bool ours) {
     if (ours) {
       if (!volumes.remove({.id = "tree"}).ok()) return state.SkipWithError("remove");
     } else {
-      // NOLINTNEXTLINE(cert-env33-c,concurrency-mt-unsafe): what is compared with
+      // NOLINTNEXTLINE(concurrency-mt-unsafe): what is compared with
       if (std::system(("rm -rf " + base.at("tree")).c_str()) != 0) return state.SkipWithError("rm");
       state.PauseTiming();
       if (!volumes.remove({.id = "tree"}).ok()) return state.SkipWithError("remove");

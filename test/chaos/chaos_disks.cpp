@@ -152,8 +152,7 @@ Result<bool> ChaosRun::may_take_disk(const std::string& machine, const std::stri
 
 /// Promise: nothing was made on the disk in its place, or noted there. That nothing was removed
 /// from the one that was away is the ledger's.
-// Its own copy: what it erases may be what the caller has it from.
-// NOLINTNEXTLINE(performance-unnecessary-value-param)
+// NOLINTNEXTLINE(performance-unnecessary-value-param): a copy; the caller may have it from the set
 Result<void> ChaosRun::bring_back(std::string folder) {
   disks_away_.erase(folder);
   const std::string trace = first_trace_in(folder);

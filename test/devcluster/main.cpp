@@ -12,8 +12,8 @@
 
 namespace {
 
-using namespace lpp;              // NOLINT(google-build-using-namespace): main is all about them
-using namespace lpp::devcluster;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // main is all about them
+using namespace lpp::devcluster;
 
 void print_use(Cluster& cluster, const std::string& kubeconfig) {
   std::printf(

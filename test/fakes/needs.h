@@ -27,7 +27,7 @@ struct NeedsRoot : Needs {
   NeedsRoot() : Needs(::geteuid() == 0, "needs root") {}
 };
 
-// NOLINTNEXTLINE(cppcoreguidelines-macro-usage): doctest names a test by a literal
+// A macro: doctest names a test by a literal.
 #define LPP_ROOT_TEST_CASE(name) TEST_CASE(name* lpp::testing::NeedsRoot())
 
 /// What CI may lack, too, or has in another run: told ("not here: ..."), and no failure.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigset_t is of POSIX
+#include <signal.h>  // sigset_t is of POSIX
 
 namespace lpp::testing {
 

@@ -27,7 +27,7 @@ UniqueFd claim_on(int port) {
   name.copy(address.sun_path + 1, name.size());  // behind a 0: a name without a file
   const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   UniqueFd claim(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);  // NOLINT: C
+  const auto* const any_address = reinterpret_cast<const sockaddr*>(&address);
   return ::bind(claim.get(), any_address, size) == 0 ? std::move(claim) : UniqueFd();
 }
 

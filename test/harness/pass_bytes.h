@@ -12,7 +12,7 @@ namespace lpp::testing {
 
 /// What has come on one socket goes to the other; false when one of them has ended.
 inline bool pass_bytes(int from, int to) {
-  std::array<char, 16384> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): is filled
+  std::array<char, 16384> buffer;
   const auto size = ::recv(from, buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (size < 0) return errno == EAGAIN || errno == EINTR;
   for (ssize_t sent = 0; sent < size;) {

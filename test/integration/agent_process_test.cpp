@@ -12,8 +12,8 @@
 #include "integration/support/transport_fixture.h"
 #include "places/places.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::testing;  // a test file
 using namespace std::chrono_literals;
 using agent::Order;
 using operation::Kind;

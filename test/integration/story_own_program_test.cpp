@@ -164,7 +164,7 @@ int remove_told_to_stop(const std::string& program, const std::string& directory
   ::sigaddset(&set, SIGTERM);
   ::sigprocmask(SIG_BLOCK, &set, nullptr);
   ::kill(::getpid(), SIGTERM);
-  ::execv(program.c_str(), const_cast<char**>(arguments.data()));  // NOLINT: it changes nothing
+  ::execv(program.c_str(), const_cast<char**>(arguments.data()));  // it changes nothing
   ::_exit(99);
 }
 

@@ -8,8 +8,8 @@
 #include "integration/support/transport_fixture.h"
 #include "k8s/api_client.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::testing;  // a test file
 using nlohmann::json;
 using namespace std::chrono_literals;
 

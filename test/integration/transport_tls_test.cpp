@@ -4,8 +4,8 @@
 #include "fakes/needs.h"
 #include "integration/support/transport_fixture.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::testing;  // a test file
 using namespace std::chrono_literals;
 
 namespace {

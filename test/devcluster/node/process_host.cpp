@@ -114,7 +114,7 @@ struct ProcessHost::Child {
 
   void read_output() {
     constexpr std::size_t kExplain = 1024;
-    std::array<char, 65536> buffer;  // NOLINT(cppcoreguidelines-pro-type-member-init): filled next
+    std::array<char, 65536> buffer;
     for (;;) {
       const ssize_t n = read(output, buffer.data(), buffer.size());
       if (n < 0 && errno == EINTR) continue;

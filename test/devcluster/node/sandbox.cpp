@@ -64,7 +64,7 @@ Result<Finished> run_program(const std::vector<std::string>& argv) {
   posix_spawn_file_actions_addclosefrom_np(&actions, 3);
   std::vector<char*> arguments;
   arguments.reserve(argv.size() + 1);
-  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): posix_spawn takes char* const*
+  // posix_spawn takes char* const* and changes nothing.
   for (const std::string& a : argv) arguments.push_back(const_cast<char*>(a.c_str()));
   arguments.push_back(nullptr);
   pid_t pid = 0;

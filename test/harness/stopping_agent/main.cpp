@@ -67,7 +67,8 @@ int main(int argc, char** argv) {
   lpp::app::block_signals();
   const auto invocation = lpp::app::parse_command_line(argc, argv);
   const auto* options = std::get_if<lpp::app::AgentOptions>(&invocation);
-  const char* order = std::getenv("STOPPING_AGENT_ORDER");  // NOLINT(concurrency-mt-unsafe)
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread runs yet
+  const char* order = std::getenv("STOPPING_AGENT_ORDER");
   if (options == nullptr || order == nullptr) {
     std::fputs("only agent, with STOPPING_AGENT_ORDER\n", stderr);
     return 2;

@@ -8,9 +8,9 @@
 #include "fakes/captured_log.h"
 #include "mount_point.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::agent;    // a test file
+using namespace lpp::testing;  // a test file
 using operation::Directory;
 using operation::Kind;
 using operation::Operation;

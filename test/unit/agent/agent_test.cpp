@@ -11,9 +11,9 @@
 #include "agent/work.h"
 #include "agent_bed.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::agent;    // a test file
+using namespace lpp::testing;  // a test file
 using operation::Directory;
 using operation::Kind;
 using State = operation::Progress::State;

@@ -11,9 +11,9 @@
 #include "fakes/skipping_clock.h"
 #include "scripted_way.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::agent;    // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::agent;    // a test file
+using namespace lpp::testing;  // a test file
 using nlohmann::json;
 using operation::Kind;
 using State = operation::Progress::State;

@@ -15,7 +15,7 @@
 namespace lpp::agent {
 namespace {
 
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // a test file
 using operation::Kind;
 
 TEST_CASE("what a disk that comes has on record under an id that is taken waits for that id") {

@@ -10,8 +10,8 @@
 #include "app/status_page.h"
 #include "unit/app/busy_fixture.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::testing;
 
 TEST_CASE("a node's base paths are those of every class, each once, and no shared ones") {
   config::Config config;

@@ -7,8 +7,8 @@
 #include "fakes/captured_log.h"
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::testing;
 
 TEST_CASE("that a base path's disk is missing, and that it is back, is told once on the node") {
   CapturedLog log;

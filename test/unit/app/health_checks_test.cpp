@@ -5,9 +5,9 @@
 
 #include "unit/app/subjects_fixture.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::app;      // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::app;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -15,8 +15,8 @@
 
 #include "fakes/needs.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::app;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::app;  // a test file
 using namespace std::chrono_literals;
 
 namespace {

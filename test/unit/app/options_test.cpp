@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "options_reading.h"
 
-using namespace lpp::app;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::app::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::app;           // a test file
+using namespace lpp::app::testing;  // a test file
 using namespace std::chrono_literals;
 
 TEST_CASE("start without flags has the documented defaults") {

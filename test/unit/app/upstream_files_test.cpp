@@ -26,9 +26,9 @@
 
 namespace lpp::app::upstream_files {
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
-using lpp::testing::node;      // not the namespace
+using namespace lpp;  // a test file
+using namespace lpp::testing;
+using lpp::testing::node;  // not the namespace
 using nlohmann::json;
 
 namespace {

@@ -10,8 +10,8 @@
 #include "provisioner/base_paths.h"
 #include "provisioner/volume_rules.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

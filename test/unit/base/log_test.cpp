@@ -8,8 +8,8 @@
 #include "base/strings.h"
 #include "fakes/captured_log.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

@@ -9,7 +9,7 @@
 
 #include "base/paths.h"
 
-using namespace lpp;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;  // a test file
 
 namespace {
 
@@ -69,7 +69,7 @@ TEST_CASE("a path index keeps items of one path apart, and none without a path")
 }
 
 TEST_CASE("a path index finds what a look at every item finds") {
-  std::mt19937 random(20261122);  // NOLINT(cert-msc51-cpp): the same paths every time
+  std::mt19937 random(20261122);  // the same paths every time
   const auto pick = [&](int below) {
     return std::uniform_int_distribution<int>(0, below - 1)(random);
   };

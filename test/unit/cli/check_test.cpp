@@ -12,7 +12,7 @@
 #include "fakes/builders.h"
 #include "places/places.h"
 
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // a test file
 using lpp::cli::Findings;
 
 namespace {

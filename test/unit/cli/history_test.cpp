@@ -7,8 +7,8 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
-using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::cli;      // a test file
+using namespace lpp::testing;  // a test file
 using namespace std::chrono_literals;
 
 namespace {

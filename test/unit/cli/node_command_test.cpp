@@ -13,8 +13,8 @@
 
 namespace lpp::cli::node_command {
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::testing;  // a test file
 
 namespace {
 

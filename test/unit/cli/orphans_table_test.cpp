@@ -7,7 +7,7 @@
 
 #include "cli_bed.h"
 
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // a test file
 using nlohmann::json;
 
 namespace {

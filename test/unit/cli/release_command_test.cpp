@@ -10,7 +10,7 @@
 
 namespace lpp::cli::release_command {
 
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // a test file
 using lpp::testing::node;      // not the namespace
 
 namespace {

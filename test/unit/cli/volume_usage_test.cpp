@@ -10,9 +10,9 @@
 
 namespace lpp::cli::volume_usage_cases {
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::cli;      // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::cli;      // a test file
+using namespace lpp::testing;  // a test file
 using lpp::testing::node;      // not the namespace
 
 namespace {

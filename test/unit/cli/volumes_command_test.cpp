@@ -6,7 +6,7 @@
 
 namespace lpp::cli::volumes_command {
 
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::testing;  // a test file
 using lpp::testing::node;      // not the namespace
 
 namespace {

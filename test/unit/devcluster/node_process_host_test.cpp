@@ -260,7 +260,7 @@ void keeps_names_apart() {
   CHECK(std::filesystem::exists(base + "/deep/three"));
 }
 
-// NOLINTBEGIN(cppcoreguidelines-macro-usage): doctest names a test by a literal
+// A macro: doctest names a test by a literal.
 #define LPP_EACH_SANDBOX(name, check, ...)                                                        \
   TEST_CASE("under bubblewrap, " name* NeedsSandbox(SandboxKind::kBubblewrap __VA_OPT__(, )       \
                                                         __VA_ARGS__)) {                           \
@@ -269,7 +269,6 @@ void keeps_names_apart() {
   TEST_CASE("under proot, " name* NeedsSandbox(SandboxKind::kProot __VA_OPT__(, ) __VA_ARGS__)) { \
     check<SandboxKind::kProot>();                                                                 \
   }
-// NOLINTEND(cppcoreguidelines-macro-usage)
 
 }  // namespace
 

@@ -14,7 +14,7 @@ namespace lpp::helperpod {
 namespace laid_out {
 namespace {
 
-using namespace beside_records;  // NOLINT(google-build-using-namespace)
+using namespace beside_records;
 
 constexpr std::array kTheDisk{
     R"({"disk":"d-1","version":1})",

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using operation::Kind;
 using operation::Operation;
-using namespace manifest_fixture;  // NOLINT(google-build-using-namespace)
+using namespace manifest_fixture;
 
 std::string env_of(const json& pod, std::string_view name) {
   std::string value = "(absent)";

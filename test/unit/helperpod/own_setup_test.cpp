@@ -15,7 +15,7 @@ namespace lpp::helperpod {
 namespace own_setup {
 namespace {
 
-using namespace beside_records;  // NOLINT(google-build-using-namespace)
+using namespace beside_records;
 
 Operation make_of(const Base& scene, const std::string& way) {
   scene.make("other");

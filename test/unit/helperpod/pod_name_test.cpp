@@ -8,8 +8,8 @@
 #include "helperpod/manifest.h"
 #include "text/dns_names.h"
 
-using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::helperpod;
 using operation::Kind;
 
 TEST_CASE("the name of a helper pod is the old one as long as that is valid") {

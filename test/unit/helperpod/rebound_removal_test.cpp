@@ -13,7 +13,7 @@ namespace lpp::helperpod {
 namespace rebound {
 namespace {
 
-using namespace beside_records;  // NOLINT(google-build-using-namespace)
+using namespace beside_records;
 
 Operation removal_of(const Base& scene, const std::string& way) {
   Operation removal = scene.removal(way);

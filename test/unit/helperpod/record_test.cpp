@@ -19,7 +19,7 @@ using operation::encode_operation;
 using operation::Kind;
 using operation::Operation;
 using operation::Shape;
-using namespace manifest_fixture;  // NOLINT(google-build-using-namespace)
+using namespace manifest_fixture;
 
 TEST_CASE("an operation comes back from the pod as it went in") {
   Operation operation = create();

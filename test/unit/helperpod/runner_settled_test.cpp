@@ -7,9 +7,9 @@
 
 namespace lpp::helperpod::runner_settled {
 
-using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::helperpod;
+using namespace lpp::testing;
 using nlohmann::json;
 using operation::Kind;
 using operation::Operation;

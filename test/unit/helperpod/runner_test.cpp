@@ -10,10 +10,10 @@
 
 namespace lpp::helperpod::runner_cases {
 
-using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
-using lpp::testing::pod;         // not that of outcome_test.cpp
+using namespace lpp;  // a test file
+using namespace lpp::helperpod;
+using namespace lpp::testing;
+using lpp::testing::pod;  // not that of outcome_test.cpp
 using nlohmann::json;
 using operation::Executor;
 using operation::Kind;

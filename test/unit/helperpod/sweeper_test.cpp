@@ -8,9 +8,9 @@
 #include "fakes/eventually.h"
 #include "fakes/helper_pod_scene.h"
 
-using namespace lpp;             // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::helperpod;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;    // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::helperpod;
+using namespace lpp::testing;
 using operation::Kind;
 using operation::Operation;
 using When = operation::Executor::When;

@@ -13,7 +13,7 @@
 namespace lpp::helperpod {
 namespace {
 
-using namespace beside_records;  // NOLINT(google-build-using-namespace)
+using namespace beside_records;
 
 const std::string kTheirs = "what another claim has written";
 

@@ -12,7 +12,7 @@ namespace lpp::helperpod {
 namespace unseen_paths {
 namespace {
 
-using namespace beside_records;  // NOLINT(google-build-using-namespace)
+using namespace beside_records;
 
 /// Fails with the words of the disk.
 void check_says_so(const Run& run) {

@@ -10,8 +10,8 @@
 #include "fakes/fake_transport.h"
 #include "k8s/rate_limiter.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using lpp::testing::FakeTransport;
 using nlohmann::json;

@@ -15,8 +15,8 @@
 #include "fakes/fake_clock.h"
 #include "k8s/transport.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using namespace std::chrono_literals;
 

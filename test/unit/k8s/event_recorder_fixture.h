@@ -13,7 +13,7 @@
 /// A recorder of Events, with a server whose answers the test scripts.
 namespace lpp::testing {
 
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): for tests only
+using namespace lpp::k8s;  // for tests only
 using namespace std::chrono_literals;
 using nlohmann::json;
 

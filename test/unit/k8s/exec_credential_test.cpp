@@ -14,8 +14,8 @@
 #include "harness/temp_dir.h"
 #include "k8s/child_process.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using lpp::testing::TempDir;
 using nlohmann::json;

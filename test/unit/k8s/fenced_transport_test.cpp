@@ -8,9 +8,9 @@
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::k8s;      // a test file
+using namespace lpp::testing;  // a test file
 using namespace std::chrono_literals;
 
 TEST_CASE("a fenced transport passes reads and refuses writes outside the lease") {

@@ -15,9 +15,9 @@
 
 namespace lpp::k8s::informer_cases {
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::k8s;      // a test file
+using namespace lpp::testing;  // a test file
 using namespace std::chrono_literals;
 using nlohmann::json;
 

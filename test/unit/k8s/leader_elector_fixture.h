@@ -16,7 +16,7 @@
 /// An API server with one Lease, and an elector on the test's own thread.
 namespace lpp::testing {
 
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): for tests only
+using namespace lpp::k8s;  // for tests only
 using namespace std::chrono_literals;
 using nlohmann::json;
 

@@ -6,9 +6,9 @@
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;      // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::k8s;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("requests are counted by answer and method, and timed unless they are watches") {

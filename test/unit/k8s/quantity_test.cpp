@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 
 namespace {
 

@@ -15,7 +15,7 @@
 /// A reflector over a scripted server, on the test's own thread.
 namespace lpp::testing {
 
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): for tests only
+using namespace lpp::k8s;  // for tests only
 using namespace std::chrono_literals;
 using nlohmann::json;
 

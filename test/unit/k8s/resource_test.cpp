@@ -5,7 +5,7 @@
 
 #include <unordered_set>
 
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::k8s;  // a test file
 
 TEST_CASE("paths follow the API's layout for core and grouped, namespaced and cluster kinds") {
   CHECK(collection_path(kPods, "a") == "/api/v1/namespaces/a/pods");

@@ -10,8 +10,8 @@
 
 namespace lpp::k8s::rest_config_cases {
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::TempDir;
 
 namespace {

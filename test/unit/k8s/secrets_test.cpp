@@ -10,8 +10,8 @@
 #include "k8s/exec_credential.h"
 #include "k8s/rest_config.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::TempDir;
 
 namespace {

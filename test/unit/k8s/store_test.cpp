@@ -8,8 +8,8 @@
 #include "fakes/builders.h"
 #include "k8s/objects.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 
 namespace {
 

@@ -11,8 +11,8 @@
 #include "fakes/fake_clock.h"
 #include "harness/temp_dir.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::eventually;
 using lpp::testing::FakeClock;
 using lpp::testing::TempDir;

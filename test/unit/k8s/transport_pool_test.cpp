@@ -11,8 +11,8 @@
 #include "k8s/client_pool.h"
 #include "k8s/dial.h"
 
-using namespace lpp;       // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;       // a test file
+using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using namespace std::chrono_literals;
 

@@ -14,9 +14,9 @@
 #include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::k8s;      // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::k8s;      // a test file
+using namespace lpp::testing;  // a test file
 using namespace std::chrono_literals;
 
 namespace {

@@ -5,9 +5,9 @@
 #include "harness/file_text.h"
 #include "node/held_limits.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::node;     // a test file
+using namespace lpp::testing;  // a test file
 
 // Every system call has a place before and one after it: the process ends there, or the call fails.
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-using namespace lpp;        // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::node;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;        // a test file
+using namespace lpp::node;  // a test file
 
 namespace {
 

@@ -9,7 +9,7 @@ namespace lpp::testing {
 namespace many_entries {
 namespace {
 
-using namespace lpp::node;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;  // a test file
 
 constexpr int kMany = 5000;
 

@@ -8,9 +8,9 @@
 #include "node/record_folder.h"
 #include "node_bed.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::node;     // a test file
+using namespace lpp::testing;  // a test file
 
 // A test cannot take the power off. What has to be on the disk before the next call is told by the
 // calls themselves.

@@ -4,9 +4,9 @@
 #include "everywhere.h"
 #include "harness/file_text.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::node;     // a test file
+using namespace lpp::testing;  // a test file
 
 // Removals that were stopped and are called off.
 

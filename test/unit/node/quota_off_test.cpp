@@ -5,9 +5,9 @@
 #include "node/quota_errors.h"
 #include "node_bed.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::node;     // a test file
+using namespace lpp::testing;  // a test file
 
 // File systems without limits that could have some (test/quota/run.sh).
 

@@ -10,9 +10,9 @@
 #include "everywhere.h"
 #include "node_bed.h"
 
-using namespace lpp;           // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::node;     // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::testing;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;           // a test file
+using namespace lpp::node;     // a test file
+using namespace lpp::testing;  // a test file
 
 // On a btrfs with quota (test/quota/run.sh); what it answers is also played.
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-using namespace lpp::node;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp::node;  // a test file
 
 namespace {
 

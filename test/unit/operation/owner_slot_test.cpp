@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-using namespace lpp;  // NOLINT(google-build-using-namespace): a test file
+using namespace lpp;  // a test file
 
 using operation::Operation;
 using operation::Owner;

@@ -9,9 +9,9 @@
 #include "fakes/builders.h"
 #include "provisioner/named_disks.h"
 
-using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::provisioner;
+using namespace lpp::testing;
 
 TEST_CASE("the disks of a base path are those that the node's volumes in it name") {
   k8s::StoreWriter<k8s::Node> nodes;

@@ -7,9 +7,9 @@
 #include "provisioner/claim_reconciler.h"
 #include "scene.h"
 
-using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::provisioner;
+using namespace lpp::testing;
 
 namespace {
 

@@ -7,9 +7,9 @@
 #include "provisioner/volume_reconciler.h"
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::provisioner;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 using operation::Kind;
 using operation::Operation;

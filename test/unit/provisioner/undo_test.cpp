@@ -12,9 +12,9 @@
 
 namespace lpp::provisioner::undo {
 
-using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::provisioner;
+using namespace lpp::testing;
 using operation::Kind;
 
 namespace {

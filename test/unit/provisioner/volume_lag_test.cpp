@@ -5,9 +5,9 @@
 
 #include "unit/provisioner/volume_bed.h"
 
-using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::provisioner;
+using namespace lpp::testing;
 using operation::Kind;
 
 TEST_CASE("a removal that is over before the cache shows the deletion tells of no conflict") {

@@ -10,9 +10,9 @@
 
 namespace lpp::provisioner::volume_steps {
 
-using namespace lpp;               // NOLINT(google-build-using-namespace): a test file
-using namespace lpp::provisioner;  // NOLINT(google-build-using-namespace)
-using namespace lpp::testing;      // NOLINT(google-build-using-namespace)
+using namespace lpp;  // a test file
+using namespace lpp::provisioner;
+using namespace lpp::testing;
 using operation::Kind;
 
 TEST_CASE("a released volume is deleted, loses its directory, then our finalizer") {
