@@ -67,9 +67,9 @@ result=0
 # doctest's own totals, one line per program, but for the skipped ones: it also counts what a run was
 # not asked for, and a program may run in parts.
 log=$(sed 's/\x1b\[[0-9;]*m//g' "$build/Testing/Temporary/LastTest.log")
-# What every machine may lack: no package has promtool, kernels and their settings differ, and what is not
+# What every machine may lack: no package has promtool or a new Go, kernels and their settings differ, and what is not
 # for a sanitizer runs without.
-may_lack=': (promtool|IPv6 on loopback|a time namespace|a hard limit of 4096 descriptors|root in a sandbox|a build without sanitizers)$'
+may_lack=': (promtool|Go 1\.24|IPv6 on loopback|a time namespace|a hard limit of 4096 descriptors|root in a sandbox|a build without sanitizers)$'
 lacking=$(grep -a '^not here: ' <<<"$log" | grep -v 'test/quota' | sort -u || true)
 grep -E "$may_lack" <<<"$lacking" || true
 skips=$({ grep -a '^skipped: ' <<<"$log"; grep -vE "$may_lack|^$" <<<"$lacking"; } | sort -u || true)

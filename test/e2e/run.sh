@@ -96,8 +96,9 @@ if [ -z "${LPP_E2E_PART:-}" ]; then
     if [ $# = 0 ]; then
       LPP_E2E_NO_INSTALL=$no_install LPP_E2E_INSTANCE=$(((instance + 30) % 100)) \
         "$root/test/docs/walk.sh" || walked=$?
+      if [ "$walked" = 3 ] && [ "${CI:-}" != true ]; then walked=0; fi
     fi
-    [ "$code" = 0 ] && { [ "$walked" = 0 ] || [ "$walked" = 3 ]; }
+    [ "$code" = 0 ] && [ "$walked" = 0 ]
   }
   log=$(mktemp)
   plane_part "$@" >"$log" 2>&1 &
@@ -163,22 +164,27 @@ a_real_node() {
     cannot 3
   }
   # A disk that holds limits, where this machine's kernel has some.
-  if LPP_E2E_LIMITS=$("$here/cluster/limits.sh" up); then
+  local limits=0
+  LPP_E2E_LIMITS=$("$here/cluster/limits.sh" up) || limits=$?
+  if [ "$limits" = 0 ]; then
     export LPP_E2E_LIMITS LPP_E2E_LIMITS_DISK=$state/limits
     say "limits are tried on $LPP_E2E_LIMITS"
   else
+    [ "$limits" = 3 ] || cannot 1
     say "skipped: limits on a real disk, see above; test/quota/run.sh tries them in a kernel of its own"
     left_out+=("*disk that holds limits*")
   fi
+  local sanitized=no
+  if grep -qa '__[at]san_init' "$daemon"; then sanitized=yes; fi
   # The image of examples/distroless, which is not built with sanitizers.
-  if [ -x "$helper" ]; then
-    "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
-  else
+  if [ $sanitized = yes ]; then
     left_out+=("*distroless*")
+  else
+    "$here/cluster/node.sh" image registry.example.com/volume-helper:1 "$helper" || cannot 1
   fi
   # The daemon in an image as the Dockerfile makes it, for the pods of agents. A sanitizer may not do
   # all it wants in one.
-  if grep -q 'lib[at]san' <<<"$(ldd "$daemon")"; then
+  if [ $sanitized = yes ]; then
     selection[0]+=",*/node_agents_*,*/node_quota_*"
     left_out+=("*by agents")
   else

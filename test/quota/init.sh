@@ -89,6 +89,7 @@ tagged() { # NAME DEVICE HOW_TO_TURN_IT_ON
     cat /mnt/out
     end "failed where limits are off by now, on $1"
   }
+  grep -q '^\[doctest\] test cases: *[1-9]' /mnt/out || end "there is no test of limits that are off by now"
   tail -n 3 /mnt/out
 }
 node() { # NAME EXIT_CODE COMMAND ARGUMENT...
