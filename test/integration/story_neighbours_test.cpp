@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trouble that others make: nodes that go, pods that are evicted or removed by hand, many claims
-// that fail. It stays with the claims it is about, and nothing is left behind.
+// Trouble that others make: nodes that go, pods that are evicted or removed by hand. It stays with
+// the claims it is about, and nothing is left behind.
 
 #include <doctest/doctest.h>
 
@@ -174,37 +174,6 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   if (by == By::kAgents) trouble.end();  // they could not look at it either
   wait_for_event(story, claim, "DirectoryKept", "pvc-" + uid + "_app_data");
   for (const auto& disk : disks) CHECK(text_of(disk / "data") == "of a tenant");
-}
-
-// They are served while hundreds fail, and none of those writes twice; that namespaces take turns,
-// however long the queue of one is, is judged in story_tenants_test.cpp and by the work queue's
-// tests.
-LPP_PODS_AND_AGENTS_TEST_CASE("a claim that fails over and over does not slow its neighbours") {
-  StoryBed story(by);
-  story.start();
-  LPP_MUST(story.admin().apply(namespace_object("good")));
-  LPP_MUST(story.admin().apply(namespace_object("bad")));
-  // Refused ones, and ones whose node does not answer: each has its Event, for none anything runs.
-  set_dead(story, "node-1", true);
-  const int kBad = is_sanitized() ? 200 : 1000;
-  for (int i = 0; i < kBad; ++i) {
-    ClaimSpec spec{.key = {"bad", "c" + std::to_string(i)}, .selected_node = "node-1"};
-    if (i % 10 != 0) spec.annotations["volumeType"] = "tape";
-    LPP_MUST(story.admin().create(claim_object(spec)));
-  }
-  for (const char* name : {"first", "second"}) {
-    // All of them are to be looked at once more.
-    LPP_MUST(story.admin().merge(k8s::kStorageClasses, {"", "local-path"},
-                                 {{"metadata", {{"labels", {{"for", name}}}}}}));
-    const k8s::ObjectKey claim{"good", name};
-    LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-2"})));
-    LPP_MUST(story.audit.wait_bound(claim));
-  }
-  const auto records = story.installation->proxy().records();
-  const auto about_bad = std::count_if(records.begin(), records.end(), [](const auto& record) {
-    return record.request.is_write() && record.request.ns == "bad";
-  });
-  CHECK(about_bad <= kBad);
 }
 
 }  // namespace
