@@ -6,6 +6,8 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
+folders=$(cd src && printf '%s|' */ | tr -d '/')
+folders=${folders%|}
 declare -A below=()  # " base k8s ": what a folder may include
 found=0
 
@@ -34,7 +36,8 @@ for list in src/*/CMakeLists.txt; do
   folder=$(basename "$(dirname "$list")")
   reach "$folder"
   while IFS=: read -r file line include; do
-    used=${include#*\"}
+    used=${include#*[\"<]}
+    while [[ $used == ../* ]]; do used=${used#../}; done
     used=${used%%/*}
     case " $folder${below[$folder]} " in
       *" $used "*) ;;
@@ -42,6 +45,7 @@ for list in src/*/CMakeLists.txt; do
         printf '%s:%s: src/%s may not use src/%s, which it does not link\n' "$file" "$line" "$folder" "$used" >&2
         found=1 ;;
     esac
-  done < <(grep -nE '^#include "[a-z0-9_]+/' "src/$folder"/*.h "src/$folder"/*.cpp)
+  done < <(grep -rnE --include='*.h' --include='*.cpp' \
+    "^ *# *include +[\"<](\.\./)*($folders)/" "src/$folder")
 done
 exit $found

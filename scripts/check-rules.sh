@@ -69,7 +69,7 @@ while read -r hit; do
   checks=${hit#*NOLINT*(}
   case $hit in
     *NOLINT*\(*\):\ ?* | *NOLINTEND\(*) ;;
-    *) finding "$hit: NOLINT(CHECK): REASON" ;;
+    *) finding "$hit: NOLINT(CHECK): REASON"; continue ;;
   esac
   for check in $(tr ',' ' ' <<<"${checks%%)*}"); do
     if ! grep -qE "^ +(${check%%-*}-\*|$check),?$" .clang-tidy || grep -qE "^ +-$check,?$" .clang-tidy; then
