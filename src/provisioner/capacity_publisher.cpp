@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/paths.h"
 #include "base/strings.h"
+#include "k8s/json_access.h"
 #include "k8s/quantity.h"
 #include "provisioner/class_parameters.h"
 #include "provisioner/names.h"
@@ -17,6 +18,7 @@
 
 namespace lpp::provisioner {
 
+using k8s::member, k8s::text;
 using nlohmann::json;
 
 namespace {
@@ -24,18 +26,6 @@ namespace {
 constexpr int kPage = 500;
 /// Of one look; then it ends.
 constexpr int kMostFailures = 3;
-
-const json& member(const json& object, std::string_view name) {
-  static const json nothing;
-  if (!object.is_object()) return nothing;
-  const auto it = object.find(name);
-  return it == object.end() ? nothing : *it;
-}
-
-std::string text(const json& object, std::string_view name) {
-  const json& value = member(object, name);
-  return value.is_string() ? value.get<std::string>() : std::string();
-}
 
 std::int64_t bytes_of(const json& object) {
   const auto capacity = k8s::Quantity::parse(text(object, "capacity"));
@@ -181,7 +171,7 @@ bool CapacityPublisher::list() {
     for (const json& item : member(*page, "items")) {
       const json& labels = member(member(item, "nodeTopology"), "matchLabels");
       Published object{.storage_class = text(item, "storageClassName"),
-                       .hostname = text(labels, kHostnameLabel),
+                       .hostname = text(labels, kHostnameLabel.data()),
                        .bytes = bytes_of(item)};
       objects[text(member(item, "metadata"), "name")] = std::move(object);
     }

@@ -8,6 +8,7 @@
 
 #include "base/paths.h"
 #include "helperpod/manifest.h"
+#include "k8s/json_access.h"
 #include "k8s/objects.h"
 #include "operation/record.h"
 #include "property.h"
@@ -15,12 +16,8 @@
 namespace {
 
 using lpp::fuzz::require;
+using lpp::k8s::member;
 using nlohmann::json;
-
-const json& member(const json& object, const char* key) {
-  static const json none;
-  return object.is_object() && object.contains(key) ? object[key] : none;
-}
 
 void check_container(const json& container) {
   const json& security = member(container, "securityContext");
