@@ -13,7 +13,7 @@
 #include "operation/executor.h"
 #include "operation/operation.h"
 
-/// What there is to be said of agents, for people and their monitoring.
+/// What there is to be said of agents, for people and their monitoring: plain values.
 namespace lpp::agent {
 
 /// Whether a node's agent can be reckoned with.

@@ -24,7 +24,7 @@
 ///             which directories there are
 ///     poll    held open until there are orders; says up to which number orders have been taken
 ///
-/// An agent begins with hello and one tell of everything, then keeps one poll open and tells what
+/// An agent begins with hello, tells everything, in parts, then keeps one poll open and tells what
 /// changes. It removes nothing without having asked, in a tell, right before. Orders are numbered
 /// within a session and repeated until a poll says that they were taken. An answer of 410 ends the
 /// session (begin anew with hello), 503 comes from a replica that does not lead (ask another one),

@@ -23,7 +23,8 @@ struct MeasuredVolume {
   std::optional<std::chrono::system_clock::time_point> told_at{};
 };
 
-/// At most that many; beyond it the fullest ones. From memory.
+/// At most that many; beyond it the fullest ones. From memory: no call, no error. Both functions
+/// may be called from any thread.
 std::vector<MeasuredVolume> measured_volumes(const Subjects& subjects, const AgentsSubject& agents,
                                              std::size_t most);
 

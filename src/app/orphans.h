@@ -26,7 +26,8 @@ struct OrphanScene {
 
 /// Of the directories those that are nobody's: no volume on that node is there, around or inside
 /// it, or has its name, the claim that it was made for is gone or has its volume on another node,
-/// and none is being made there. What is not known counts as somebody's. From memory.
+/// and none is being made there. What is not known counts as somebody's. From memory: no call, no
+/// error. All functions here may be called from any thread.
 std::vector<Orphan> nobodys(const OrphanScene& scene, std::vector<Orphan> directories);
 
 /// One word of `NoVolume`, `NoRecord`, `OtherCluster` and `Unfinished`, and a sentence for people.

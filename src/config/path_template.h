@@ -20,7 +20,8 @@ class PathTemplate {
   /// pattern: "pathPattern:1:4: function "trim" not defined".
   static Result<PathTemplate> parse(std::string_view text, std::string_view name);
 
-  /// The rendered text. Errors: "pathPattern:1:8: at <.PVC.Labels.x>: map has no entry for key x".
+  /// The rendered text. Errors: "pathPattern:1:8: at <.PVC.Labels.x>: map has no entry for
+  /// key "x"".
   Result<std::string> render(std::string_view pv_name, const k8s::ObjectMeta& claim) const;
 
  private:

@@ -53,7 +53,8 @@ inline constexpr std::string_view kNodeProgram = "local-path-node";
 inline constexpr std::string_view kResizeScript = "resize";
 /// With this exit code it says that the directory cannot have the size.
 inline constexpr int kInfeasibleExitCode = 3;
-/// Of a setup script for a volume with limits: this base path of this node cannot serve it.
+/// Of a script that has looked at the base path: this one of this node cannot serve it, as it has
+/// no limits, is not mounted or is on another disk.
 inline constexpr int kUnfitExitCode = 4;
 
 /// Name of the helper pod for an operation on a volume: the same after a restart, valid for any
@@ -62,7 +63,8 @@ std::string pod_name(std::string_view template_name, operation::Kind kind,
                      std::string_view volume_name, int attempt = 1);
 
 /// The helper pod for an operation (rule B6.2), with the operation in its annotations.
-/// kInvalid when the operation's path has no parent directory or leaf name. Pure.
+/// kInvalid when the operation's path has no parent directory or leaf name, or when something of
+/// the template stands in the way, such as a mount of ours with another meaning. Pure.
 Result<nlohmann::json> make_pod(const Template& pod_template, const operation::Operation& operation,
                                 const ManifestSettings& settings);
 

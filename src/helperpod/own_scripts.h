@@ -2,7 +2,9 @@
 #pragma once
 
 /// What helper pods run of ours, for any POSIX shell, beside or around the scripts of the
-/// ConfigMap. They get what those get: VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments.
+/// ConfigMap. They get what those get (VOL_DIR, VOL_BASE_DIR, VOL_SUB_DIR and the arguments), and
+/// whose the directory is: VOL_DISK, VOL_RECORD, VOL_CLAIM_UID, VOL_CLUSTER; what they tell goes to
+/// VOL_MESSAGE_PATH.
 namespace lpp::helperpod {
 
 /// Before those that look at a disk. No test of a shell tells what is not there from what the disk

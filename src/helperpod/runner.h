@@ -39,7 +39,7 @@ class HelperPodRunner final : public operation::Executor {
  public:
   using Operation = operation::Operation;
 
-  /// What may change while we run; read once per pod made.
+  /// What may change while we run; read for each pod made, and whenever a time limit is asked for.
   struct Current {
     std::shared_ptr<const Template> pod_template{};
     std::chrono::seconds cmd_timeout{120};
@@ -48,7 +48,7 @@ class HelperPodRunner final : public operation::Executor {
     std::string resize_command{};
     std::optional<std::string> cluster{};
   };
-  /// Constant settings; its deadline and command members are filled from Current for each pod.
+  /// Constant settings; deadline, commands and cluster are filled from Current for each pod.
   using Settings = ManifestSettings;
 
   HelperPodRunner(k8s::ApiClient& client, Clock& clock, const k8s::Store<k8s::Pod>& pods,

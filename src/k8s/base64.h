@@ -7,6 +7,7 @@
 
 namespace lpp::k8s {
 
+/// Standard alphabet with padding, on one line. Both functions are pure.
 std::string base64_encode(std::string_view bytes);
 
 /// Standard alphabet with padding; white space is skipped. Nothing when it is not base64.

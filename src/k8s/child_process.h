@@ -26,6 +26,7 @@ struct ChildOutcome {
 
 /// Runs it to its end. What it leaves behind in its process group is killed. kTimeout after
 /// `limit`, kCancelled on stop, kInvalid when it cannot be started or writes more than 1 MiB.
+/// Thread-safe.
 Result<ChildOutcome> run_child(const ChildProcess& child, Clock& clock, Duration limit,
                                const std::stop_token& stop);
 

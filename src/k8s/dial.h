@@ -27,7 +27,7 @@ std::string host_and_port(const std::string& host, int port);
 /// of a second after the one before it or when that has failed, each for at most 3 s; the first
 /// that answers wins. No delay of small writes (Nagle), an end of silent peers (probes 30/10/3; 30
 /// s without acknowledgement), closed on exec. Errors say what was tried. Blocks until the call
-/// ends at the latest.
+/// ends at the latest. Thread-safe.
 Result<UniqueFd> dial(const DialTarget& target, Resolver& resolver, const Clock& clock,
                       const CallGuard::Call& call);
 

@@ -51,7 +51,7 @@ struct BasePaths {
 };
 
 /// The first make operation for a claim, with the shape of its volume and its base path, see
-/// base_paths.h.
+/// base_paths.h; or why there is none. Pure but for the choice of a base path, which is random.
 std::variant<operation::Operation, Refusal> make_operation(const k8s::PersistentVolumeClaim& claim,
                                                            const k8s::StorageClass& storage_class,
                                                            const k8s::Node* node,

@@ -8,6 +8,7 @@
 #include "k8s/objects.h"
 #include "k8s/store.h"
 
+/// On which node a volume's directory is. Pure functions of what they are given.
 namespace lpp::provisioner {
 
 /// Where a volume's directory is.

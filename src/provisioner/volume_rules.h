@@ -13,6 +13,8 @@
 #include "provisioner/served_names.h"
 #include "provisioner/volume_node.h"
 
+/// Whose a volume is, and what its directory has to do with others. Pure functions of what they are
+/// given; stores may change meanwhile.
 namespace lpp::provisioner {
 
 /// Whether this provisioner made the volume and is responsible for it (rule A8.1).
@@ -68,4 +70,5 @@ bool is_on_shared_filesystem(std::string_view path, const config::Config& config
 /// of all bases, a part of the system or a path that could be anybody's.
 Result<void> check_place(const k8s::PersistentVolume& volume, const config::Config& config,
                          const std::string& what);
+
 }  // namespace lpp::provisioner

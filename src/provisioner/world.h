@@ -24,6 +24,7 @@
 namespace lpp::provisioner {
 
 /// Everything a reconciler sees and acts on. References only: the owner outlives the reconcilers.
+/// What they refer to is thread-safe, and so is what is done with them here.
 struct World {
   const ServedNames names;
   k8s::ApiClient& client;
