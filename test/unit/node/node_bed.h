@@ -136,7 +136,7 @@ struct NeedsSubvolumes : Needs {
 };
 struct NeedsSetting : Needs {
   explicit NeedsSetting(const char* name)
-      : Needs(setting(name).has_value(), "not here: its file systems, as test/quota has") {}
+      : Needs(setting(name).has_value(), "not here: file systems of test/quota") {}
 };
 /// Not for that bed.
 struct NeedsNoLimits : Needs {
