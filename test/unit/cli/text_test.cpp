@@ -112,7 +112,7 @@ TEST_CASE("YAML output is read back as the same value") {
   const auto read = lpp::text::yaml_to_json(to_yaml_text(value));
   REQUIRE(read.ok());
   CHECK(read->value == value);
-  CHECK(to_yaml_text({{"a", {{{"b", 1}, {"c", 2}}}}}) == "a:\n- b: 1\n  c: 2\n");
+  CHECK(to_yaml_text({{"a", {{{"b", 1}, {"c", 2}}}}}) == "a:\n  - b: 1\n    c: 2\n");
 }
 
 TEST_CASE("YAML output quotes each text that a reader of YAML 1.1 or 1.2 takes for another type") {
@@ -171,4 +171,6 @@ TEST_CASE("YAML output of any text, as a key too, is read back as the same text"
     REQUIRE(read.ok());
     CHECK(read->value == value);
   }
+  CHECK(to_yaml_text({{"k", "\x01\x7f \xc3\xa4"}}) == "k: \"\\x01\\x7f \\xe4\"\n");
+  CHECK(to_yaml_text({{"k", "\x01 \xc3\xa4"}}) == "k: \"\\x01 \xc3\xa4\"\n");
 }

@@ -133,7 +133,7 @@ TEST_CASE("output for machines holds every row") {
                                           {"created", out["items"][1]["created"]},
                                           {"problem", false}});
   CHECK(out["items"][2]["reason"] == "no local path available on node n2 (3 times)");
-  CHECK(cluster.run({"volumes", "-A", "-o", "yaml"}).out.starts_with("items:\n- claim: cache\n"));
+  CHECK(cluster.run({"volumes", "-A", "-o", "yaml"}).out.starts_with("items:\n  - claim: cache\n"));
   CHECK(cluster.run({"volumes", "-A", "-o", "name"}).out ==
         "persistentvolumeclaim/cache\npersistentvolume/pvc-1\npersistentvolumeclaim/data\n"
         "persistentvolume/pvc-2\n");
