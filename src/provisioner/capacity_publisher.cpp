@@ -171,7 +171,7 @@ bool CapacityPublisher::list() {
     for (const json& item : member(*page, "items")) {
       const json& labels = member(member(item, "nodeTopology"), "matchLabels");
       Published object{.storage_class = text(item, "storageClassName"),
-                       .hostname = text(labels, kHostnameLabel.data()),
+                       .hostname = text(labels, kHostnameLabel),
                        .bytes = bytes_of(item)};
       objects[text(member(item, "metadata"), "name")] = std::move(object);
     }
