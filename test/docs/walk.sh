@@ -12,7 +12,7 @@
 # CMake's build directory (build/dev).
 #
 # Exit: 0 every command did what it should, 1 one did not, 3 this machine cannot run it (says why, and how
-# many commands are left out; in CI that is a failure, and so is a helm that cannot be had).
+# many commands are left out), which ../e2e/run.sh takes for a failure in CI. There helm must be had, too.
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(cd "$here/../.." && pwd)
 # shellcheck source=test/e2e/cluster/env.sh
@@ -24,7 +24,6 @@ program=$build/src/local-path-provisioner
 [ -x "$program" ] || die "$program is missing: build it, or set LPP_BUILD_DIR"
 passed=0 failed=0 skipped=0 result=1
 left_out() { # REASON
-  if [ "${CI:-}" = true ]; then die "$1; in CI that is a failure"; fi
   echo "skipped: docs: $1"
   echo "docs: 0 passed, 0 failed, $(cat "$here/walk.sh" "$here/limits.sh" "$here/agents.sh" | grep -c '^doc ') skipped"
   result=3
