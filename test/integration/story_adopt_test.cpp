@@ -105,6 +105,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   const k8s::ObjectKey claim{"app", "data"};
   const auto volume = story.made(claim, "node-1", "keep");
   story.forget(claim, volume);
+  // When an agent's record comes to be listed and goes again is open: the volume's name is of it.
+  if (by == By::kAgents) story.list_orphans({DirectoryStory::orphan(volume, claim)});
 
   const std::vector<std::string> adopt{"adopt",     "--node",  "node-1",   "--path",
                                        volume.path, "--claim", "app/data", "--class",
@@ -112,14 +114,11 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   const auto output = story.run(adopt);
   CAPTURE(output.text);
   REQUIRE(output.code == 0);
-  // A second one is refused: the directory has a volume now. As long as an agent's record still
-  // counts as nobody's, it is the volume's name that is taken, then its place.
+  // A second one is refused: the directory has a volume now.
   const auto again = story.run(adopt);
   CAPTURE(again.text);
   CHECK(again.code == 1);
-  const bool is_taken = again.text.find("is there already") != std::string::npos ||
-                        again.text.find("overlaps the directory") != std::string::npos;
-  CHECK(is_taken);
+  CHECK(again.text.find("is there already") != std::string::npos);
   CHECK(LPP_MUST(story.admin().list(k8s::kPersistentVolumes)).size() == 1);
 
   LPP_MUST(story.admin().create(claim_object({.key = claim, .storage_class = "keep"})));

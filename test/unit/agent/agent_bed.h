@@ -166,9 +166,12 @@ class RunningAgent {
     agent.start();
     listener.begin_session();
   }
-  /// Waits for that while the agent looks each second.
+  /// Waits for that while the agent looks each second, and what it tells is heard.
   bool looks(const std::function<bool()>& until) {
-    return as_time_passes(clock, std::chrono::seconds(1), until);
+    return as_time_passes(clock, std::chrono::seconds(1), [&] {
+      listener.hear();
+      return until();
+    });
   }
   operation::Progress run(const operation::Operation& operation) {
     agent.take(start(operation));

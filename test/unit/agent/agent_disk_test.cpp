@@ -8,9 +8,9 @@
 #include "fakes/captured_log.h"
 #include "mount_point.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::agent;    // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::agent;
+using namespace lpp::testing;
 using operation::Directory;
 using operation::Kind;
 using operation::Operation;
@@ -213,10 +213,7 @@ TEST_CASE("what is forgotten while its disk is away comes to light, however soon
   RunningAgent running(base, kernel);
   const auto make = operation_of(base, Kind::kMake);
   const std::string disk = running.run(make).disk;
-  REQUIRE(running.looks([&] {
-    running.listener.hear();
-    return running.listener.bases().front().identity == disk;
-  }));
+  REQUIRE(running.looks([&] { return running.listener.bases().front().identity == disk; }));
   // Time stands still: nobody looks meanwhile.
   point.unmount("first");
   SUBCASE("with what is under it") {}

@@ -11,9 +11,9 @@
 #include "agent/work.h"
 #include "agent_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::agent;    // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::agent;
+using namespace lpp::testing;
 using operation::Directory;
 using operation::Kind;
 using State = operation::Progress::State;
@@ -450,7 +450,7 @@ TEST_CASE("an agent is at rest a while after each look, and not while it works")
   std::atomic<int> rests = 0;
   RunningAgent running(base, kernel, {}, {.at_rest = [&] { ++rests; }});
   const auto rests_soon = [&](int number) {
-    return running.looks([&] { return rests >= number; });
+    return running.looks([&] { return rests == number; });
   };
   CHECK(rests == 0);
   CHECK(rests_soon(1));

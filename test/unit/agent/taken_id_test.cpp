@@ -15,7 +15,7 @@
 namespace lpp::agent {
 namespace {
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 using operation::Kind;
 
 TEST_CASE("what a disk that comes has on record under an id that is taken waits for that id") {
@@ -38,31 +38,25 @@ TEST_CASE("what a disk that comes has on record under an id that is taken waits 
       (void)former.run(like_it);
     }
     REQUIRE(work_files(base).size() == 1);
-    const auto looks = [&](const auto& until) {
-      return running.looks([&] {
-        running.listener.hear();
-        return until();
-      });
-    };
     const auto tells = [&](const char* perm) {
       return running.listener.operation(make).perm == perm;
     };
     const std::string second = LPP_MUST(base.volumes(kernel).identity());
-    REQUIRE(looks([&] { return running.listener.bases().front().identity == second; }));
+    REQUIRE(running.looks([&] { return running.listener.bases().front().identity == second; }));
     CHECK(tells("0750"));
     const auto lines = log.take();
     CHECK(std::count_if(lines.begin(), lines.end(), [](const std::string& line) {
             return line.find("waits until that has ended") != std::string::npos;
           }) == 1);
     running.agent.take(forget(make));
-    CHECK(looks([&] { return tells("0700"); }));
+    CHECK(running.looks([&] { return tells("0700"); }));
     CHECK(work_files(base).size() == 1);
     running.agent.take(forget(make));
     CHECK(eventually([&] { return work_files(base).empty(); }));
     // The first one's, which nobody could remove without its disk.
     point.unmount("other");
     point.mount("first");
-    CHECK(looks([&] { return tells("0750"); }));
+    CHECK(running.looks([&] { return tells("0750"); }));
   }
 }
 
