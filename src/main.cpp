@@ -20,7 +20,7 @@
 
 namespace {
 
-using namespace lpp::app;  // main is all about it
+using namespace lpp::app;
 
 /// A command that ends by itself: signals end it as they end any program, but where it says when
 /// and how.

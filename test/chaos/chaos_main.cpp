@@ -18,8 +18,8 @@
 
 namespace {
 
-using namespace lpp;           // a program
-using namespace lpp::testing;  // a program
+using namespace lpp;
+using namespace lpp::testing;
 
 void print_counts(const char* what, const std::map<std::string, std::size_t>& counts) {
   std::size_t total = 0;

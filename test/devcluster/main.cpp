@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace lpp;  // main is all about them
+using namespace lpp;
 using namespace lpp::devcluster;
 
 void print_use(Cluster& cluster, const std::string& kubeconfig) {

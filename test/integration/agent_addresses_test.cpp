@@ -13,8 +13,8 @@
 #include "harness/loopback.h"
 #include "integration/support/transport_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 
 namespace {
 

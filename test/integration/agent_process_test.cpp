@@ -12,8 +12,8 @@
 #include "integration/support/transport_fixture.h"
 #include "places/places.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 using agent::Order;
 using operation::Kind;

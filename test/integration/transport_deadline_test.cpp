@@ -19,8 +19,8 @@
 #include "harness/acceptor.h"
 #include "integration/support/transport_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -8,8 +8,8 @@
 #include "integration/support/transport_fixture.h"
 #include "k8s/api_client.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 using nlohmann::json;
 using namespace std::chrono_literals;
 

@@ -7,8 +7,8 @@
 #include "fakes/eventually.h"
 #include "integration/support/transport_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE_FIXTURE(TransportFixture, "a call carries method, path, headers and body as given") {

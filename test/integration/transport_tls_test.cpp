@@ -4,8 +4,8 @@
 #include "fakes/needs.h"
 #include "integration/support/transport_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 namespace {

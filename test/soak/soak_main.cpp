@@ -24,8 +24,8 @@
 
 namespace {
 
-using namespace lpp;           // a program
-using namespace lpp::testing;  // a program
+using namespace lpp;
+using namespace lpp::testing;
 using std::chrono::steady_clock;
 
 constexpr std::size_t kClaims = 20;  // there at any time

@@ -15,7 +15,7 @@
 namespace {
 
 using lpp::fuzz::require;
-using namespace lpp::agent;  // a test file
+using namespace lpp::agent;
 using lpp::Result;
 using lpp::operation::Id;
 using lpp::operation::Kind;

@@ -7,7 +7,7 @@
 // NOLINTNEXTLINE(readability-identifier-naming): libFuzzer's name
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using lpp::fuzz::require;
-  using namespace lpp::node;  // a test file
+  using namespace lpp::node;
   const auto read = decode_record(lpp::fuzz::text_of(data, size));
   const auto parsed = decode_record(" " + std::string(lpp::fuzz::text_of(data, size)));
   require(read.ok() == parsed.ok(), "a blank changes nothing");

@@ -7,9 +7,9 @@
 #include "fakes/skipping_clock.h"
 #include "scripted_way.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::agent;    // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::agent;
+using namespace lpp::testing;
 using operation::Kind;
 using State = operation::Progress::State;
 

@@ -10,9 +10,9 @@
 #include "agent_bed.h"
 #include "harness/file_text.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::agent;    // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::agent;
+using namespace lpp::testing;
 using operation::Directory;
 using operation::Kind;
 using operation::Operation;

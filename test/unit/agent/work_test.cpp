@@ -8,9 +8,9 @@
 #include "agent/texts.h"
 #include "agent_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::agent;    // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::agent;
+using namespace lpp::testing;
 using operation::Directory;
 using operation::Kind;
 using operation::Operation;

@@ -10,7 +10,7 @@
 #include "app/status_page.h"
 #include "unit/app/busy_fixture.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::testing;
 
 TEST_CASE("a node's base paths are those of every class, each once, and no shared ones") {

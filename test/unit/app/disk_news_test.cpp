@@ -7,7 +7,7 @@
 #include "fakes/captured_log.h"
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::testing;
 
 TEST_CASE("that a base path's disk is missing, and that it is back, is told once on the node") {

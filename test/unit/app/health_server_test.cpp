@@ -15,8 +15,8 @@
 
 #include "fakes/needs.h"
 
-using namespace lpp;       // a test file
-using namespace lpp::app;  // a test file
+using namespace lpp;
+using namespace lpp::app;
 using namespace std::chrono_literals;
 
 namespace {

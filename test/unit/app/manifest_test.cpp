@@ -13,7 +13,7 @@
 #include "helperpod/template.h"
 #include "manifest_file.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using lpp::testing::ManifestFile;
 
 namespace {

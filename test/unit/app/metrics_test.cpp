@@ -19,7 +19,7 @@
 #include "unit/app/metric_series.h"
 #include "unit/app/own_agent_fixture.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::app;
 using namespace lpp::testing;
 using namespace std::chrono_literals;

@@ -11,7 +11,7 @@
 #include "unit/app/metric_series.h"
 #include "unit/app/subjects_fixture.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::app;
 using namespace lpp::testing;
 

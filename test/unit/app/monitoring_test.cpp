@@ -14,7 +14,7 @@
 #include "unit/app/busy_fixture.h"
 #include "unit/app/own_agent_fixture.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::app;
 using namespace lpp::testing;
 

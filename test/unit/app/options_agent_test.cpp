@@ -6,8 +6,8 @@
 #include "base/log.h"
 #include "options_reading.h"
 
-using namespace lpp::app;           // a test file
-using namespace lpp::app::testing;  // a test file
+using namespace lpp::app;
+using namespace lpp::app::testing;
 
 TEST_CASE("agent without flags looks for its controller in its own namespace") {
   const auto read = [](const Arguments& arguments, const Environment& environment = {}) {

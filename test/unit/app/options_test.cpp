@@ -13,8 +13,8 @@
 #include "base/log.h"
 #include "options_reading.h"
 
-using namespace lpp::app;           // a test file
-using namespace lpp::app::testing;  // a test file
+using namespace lpp::app;
+using namespace lpp::app::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("start without flags has the documented defaults") {

@@ -11,7 +11,7 @@
 #include <functional>
 #include <thread>
 
-using namespace lpp::app;  // a test file
+using namespace lpp::app;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include "app/html.h"
 #include "unit/app/subjects_fixture.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::app;
 using namespace lpp::testing;
 using namespace std::chrono_literals;

@@ -26,7 +26,7 @@
 
 namespace lpp::app::upstream_files {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::testing;
 using lpp::testing::node;  // not the namespace
 using nlohmann::json;

@@ -10,7 +10,7 @@
 #include "provisioner/base_paths.h"
 #include "provisioner/volume_rules.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::testing;
 
 namespace {

@@ -19,7 +19,7 @@
 #include "fakes/fake_clock.h"
 #include "fakes/needs.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 
 namespace {
 

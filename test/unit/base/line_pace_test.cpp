@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/on_behalf_of.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace std::chrono_literals;
 
 TEST_CASE("a namespace that writes too many lines loses its own only, and that is counted") {

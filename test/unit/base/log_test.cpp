@@ -8,7 +8,7 @@
 #include "base/strings.h"
 #include "fakes/captured_log.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::testing;
 
 namespace {

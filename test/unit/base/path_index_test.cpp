@@ -9,7 +9,7 @@
 
 #include "base/paths.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 
 namespace {
 

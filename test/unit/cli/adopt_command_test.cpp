@@ -6,7 +6,7 @@
 
 #include "directory_bed.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

@@ -14,7 +14,7 @@
 #include "harness/rendering.h"
 #include "places/places.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

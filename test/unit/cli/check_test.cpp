@@ -12,7 +12,7 @@
 #include "fakes/builders.h"
 #include "places/places.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 using lpp::cli::Findings;
 
 namespace {

@@ -7,7 +7,7 @@
 #include "fakes/builders.h"
 #include "harness/temp_dir.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 namespace lpp::cli::explain_path {
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

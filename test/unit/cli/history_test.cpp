@@ -7,8 +7,8 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
-using namespace lpp::cli;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp::cli;
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -4,7 +4,7 @@
 #include "cli_bed.h"
 #include "fakes/builders.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

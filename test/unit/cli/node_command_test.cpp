@@ -13,8 +13,8 @@
 
 namespace lpp::cli::node_command {
 
-using namespace lpp;           // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::testing;
 
 namespace {
 

@@ -7,7 +7,7 @@
 
 #include "cli_bed.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 using nlohmann::json;
 
 namespace {

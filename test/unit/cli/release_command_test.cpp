@@ -10,8 +10,8 @@
 
 namespace lpp::cli::release_command {
 
-using namespace lpp::testing;  // a test file
-using lpp::testing::node;      // not the namespace
+using namespace lpp::testing;
+using lpp::testing::node;  // not the namespace
 
 namespace {
 

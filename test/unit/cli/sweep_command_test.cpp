@@ -7,7 +7,7 @@
 #include "directory_bed.h"
 #include "fakes/skipping_clock.h"
 
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

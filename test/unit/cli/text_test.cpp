@@ -8,7 +8,7 @@
 #include "cli/output.h"
 #include "text/yaml_to_json.h"
 
-using namespace lpp::cli;  // a test file
+using namespace lpp::cli;
 using namespace std::chrono_literals;
 
 TEST_CASE("ages are shown as kubectl shows them") {

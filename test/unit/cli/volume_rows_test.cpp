@@ -6,8 +6,8 @@
 #include "fakes/builders.h"
 #include "operation/operation.h"
 
-using namespace lpp::cli;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp::cli;
+using namespace lpp::testing;
 using lpp::operation::Kind;
 
 namespace {

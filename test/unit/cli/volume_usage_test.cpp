@@ -10,10 +10,10 @@
 
 namespace lpp::cli::volume_usage_cases {
 
-using namespace lpp;           // a test file
-using namespace lpp::cli;      // a test file
-using namespace lpp::testing;  // a test file
-using lpp::testing::node;      // not the namespace
+using namespace lpp;
+using namespace lpp::cli;
+using namespace lpp::testing;
+using lpp::testing::node;  // not the namespace
 
 namespace {
 

@@ -6,8 +6,8 @@
 
 namespace lpp::cli::volumes_command {
 
-using namespace lpp::testing;  // a test file
-using lpp::testing::node;      // not the namespace
+using namespace lpp::testing;
+using lpp::testing::node;  // not the namespace
 
 namespace {
 

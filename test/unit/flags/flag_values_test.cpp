@@ -5,7 +5,7 @@
 
 #include <string>
 
-using namespace lpp::flags;  // a test file
+using namespace lpp::flags;
 using namespace std::chrono_literals;
 
 TEST_CASE("integers are read as Go's flag package reads them") {

@@ -8,7 +8,7 @@
 #include "flags/flag_reader.h"
 #include "flags/spelling.h"
 
-using namespace lpp::flags;  // a test file
+using namespace lpp::flags;
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include "helperpod/manifest.h"
 #include "text/dns_names.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::helperpod;
 using operation::Kind;
 

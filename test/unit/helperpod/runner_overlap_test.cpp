@@ -5,7 +5,7 @@
 
 #include "fakes/helper_pod_scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::helperpod;
 using namespace lpp::testing;
 using operation::Kind;

@@ -9,7 +9,7 @@
 #include "fakes/eventually.h"
 #include "fakes/helper_pod_scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::helperpod;
 using namespace lpp::testing;
 using operation::Operation;

@@ -7,7 +7,7 @@
 
 namespace lpp::helperpod::runner_settled {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::helperpod;
 using namespace lpp::testing;
 using nlohmann::json;

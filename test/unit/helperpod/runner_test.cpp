@@ -10,7 +10,7 @@
 
 namespace lpp::helperpod::runner_cases {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::helperpod;
 using namespace lpp::testing;
 using lpp::testing::pod;  // not that of outcome_test.cpp

@@ -10,7 +10,7 @@
 #include "fakes/fake_transport.h"
 #include "k8s/rate_limiter.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using lpp::testing::FakeTransport;

@@ -15,7 +15,7 @@
 #include "fakes/fake_clock.h"
 #include "k8s/transport.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using namespace std::chrono_literals;

@@ -9,9 +9,9 @@
 #include "k8s/event_recorder.h"
 #include "unit/k8s/event_recorder_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 using nlohmann::json;
 

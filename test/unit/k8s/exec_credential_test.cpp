@@ -14,7 +14,7 @@
 #include "harness/temp_dir.h"
 #include "k8s/child_process.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using lpp::testing::TempDir;

@@ -8,9 +8,9 @@
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 TEST_CASE("a fenced transport passes reads and refuses writes outside the lease") {

@@ -15,9 +15,9 @@
 
 namespace lpp::k8s::informer_cases {
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 using nlohmann::json;
 

@@ -8,7 +8,7 @@
 #include "harness/temp_dir.h"
 #include "k8s/rest_config.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::TempDir;
 

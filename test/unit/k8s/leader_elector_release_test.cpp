@@ -12,9 +12,9 @@
 #include "k8s/leader_elector.h"
 #include "unit/k8s/leader_elector_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 
 TEST_CASE("on a stop the lease is released after leader work has ended") {
   ElectionFixture f;

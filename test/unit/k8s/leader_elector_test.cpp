@@ -11,9 +11,9 @@
 #include "k8s/rate_limiter.h"
 #include "unit/k8s/leader_elector_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 
 TEST_CASE("the times of an election must leave room for each other") {
   const auto with = [](std::chrono::seconds lease, std::chrono::seconds renew,

@@ -6,7 +6,7 @@
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::k8s;
 using namespace lpp::testing;
 using namespace std::chrono_literals;

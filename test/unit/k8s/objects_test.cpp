@@ -8,9 +8,9 @@
 #include "fakes/builders.h"
 #include "k8s/json_reader.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 using nlohmann::json;
 
 namespace {

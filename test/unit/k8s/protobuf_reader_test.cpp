@@ -17,7 +17,7 @@
 namespace lpp::k8s::protobuf_reader_cases {
 
 using nlohmann::json;
-using namespace lpp::testing;  // a test file
+using namespace lpp::testing;
 
 namespace {
 

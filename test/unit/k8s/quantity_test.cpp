@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 
 namespace {

@@ -11,7 +11,7 @@
 #include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using lpp::k8s::RateLimiter;
 using lpp::testing::eventually;
 using lpp::testing::FakeClock;

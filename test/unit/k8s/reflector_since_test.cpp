@@ -7,9 +7,9 @@
 #include "k8s/reflector.h"
 #include "unit/k8s/reflector_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 
 TEST_CASE("a list that must not be older than a moment ends a watch, and comes once") {
   ReflectorFixture f;

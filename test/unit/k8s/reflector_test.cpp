@@ -10,9 +10,9 @@
 
 #include "unit/k8s/reflector_fixture.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 
 TEST_CASE("the reflector lists the newest state in pages and watches from the list's version") {
   ReflectorFixture f;

@@ -10,7 +10,7 @@
 
 namespace lpp::k8s::rest_config_cases {
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::TempDir;
 

@@ -10,7 +10,7 @@
 #include "k8s/exec_credential.h"
 #include "k8s/rest_config.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::TempDir;
 

@@ -8,7 +8,7 @@
 #include "fakes/builders.h"
 #include "k8s/objects.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 
 namespace {

@@ -11,7 +11,7 @@
 #include "fakes/fake_clock.h"
 #include "harness/temp_dir.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::eventually;
 using lpp::testing::FakeClock;

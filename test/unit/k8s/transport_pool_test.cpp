@@ -11,7 +11,7 @@
 #include "k8s/client_pool.h"
 #include "k8s/dial.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 using lpp::testing::FakeClock;
 using namespace std::chrono_literals;

@@ -8,7 +8,7 @@
 #include "k8s/proxy.h"
 #include "k8s/server_url.h"
 
-using namespace lpp;       // a test file
+using namespace lpp;
 using namespace lpp::k8s;  // a test file
 
 namespace {

@@ -11,9 +11,9 @@
 #include "fakes/fake_clock.h"
 #include "k8s/work_queue.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -14,9 +14,9 @@
 #include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::k8s;      // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::k8s;  // a test file
+using namespace lpp::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -5,9 +5,9 @@
 #include "harness/file_text.h"
 #include "node/held_limits.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // Every system call has a place before and one after it: the process ends there, or the call fails.
 

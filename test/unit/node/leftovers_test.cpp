@@ -5,9 +5,9 @@
 
 #include "node_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 namespace {
 

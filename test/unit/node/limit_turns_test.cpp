@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <map>
 
-using namespace lpp;        // a test file
-using namespace lpp::node;  // a test file
+using namespace lpp;
+using namespace lpp::node;
 
 namespace {
 

@@ -9,7 +9,7 @@ namespace lpp::testing {
 namespace many_entries {
 namespace {
 
-using namespace lpp::node;  // a test file
+using namespace lpp::node;
 
 constexpr int kMany = 5000;
 

@@ -8,9 +8,9 @@
 #include "node/record_folder.h"
 #include "node_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // A test cannot take the power off. What has to be on the disk before the next call is told by the
 // calls themselves.

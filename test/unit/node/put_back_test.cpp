@@ -4,9 +4,9 @@
 #include "everywhere.h"
 #include "harness/file_text.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // Removals that were stopped and are called off.
 

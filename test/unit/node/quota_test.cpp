@@ -8,9 +8,9 @@
 
 #include "node_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // With a file system that has limits (test/quota/run.sh), without a right to do as one likes.
 

@@ -8,9 +8,9 @@
 
 #include "everywhere.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 namespace replaced {
 

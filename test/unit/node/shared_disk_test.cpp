@@ -8,9 +8,9 @@
 #include "harness/file_text.h"
 #include "node_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // Two base folders on one file system: no lock is common to both, and the numbers of projects are.
 

@@ -7,9 +7,9 @@
 #include "everywhere.h"
 #include "node_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // What btrfs has counted of a subvolume that is to get a limit (test/quota/run.sh).
 

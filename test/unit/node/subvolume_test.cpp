@@ -10,9 +10,9 @@
 #include "everywhere.h"
 #include "node_bed.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 // On a btrfs with quota (test/quota/run.sh); what it answers is also played.
 

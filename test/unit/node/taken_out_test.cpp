@@ -6,9 +6,9 @@
 #include "busy_kernel.h"
 #include "node/held_limits.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 namespace {
 

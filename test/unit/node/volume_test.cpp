@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-using namespace lpp::node;  // a test file
+using namespace lpp::node;
 
 namespace {
 

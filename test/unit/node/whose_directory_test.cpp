@@ -7,9 +7,9 @@
 #include "harness/file_text.h"
 #include "node/volumes.h"
 
-using namespace lpp;           // a test file
-using namespace lpp::node;     // a test file
-using namespace lpp::testing;  // a test file
+using namespace lpp;
+using namespace lpp::node;
+using namespace lpp::testing;
 
 TEST_CASE("a take-back keeps a directory that stands where the made one was") {
   const BaseFolder base;

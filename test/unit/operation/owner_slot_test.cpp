@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-using namespace lpp;  // a test file
+using namespace lpp;
 
 using operation::Operation;
 using operation::Owner;

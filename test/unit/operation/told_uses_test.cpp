@@ -5,7 +5,7 @@
 
 #include "fakes/fake_clock.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 
 using operation::ToldUses;
 

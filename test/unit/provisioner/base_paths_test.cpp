@@ -9,7 +9,7 @@
 #include "fakes/builders.h"
 #include "provisioner/named_disks.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

@@ -5,7 +5,7 @@
 
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 using operation::Kind;

@@ -7,7 +7,7 @@
 #include "provisioner/claim_shape.h"
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 using operation::Kind;

@@ -10,7 +10,7 @@
 #include "k8s/work_queue.h"
 #include "provisioner/action.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 
 namespace {
 

@@ -13,7 +13,7 @@
 #include "provisioner/plan.h"
 #include "scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

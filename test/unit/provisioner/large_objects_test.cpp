@@ -7,7 +7,7 @@
 #include "provisioner/claim_reconciler.h"
 #include "scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

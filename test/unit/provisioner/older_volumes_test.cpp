@@ -10,7 +10,7 @@
 #include "provisioner/volume_reconciler.h"
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 using operation::Kind;

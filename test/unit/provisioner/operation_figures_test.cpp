@@ -7,7 +7,7 @@
 #include "provisioner/volume_reconciler.h"
 #include "unit/provisioner/scene.h"
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 using namespace std::chrono_literals;

@@ -11,7 +11,7 @@
 
 namespace lpp::provisioner::refused_requests {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

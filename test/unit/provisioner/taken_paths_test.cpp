@@ -8,7 +8,7 @@
 
 namespace lpp::provisioner::taken_paths {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

@@ -12,7 +12,7 @@
 
 namespace lpp::provisioner::undo {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 using operation::Kind;

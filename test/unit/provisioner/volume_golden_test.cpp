@@ -11,7 +11,7 @@
 
 namespace lpp::provisioner::volume_golden {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

@@ -14,7 +14,7 @@
 
 namespace lpp::provisioner::volume_nodes {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 

@@ -10,7 +10,7 @@
 
 namespace lpp::provisioner::volume_steps {
 
-using namespace lpp;  // a test file
+using namespace lpp;
 using namespace lpp::provisioner;
 using namespace lpp::testing;
 using operation::Kind;
