@@ -66,11 +66,13 @@ Result<void> FaultStory::learn() {
       bed_.admin().create(claim_object({.key = key, .selected_node = bed_.nodes().front()}));
   if (!made.ok()) return made.error();
   LPP_ASSIGN_OR_RETURN(const auto volume, audit_.wait_bound(key), "learn");
+  LPP_RETURN_IF_ERROR(audit_.wait_clean(), "learn");
   LPP_RETURN_IF_ERROR(making.wait_quiet(bed_.patience()), "learn");
   KillSwitch removing(0, KillSwitch::Moment::kBefore, is_work_call, {});
   installation_.proxy().set_hooks(removing.hooks());
   LPP_RETURN_IF_ERROR(bed_.admin().remove(k8s::kPersistentVolumeClaims, key), "learn");
   LPP_RETURN_IF_ERROR(audit_.wait_deleted(key, volume), "learn");
+  LPP_RETURN_IF_ERROR(audit_.wait_clean(), "learn");
   LPP_RETURN_IF_ERROR(removing.wait_quiet(bed_.patience()), "learn");
   installation_.proxy().set_hooks({});
 

@@ -15,7 +15,7 @@ struct HttpAnswer {
 
 /// GET http://127.0.0.1:port/path on a connection of its own.
 Result<HttpAnswer> http_get(int port, const std::string& path,
-                            std::chrono::milliseconds timeout = std::chrono::seconds(5));
+                            std::chrono::milliseconds timeout = std::chrono::seconds(30));
 
 /// Whether a program could listen on that port of all addresses, as ours do: nothing does so on any
 /// of them.

@@ -49,7 +49,10 @@ Kube::Kube(k8s::RestConfig config, std::unique_ptr<SystemClock> clock,
     : config_(std::move(config)),
       clock_(std::move(clock)),
       transport_(std::move(transport)),
-      client_(*transport_, *clock_, {}) {}
+      // In no hurry: the machine may be busy with other tests.
+      client_(
+          *transport_, *clock_,
+          {.call_timeout = std::chrono::seconds(60), .list_timeout = std::chrono::seconds(60)}) {}
 
 Result<Upstream> Kube::upstream() const {
   Upstream upstream{.host = config_.host,

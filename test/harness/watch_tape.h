@@ -26,10 +26,10 @@ class WatchTape {
   std::vector<std::string> story() const;
   /// Waits until there are n frames that are not bookmarks; false after the time limit or when the
   /// watch has ended with less.
-  bool wait_for(std::size_t n, std::chrono::milliseconds limit = std::chrono::seconds(20)) const;
+  bool wait_for(std::size_t n, std::chrono::milliseconds limit = std::chrono::seconds(60)) const;
   /// How the watch ended; nullopt if it has not after the time limit.
   std::optional<Result<void>> wait_end(
-      std::chrono::milliseconds limit = std::chrono::seconds(20)) const;
+      std::chrono::milliseconds limit = std::chrono::seconds(60)) const;
 
  private:
   mutable Mutex mutex_;

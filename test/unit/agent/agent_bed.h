@@ -13,20 +13,13 @@
 #include "agent/work_book.h"
 #include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
+#include "fakes/time_passes.h"
 #include "unit/node/node_bed.h"
 
 namespace lpp::testing {
 
-/// Waits for that while time passes, a step each 20 ms: not hours at once while an agent does not
-/// get to look.
-inline bool as_time_passes(FakeClock& clock, Duration step,
-                           const std::function<bool()>& condition) {
-  const auto goes_on = [&] {
-    clock.advance(step);
-    return condition();
-  };
-  return eventually(goes_on, std::chrono::seconds(60), std::chrono::milliseconds(20));
-}
+/// Not hours at once while one of an agent's threads does not get to look.
+inline constexpr std::chrono::milliseconds kAgentsPace{20};
 
 inline operation::Operation operation_of(const BaseFolder& base, operation::Kind kind,
                                          const std::string& name = "pvc-1", int attempt = 1) {
@@ -168,10 +161,11 @@ class RunningAgent {
   }
   /// Waits for that while the agent looks each second, and what it tells is heard.
   bool looks(const std::function<bool()>& until) {
-    return as_time_passes(clock, std::chrono::seconds(1), [&] {
+    const auto heard = [&] {
       listener.hear();
       return until();
-    });
+    };
+    return as_time_passes(clock, std::chrono::seconds(1), heard, kAgentsPace);
   }
   operation::Progress run(const operation::Operation& operation) {
     agent.take(start(operation));

@@ -128,11 +128,12 @@ struct UsageListener {
   /// A minute passes: whether it makes that true, some minutes later at the latest.
   template <typename Condition>
   bool after_a_look(Condition condition) {
-    return testing::as_time_passes(clock, seconds(61), [&] {
+    const auto so_it_is = [&] {
       ::sync();  // btrfs counts when it commits
       hear();
       return condition();
-    });
+    };
+    return testing::as_time_passes(clock, seconds(61), so_it_is, testing::kAgentsPace);
   }
 };
 

@@ -395,7 +395,8 @@ TEST_CASE("nobody hears of what is to be forgotten, and it goes as soon as it ca
   CHECK(running.listener.works() == 0);
   CHECK(work_files(book.base).size() == 1);
   disk.is_bad = false;
-  CHECK(as_time_passes(running.clock, seconds(61), [&] { return work_files(book.base).empty(); }));
+  const auto is_gone = [&] { return work_files(book.base).empty(); };
+  CHECK(as_time_passes(running.clock, seconds(61), is_gone, kAgentsPace));
 }
 
 TEST_CASE("who orders what a record stands in the way of that cannot go is told so") {

@@ -13,10 +13,14 @@
 #include <thread>
 #include <utility>
 
+#include "base/unique_fd.h"
+#include "fakes/eventually.h"
 #include "fakes/needs.h"
+#include "harness/loopback.h"
 
 using namespace lpp;
 using namespace lpp::app;
+using lpp::testing::eventually;
 using namespace std::chrono_literals;
 
 namespace {
@@ -31,13 +35,10 @@ class Connection {
     address6.sin6_family = AF_INET6;
     address6.sin6_addr = in6addr_loopback;
     address6.sin6_port = htons(static_cast<std::uint16_t>(port));
-    sockaddr_in address4{};
-    address4.sin_family = AF_INET;
-    address4.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    address4.sin_port = address6.sin6_port;
+    const sockaddr_in address4 = testing::loopback(port);
     connected_ =
         ipv6 ? connect(socket_, reinterpret_cast<sockaddr*>(&address6), sizeof address6) == 0
-             : connect(socket_, reinterpret_cast<sockaddr*>(&address4), sizeof address4) == 0;
+             : connect(socket_, reinterpret_cast<const sockaddr*>(&address4), sizeof address4) == 0;
   }
   ~Connection() { close(socket_); }
   Connection(const Connection&) = delete;
@@ -51,7 +52,7 @@ class Connection {
   }
 
   /// Everything until the server closes; "TIMEOUT" when it does not within the time.
-  std::string read_all(std::chrono::milliseconds limit = 10s) {
+  std::string read_all(std::chrono::milliseconds limit = 60s) {
     std::string out;
     const auto deadline = std::chrono::steady_clock::now() + limit;
     char buffer[4096];
@@ -100,18 +101,17 @@ SystemClock& system_clock() {
   return clock;
 }
 
-std::unique_ptr<HealthServer> serve(HealthEndpoints endpoints) {
-  auto started = HealthServer::start({}, std::move(endpoints), system_clock());
+/// Connections have all the time that a busy machine takes, unless it is about that.
+std::unique_ptr<HealthServer> serve(HealthEndpoints endpoints, Duration connection_time = 1h) {
+  auto started = HealthServer::start({.connection_time = connection_time}, std::move(endpoints),
+                                     system_clock());
   if (!started.ok()) FAIL(started.error().message);
   return *std::move(started);
 }
 
 std::unique_ptr<HealthServer> server(std::vector<HealthCheck> checks = {},
-                                     Duration connection_time = 3s) {
-  auto started = HealthServer::start({.connection_time = connection_time},
-                                     {.ready = std::move(checks)}, system_clock());
-  if (!started.ok()) FAIL(started.error().message);
-  return *std::move(started);
+                                     Duration connection_time = 1h) {
+  return serve({.ready = std::move(checks)}, connection_time);
 }
 
 HealthCheck passing(const std::string& name) {
@@ -246,9 +246,17 @@ TEST_CASE("a port that is taken is an error that names it") {
 TEST_CASE("on one address nobody reaches it at another one") {
   for (const std::string address : {"127.0.0.2", "::1"}) {
     CAPTURE(address);
-    auto started = HealthServer::start({.address = address}, {}, system_clock());
-    REQUIRE_MESSAGE(started.ok(), started.error().message);
-    const int port = (*started)->port();
+    std::unique_ptr<HealthServer> only;
+    UniqueFd bound;  // so that no other process listens on that port at 127.0.0.1
+    REQUIRE(eventually([&] {
+      auto started = HealthServer::start({.address = address}, {}, system_clock());
+      REQUIRE_MESSAGE(started.ok(), started.error().message);
+      only = *std::move(started);
+      bound.reset(::socket(AF_INET, SOCK_STREAM, 0));
+      const sockaddr_in at = testing::loopback(only->port());
+      return ::bind(bound.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0;
+    }));
+    const int port = only->port();
     CHECK_FALSE(Connection(port).connected());
     CHECK(Connection(port, /*ipv6=*/true).connected() == (address == "::1"));
   }
@@ -282,7 +290,7 @@ TEST_CASE("clients that send slowly or nothing do not keep others out for long")
     idle.back()->send("GET /health HTTP/1.1\r\nX: ");
   }
   std::string answer;
-  const auto deadline = std::chrono::steady_clock::now() + 10s;
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
   while (answer.empty() && std::chrono::steady_clock::now() < deadline) {
     for (const auto& connection : idle) connection->send("x");  // each byte is a sign of life
     Connection connection(s->port());
@@ -300,7 +308,7 @@ TEST_CASE("more connections than may wait are closed, and the server goes on") {
     for (auto& connection : many) connection = std::make_unique<Connection>(s->port());
     for (const auto& connection : many) CHECK(connection->read_all() != "TIMEOUT");
   }
-  CHECK(ask(s->port(), "GET", "/health").status == 200);
+  CHECK(eventually([&] { return ask(s->port(), "GET", "/health").status == 200; }));
 }
 
 TEST_CASE("malformed and oversized requests are refused, and the server goes on") {
@@ -355,7 +363,7 @@ TEST_CASE("a client that goes away at any point does no harm") {
 }
 
 TEST_CASE("stop is prompt while clients are connected, and may be repeated") {
-  const auto s = server({}, 3600s);
+  const auto s = server();
   Connection silent(s->port());
   Connection slow(s->port());
   slow.send("GET /he");

@@ -21,7 +21,7 @@ int in_child(const std::function<int()>& body) {
   std::fflush(stdout);  // or the child could print it again
   const pid_t child = fork();
   if (child == 0) {
-    alarm(20);
+    alarm(100);
     // The test framework's handlers would report the end of the child as a failure of its own.
     for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
     _exit(body());

@@ -37,7 +37,7 @@ class ObservedTexts {
 
   /// Waits until the last one begins with `start`; false after the time limit.
   bool wait_for(const std::string& start,
-                std::chrono::milliseconds limit = std::chrono::seconds(10)) {
+                std::chrono::milliseconds limit = std::chrono::seconds(60)) {
     const auto deadline = std::chrono::steady_clock::now() + limit;
     MutexLock lock(mutex_);
     while (texts_.empty() || texts_.back().rfind(start, 0) != 0) {

@@ -23,7 +23,7 @@ struct WatchCase {
   test::WatchStream stream{server, kMaps + "?watch=true&resourceVersion=" +
                                        std::to_string(server.registry.resource_version())};
   void add(const std::string& name) {
-    REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 10s));
+    REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 60s));
     REQUIRE(server.registry.create("configmaps", "default", test::config_map(name)).ok());
   }
 };
@@ -203,7 +203,7 @@ TEST_CASE("cutting all connections is survived by new ones") {
   WatchCase test;
   auto client = test.server.client();
   CHECK(client->Get("/readyz")->status == 200);
-  REQUIRE(test.server.api.requests().wait_for(requests("watch *"), 1, 10s));
+  REQUIRE(test.server.api.requests().wait_for(requests("watch *"), 1, 60s));
   test.server.api.cut_connections();
   CHECK(test.stream.wait_ended());
   CHECK(test.server.client()->Get("/readyz")->status == 200);

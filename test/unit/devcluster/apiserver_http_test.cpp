@@ -180,9 +180,9 @@ TEST_CASE("a deleted namespace takes nothing new, and is emptied after its delay
     auto started =
         server.registry.watch({.resources = {"namespaces"}, .resource_version = version});
     CHECK(server.client()->Delete("/api/v1/namespaces/app")->status == 200);
-    auto event = started.watch->next(std::chrono::seconds(10));
+    auto event = started.watch->next(std::chrono::seconds(60));
     while (event && event->type != WatchEventType::kDeleted) {
-      event = started.watch->next(std::chrono::seconds(10));
+      event = started.watch->next(std::chrono::seconds(60));
     }
     CHECK(event);
     CHECK(server.registry.find("configmaps", "app", "a") == nullptr);

@@ -69,12 +69,12 @@ class WatchStream {
   /// The n-th frame, from 0; null when it does not come in time.
   Json frame(std::size_t n) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, std::chrono::seconds(10), [&] { return lines_.size() > n || ended_; });
+    changed_.wait_for(lock, std::chrono::seconds(60), [&] { return lines_.size() > n || ended_; });
     return lines_.size() > n ? Json::parse(lines_[n], nullptr, false) : Json();
   }
   bool wait_ended() {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(10), [&] { return ended_.load(); });
+    return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return ended_.load(); });
   }
   std::size_t count() {
     const std::lock_guard lock(mutex_);

@@ -17,7 +17,7 @@ std::string from_now(const test::Server& server) {
 
 /// Creates a ConfigMap once the watch is there, so that nothing depends on timing.
 void add(test::Server& server, const std::string& name) {
-  REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 10s));
+  REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 60s));
   REQUIRE(server.registry.create("configmaps", "default", test::config_map(name)).ok());
 }
 
@@ -52,7 +52,7 @@ TEST_CASE("a streaming list ends with the marked bookmark, or without one when u
   test::Server server;
   REQUIRE(server.registry.create("configmaps", "default", test::config_map("a")).ok());
   const std::string query =
-      "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=1";
+      "?watch=true&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&timeoutSeconds=20";
   test::WatchStream stream(server, kMaps + query + "&allowWatchBookmarks=true");
   CHECK(stream.frame(0)["type"] == "ADDED");
   CHECK(stream.frame(1)["type"] == "BOOKMARK");
@@ -98,7 +98,7 @@ TEST_CASE("watches deliver metadata only, tables and single objects") {
   test::WatchStream table(server, kMaps + "?" + from_now(server),
                           "application/json;as=Table;g=meta.k8s.io;v=v1");
   test::WatchStream single(server, kMaps + "/b?" + from_now(server));
-  REQUIRE(server.api.requests().wait_for(requests("watch *"), 3, 10s));
+  REQUIRE(server.api.requests().wait_for(requests("watch *"), 3, 60s));
   add(server, "a");
   add(server, "b");
   CHECK(at(partial.frame(0), "object.kind") == "PartialObjectMetadata");
@@ -111,7 +111,7 @@ TEST_CASE("watches deliver metadata only, tables and single objects") {
 TEST_CASE("stopping the server ends running watches soon") {
   test::Server server;
   test::WatchStream stream(server, kMaps + "?" + from_now(server));
-  REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 10s));
+  REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 60s));
   server.api.stop();  // the watch ends by nothing else
   CHECK(stream.wait_ended());
 }
@@ -120,7 +120,7 @@ TEST_CASE("a client that goes away frees its connection") {
   test::Server server;
   {
     test::WatchStream stream(server, kMaps + "?" + from_now(server));
-    REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 10s));
+    REQUIRE(server.api.requests().wait_for(requests("watch *"), 1, 60s));
     CHECK(server.api.connections() == 1);
   }
   CHECK(lpp::testing::eventually([&] { return server.api.connections() == 0; }));

@@ -3,6 +3,9 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <fstream>
+
 #include "base/unique_fd.h"
 #include "fakes/eventually.h"
 #include "node_pod_bed.h"
@@ -41,7 +44,7 @@ TEST_CASE("a deleted pod gets SIGTERM, then SIGKILL after its grace period") {
     json pod = mounted(PodBed::pod("trap 'echo bye > /v/f; exit 0' TERM; touch /v/up; "
                                    "while true; do sleep 0.05; done"),
                        host_path("/t", "DirectoryOrCreate"));
-    pod["spec"]["terminationGracePeriodSeconds"] = 10;
+    pod["spec"]["terminationGracePeriodSeconds"] = 100;
     bed.create(pod);
     REQUIRE(bed.reaches("Running"));
     // The trap is set once the file is there; nothing announces that but the disk.
@@ -114,21 +117,24 @@ TEST_CASE("tests can make a node slow, break its pulls, or evict a pod") {
     CHECK(bed.clock.now() - begin >= milliseconds(200));
   }
   SUBCASE("late with its word of what has started") {
-    PodBed bed(NodeFaults{.report_delay = milliseconds(1000)});
+    PodBed bed(NodeFaults{.report_delay = std::chrono::hours(1)});
     bed.create(
         mounted(PodBed::pod("touch /v/here; sleep 100"), host_path("/late", "DirectoryOrCreate")));
     const std::string file = bed.nodes->disk_root("n1") + "/late/here";
     REQUIRE(lpp::testing::eventually([&] { return std::filesystem::exists(file); }));
     CHECK(bed.waits_for("ContainerCreating"));
+    bed.nodes->set_faults("n1", {});
     CHECK(bed.reaches("Running"));
   }
   SUBCASE("silent until what has started is over") {
-    PodBed bed(NodeFaults{.report_delay = milliseconds(1000), .silent_start = true});
-    bed.create(mounted(PodBed::pod("touch /v/here; sleep 0.5"),
+    PodBed bed(NodeFaults{.report_delay = std::chrono::hours(1), .silent_start = true});
+    bed.create(mounted(PodBed::pod("touch /v/here; until [ -e /v/end ]; do sleep 0.05; done"),
                        host_path("/silent", "DirectoryOrCreate")));
-    const std::string file = bed.nodes->disk_root("n1") + "/silent/here";
-    REQUIRE(lpp::testing::eventually([&] { return std::filesystem::exists(file); }));
+    const std::string disk = bed.nodes->disk_root("n1") + "/silent";
+    REQUIRE(lpp::testing::eventually([&] { return std::filesystem::exists(disk + "/here"); }));
     CHECK_FALSE(bed.status().contains("containerStatuses"));
+    std::ofstream(disk + "/end") << "";
+    bed.nodes->set_faults("n1", {});
     CHECK(bed.reaches("Succeeded"));
   }
   SUBCASE("pulls") {

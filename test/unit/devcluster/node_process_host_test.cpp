@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/sync.h"
 #include "devcluster/node/process_host.h"
+#include "fakes/eventually.h"
 #include "harness/file_text.h"
 #include "node_test_support.h"
 
@@ -153,15 +154,14 @@ void gets_signals() {
     const auto id = bed.host->start(
         bed.shell("trap 'exit 3' TERM; while true; do sleep 0.05; done"), bed.log());
     REQUIRE(id.ok());
-    bed.host->signal(*id, SIGTERM);
     // Sent before the handler was set it is ignored: process 1 of a container has no default.
-    for (int i = 0; i < 100; ++i) {
+    const auto ends = [&] {
       bed.host->signal(*id, SIGTERM);
       MutexLock lock(bed.ended.mutex);
-      if (!bed.ended.exits.empty()) break;
-      bed.ended.changed.wait_until(bed.ended.mutex,
-                                   SystemClock().now() + std::chrono::milliseconds(50));
-    }
+      return !bed.ended.exits.empty();
+    };
+    REQUIRE(
+        lpp::testing::eventually(ends, std::chrono::seconds(60), std::chrono::milliseconds(50)));
     CHECK(bed.ended.wait(*id).code == 3);
   }
   SUBCASE("a kill needs no cooperation") {

@@ -13,7 +13,7 @@ using test::Json;
 using namespace std::chrono_literals;
 
 const std::string kNs = "default";
-constexpr auto kSoon = 5s;
+constexpr auto kSoon = 60s;
 
 using Events = std::vector<std::string>;
 

@@ -29,8 +29,8 @@ TEST_CASE("a child reports its exit code and its output is kept") {
   const TempDir dir;
   auto child = shell("echo $WORD; echo error >&2; exit 3", dir);
   REQUIRE(child.ok());
-  CHECK((*child)->wait(seconds(10)) == ChildExit{.code = 3});
-  CHECK((*child)->wait(seconds(10)) == ChildExit{.code = 3});
+  CHECK((*child)->wait(seconds(60)) == ChildExit{.code = 3});
+  CHECK((*child)->wait(seconds(60)) == ChildExit{.code = 3});
   CHECK_FALSE((*child)->alive());
   CHECK(text_of(dir.path("log")) == "hello\nerror\n");
 }
@@ -75,7 +75,7 @@ TEST_CASE("a daemon that ends at once is reported with its log") {
   auto daemon =
       DaemonProcess::start({.program = program, .args = {"--flag"}, .log_file = dir.path("log")});
   REQUIRE(daemon.ok());
-  const auto ready = (*daemon)->wait_ready(seconds(10));
+  const auto ready = (*daemon)->wait_ready(seconds(60));
   REQUIRE_FALSE(ready.ok());
   CHECK(ready.error().message.find("exit code 1") != std::string::npos);
   CHECK(ready.error().message.find("cannot start: start --health-port") != std::string::npos);

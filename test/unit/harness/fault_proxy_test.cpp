@@ -9,6 +9,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "fakes/eventually.h"
+#include "harness/http_get.h"
 #include "harness/raw_client.h"
 #include "harness/temp_dir.h"
 #include "harness/test_server.h"
@@ -250,7 +252,8 @@ TEST_CASE("a hanging request waits until it is released") {
       Client client(*scene.proxy);
       return client.call("POST", kPods, "{}");
     });
-    REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(10)));
+    REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(60)));
+    if (after) REQUIRE(eventually([&] { return scene.reached == 1; }));
     CHECK(answer.wait_for(milliseconds(100)) == std::future_status::timeout);
     CHECK(scene.reached == (after ? 1 : 0));
     scene.proxy->release_hung();
@@ -269,7 +272,7 @@ TEST_CASE("a request that is released before its hook has decided does not hang"
     Client client(*scene.proxy);
     return client.call("POST", kPods, "{}");
   });
-  REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(10)));
+  REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(60)));
   scene.proxy->release_hung();
   released = true;
   released.notify_all();
@@ -282,7 +285,7 @@ TEST_CASE("a hanging request of a client that left never reaches the API server"
   {
     Client client(*scene.proxy);
     REQUIRE(client.send("POST", kPods, "{}"));
-    REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(10)));
+    REQUIRE(scene.proxy->wait_for_record([](const auto&) { return true; }, seconds(60)));
   }
   scene.proxy->set_hooks({});
   scene.proxy->release_hung();
@@ -338,17 +341,12 @@ TEST_CASE("stop ends hanging requests and watches soon") {
   REQUIRE(watching.send("GET", "/api/v1/pods?watch=true"));
   REQUIRE(watching.head().ok());
   REQUIRE(scene.proxy->wait_for_record([](const auto& r) { return r.request.sequence == 2; },
-                                       seconds(10)));
+                                       seconds(60)));
   scene.proxy->stop();  // both end by nothing else
 }
 
 TEST_CASE("an API server that is not there is a cut connection") {
-  int port = 0;
-  {
-    TestServer gone({.tls = false}, [](Exchange&) { return true; });
-    port = gone.port();
-  }
-  const auto proxy = std::move(FaultProxy::start({.port = port})).value();
+  const auto proxy = std::move(FaultProxy::start({.port = free_port()})).value();
   Client client(*proxy);
   CHECK(client.call("GET", kPods).status == 0);
 }

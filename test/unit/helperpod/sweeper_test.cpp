@@ -7,6 +7,7 @@
 
 #include "fakes/eventually.h"
 #include "fakes/helper_pod_scene.h"
+#include "fakes/time_passes.h"
 
 using namespace lpp;
 using namespace lpp::helperpod;
@@ -48,14 +49,9 @@ struct SweeperScene : HelperPodScene {
     return runner.forget(operation.id(), When::kWhenQuiet).value();
   }
   std::size_t removed() const { return transport.count("DELETE", "/pods"); }
-  /// Lets the sweeper look again and again until this is so. Its time passes much faster than ours,
-  /// but not so fast that it misses its turn on a busy machine.
+  /// Lets the sweeper look again and again until this is so.
   bool looks_until(const std::function<bool()>& condition) {
-    int polls = 0;
-    return eventually([&] {
-      if (++polls % 20 == 0) clock.advance(std::chrono::milliseconds(50));
-      return condition();
-    });
+    return as_time_passes(clock, std::chrono::milliseconds(50), condition);
   }
   /// Lets it look several times; it must not have removed more than this.
   bool stays_at(std::size_t count) {

@@ -8,10 +8,12 @@
 
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
+#include "fakes/time_passes.h"
 #include "k8s/rate_limiter.h"
 
 using namespace lpp;
 using namespace lpp::k8s;  // a test file
+using lpp::testing::as_time_passes;
 using lpp::testing::FakeClock;
 using lpp::testing::FakeTransport;
 using nlohmann::json;
@@ -25,11 +27,12 @@ struct ApiClientFixture {
   std::stop_source stop;
   ApiClient client{transport, clock, {.stop = stop.get_token()}};
 
-  /// Runs a call on another thread and moves the clock until it returns.
+  /// Runs a call on another thread and lets time pass until it returns.
   template <typename Call>
   auto run(const Call& call) {
     auto future = std::async(std::launch::async, call);
-    while (future.wait_for(1ms) != std::future_status::ready) clock.advance(50ms);
+    const auto is_done = [&] { return future.wait_for(0s) == std::future_status::ready; };
+    REQUIRE(as_time_passes(clock, 50ms, is_done));
     return future.get();
   }
 };
@@ -229,7 +232,7 @@ TEST_CASE_FIXTURE(ApiClientFixture,
   REQUIRE(transport.wait_for_requests(1));
   CHECK(call.wait_for(20ms) == std::future_status::timeout);
   stop.request_stop();
-  REQUIRE(call.wait_for(10s) == std::future_status::ready);
+  REQUIRE(call.wait_for(60s) == std::future_status::ready);
   CHECK(call.get().error().is(ErrorCode::kCancelled));
   CHECK(client.create(kPods, "n", json::object()).error().is(ErrorCode::kCancelled));
   CHECK(transport.requests().size() == 1);
@@ -335,7 +338,7 @@ TEST_CASE_FIXTURE(ApiClientFixture, "either stop ends a silent watch") {
   REQUIRE(transport.wait_for_requests(1));
   SUBCASE("the caller's") { own.request_stop(); }
   SUBCASE("the process's") { stop.request_stop(); }
-  REQUIRE(watching.wait_for(10s) == std::future_status::ready);
+  REQUIRE(watching.wait_for(60s) == std::future_status::ready);
   CHECK(watching.get().error().is(ErrorCode::kCancelled));
 }
 

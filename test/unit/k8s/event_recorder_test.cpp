@@ -15,6 +15,7 @@
 #include "fakes/eventually.h"
 #include "fakes/fake_clock.h"
 #include "fakes/fake_transport.h"
+#include "fakes/time_passes.h"
 #include "k8s/event_correlator.h"
 #include "unit/k8s/event_recorder_fixture.h"
 
@@ -23,19 +24,6 @@ using namespace lpp::k8s;  // a test file
 using namespace lpp::testing;
 using namespace std::chrono_literals;
 using nlohmann::json;
-
-namespace {
-
-/// Advances the clock until the condition holds: timers of other threads fire.
-bool eventually_with_time(FakeClock& clock, Duration step, const std::function<bool()>& condition) {
-  return eventually([&] {
-    if (condition()) return true;
-    clock.advance(step);
-    return false;
-  });
-}
-
-}  // namespace
 
 TEST_CASE("an event is stored as the API wants it") {
   EventFixture f;
@@ -314,7 +302,7 @@ TEST_CASE("an event is sent again while no answer comes, under one name") {
   }
   f.start_with_working_server();
   f.send("m");
-  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  CHECK(as_time_passes(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
   const std::string name = json::parse(f.request(0).body)["metadata"]["name"];
   CHECK(json::parse(f.request(1).body)["metadata"]["name"] == name);
   CHECK(json::parse(f.request(2).body)["metadata"]["name"] == name);
@@ -330,7 +318,7 @@ TEST_CASE("an event is sent again soon when the server is in trouble") {
     f.transport.on("POST", "/events").reply(status).reply(status);
     f.start_with_working_server();
     f.send("m");
-    CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+    CHECK(as_time_passes(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
   }
 }
 
@@ -340,7 +328,7 @@ TEST_CASE("a patch without an answer is repeated, and may turn into a create") {
   f.start_with_working_server();
   const json first = f.sent("m");
   f.send("m");
-  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 4; }));
+  CHECK(as_time_passes(f.clock, 1s, [&] { return f.transport.requests().size() == 4; }));
   CHECK(f.request(1).method == "PATCH");
   CHECK(f.request(2).method == "PATCH");
   CHECK(f.request(3).method == "POST");
@@ -360,7 +348,7 @@ TEST_CASE("an event that is refused for now is stored later, and holds up no oth
   f.start_with_working_server();
   f.send("first");
   f.send("second");
-  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  CHECK(as_time_passes(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
   const auto sent = [&](std::size_t n) { return json::parse(f.request(n).body); };
   CHECK(sent(0)["message"] == "first");
   CHECK(sent(1)["message"] == "second");
@@ -377,7 +365,7 @@ TEST_CASE("an event that happens again while it waits for another try is stored 
   f.sent("m");
   f.send("m");
   f.send("m");
-  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
+  CHECK(as_time_passes(f.clock, 1s, [&] { return f.transport.requests().size() == 3; }));
   CHECK(json::parse(f.request(2).body)["count"] == 3);
   f.sent("m");
   CHECK(f.request(3).method == "PATCH");
@@ -421,7 +409,7 @@ TEST_CASE("an event that is never taken is tried for an hour, and its loss is to
   f.recorder.start();
   const auto begun = f.clock.now();
   f.send("lost");
-  CHECK(eventually_with_time(f.clock, 5s, [&] { return !heard.get().empty(); }));
+  CHECK(as_time_passes(f.clock, 5s, [&] { return !heard.get().empty(); }));
   CHECK(f.clock.now() - begun >= kept);
   CHECK(f.transport.requests().size() <= 80);
   CHECK(heard.get() == std::vector<std::string>{"uid-data ProvisioningFailed lost"});
@@ -474,12 +462,11 @@ TEST_CASE("a server in trouble is asked for all events together, less and less o
   for (int i = 0; i < 100; ++i) f.send("m", claim_reference("c" + std::to_string(i)));
   f.recorder.start();
   const auto end = f.clock.now() + 5min;
-  CHECK(eventually_with_time(f.clock, 1s, [&] { return f.clock.now() >= end; }));
+  CHECK(as_time_passes(f.clock, 1s, [&] { return f.clock.now() >= end; }));
   CHECK(f.transport.requests().size() <= 36);
-  in_trouble = false;
   const std::size_t before = f.transport.requests().size();
-  CHECK(eventually_with_time(f.clock, 1s,
-                             [&] { return f.transport.requests().size() >= before + 100; }));
+  in_trouble = false;
+  CHECK(as_time_passes(f.clock, 1s, [&] { return f.transport.requests().size() >= before + 100; }));
   f.recorder.stop(1h);
   CHECK(f.recorder.dropped() == 0);
 }

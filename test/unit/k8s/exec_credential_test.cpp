@@ -229,19 +229,20 @@ TEST_CASE_FIXTURE(Plugin, "a call waits for a plugin until its own deadline, the
 TEST_CASE("a child process ends with its limit, its stop, or too much output") {
   SystemClock clock;
   const auto begin = clock.now();
-  const auto shell = [&](const std::string& script, Duration limit = 20s,
+  const auto shell = [&](const std::string& script, Duration limit = 200s,
                          const std::stop_token& stop = {}) {
     return run_child({.command = "sh", .args = {"-c", script}}, clock, limit, stop);
   };
-  SUBCASE("limit") { CHECK(shell("sleep 30", 50ms).error().is(ErrorCode::kTimeout)); }
+  SUBCASE("limit") { CHECK(shell("sleep 300", 50ms).error().is(ErrorCode::kTimeout)); }
   SUBCASE("limit, although it ignores signals and has children") {
-    CHECK(shell("trap '' TERM INT HUP; sleep 30 & sleep 30", 50ms).error().is(ErrorCode::kTimeout));
+    CHECK(
+        shell("trap '' TERM INT HUP; sleep 300 & sleep 300", 50ms).error().is(ErrorCode::kTimeout));
   }
   SUBCASE("stop") {
     const TempDir folder;
     std::stop_source stop;
     auto child = std::async(std::launch::async, [&] {
-      return shell("touch " + folder.path("begun") + "; sleep 30", 20s, stop.get_token());
+      return shell("touch " + folder.path("begun") + "; sleep 300", 200s, stop.get_token());
     });
     CHECK(eventually([&] { return std::filesystem::exists(folder.path("begun")); }));
     stop.request_stop();
@@ -253,7 +254,7 @@ TEST_CASE("a child process ends with its limit, its stop, or too much output") {
               .is(ErrorCode::kInvalid));
   }
   SUBCASE("a grandchild that keeps the pipe open does not keep us") {
-    const auto outcome = shell("echo done; sleep 30 &");
+    const auto outcome = shell("echo done; sleep 300 &");
     REQUIRE(outcome.ok());
     CHECK(outcome->output == "done\n");
   }
@@ -267,5 +268,5 @@ TEST_CASE("a child process ends with its limit, its stop, or too much output") {
     CHECK(outcome->errors.size() == 2048);
     CHECK(outcome->errors.ends_with("error4999\n"));
   }
-  CHECK(clock.now() - begin < 15s);
+  CHECK(clock.now() - begin < 100s);
 }

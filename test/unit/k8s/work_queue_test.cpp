@@ -288,7 +288,7 @@ TEST_CASE("a waiting consumer is woken by a key, by a due time, and by shutdown"
   CHECK(eventually([&] { return queue.size() == 0; }));
   clock.advance(1s);
   queue.shutdown();
-  REQUIRE(consumer.wait_for(10s) == std::future_status::ready);
+  REQUIRE(consumer.wait_for(60s) == std::future_status::ready);
   const auto keys = consumer.get();
   CHECK(std::set<std::string>(keys.begin(), keys.end()) == std::set<std::string>{"a", "b", "c"});
 }
@@ -322,7 +322,7 @@ TEST_CASE("every consumer leaves at shutdown") {
   }
   queue.shutdown();
   for (auto& consumer : consumers) {
-    REQUIRE(consumer.wait_for(10s) == std::future_status::ready);
+    REQUIRE(consumer.wait_for(60s) == std::future_status::ready);
     CHECK_FALSE(consumer.get());
   }
 }
