@@ -71,6 +71,7 @@ Result<void> ChaosRun::repair() {
   if (held && (*held)["spec"].value("holderIdentity", "") == "somebody-else") {
     leaders_.tampered(kLeaderUnknown);
     auto removed = bed_.admin().remove(k8s::kLeases, lease);
+    leaders_.tampered(kLeaderUnknown);
     if (!removed.ok() && !removed.error().is(ErrorCode::kNotFound)) return removed;
   }
   return {};
@@ -134,19 +135,19 @@ Result<void> ChaosRun::check_failures_told() {
 /// Volumes that were changed to Retain while their removal waited for a dead node: everybody gets
 /// the time to take it back before the node comes again. Nothing else is wrong now.
 Result<void> ChaosRun::wait_for_saved() {
-  constexpr std::chrono::seconds kEnough{10};
   for (const std::string& machine : nodes_) {
     const auto saved = ledger_.saved_on(machine);
     if (!saved.empty()) {
       summary_.saved += saved.size();
       // What is left after that is judged by what it does to the data.
-      static_cast<void>(wait_until("nothing is to be removed any more",
-                                   [&]() -> std::string {
-                                     const auto left = removals_of(saved);
-                                     if (!left.ok()) return left.error().message;
-                                     return *left == 0 ? "" : "something is";
-                                   },
-                                   {.limit = kEnough, .interval = std::chrono::milliseconds(50)}));
+      static_cast<void>(
+          wait_until("nothing is to be removed any more",
+                     [&]() -> std::string {
+                       const auto left = removals_of(saved);
+                       if (!left.ok()) return left.error().message;
+                       return *left == 0 ? "" : "something is";
+                     },
+                     {.limit = options_.patience, .interval = std::chrono::milliseconds(50)}));
     }
     ledger_.machine_revived_in_order(machine);
     troubles_.erase(machine);

@@ -382,7 +382,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
 /// SIGTERM: it ends properly and in time, whatever is wrong around it.
 Result<void> ChaosRun::stop(Replica& replica) {
   LPP_ASSIGN_OR_RETURN(const auto ended,
-                       replica.installation->daemon().terminate(std::chrono::seconds(12)), "stop");
+                       replica.installation->daemon().terminate(std::chrono::seconds(30)), "stop");
   // One that has only just begun has no handlers of signals yet.
   if (ended.exit == ChildExit{} || ended.exit == ChildExit{.signal = SIGTERM}) return {};
   return Error{.message = "the daemon stopped with " + ended.exit.to_string()};
@@ -441,27 +441,26 @@ Result<void> ChaosRun::daemon_step(const Step& step) {
 
 Result<void> ChaosRun::lease_step(const Step& step) {
   const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
+  // From before the edit until long after it, however long it takes.
+  const auto unknown = [this](Result<void> edited) {
+    leaders_.tampered(kLeaderUnknown);
+    return edited;
+  };
+  const auto edit = [&](const json& spec) {
+    return tolerate(bed_.admin().merge(k8s::kLeases, lease, {{"spec", spec}}));
+  };
   if (step.kind == StepKind::kDeleteLease) {
     leaders_.tampered(kLeaderUnknown);
-    return tolerate(bed_.admin().remove(k8s::kLeases, lease));
+    return unknown(tolerate(bed_.admin().remove(k8s::kLeases, lease)));
   }
-  json spec;
   switch (step.a % 4) {
     case 0:
       // Nobody may take it at once, so this one is judged.
-      spec = {{"holderIdentity", "somebody-else"}, {"leaseDurationSeconds", 3}};
-      break;
-    case 1:
-      leaders_.tampered(kLeaderUnknown);
-      spec = {{"holderIdentity", ""}};
-      break;
-    case 2: spec = {{"leaseTransitions", 7}}; break;
-    default:
-      leaders_.tampered(kLeaderUnknown);
-      spec = {{"leaseDurationSeconds", 1}};
-      break;
+      return edit({{"holderIdentity", "somebody-else"}, {"leaseDurationSeconds", 3}});
+    case 1: leaders_.tampered(kLeaderUnknown); return unknown(edit({{"holderIdentity", ""}}));
+    case 2: return edit({{"leaseTransitions", 7}});
+    default: leaders_.tampered(kLeaderUnknown); return unknown(edit({{"leaseDurationSeconds", 1}}));
   }
-  return tolerate(bed_.admin().merge(k8s::kLeases, lease, {{"spec", spec}}));
 }
 
 }  // namespace lpp::testing

@@ -57,15 +57,13 @@ TEST_CASE("with agents a claim becomes a directory and goes again without any he
   CHECK(story.helper_pods_made() == 0);
   story.wait_for_metric("local_path_provisioner_agents_connected 2");
   story.wait_for_metric("local_path_provisioner_agent_operations 0");
-  const std::string page =
-      LPP_MUST(http_get(story.installation->daemon().health_port(), "/metrics")).body;
+  const std::string page = story.page("/metrics");
   const std::string expiry =
       "\nlocal_path_provisioner_agents_certificate_expiry_timestamp_seconds ";
   REQUIRE(page.find(expiry) != std::string::npos);
   CHECK(std::stod(page.substr(page.find(expiry) + expiry.size())) >
         static_cast<double>(std::time(nullptr)));
-  const std::string own =
-      LPP_MUST(http_get(story.agents->of("node-1").health_port(), "/metrics")).body;
+  const std::string own = page_at(story.agents->of("node-1").health_port(), "/metrics");
   for (const char* line : {
            "local_path_provisioner_agent_connected 1",
            "local_path_provisioner_agent_operation_duration_seconds_count{operation=\"provision\","
@@ -424,8 +422,7 @@ TEST_CASE("what an agent says its volumes take up is in the metrics and on the p
   const auto claim = story.want("data");
   const auto volume = story.wait_bound_and_write(claim);
   // Nothing limits it, so that nothing is known of it.
-  CHECK(LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body ==
-        R"({"agents":[{"node":"node-1"}],"volumes":[]})");
+  CHECK(story.page("/usage") == R"({"agents":[{"node":"node-1"}],"volumes":[]})");
   story.agents->of("node-1").kill();
 
   // The agent of a file system with limits.
@@ -451,8 +448,7 @@ TEST_CASE("what an agent says its volumes take up is in the metrics and on the p
   CHECK(tell(95, false) == 200);
   story.wait_for_metric("local_path_provisioner_volume_stats_used_bytes" + labels + " 95");
   story.wait_for_metric("local_path_provisioner_volume_stats_available_bytes" + labels + " 5");
-  const auto page =
-      json::parse(LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body);
+  const auto page = json::parse(story.page("/usage"));
   REQUIRE(page["volumes"].size() == 1);
   CHECK(page["volumes"][0]["volume"] == volume.pv);
   CHECK(page["volumes"][0]["usedBytes"] == 95);
@@ -461,7 +457,7 @@ TEST_CASE("what an agent says its volumes take up is in the metrics and on the p
   story.agents->start("node-1");
   story.agents->wait_connected("node-1");
   wait_for(story, "the usage is forgotten", [&]() -> std::string {
-    const auto now = LPP_MUST(http_get(story.installation->daemon().health_port(), "/usage")).body;
+    const auto now = story.page("/usage");
     return now == R"({"agents":[{"node":"node-1"}],"volumes":[]})" ? "" : now;
   });
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);

@@ -57,21 +57,32 @@ TEST_CASE("helper pods finish what agents have begun, and keep and remove what t
 TEST_CASE("helper pods end a removal that an agent has begun") {
   AgentStory story;
   story.start_with({"node-1"});
-  const auto claim = story.want("going");
-  const auto volume = story.wait_bound_and_write(claim);
   constexpr int kEnough = 150;  // what takes an agent longer than we take to kill it
-  for (int folder = 0; folder < kEnough; ++folder) {
-    const std::string inside = volume.disk + "/" + std::to_string(folder);
-    std::filesystem::create_directory(inside);
-    for (int file = 0; file < kEnough; ++file) std::ofstream(inside + "/" + std::to_string(file));
+  k8s::ObjectKey claim;
+  VolumeFacts volume;
+  std::filesystem::path place;
+  std::filesystem::path gone;
+  bool in_the_middle = false;
+  for (int i = 0; i < 3 && !in_the_middle; ++i) {  // unless the machine is busy
+    if (i > 0) {
+      story.agents->start("node-1");
+      LPP_MUST(story.audit.wait_deleted(claim, volume));
+    }
+    claim = story.want("going-" + std::to_string(i));
+    volume = story.wait_bound_and_write(claim);
+    for (int folder = 0; folder < kEnough; ++folder) {
+      const std::string inside = volume.disk + "/" + std::to_string(folder);
+      std::filesystem::create_directory(inside);
+      for (int file = 0; file < kEnough; ++file) std::ofstream(inside + "/" + std::to_string(file));
+    }
+    place = volume.disk;
+    gone = place.parent_path() / ".local-path-provisioner" / ("gone." + place.filename().string());
+    LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
+    REQUIRE(eventually([&] { return !std::filesystem::exists(place); }));
+    story.agents->of("node-1").kill();
+    in_the_middle = std::filesystem::exists(gone / "volume");
   }
-  const std::filesystem::path place(volume.disk);
-  const auto gone =
-      place.parent_path() / ".local-path-provisioner" / ("gone." + place.filename().string());
-  LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));
-  REQUIRE(eventually([&] { return std::filesystem::exists(gone / "volume"); }));
-  story.agents->of("node-1").kill();
-  REQUIRE(std::filesystem::exists(gone / "volume"));
+  REQUIRE(in_the_middle);
   REQUIRE_FALSE(std::filesystem::exists(place));
   LPP_MUST(story.admin().remove_and_wait(k8s::kPods, {kDaemonNamespace, "agent-node-1"}, 0));
   SUBCASE("the daemon looks out for agents") {

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <thread>
 #include <vector>
 
 #include "harness/process_probe.h"
@@ -16,9 +17,7 @@
 namespace lpp::testing {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
-using std::chrono::steady_clock;
 
 constexpr seconds kLeaseDuration{4};
 constexpr int kClaimsAtOnce = 10;
@@ -30,7 +29,12 @@ Arguments lease_args() {
           "--leader-elect-retry-period=1s"};
 }
 
-/// Two replicas; the first one leads, and its helper pods take a second. Agents know both.
+bool renews_lease(const ApiRequest& request, int status) {
+  return request.is("update", "leases") && status == 200;
+}
+
+/// Two replicas; the first one leads, and its helper pods take a second. Agents know both. The
+/// other one has the lease when it is let, not when a busy machine keeps the first one from it.
 struct TwoReplicas : StoryBed {
   explicit TwoReplicas(By executor, const Arguments& arguments = lease_args())
       : StoryBed(arguments, {.manifest = repository("deploy/local-path-storage.yaml")}, executor),
@@ -42,6 +46,8 @@ struct TwoReplicas : StoryBed {
     start();
     LPP_MUST(admin().apply(namespace_object("app")));
     wait_for_log(*this, "leading identity=");
+    standby->proxy().set_hooks(
+        {.before = [this](const ApiRequest& request) { return standby_before(request); }});
     LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
     LPP_MUST(standby->wait_ready());
     for (const char* node : {"node-1", "node-2"}) {
@@ -110,11 +116,17 @@ struct TwoReplicas : StoryBed {
   void wait_first_pod() {
     REQUIRE(installation->proxy().wait_for_record(
         [](const ProxyRecord& record) { return record.request.is("create", "pods"); },
-        seconds(20)));
+        bed->patience().limit));
   }
-  void wait_standby_leads(milliseconds limit) {
+  Decision standby_before(const ApiRequest& request) const {
+    return request.is("update", "leases") && !standby_may_lead ? Decision::reply(409)
+                                                               : Decision::forward();
+  }
+  void wait_standby_leads() {
+    standby_may_lead = true;
     REQUIRE(standby->proxy().wait_for_record(
-        [](const ProxyRecord& record) { return record.request.is("update", "leases"); }, limit));
+        [](const ProxyRecord& record) { return renews_lease(record.request, record.status); },
+        bed->patience().limit));
   }
   VolumeFacts wait_bound_and_write(const k8s::ObjectKey& key) {
     const auto volume = LPP_MUST(audit.wait_bound(key));
@@ -125,6 +137,7 @@ struct TwoReplicas : StoryBed {
     return volume;
   }
 
+  std::atomic<bool> standby_may_lead = false;
   const TempDir standby_folder;
   const std::unique_ptr<Installation> standby;
   std::map<k8s::ObjectKey, VolumeFacts> volumes;  // with data
@@ -136,78 +149,91 @@ bool is_leaders_work(const ApiRequest& request) {
   return request.is_write() && request.resource != "leases" && request.resource != "events";
 }
 
+/// What the first one writes when its lease is over. It is in the middle of nothing then, with much
+/// to do as soon as the nodes go on: nothing keeps a write that was looked at a moment ago from
+/// being sent.
+class AfterTheLease {
+ public:
+  /// The nodes are dead, and have work to do. This outlives the story.
+  void watch(TwoReplicas& story) {
+    story.standby->proxy().set_hooks({
+        .before = [&story](const ApiRequest& request) { return story.standby_before(request); },
+        .after =
+            [this](const ApiRequest& request, int status) {
+              if (renews_lease(request, status)) is_over_ = true;
+            },
+    });
+    story.installation->proxy().set_hooks({
+        .before = [this](const ApiRequest& request) { return before(request); },
+        .after =
+            [this](const ApiRequest& request, int status) {
+              // As it may, if the other one comes to a halt.
+              if (is_over_ && renews_lease(request, status)) leads_again_ = true;
+            },
+    });
+    for (const char* node : {"node-1", "node-2"}) set_dead(story, node, true);
+    story.make_claims(0);
+    story.wait_work_is_given_away(kClaimsAtOnce);
+  }
+  /// The nodes go on, and both have much to do.
+  void go_on(TwoReplicas& story) {
+    for (const char* node : {"node-1", "node-2"}) set_dead(story, node, false);
+    story.make_claims(kClaimsAtOnce);
+  }
+  /// Returns when the lease is over.
+  void cut_off_from_lease() {
+    cut_off_ = true;
+    std::this_thread::sleep_for(kLeaseDuration);
+    is_over_ = true;
+  }
+  std::string writes() const {
+    MutexLock lock(mutex_);
+    return writes_;
+  }
+
+ private:
+  Decision before(const ApiRequest& request) {
+    // Only the lease is out of reach: nothing but the leader itself keeps it from its work.
+    if (cut_off_ && request.resource == "leases") return Decision::cut_before();
+    if (is_over_ && !leads_again_ && is_leaders_work(request)) {
+      MutexLock lock(mutex_);
+      writes_ += request.to_string() + "\n";
+    }
+    return Decision::forward();
+  }
+
+  std::atomic<bool> cut_off_ = false;
+  std::atomic<bool> is_over_ = false;
+  std::atomic<bool> leads_again_ = false;
+  mutable Mutex mutex_;
+  std::string writes_ LPP_GUARDED_BY(mutex_);
+};
+
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "a leader that cannot renew stops writing before another one can lead") {
-  Mutex mutex;
-  steady_clock::time_point last_write;
-  steady_clock::time_point last_renewal;
-  std::atomic<bool> cut_off = false;
-  TwoReplicas story(by);  // goes first: its proxy uses the others
-  last_renewal = steady_clock::now();
-  story.installation->proxy().set_hooks({.before = [&](const ApiRequest& request) {
-    MutexLock lock(mutex);
-    // Only the lease is out of reach: nothing but the leader itself keeps it from its work.
-    if (request.resource == "leases") {
-      if (cut_off) return Decision::cut_before();
-      if (request.is_write()) last_renewal = steady_clock::now();
-    }
-    if (is_leaders_work(request)) last_write = steady_clock::now();
-    return Decision::forward();
-  }});
-  story.begin_claims(0);
-  cut_off = true;
-  story.wait_standby_leads(seconds(30));
-  const auto led = steady_clock::now();
-  story.go_on();
-  story.make_claims(kClaimsAtOnce);
+  AfterTheLease first;
+  TwoReplicas story(by);
+  first.watch(story);
+  first.cut_off_from_lease();
+  first.go_on(story);
+  story.wait_standby_leads();
   story.check_claims(0);
   story.check_claims(kClaimsAtOnce);
-  MutexLock lock(mutex);
-  CHECK(last_write < led);
-  CHECK(last_write - last_renewal < kLeaseDuration);
+  CHECK(first.writes() == "");
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "a leader that slept while another one took over writes nothing when it wakes up") {
-  std::atomic<bool> another_leads = false;
-  std::atomic<bool> leads_again = false;  // as it may, if the other one comes to a halt
-  Mutex mutex;
-  std::string writes;
-  const auto renews = [](const ApiRequest& request, int status) {
-    return request.is("update", "leases") && status == 200;
-  };
-  TwoReplicas story(by);  // goes first: its proxies use the others
-  story.standby->proxy().set_hooks({.after = [&](const ApiRequest& request, int status) {
-    if (renews(request, status)) another_leads = true;
-  }});
-  story.installation->proxy().set_hooks({
-      .before =
-          [&](const ApiRequest& request) {
-            MutexLock lock(mutex);
-            if (another_leads && !leads_again && is_leaders_work(request)) {
-              writes += request.to_string() + "\n";
-            }
-            return Decision::forward();
-          },
-      .after =
-          [&](const ApiRequest& request, int status) {
-            if (another_leads && renews(request, status)) leads_again = true;
-          },
-  });
-  // It falls asleep with much to write as soon as the nodes go on, and in the middle of no write:
-  // nothing could keep one that it has checked already from being sent.
-  for (const char* node : {"node-1", "node-2"}) set_dead(story, node, true);
-  story.make_claims(0);
-  story.wait_work_is_given_away(kClaimsAtOnce);
+  AfterTheLease first;
+  TwoReplicas story(by);
+  first.watch(story);
   REQUIRE(freeze(story.installation->daemon().pid()));
-  for (const char* node : {"node-1", "node-2"}) set_dead(story, node, false);
-  story.wait_standby_leads(seconds(30));
-  story.make_claims(kClaimsAtOnce);
+  story.wait_standby_leads();
+  first.go_on(story);
   story.installation->daemon().signal(SIGCONT);
   story.check_claims(0);
   story.check_claims(kClaimsAtOnce);
-  MutexLock lock(mutex);
-  CHECK(writes == "");
+  CHECK(first.writes() == "");
   CHECK(story.installation->daemon().alive());
 }
 
@@ -218,9 +244,9 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
                          "--leader-elect-retry-period=1s"});
   story.begin_claims(0);
   const std::string leader = holder_of_lease(story);
-  LPP_MUST(story.installation->stop_daemon(std::chrono::seconds(9)));
+  LPP_MUST(story.installation->stop_daemon(seconds(9)));
   CHECK(holder_of_lease(story) != leader);  // nobody waits for the lease to run out
-  story.wait_standby_leads(seconds(20));
+  story.wait_standby_leads();
   story.go_on();
   // The new version of the first one becomes the standby while claims come.
   LPP_MUST(story.installation->start_daemon(Installation::OldLease::kKeep));
@@ -237,6 +263,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   story.begin_claims(0);
   story.standby->kill_daemon();
   story.installation->kill_daemon();
+  story.standby_may_lead = true;
   LPP_MUST(story.standby->start_daemon(Installation::OldLease::kKeep));
   story.go_on();
   story.check_claims(0);
@@ -245,6 +272,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "a lease that is removed or edited by hand is had again, and nothing is done twice") {
   TwoReplicas story(by);
+  story.standby_may_lead = true;
   const k8s::ObjectKey lease{kDaemonNamespace, kDaemonLease};
   SUBCASE("removed") { LPP_MUST(story.admin().remove(k8s::kLeases, lease)); }
   SUBCASE("given to somebody else") {
@@ -292,14 +320,14 @@ TEST_CASE("a leader that does not know a claim yet leaves its directory to the o
     return request.is("create", "persistentvolumes") ? Decision::hang() : Decision::forward();
   }});
   LPP_MUST(story.admin().remove(k8s::kLeases, {kDaemonNamespace, kDaemonLease}));
-  story.wait_standby_leads(seconds(20));
+  story.wait_standby_leads();
   const k8s::ObjectKey key{"app", "data"};
   LPP_MUST(story.admin().create(claim_object({.key = key, .selected_node = "node-1"})));
   CHECK(old_leader.wait_for_record(
       [&](const ProxyRecord& record) { return asks_for_claim(record) || makes_pod(record); },
-      seconds(20)));
+      story.bed->patience().limit));
   // Either may be the first to see that the helper pod has ended.
-  REQUIRE(new_leader.wait_for_record(makes_volume, seconds(20)));
+  REQUIRE(new_leader.wait_for_record(makes_volume, story.bed->patience().limit));
   new_leader.set_hooks({});
   new_leader.release_hung();
   const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(key));

@@ -74,7 +74,7 @@ TEST_CASE("no log line, event, page or command tells a token, an annotation or a
 
   std::string told;
   for (const char* path : {"/metrics", "/statusz", "/readyz?verbose", "/livez?verbose"}) {
-    told += LPP_MUST(http_get(story.installation->daemon().health_port(), path)).body;
+    told += page(story, path);
   }
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"volumes", "-A"},
@@ -133,7 +133,7 @@ TEST_CASE("no log line and page of an agent and of who serves it tells a token o
   // A key that is lost makes work for whoever keeps it.
   LPP_MUST(story.admin().remove(kSecrets, {kDaemonNamespace, "local-path-provisioner-agents-tls"}));
   for (const char* path : {"/metrics", "/statusz", "/readyz?verbose"}) {
-    told += LPP_MUST(http_get(story.installation->daemon().health_port(), path)).body;
+    told += page(story, path);
   }
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, data));
   LPP_MUST(story.audit.wait_deleted(data, volume));

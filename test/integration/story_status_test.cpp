@@ -12,10 +12,6 @@
 namespace lpp::testing {
 namespace {
 
-std::string page(StoryBed& story, const std::string& path) {
-  return LPP_MUST(http_get(story.installation->daemon().health_port(), path)).body;
-}
-
 void wait_for_line(StoryBed& story, const std::string& line) {
   wait_for(story, "the metrics say " + line, [&]() -> std::string {
     const std::string metrics = page(story, "/metrics");

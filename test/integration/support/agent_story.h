@@ -91,9 +91,7 @@ struct AgentStory : StoryBed {
     });
   }
   std::ptrdiff_t helper_pods_made() const { return pods_asked_for(*this); }
-  std::string page(const std::string& path) const {
-    return LPP_MUST(http_get(installation->daemon().health_port(), path)).body;
-  }
+  std::string page(const std::string& path) const { return testing::page(*this, path); }
   /// "" when the metrics say all of these at once, else all that they say.
   std::string metrics_lack(const std::vector<std::string>& lines) const {
     const std::string metrics = page("/metrics");

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "fakes/eventually.h"
 #include "harness/file_text.h"
 #include "harness/http_get.h"
 #include "harness/kinds.h"
@@ -36,14 +37,35 @@ inline std::ptrdiff_t pods_made(const WatchTape& pods) {
                        [](const std::string& frame) { return frame.starts_with("ADDED "); });
 }
 
+/// The same, when there have been at least so many: the tape may be late.
+inline std::ptrdiff_t pods_made(const WatchTape& pods, std::ptrdiff_t at_least) {
+  eventually([&] { return pods_made(pods) >= at_least; });
+  return pods_made(pods);
+}
+
+/// A page of a daemon or an agent that runs. Asked for again when it cannot be had: the server has
+/// three seconds for a connection, and the machine may be busy.
+inline std::string page_at(int port, const std::string& path) {
+  Result<HttpAnswer> answer = http_get(port, path);
+  const auto is_there = [&] {
+    if (!answer.ok()) answer = http_get(port, path);
+    return answer.ok();
+  };
+  eventually(is_there, std::chrono::seconds(60), std::chrono::milliseconds(50));
+  return LPP_MUST(answer).body;
+}
+inline std::string page(const StoryBed& story, const std::string& path) {
+  return page_at(story.installation->daemon().health_port(), path);
+}
+
 /// A number of the page of metrics at that port.
 inline Result<std::string> metric_of(int port, const std::string& name) {
-  LPP_ASSIGN_OR_RETURN(const auto page, http_get(port, "/metrics"), "metrics");
+  const std::string page = page_at(port, "/metrics");
   const std::string begin = "\n" + name + " ";
-  const auto at = page.body.find(begin);
-  if (at == std::string::npos) return Error{.message = "no " + name + " in " + page.body};
+  const auto at = page.find(begin);
+  if (at == std::string::npos) return Error{.message = "no " + name + " in " + page};
   const auto value = at + begin.size();
-  return page.body.substr(value, page.body.find('\n', value) - value);
+  return page.substr(value, page.find('\n', value) - value);
 }
 inline Result<std::string> metric(const StoryBed& story, const std::string& name) {
   return metric_of(story.installation->daemon().health_port(), name);
