@@ -238,6 +238,7 @@ TEST_CASE("real binder: a leader killed in the middle of its bindings leaves wha
   const std::vector<std::string> quick_lease = {"--leader-elect-lease-duration=4s",
                                                 "--leader-elect-renew-deadline=3s",
                                                 "--leader-elect-retry-period=1s"};
+  std::atomic<int> writes = 0;
   BindingStory story("binding-leaders", quick_lease);
   story.start();
   const std::string folder = story.folder + "/standby";
@@ -247,9 +248,13 @@ TEST_CASE("real binder: a leader killed in the middle of its bindings leaves wha
                                                  .folder = folder,
                                                  .extra_args = quick_lease,
                                                  .env = {}}));
+  // The lease is short: it stays with the first until that is killed, however busy the machine is.
+  standby->proxy().set_hooks({.before = [&](const ApiRequest& request) {
+    return request.resource == "leases" && request.is_write() && writes < 8 ? Decision::reply(409)
+                                                                            : Decision::forward();
+  }});
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(standby->wait_ready());
-  std::atomic<int> writes = 0;
   story.installation->proxy().set_hooks({.after = [&](const ApiRequest& request, int) {
     if (is_of_binding(request) && ++writes == 8) story.installation->kill_daemon();
   }});

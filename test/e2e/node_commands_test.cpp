@@ -82,8 +82,19 @@ json role_without(Kube& kube, const std::string& resource) {
   return {{"rules", rules}};
 }
 
+/// Once it is served: a connection that had to wait for three seconds is dropped.
 std::string page(RealStory& story, const std::string& path) {
-  return LPP_MUST(http_get(story.installation->daemon().health_port(), path)).body;
+  std::string body;
+  LPP_MUST(wait_until(
+      path + " is served",
+      [&]() -> std::string {
+        const auto answer = http_get(story.installation->daemon().health_port(), path);
+        if (!answer.ok()) return answer.error().message;
+        body = answer->body;
+        return "";
+      },
+      story.bed->patience()));
+  return body;
 }
 
 void wait_for_page(RealStory& story, const std::string& path,

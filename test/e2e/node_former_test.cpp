@@ -4,8 +4,10 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "account.h"
@@ -45,9 +47,23 @@ struct FormerStory {
   json volume(const std::string& pv) {
     return LPP_MUST(story.admin().get(k8s::kPersistentVolumes, {"", pv}));
   }
-  bool has_finalizer(const std::string& pv) {
-    const json finalizers = volume(pv)["metadata"].value("finalizers", json::array());
-    return std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
+  /// The daemon and the control plane may see to it after all that the story has waited for.
+  void wait_volume(const std::string& pv, const std::function<bool(const json&)>& condition) {
+    LPP_MUST(wait_until(
+        "volume " + pv + " is as it should be",
+        [&]() -> std::string {
+          const json now = volume(pv);
+          return condition(now) ? "" : now.dump();
+        },
+        story.bed->patience()));
+  }
+  void wait_finalizer(const std::string& pv, bool wanted) {
+    wait_volume(pv, [&](const json& now) {
+      const json finalizers = now["metadata"].value("finalizers", json::array());
+      const bool there =
+          std::find(finalizers.begin(), finalizers.end(), kFinalizer) != finalizers.end();
+      return there == wanted;
+    });
   }
 
   RealStory story;
@@ -134,7 +150,7 @@ TEST_CASE("real node: volumes of the former program go on working and are delete
     CAPTURE(volume.claim);
     LPP_MUST(on.applied.wait_succeeded(volume.claim));
     CHECK(text_of(volume.path + "/file") == "data of " + volume.claim + " and new\n");
-    CHECK(on.has_finalizer(volume.pv) == (volume.reclaim_policy == "Delete"));
+    on.wait_finalizer(volume.pv, volume.reclaim_policy == "Delete");
   }
 
   LPP_MUST(on.applied.remove_pods());
@@ -149,7 +165,7 @@ TEST_CASE("real node: volumes of the former program go on working and are delete
   for (const auto& volume : all) {
     if (volume.reclaim_policy == "Delete") continue;
     CAPTURE(volume.claim);
-    CHECK(on.volume(volume.pv)["status"]["phase"] == "Released");
+    on.wait_volume(volume.pv, [](const json& now) { return now["status"]["phase"] == "Released"; });
     CHECK(text_of(volume.path + "/file") == "data of " + volume.claim + " and new\n");
     LPP_MUST(on.story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", volume.pv}));
     fs::remove_all(volume.path);
@@ -322,7 +338,8 @@ TEST_CASE("real node: with the former manifest and nothing new but the image, vo
       on.bed->patience()));
   CHECK(on.audit.directories().empty());
   on.daemon->signal(SIGTERM);
-  const auto exit = on.daemon->wait(std::chrono::seconds(12));
+  // Then the kubelet would kill it: that manifest has the default.
+  const auto exit = on.daemon->wait(std::chrono::seconds(30));
   REQUIRE(exit.has_value());
   CHECK(*exit == ChildExit{});
 }

@@ -88,14 +88,23 @@ TEST_CASE(
       claim_object({.key = applied.key("data"), .selected_node = bed->nodes().front()})));
   LPP_MUST(wait_event(*bed, "PersistentVolumeClaim", applied.key("data"),
                       {"ProvisioningFailed", "exit code 3", "No such file or directory"}));
-  // Those of the case before may still be on their way out.
+  // Those of the case before may still be on their way out. A second later the next try begins, and
+  // takes this one's pod away.
   const auto claim = LPP_MUST(bed->admin().get(k8s::kPersistentVolumeClaims, applied.key("data")));
-  auto pods = LPP_MUST(bed->admin().list(k8s::kPods, kDaemonNamespace));
-  std::erase_if(pods, [&](const json& pod) {
-    const auto name = pod["metadata"]["name"].get<std::string>();
-    return name.find(claim["metadata"]["uid"].get<std::string>()) == std::string::npos;
-  });
-  REQUIRE(pods.size() == 1);
+  std::vector<json> pods;
+  LPP_MUST(wait_until(
+      "the claim has one helper pod",
+      [&]() -> std::string {
+        auto all = bed->admin().list(k8s::kPods, kDaemonNamespace);
+        if (!all.ok()) return all.error().message;
+        pods = *std::move(all);
+        std::erase_if(pods, [&](const json& pod) {
+          const auto name = pod["metadata"]["name"].get<std::string>();
+          return name.find(claim["metadata"]["uid"].get<std::string>()) == std::string::npos;
+        });
+        return pods.size() == 1 ? "" : json(pods).dump();
+      },
+      bed->patience()));
   CHECK(pods[0]["spec"]["serviceAccountName"] == "local-path-helper");
   for (const json& volume : pods[0]["spec"]["volumes"]) CHECK_FALSE(volume.contains("projected"));
   LPP_MUST(bed->admin().merge(k8s::kConfigMaps, config_map, {{"data", before["data"]}}));

@@ -11,6 +11,7 @@
 #include "disk.h"
 #include "harness/applied_objects.h"
 #include "harness/command_run.h"
+#include "harness/paths_below.h"
 #include "harness/yaml_objects.h"
 #include "places/places.h"
 #include "real_agents.h"
@@ -23,11 +24,13 @@ namespace fs = std::filesystem;
 
 constexpr std::uintmax_t kMi = std::uintmax_t{1} << 20U;
 
-/// Fills the volume, and what it has grown by.
+/// Fills the volume, and what it has grown by, and says when it has.
 constexpr const char* kFill = R"sh(
 dd if=/dev/zero of=/data/first bs=1M count=200
+echo filled first
 until dd if=/dev/zero of=/data/second bs=1M count=8; do sleep 0.1; done
 dd if=/dev/zero of=/data/second bs=1M count=200
+echo filled second
 sleep 600
 )sh";
 
@@ -66,21 +69,24 @@ class QuotaNode {
   void wait(const std::string& what, const std::function<std::string()>& reason) {
     LPP_MUST(wait_until(what, reason, story.bed->patience()));
   }
-  /// Until the file has been as large for a second as the volume lets it be; what the file system
-  /// needs for itself counts, too.
-  void wait_filled(const std::string& file, std::uintmax_t most) {
-    std::uintmax_t last = 0;
-    int same = 0;
-    wait(file + " is as large as may be", [&]() -> std::string {
-      std::error_code none;
-      const auto size = fs::file_size(file, none);
-      // Writing may pause on the way.
-      const bool is_full = !none && size == last && size + 3 * kMi > most;
-      same = is_full ? same + 1 : 0;
-      last = none ? 0 : size;
-      return same >= 20 ? "" : "it has " + std::to_string(last) + " bytes";
+  /// The file is as large as the volume lets it be, once the pod can write no more; what the file
+  /// system needs for itself counts, too.
+  void wait_filled(const std::string& folder, const std::string& file, std::uintmax_t most) {
+    const json pod = LPP_MUST(story.admin().get(k8s::kPods, applied.key("user")));
+    const std::string logs = "/quota_user_" + pod["metadata"]["uid"].get<std::string>() + "/";
+    wait("the pod has filled " + file, [&]() -> std::string {
+      for (const fs::path& path : paths_below(required_setting("LPP_E2E_LOGS") + "/pods")) {
+        std::error_code none;
+        if (path.string().find(logs) == std::string::npos || !fs::is_regular_file(path, none)) {
+          continue;
+        }
+        if (text_of(path).find(" filled " + file + "\n") != std::string::npos) return "";
+      }
+      return "its log does not say so";
     });
-    CHECK(last <= most);
+    const auto size = fs::file_size(folder + "/" + file);
+    CHECK(size + 3 * kMi > most);
+    CHECK(size <= most);
   }
 
  private:
@@ -108,7 +114,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   const auto volume = LPP_MUST(on.story.audit.wait_bound(key));
   const json pv = LPP_MUST(on.story.admin().get(k8s::kPersistentVolumes, {"", volume.pv}));
   CHECK(pv["spec"].contains("local"));
-  on.wait_filled(volume.disk + "/first", 64 * kMi);
+  on.wait_filled(volume.disk, "first", 64 * kMi);
 
   LPP_MUST(
       on.story.admin().merge(k8s::kPersistentVolumeClaims, key,
@@ -117,7 +123,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
     const json status = on.claim()["status"];
     return status["capacity"]["storage"] == "128Mi" ? "" : status.dump();
   });
-  on.wait_filled(volume.disk + "/second", 64 * kMi);
+  on.wait_filled(volume.disk, "second", 64 * kMi);
 
   // How full it is: from the node, and on XFS from its kubelet, too.
   on.wait("node usage shows how full it is", [&]() -> std::string {
