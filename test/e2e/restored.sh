@@ -101,8 +101,8 @@ all_start() { # provisioner and agent
   start provisioner "$PROGRAM" start --config "$LPP_E2E_STATE/config.json" \
     --kubeconfig "$LPP_E2E_STATE/daemon.kubeconfig" --namespace local-path-storage --agents \
     --agents-port "$AGENTS_PORT" --health-port "$HEALTH_PORT"
-  wait_until 60 "the provisioner's readiness" provisioner ready
-  wait_until 60 "the authority of the agents" provisioner agents_take_ca
+  wait_until 90 "the provisioner's readiness" provisioner ready
+  wait_until 90 "the authority of the agents" provisioner agents_take_ca
   agents_start "$NODE" "$disk" "$AGENTS_PORT" --usage-interval 1s --sweep-after 1s
   agents_wait "$NODE"
 }
@@ -171,7 +171,7 @@ agents_pods "$NODE"
 
 all_start
 claim before | kctl apply -f - >/dev/null
-wait_until 60 "the volume of before" provisioner bound 1
+wait_until 90 "the volume of before" provisioner bound 1
 fill before
 
 # The backup.
@@ -182,7 +182,7 @@ all_start
 claims=()
 for i in 0 1 2 3 4 5 6 7 8 9; do claims+=("after-$i"); done
 for one in "${claims[@]}"; do claim "$one"; done | kctl apply -f - >/dev/null
-wait_until 60 "the ten volumes" provisioner bound 11
+wait_until 90 "the ten volumes" provisioner bound 11
 for one in "${claims[@]}"; do fill "$one"; done
 kept=$(everything)
 [ "$(grep -c '/note$' <<<"$kept")" = 11 ] || die "not every volume holds what was written: $kept"
@@ -200,7 +200,7 @@ are_listed 10 || die "not the ten are listed: $(orphans)"
 [ -s "$(directory_of before)/note" ] || die "the volume of before has lost its data"
 # Claims of today are served beside them.
 claim today | kctl apply -f - >/dev/null
-wait_until 60 "a volume of today" provisioner bound 2
+wait_until 90 "a volume of today" provisioner bound 2
 [ "$(everything | grep -c '/note$')" = 11 ] || die "a new volume has cost an old one its data"
 
 # The second time: only the control plane stops. The backup knows a claim that has no volume yet.
@@ -212,7 +212,7 @@ claims=()
 for i in 0 1 2 3 4; do claims+=("later-$i"); done
 for one in "${claims[@]}"; do claim "$one"; done | kctl apply -f - >/dev/null
 select_node waiting
-wait_until 60 "the volumes of later" provisioner bound 8
+wait_until 90 "the volumes of later" provisioner bound 8
 for one in waiting "${claims[@]}"; do fill "$one"; done
 kept=$(everything)
 [ "$(grep -c '/note$' <<<"$kept")" = 17 ] || die "not every volume holds what was written: $kept"
@@ -228,14 +228,14 @@ for i in {1..200}; do
   printf -- '---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: filler-%s, namespace: default}\n' "$i"
 done | kctl create -f - >/dev/null
 claim tomorrow | kctl apply -f - >/dev/null
-wait_until 60 "a volume of tomorrow" provisioner bound 3
+wait_until 90 "a volume of tomorrow" provisioner bound 3
 for one in provisioner "agent-$NODE"; do alive "$one" || die "$one has ended: $LOG/$one.log"; done
 # What was restored they see when the provisioner is restarted (docs/backup.md).
 stop provisioner
 all_start
-wait_until 60 "the list of the fifteen" provisioner are_listed 15 # not that of a claim that is there
+wait_until 90 "the list of the fifteen" provisioner are_listed 15 # not that of a claim that is there
 select_node waiting
-wait_until 60 "the volume of the claim that waits" provisioner bound 4
+wait_until 90 "the volume of the claim that waits" provisioner bound 4
 [ "$(directory_of waiting)" = "$had" ] || die "the claim that waits has another directory"
 [ "$(everything | grep -c '/note$')" = 17 ] || die "a new volume has cost an old one its data"
 "$PROGRAM" volumes --orphans --kubeconfig "$ADMIN_KUBECONFIG"

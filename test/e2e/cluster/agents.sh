@@ -57,7 +57,7 @@ agents_start() { # NODE ROOT PORT [FLAGS...]
 agents_wait() { # NODE...
   local node
   for node in "$@"; do
-    wait_until 60 "the session of $node" "agent-$node" grep -q 'connected to the controller' \
+    wait_until 90 "the session of $node" "agent-$node" grep -q 'connected to the controller' \
       "$LOG/agent-$node.log"
   done
 }

@@ -6,6 +6,7 @@
 
 CGROUP2=/sys/fs/cgroup # where version 2 is mounted, if it is in charge
 ENABLED_CONTROLLERS=/run/lpp-e2e/controllers # by us, at the top of version 2
+END_SECONDS=60 # for what ends when it is killed: it needs a processor for that
 
 _cgroup_v2() { [ "$(stat -f -c %T "$CGROUP2")" = cgroup2fs ]; }
 
@@ -60,29 +61,30 @@ cgroup_processes() {
 }
 
 kill_cgroup() {
-  local tries pids
-  for ((tries = 100; tries > 0; tries--)); do
-    pids=$(cgroup_processes)
-    [ -n "$pids" ] || return 0
+  local began=$SECONDS pids
+  while pids=$(cgroup_processes) && [ -n "$pids" ]; do
+    if [ $((SECONDS - began)) -ge "$END_SECONDS" ]; then
+      say "these processes of pods do not end: ${pids//$'\n'/ }"
+      return 1
+    fi
     # shellcheck disable=SC2086  # a list of numbers
     kill -KILL $pids 2>/dev/null || true
     sleep 0.05
   done
-  say "these processes of pods do not end: ${pids//$'\n'/ }"
-  return 1
 }
 
 remove_cgroups() {
-  local dir tries
-  for ((tries = 60; tries > 0; tries--)); do
-    for dir in $(_cgroup_dirs); do
+  local began=$SECONDS dir dirs
+  while dirs=$(_cgroup_dirs) && [ -n "$dirs" ]; do
+    if [ $((SECONDS - began)) -ge "$END_SECONDS" ]; then
+      say "these cgroups cannot be removed:" "$dirs"
+      return 1
+    fi
+    for dir in $dirs; do
       find "$dir" -depth -type d -exec rmdir {} \; 2>/dev/null || true
     done
-    [ -n "$(_cgroup_dirs)" ] || break
-    sleep 0.05
+    [ -z "$(_cgroup_dirs)" ] || sleep 0.05
   done
-  [ -z "$(_cgroup_dirs)" ] ||
-    { say "these cgroups cannot be removed:" "$(_cgroup_dirs)"; return 1; }
 }
 
 restore_controllers() {

@@ -3,7 +3,8 @@
 # What a node changes on its host, and how it is undone; sourced after env.sh and cgroups.sh.
 #
 # The nodes of all instances share the host, so the state before the first of them is kept in one
-# place and restored when the last of them goes.
+# place and restored when the last of them goes. Whether that is so is asked under a lock, and nobody comes
+# before it is done.
 
 HOST_BEFORE=/run/lpp-e2e
 
@@ -15,6 +16,16 @@ LINKS_DIR=/var/log/containers
 CNI_RESULTS=/var/lib/cni/results
 WIRED_DIRS=("$LINKS_DIR" /var/lib/kubelet/device-plugins /var/lib/kubelet
   /run/containerd/s /run/containerd "$CNI_RESULTS" /var/lib/cni)
+
+on_host_alone() { # COMMAND...
+  (flock 9 && "$@") 9</run
+}
+
+# Remembers the host, and makes the cgroups by which other instances know that there is a node.
+take_host() { # fails with a sentence on stdout
+  remember_host
+  make_cgroups
+}
 
 remember_host() {
   if ! mkdir "$HOST_BEFORE" 2>/dev/null; then return 0; fi

@@ -33,10 +33,9 @@ check() {
   ip link set dev lo up 2>/dev/null || cannot "network devices cannot be configured"
   if [ -z "$(_cgroup_dirs)" ]; then
     make_state
-    remember_host
-    reason=$(make_cgroups) || { remove_cgroups; restore_host; cannot "$reason"; }
+    reason=$(on_host_alone take_host) || { remove_cgroups; on_host_alone restore_host; cannot "$reason"; }
     remove_cgroups
-    restore_host
+    on_host_alone restore_host
   fi
 }
 
@@ -136,7 +135,7 @@ node_is() { # JQ_CONDITION on the Node object
 # the node is ready.
 untaint() {
   kctl taint node "$LPP_E2E_NODE" node.kubernetes.io/not-ready:NoSchedule- >/dev/null 2>&1 || true
-  wait_until 20 "a node without taints" kubelet node_is '(.spec.taints // []) == []'
+  wait_until 90 "a node without taints" kubelet node_is '(.spec.taints // []) == []'
 }
 
 ctrd() { ctr --address "$SOCKET" --namespace k8s.io "$@"; }
@@ -176,8 +175,7 @@ up() {
   trap stop_when_failed EXIT
   trap 'exit 130' INT TERM
   mkdir -p "$NODE/plugins" "$LOG/pods"
-  remember_host
-  reason=$(make_cgroups) || cannot "$reason"
+  reason=$(on_host_alone take_host) || cannot "$reason"
   ip address add "$NODE_IP/32" dev lo || cannot "the loopback device takes no address"
   make_cert kubelet "/O=system:nodes/CN=system:node:$LPP_E2E_NODE" "IP:$NODE_IP,DNS:$LPP_E2E_NODE"
   write_kubeconfig "$NODE/kubelet.kubeconfig" kubelet
@@ -187,14 +185,14 @@ up() {
 
   make_images "$NODE/images.tar"
   start containerd containerd --config "$NODE/containerd.toml" --log-level info
-  wait_until 20 "containerd" containerd ctrd version
+  wait_until 90 "containerd" containerd ctrd version
   import_images "$NODE/images.tar" "$kind"
   port_free "$NODE_IP:$PORT_KUBELET" || die "port $PORT_KUBELET is taken; set LPP_E2E_PORT_BASE"
   start kubelet "$BIN/kubelet" \
     --config "$NODE/kubelet.yaml" --kubeconfig "$NODE/kubelet.kubeconfig" \
     --root-dir "$NODE/kubelet" --cert-dir "$NODE/kubelet-pki" \
     --hostname-override "$LPP_E2E_NODE" --node-ip "$NODE_IP"
-  wait_until 60 "the node's readiness" kubelet \
+  wait_until 90 "the node's readiness" kubelet \
     node_is 'any(.status.conditions[]; .type == "Ready" and .status == "True")'
   untaint
   say "$LPP_E2E_NODE is ready after $(($(now_ms) - began)) ms"
@@ -204,16 +202,16 @@ up() {
 shims() { pgrep -f -- "containerd-shim.* -address $SOCKET( |\$)" || true; }
 
 end_shims() { # with their containers dead they end by themselves, if containerd lives
-  local tries pids
-  for ((tries = 60; tries > 0; tries--)); do
-    pids=$(shims)
-    [ -n "$pids" ] || return 0
+  local began=$SECONDS pids
+  while pids=$(shims) && [ -n "$pids" ]; do
+    if [ $((SECONDS - began)) -ge "$END_SECONDS" ]; then
+      say "these shims do not end: ${pids//$'\n'/ }"
+      return 1
+    fi
     # shellcheck disable=SC2086  # a list of numbers
-    if [ "$tries" -le 30 ] || ! alive containerd; then kill -KILL $pids 2>/dev/null || true; fi
+    if [ $((SECONDS - began)) -ge 2 ] || ! alive containerd; then kill -KILL $pids 2>/dev/null || true; fi
     sleep 0.05
   done
-  say "these shims do not end: ${pids//$'\n'/ }"
-  return 1
 }
 
 unmount_all() {
@@ -237,7 +235,7 @@ down() {
   remove_cgroups || failed=1
   ip address delete "$NODE_IP/32" dev lo 2>/dev/null || true
   remove_wired_files "$NODE" "$CNI_NETWORK"
-  restore_host || failed=1
+  on_host_alone restore_host || failed=1
   if [ -d "$NODE" ]; then
     rm -rf --one-file-system "$NODE" || failed=1
     if api_ready; then

@@ -63,7 +63,7 @@ start_etcd() {
     --trusted-ca-file "$PKI/ca.crt" --client-cert-auth \
     --peer-cert-file "$PKI/etcd.crt" --peer-key-file "$PKI/etcd.key" \
     --peer-trusted-ca-file "$PKI/ca.crt" --peer-client-cert-auth
-  wait_until 20 "etcd's health" etcd health "$PORT_ETCD" /health
+  wait_until 90 "etcd's health" etcd health "$PORT_ETCD" /health
 }
 
 start_apiserver() {
@@ -94,7 +94,7 @@ YAML
     --kubelet-preferred-address-types InternalIP \
     --audit-policy-file "$LPP_E2E_STATE/audit-policy.yaml" \
     --audit-log-path "$LOG/audit.log" --audit-log-mode blocking --audit-log-maxsize 4096
-  wait_until 60 "the API server's readiness" kube-apiserver api_ready
+  wait_until 90 "the API server's readiness" kube-apiserver api_ready
 }
 
 start_controllers() {
@@ -168,9 +168,9 @@ start_etcd
 start_apiserver
 start_controllers
 start_scheduler
-wait_until 60 "the controllers' health" kube-controller-manager health "$PORT_CONTROLLERS" /healthz
-wait_until 60 "the scheduler's health" kube-scheduler health "$PORT_SCHEDULER" /healthz
+wait_until 90 "the controllers' health" kube-controller-manager health "$PORT_CONTROLLERS" /healthz
+wait_until 90 "the scheduler's health" kube-scheduler health "$PORT_SCHEDULER" /healthz
 # Pods can be made from here on.
-wait_until 60 "the default ServiceAccount" kube-controller-manager \
+wait_until 90 "the default ServiceAccount" kube-controller-manager \
   api_get /api/v1/namespaces/default/serviceaccounts/default
 say "up in $(($(now_ms) - began)) ms; KUBECONFIG=$ADMIN_KUBECONFIG $BIN/kubectl"
