@@ -30,14 +30,14 @@ doc docs/agents.md <<'C'
 kubectl apply -k examples/node-agents
 C
 reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 provisioner=
 one_is_left() { # of the pods: the former one ends
   provisioner=$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner \
     -o jsonpath='{.items[*].metadata.name}')
   [[ $provisioner != *' '* ]]
 }
-wait_until 40 'the former provisioner to end' kubelet one_is_left
+wait_until 180 'the former provisioner to end' kubelet one_is_left
 address=$(kubectl -n local-path-storage get pod "$provisioner" -o jsonpath='{.status.podIP}')
 kubectl -n local-path-storage patch daemonset local-path-provisioner-agent -p \
   '{"spec": {"template": {"spec": {"hostAliases": [{"ip": "'"$address"'",
@@ -46,7 +46,7 @@ kubectl -n local-path-storage patch daemonset local-path-provisioner-agent -p \
 tells() { # TEXT    on its page of metrics
   kubectl get --raw "/api/v1/namespaces/local-path-storage/pods/$provisioner:8080/proxy/metrics" | grep "$1" >/dev/null
 }
-wait_until 60 'the agent to be connected' kubelet tells '^local_path_provisioner_agents_connected 1'
+wait_until 180 'the agent to be connected' kubelet tells '^local_path_provisioner_agents_connected 1'
 doc docs/agents.md <<'C'
 kubectl -n local-path-storage rollout status daemonset local-path-provisioner-agent --timeout=3m
 C
@@ -59,7 +59,7 @@ kubectl -n local-path-storage get pods -l app.kubernetes.io/name=local-path-prov
 C
 says 'Running'
 # The one of before the patch above may be ending still.
-kubectl -n local-path-storage rollout status daemonset local-path-provisioner-agent --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status daemonset local-path-provisioner-agent --timeout=180s >/dev/null
 agent_pod=$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner-agent \
   -o jsonpath='{.items[0].metadata.name}')
 doc docs/sizes.md <<'C'
@@ -105,7 +105,7 @@ forget() {
   kubectl delete pv $volumes >/dev/null
 }
 claims apply
-kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=60s >/dev/null
+kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=180s >/dev/null
 volume=$(kubectl -n web get pvc data -o jsonpath='{.spec.volumeName}')
 old=$(kubectl get pv "$volume" -o jsonpath='{.spec.hostPath.path}')
 forget
@@ -119,7 +119,7 @@ orphans() {
   sleep 3
   return 1
 }
-wait_until 30 'the directories to be told' kubelet orphans 2
+wait_until 180 'the directories to be told' kubelet orphans 2
 doc docs/agents.md <<'C'
 local-path-provisioner volumes --orphans
 C
@@ -132,7 +132,7 @@ local-path-provisioner adopt --node worker-7 --all --from-records
 C
 says 'adopted'
 claims apply
-kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=60s >/dev/null
+kubectl -n web wait --for=condition=Ready pod/data pod/logs --timeout=180s >/dev/null
 if [ "$(kubectl -n web get pvc data -o jsonpath='{.spec.volumeName}')" != "$volume" ] ||
   [ "$(kubectl -n web exec data -- wc -l /data/started)" != '2 /data/started' ]; then
   failed=$((failed + 1))
@@ -144,7 +144,7 @@ local-path-provisioner adopt --node worker-7 --path /opt/local-path-provisioner/
 C
 says 'adopted'
 kubectl delete pv "$volume" >/dev/null
-wait_until 30 'the directories to be told' kubelet orphans 2
+wait_until 180 'the directories to be told' kubelet orphans 2
 doc docs/adopt.md <<'C'
 local-path-provisioner sweep --node worker-7 --all --dry-run
 C
@@ -204,13 +204,16 @@ doc docs/node-lost.md <<'C'
 local-path-provisioner release --node worker-2 --yes
 C
 worker_2=
-kubectl -n web wait --for=delete pvc/lost --timeout=30s >/dev/null
+kubectl -n web wait --for=delete pvc/lost --timeout=180s >/dev/null
 gone pv lost
 gone -f deploy/node-lost.yaml
 
 doc docs/agents.md <<'C'
 kubectl -n local-path-storage delete daemonset local-path-provisioner-agent --wait
 C
+# The docs' next command has 30 s, as long as the pod may take to end.
+kubectl -n local-path-storage wait --for=delete pod -l app.kubernetes.io/name=local-path-provisioner-agent \
+  --timeout=180s >/dev/null
 doc docs/agents.md <<'C'
 kubectl -n local-path-storage wait --for=delete pod -l app.kubernetes.io/name=local-path-provisioner-agent
 C
@@ -230,7 +233,7 @@ C
 doc docs/agents.md <<'C'
 kubectl delete clusterrole,clusterrolebinding local-path-provisioner-agents --ignore-not-found
 C
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 if kubectl get all,cm,secret,clusterrole,clusterrolebinding -A -o name | grep -v node-agents | grep 'provisioner-agent'; then
   failed=$((failed + 1))
   echo 'FAILED: this is left of agents' >&2

@@ -29,7 +29,7 @@ doc docs/sizes.md <<'C'
 kubectl apply -k examples/hard-quota
 C
 reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 if [ -n "$limits" ]; then
 doc docs/sizes.md <<'C'
 kubectl apply -f examples/pod-with-limit.yaml
@@ -69,11 +69,14 @@ C
       echo "FAILED: df does not show that it has grown" >&2
     }
   fi
+  # The kubelet looks every few seconds: on XFS its figures must be those of after the growth and of both files.
   stats() { # to the end of it: kubectl must not fail for want of a reader
-    kubectl get --raw "/api/v1/nodes/$LPP_E2E_NODE/proxy/metrics" |
-      grep 'kubelet_volume_stats_used_bytes{.*"limited"' >/dev/null
+    kubectl get --raw "/api/v1/nodes/$LPP_E2E_NODE/proxy/metrics" | awk -v limits="$limits" '
+      /^kubelet_volume_stats_used_bytes[{].*"limited"/ { used = $2 }
+      /^kubelet_volume_stats_capacity_bytes[{].*"limited"/ { size = $2 }
+      END { exit !(used > 0 && (limits != "xfs" || (size == 134217728 && used >= 0.745 * size))) }'
   }
-  wait_until 60 'what the kubelet tells of the volume' kubelet stats
+  wait_until 180 'what the kubelet tells of the volume' kubelet stats
 doc docs/sizes.md <<'C'
 local-path-provisioner volumes
 C
@@ -90,7 +93,7 @@ kubectl delete -f examples/pod-with-limit.yaml
 C
   # A volume of the class without a limit gets one, while its pod runs.
   kubectl apply -f examples/pod-with-volume.yaml >/dev/null
-  kubectl wait --for=condition=Ready pod/volume-test --timeout=60s >/dev/null
+  kubectl wait --for=condition=Ready pod/volume-test --timeout=180s >/dev/null
   volume=$(kubectl get pvc local-path-claim -o jsonpath='{.spec.volumeName}')
   directory=$(basename "$(kubectl get pv "$volume" -o jsonpath='{.spec.hostPath.path}')")
   if [ "$limits" = xfs ]; then
@@ -108,15 +111,15 @@ C
   kubectl patch storageclass local-path -p '{"allowVolumeExpansion":true}' >/dev/null
   kubectl patch pvc local-path-claim -p '{"spec":{"resources":{"requests":{"storage":"192Mi"}}}}' >/dev/null
   if [ "$limits" = xfs ]; then
-    kubectl wait pvc/local-path-claim --for=jsonpath='{.status.capacity.storage}'=192Mi --timeout=60s >/dev/null
+    kubectl wait pvc/local-path-claim --for=jsonpath='{.status.capacity.storage}'=192Mi --timeout=180s >/dev/null
     kubectl exec volume-test -- dd if=/dev/zero of=/data/full bs=1M count=250 >/dev/null 2>&1 || true
     holds volume-test full 189 192
   else
     refused() { kubectl get events --field-selector reason=VolumeResizeFailed -o name | grep . >/dev/null; }
-    wait_until 60 'the growth that would not hold to fail' kubelet refused
+    wait_until 180 'the growth that would not hold to fail' kubelet refused
   fi
   kubectl delete -f examples/pod-with-volume.yaml --grace-period=1 >/dev/null
-  kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+  kubectl wait --for=delete pv --all --timeout=180s >/dev/null
   if compgen -G "$LPP_E2E_STATE/limits/pvc-*" >/dev/null; then
     failed=$((failed + 1))
     echo "FAILED: the directory is left" >&2

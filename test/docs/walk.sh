@@ -103,15 +103,17 @@ reach_api() {
   kubectl -n local-path-storage set env deployment/local-path-provisioner \
     KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
 }
+# 180 s, here and below: a pod of the examples takes its 30 s of grace to end, what waits for that comes after
+# it, and the machine may be busy.
 wait_bound() { # NAMESPACE CLAIM
-  kubectl -n "$1" wait --for=jsonpath='{.status.phase}'=Bound pvc "$2" --timeout=60s >/dev/null
+  kubectl -n "$1" wait --for=jsonpath='{.status.phase}'=Bound pvc "$2" --timeout=180s >/dev/null
 }
 gone() { # what was made for one way to install it
-  kubectl delete "$@" --ignore-not-found --wait --timeout=60s >/dev/null
+  kubectl delete "$@" --ignore-not-found --wait --timeout=180s >/dev/null
 }
 volumes_gone() { # NAMESPACE    those of its claims, which are not there any more
   kubectl get pv -o jsonpath="{range .items[?(@.spec.claimRef.namespace==\"$1\")]}pv/{.metadata.name} {end}" |
-    xargs -r kubectl wait --for=delete --timeout=60s >/dev/null 2>&1 || true
+    xargs -r kubectl wait --for=delete --timeout=180s >/dev/null
 }
 
 # e2e demands them in CI.
@@ -199,7 +201,7 @@ kubectl apply -f deploy/admission-policy.yaml -f deploy/network-policy.yaml
 C
 outside='{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "outside"}, "spec": {"containers":
   [{"name": "a", "image": "b"}], "volumes": [{"name": "v", "hostPath": {"path": "/etc"}}]}}'
-wait_until 20 'the admission policy to be in force' kube-apiserver bash -c \
+wait_until 180 'the admission policy to be in force' kube-apiserver bash -c \
   "! kubectl -n local-path-storage create --dry-run=server -f - <<<'$outside' 2>/dev/null"
 doc docs/install.md <<'C'
 local-path-provisioner check
@@ -220,6 +222,8 @@ C
 doc docs/sizes.md <<'C'
 kubectl patch pvc local-path-claim -p '{"spec":{"resources":{"requests":{"storage":"256Mi"}}}}'
 C
+# The docs' next command has 30 s, which may be too few for a busy machine.
+kubectl wait pvc/local-path-claim --for=jsonpath='{.status.capacity.storage}'=256Mi --timeout=180s >/dev/null
 doc docs/sizes.md <<'C'
 kubectl wait pvc/local-path-claim --for=jsonpath='{.status.capacity.storage}'=256Mi
 C
@@ -289,12 +293,12 @@ doc docs/operate.md <<'C'
 C
 says 'Bound'
 # The next command takes the first one that is listed.
-wait_until 60 'the former provisioner to end' kubelet sh -c \
+wait_until 180 'the former provisioner to end' kubelet sh -c \
   'kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner -o name | wc -l | grep -x 1'
 doc docs/operate.md <<'C'
 kubectl -n local-path-storage debug -it --image=busybox:stable --target=local-path-provisioner "$(kubectl -n local-path-storage get pod -l app.kubernetes.io/name=local-path-provisioner -o name | head -n 1)" -- kill -USR2 1
 C
-wait_until 20 'the debug lines to be switched on' kubelet sh -c \
+wait_until 180 'the debug lines to be switched on' kubelet sh -c \
   'kubectl -n local-path-storage logs deployment/local-path-provisioner -c local-path-provisioner | grep "each step is logged"'
 # Stand-ins for the kinds of the Prometheus operator.
 for kind in PodMonitor PrometheusRule; do
@@ -306,13 +310,13 @@ for kind in PodMonitor PrometheusRule; do
       versions: [{name: "v1", served: true, storage: true, schema: {openAPIV3Schema:
         {type: "object", "x-kubernetes-preserve-unknown-fields": true}}}]}}' | kubectl apply -f - >/dev/null
 done
-kubectl wait --for=condition=Established crd --all --timeout=30s >/dev/null
+kubectl wait --for=condition=Established crd --all --timeout=180s >/dev/null
 doc docs/metrics.md <<'C'
 kubectl apply -f deploy/monitoring/podmonitor.yaml -f deploy/monitoring/prometheusrule.yaml
 C
 if port_free 8080; then
   start forward kubectl -n local-path-storage port-forward deployment/local-path-provisioner 8080
-  wait_until 20 'the forwarded port' forward curl -s localhost:8080/readyz
+  wait_until 180 'the forwarded port' forward curl -s localhost:8080/readyz
 doc docs/runbook.md <<'C'
 curl 'localhost:8080/readyz?verbose'
 C
@@ -321,7 +325,7 @@ C
 fi
 
 # ---- back up, and move by hand -----------------------------------------------------------------------
-kubectl -n web wait --for=condition=Ready pod/writer --timeout=60s >/dev/null
+kubectl -n web wait --for=condition=Ready pod/writer --timeout=180s >/dev/null
 kubectl -n web exec writer -- sh -c 'mkdir -m 2750 /data/deep && echo kept >/data/deep/file && ln -s deep/file /data/link'
 doc docs/backup.md <<'C'
 kubectl -n web exec writer -- tar -C /data -czf - . >data.tar.gz
@@ -354,7 +358,7 @@ kubectl -n web exec move-to -- sh -c 'cd /data && find . -type f -exec md5sum {}
 C
 check_copy move-to
 gone -n web pod/move-from pod/move-to pvc/data-new
-wait_until 60 'the volume of data-new to be gone' kubelet sh -c '! kubectl get pv | grep data-new >/dev/null'
+wait_until 180 'the volume of data-new to be gone' kubelet sh -c '! kubectl get pv | grep data-new >/dev/null'
 
 # ---- migrating -------------------------------------------------------------------------------------
 doc docs/migrating.md <<'C'
@@ -397,12 +401,12 @@ wait_bound default local-path-claim
 doc docs/migrating.md <<'C'
 kubectl delete -f examples/pod-with-volume.yaml
 C
-volumes_gone default  # it is not stopped here, and finishes what the command lists
+volumes_gone default # it is not stopped here, and finishes what the command lists
 doc docs/migrating.md <<'C'
 kubectl get pv -o jsonpath='{range .items[?(@.metadata.annotations.pv\.kubernetes\.io/provisioned-by=="rancher.io/local-path")]}{.metadata.name}{"\n"}{end}' | xargs -I{} kubectl patch pv {} --type=strategic -p '{"metadata":{"$deleteFromPrimitiveList/finalizers":["external-provisioner.volume.kubernetes.io/finalizer"]}}'
 C
 gone -n web pod/writer pvc/data
-kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+kubectl wait --for=delete pv --all --timeout=180s >/dev/null
 # As kind leaves it: another provisioner under this name in this namespace, with the class standard.
 kubectl delete -f deploy/local-path-storage.yaml --wait >/dev/null
 kubectl apply -f - >/dev/null <<'YAML'
@@ -438,11 +442,11 @@ kubectl -n local-path-storage delete deployment local-path-provisioner
 C
 kubectl apply -f deploy/local-path-storage.yaml >/dev/null
 reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 sed '/storageClassName/d' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null # the default class
 wait_bound default local-path-claim
 kubectl delete -f examples/pod-with-volume.yaml --wait >/dev/null
-kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+kubectl wait --for=delete pv --all --timeout=180s >/dev/null
 kubectl delete storageclass standard >/dev/null
 doc docs/install.md <<'C'
 kubectl delete -f deploy/local-path-storage.yaml
@@ -460,7 +464,7 @@ doc docs/install.md <<'C'
 kubectl apply -k .
 C
 reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 gone -k .
 cd "$work"
 # The overlay for K3s; its directory is not used on this machine.
@@ -470,7 +474,7 @@ awk '/^## K3s/ { on = 1 } on && yaml && /^ *```$/ { exit } yaml { print } on && 
   "$root/docs/migrating.md" | sed 's/^   //' >k3s/kustomization.yaml
 kubectl apply -k k3s >/dev/null
 reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 gone -k k3s
 . "$root/test/docs/limits.sh"
@@ -478,7 +482,7 @@ doc docs/capacity.md <<'C'
 kubectl apply -k examples/free-space
 C
 reach_api
-kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
 local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 gone -k examples/free-space
 kubectl delete csidriver local-path-capacity --ignore-not-found >/dev/null
@@ -494,7 +498,7 @@ helm -n local-path-storage install local-path-provisioner deploy/chart/local-pat
 C
 if command -v helm >/dev/null; then
   reach_api
-  kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+  kubectl -n local-path-storage rollout status deployment local-path-provisioner --timeout=180s >/dev/null
   local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
 fi
 doc docs/migrating.md <<'C'
@@ -514,12 +518,12 @@ C
 if command -v helm >/dev/null; then
   kubectl -n local-path-storage set env deployment/disks-local-path-provisioner \
     KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
-  kubectl -n local-path-storage rollout status deployment disks-local-path-provisioner --timeout=60s >/dev/null
+  kubectl -n local-path-storage rollout status deployment disks-local-path-provisioner --timeout=180s >/dev/null
   sed 's/storageClassName: .*/storageClassName: disks/' examples/pod-with-volume.yaml | kubectl apply -f - >/dev/null
   wait_bound default local-path-claim
   local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
   kubectl delete -f examples/pod-with-volume.yaml --wait >/dev/null
-  kubectl wait --for=delete pv --all --timeout=60s >/dev/null
+  kubectl wait --for=delete pv --all --timeout=180s >/dev/null
   helm -n local-path-storage uninstall disks --wait >/dev/null
   kubectl delete -f deploy/admission-policy.yaml >/dev/null
   gone namespace local-path-storage
@@ -538,7 +542,7 @@ if command -v helm >/dev/null; then
     --set "nodePathMap[0].paths={$LPP_E2E_STATE/volumes}" >/dev/null
   kubectl -n local-path-provisioner set env deployment/local-path-provisioner \
     KUBERNETES_SERVICE_HOST="${POD_SUBNET%.*}.1" KUBERNETES_SERVICE_PORT="$PORT_FOR_PODS" >/dev/null
-  kubectl -n local-path-provisioner rollout status deployment local-path-provisioner --timeout=60s >/dev/null
+  kubectl -n local-path-provisioner rollout status deployment local-path-provisioner --timeout=180s >/dev/null
   kubectl apply -f examples/pod-with-volume.yaml >/dev/null
   wait_bound default local-path-claim
   local-path-provisioner check >/dev/null || { failed=$((failed + 1)); local-path-provisioner check || true; }
