@@ -121,7 +121,7 @@ int Demo::run() {
   if (!told.ok()) explain(told.error());
   Result<void> ended;
   if (daemon_ != nullptr && daemon_->alive()) {
-    const auto ending = daemon_->terminate(std::chrono::seconds(15));
+    const auto ending = daemon_->terminate(kPatience);
     if (!ending.ok()) {
       ended = ending.error();
     } else if (!ending->exit.to_string().empty() && ending->exit.code != 0) {

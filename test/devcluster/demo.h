@@ -42,7 +42,7 @@ class Demo {
  protected:
   static constexpr const char* kClaimName = "demo-claim";  // in the namespace "default"
   static constexpr const char* kPodName = "demo-pod";
-  static constexpr std::chrono::seconds kPatience{30};
+  static constexpr std::chrono::seconds kPatience{60};  // the machine may be busy
 
   virtual nlohmann::json claim() const;
   virtual nlohmann::json pod() const;
