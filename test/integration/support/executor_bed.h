@@ -107,10 +107,7 @@ class AgentInstance final : public ExecutorInstance {
                            bool) { return std::vector<agent::Listed>(); }}),
         reviewer_(story.admin().api(), clock,
                   {.ns = kDaemonNamespace, .service_account = kAgentAccount}),
-        server_(LPP_MUST(agent::AgentServer::start(
-            {.port = story.agents->port()}, executor_,
-            [this](const std::string& token) { return reviewer_.check(token); },
-            [] { return true; }, clock))) {
+        server_(start_server(story.agents->port(), clock)) {
     agent::Certificates certificates(story.admin().api(), clock,
                                      {.ns = kDaemonNamespace,
                                       .secret = "local-path-provisioner-agents-tls",
@@ -130,6 +127,22 @@ class AgentInstance final : public ExecutorInstance {
   static int& count() {
     static int processes = 0;
     return processes;
+  }
+  /// The port is taken while a process that is being made for a container has not begun its program
+  /// yet: until then it has all of our sockets, also that of the server before.
+  std::unique_ptr<agent::AgentServer> start_server(int port, Clock& clock) {
+    const auto start = [&] {
+      return agent::AgentServer::start(
+          {.port = port}, executor_,
+          [this](const std::string& token) { return reviewer_.check(token); }, [] { return true; },
+          clock);
+    };
+    auto started = start();
+    eventually([&] {
+      if (!started.ok()) started = start();
+      return started.ok();
+    });
+    return LPP_MUST(std::move(started));
   }
 
   agent::AgentExecutor executor_;
