@@ -140,7 +140,7 @@ TEST_CASE_FIXTURE(TransportFixture, "an agent process works, survives a kill, an
   Controller controller(*this);
   auto agent = AgentProcess::start(node.options(url_of(controller), *this));
   REQUIRE_MESSAGE(agent.ok(), agent.error().message);
-  const auto connected = (*agent)->wait_connected(30s);
+  const auto connected = (*agent)->wait_connected(60s);
   REQUIRE_MESSAGE(connected.ok(), connected.error().message);
 
   const Operation make = operation_of(Kind::kMake, "pvc-1");
@@ -152,16 +152,16 @@ TEST_CASE_FIXTURE(TransportFixture, "an agent process works, survives a kill, an
   // What nobody has forgotten is told by the next one.
   (*agent)->kill();
   agent = AgentProcess::start(node.options(url_of(controller), *this));
-  REQUIRE((*agent)->wait_connected(30s).ok());
+  REQUIRE((*agent)->wait_connected(60s).ok());
   const auto tells = controller.first_tells();
-  REQUIRE(tells.size() == 2);
-  CHECK(tells[0].works.empty());
-  REQUIRE(tells[1].works.size() == 1);
-  CHECK(tells[1].works[0].progress.state == State::kSucceeded);
-  CHECK(tells[1].bases->at(0).identity.size() == 36);
-  CHECK(tells[1].bases->at(0).volumes == 1);
+  REQUIRE(tells.size() >= 2);  // a session that a busy machine has lost begins with one, too
+  CHECK(tells.front().works.empty());
+  REQUIRE(tells.back().works.size() == 1);
+  CHECK(tells.back().works[0].progress.state == State::kSucceeded);
+  CHECK(tells.back().bases->at(0).identity.size() == 36);
+  CHECK(tells.back().bases->at(0).volumes == 1);
 
-  const auto ended = (*agent)->terminate(10s);
+  const auto ended = (*agent)->terminate(60s);
   REQUIRE_MESSAGE(ended.ok(), ended.error().message);
   CHECK(*ended == ChildExit{.code = 0});
 }
@@ -174,7 +174,7 @@ TEST_CASE_FIXTURE(TransportFixture,
   const auto agent = AgentProcess::start(node.options(
       "https://127.0.0.1:" + std::to_string(standby.port()) + "," + url_of(controller), *this));
   REQUIRE_MESSAGE(agent.ok(), agent.error().message);
-  REQUIRE((*agent)->wait_connected(30s).ok());
+  REQUIRE((*agent)->wait_connected(60s).ok());
   CHECK_FALSE(standby.requests().empty());
 
   const Operation make = operation_of(Kind::kMake, "pvc-1");
@@ -199,5 +199,5 @@ TEST_CASE_FIXTURE(TransportFixture, "an agent does not speak to whom it does not
            std::string::npos;
   }));
   CHECK(impostor.requests().empty());
-  CHECK((*agent)->terminate(10s).ok());
+  CHECK((*agent)->terminate(60s).ok());
 }

@@ -104,7 +104,7 @@ TEST_CASE("Ctrl-C while a command says what it waits for takes that line away an
   for (const auto& command : kCommands) {
     CAPTURE(command.front());
     OnTerminal program(command, {"TERM=xterm", "KUBECONFIG=" + server.kubeconfig()});
-    program.read_until("(1 s)");
+    program.read_until(" s)");  // a busy machine may leave the first second out
     program.press('\x03');
     program.read_until("");
     const int status = program.wait();
@@ -120,7 +120,7 @@ TEST_CASE("what a command waited for does not stand before its error") {
     CAPTURE(command.front());
     auto server = std::make_unique<Silence>();
     OnTerminal program(command, {"TERM=xterm", "KUBECONFIG=" + server->kubeconfig()});
-    program.read_until("(1 s)");
+    program.read_until(" s)");  // a busy machine may leave the first second out
     server.reset();
     program.read_until("");
     const int status = program.wait();
