@@ -281,8 +281,7 @@ TEST_CASE("a held poll has all the time, and a peer that goes away is noticed at
 
 TEST_CASE("a node has few connections, and who has proved nothing has few in all") {
   // Their time must not be over before others push them out.
-  ServerBed bed(
-      {.most_per_node = 2, .most_unproved = 3, .request_time = std::chrono::minutes(1)});
+  ServerBed bed({.most_per_node = 2, .most_unproved = 3, .request_time = std::chrono::minutes(1)});
   auto first = bed.client();
   auto second = bed.client();
   auto third = bed.client();
