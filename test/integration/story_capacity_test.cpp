@@ -172,6 +172,7 @@ TEST_CASE("a node whose agent is away, and one that is gone, are not offered to 
   story.agents->take_ca();
   story.agents->start("node-1");
   story.wait_driver();
+  story.wait_nodes(1);
   const auto published = story.published();
   REQUIRE(published.size() == 1);
   CHECK(published.front().starts_with("node-1="));

@@ -40,10 +40,9 @@ TEST_CASE("helper pods in a namespace of their own have an account without permi
   const std::string good = change_script(story, "setup", "exit 3");
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   wait_for_event(story, claim, "ProvisioningFailed");
-  const auto pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace));
-  REQUIRE(pods.size() == 1);
-  CHECK(pods[0]["spec"]["serviceAccountName"] == "local-path-helper");
-  CHECK(pods[0]["spec"]["automountServiceAccountToken"] == false);
+  const auto pod = wait_for_one_pod(story);
+  CHECK(pod["spec"]["serviceAccountName"] == "local-path-helper");
+  CHECK(pod["spec"]["automountServiceAccountToken"] == false);
   restore_script(story, "setup", good);
   const auto volume = LPP_MUST(story.audit.wait_bound(claim));
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));

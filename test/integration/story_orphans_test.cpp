@@ -27,11 +27,15 @@ struct OrphanStory : AgentStory {
   /// What the daemon lists, by path.
   std::map<std::string, json> orphans() const {
     std::map<std::string, json> all;
-    const auto page = http_get(installation->daemon().health_port(), "/orphans");
-    if (!page.ok()) return all;
-    const json listed = json::parse(page->body);
+    const json listed = json::parse(page("/orphans"));
     for (const json& one : listed["orphans"]) all[one["path"]] = one;
     return all;
+  }
+  void wait_listed(std::size_t count) {
+    wait_for(*this, std::to_string(count) + " are listed", [&]() -> std::string {
+      const auto all = orphans();
+      return all.size() == count ? "" : json(all).dump();
+    });
   }
   void wait_listed(const std::string& path, const std::string& why) {
     wait_for(*this, path + " is listed as " + why, [&]() -> std::string {
@@ -134,12 +138,12 @@ TEST_CASE("of volumes that a restored backup does not know every byte stays, and
       R"(local_path_provisioner_orphaned_directories{node="node-1",why="NoVolume"} 2)");
   for (const auto& volume : volumes) let_sweeps_pass(story, volume);
   for (const auto& volume : volumes) CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
-  CHECK(story.orphans().size() == 3);
+  story.wait_listed(3);
 
   // The claim of a volume that is there goes as ever.
   story.remove_and_wait(kept, kept_volume);
   CHECK_FALSE(fs::exists(kept_volume.disk));
-  CHECK(story.orphans().size() == 3);
+  story.wait_listed(3);
 
   // A person says what becomes of them: those of one node get their volumes back, the other goes.
   CommandDesk desk(story);
@@ -263,7 +267,7 @@ TEST_CASE("what was interrupted and nobody needs goes after a while, and what is
   CHECK(text_of(records + "/gone.left/volume/below/data") == kTenantsData);
   CHECK(text_of(volume.disk + "/below/data") == kTenantsData);
   story.wait_listed(base + "/.local-path-provisioner/gone.left", "Unfinished");
-  CHECK(story.orphans().size() == 2);
+  story.wait_listed(2);
 }
 
 TEST_CASE("agents work without the permission to know their cluster, and sweep nothing") {

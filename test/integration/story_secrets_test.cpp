@@ -5,7 +5,6 @@
 
 #include "agent/protocol.h"
 #include "harness/command_run.h"
-#include "harness/http_get.h"
 #include "harness/raw_client.h"
 #include "support/story_steps.h"
 
@@ -95,10 +94,11 @@ TEST_CASE("no log line, event, page or command tells a token, an annotation or a
                 .text;
   }
 
-  LPP_MUST(story.installation->write_config(story.installation->default_config()));
+  restore_script(story, "setup", good);
   LPP_MUST(story.admin().merge(k8s::kConfigMaps, map_key,
                                {{"data", {{"helperPod.yaml", helper_pod("")}}}}));
-  restore_script(story, "setup", good);
+  // At last: it has the claim tried again, which after one more failure would have to wait long.
+  LPP_MUST(story.installation->write_config(story.installation->default_config()));
   LPP_MUST(story.audit.wait_bound(bad));
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, data));
   LPP_MUST(story.audit.wait_deleted(data, volume));

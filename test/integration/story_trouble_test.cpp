@@ -277,9 +277,8 @@ TEST_CASE("a helper pod template that is refused leaves the last good one in for
   const std::string good = change_script(story, "setup", "exit 7");
   const auto claim = wants("last");
   wait_for_event(story, claim, "ProvisioningFailed");
-  const auto pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace));
-  REQUIRE(pods.size() == 1);
-  CHECK(pods[0]["metadata"]["labels"]["team"] == "storage");
+  const auto pod = wait_for_one_pod(story);
+  CHECK(pod["metadata"]["labels"]["team"] == "storage");
   restore_script(story, "setup", good);
   LPP_MUST(story.audit.wait_bound(claim));
   LPP_MUST(story.audit.wait_clean());

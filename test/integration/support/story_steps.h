@@ -5,6 +5,7 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "fakes/eventually.h"
 #include "harness/file_text.h"
@@ -28,6 +29,16 @@ inline void wait_for_phase(StoryBed& story, const k8s::ObjectKey& pod, const std
     const std::string now = (*found)["status"].value("phase", "");
     return now == phase ? "" : "it is " + now + ": " + (*found)["status"].dump();
   });
+}
+
+/// The only helper pod, once there is one: between two attempts there is none for a moment.
+inline nlohmann::json wait_for_one_pod(StoryBed& story) {
+  std::vector<nlohmann::json> pods;
+  wait_for(story, "there is one helper pod", [&]() -> std::string {
+    pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace));
+    return pods.size() == 1 ? "" : "there are " + std::to_string(pods.size());
+  });
+  return pods.front();
 }
 
 /// How many helper pods there have been.
