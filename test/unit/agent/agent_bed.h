@@ -167,9 +167,13 @@ class RunningAgent {
     };
     return as_time_passes(clock, std::chrono::seconds(1), heard, kAgentsPace);
   }
+  /// Returns when it is over, and what it has asked for has been looked at.
   operation::Progress run(const operation::Operation& operation) {
     agent.take(start(operation));
-    return listener.outcome(operation).value_or(operation::Progress{});
+    const auto outcome = listener.outcome(operation).value_or(operation::Progress{});
+    const auto waits = clock.waits();
+    REQUIRE(eventually([&] { return clock.waits() > waits; }));
+    return outcome;
   }
   /// Ordered, and at work.
   void begin(const operation::Operation& operation) {
