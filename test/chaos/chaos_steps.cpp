@@ -382,7 +382,7 @@ Result<void> ChaosRun::settings_step(const Step& step) {
 /// SIGTERM: it ends properly and in time, whatever is wrong around it.
 Result<void> ChaosRun::stop(Replica& replica) {
   LPP_ASSIGN_OR_RETURN(const auto ended,
-                       replica.installation->daemon().terminate(std::chrono::seconds(30)), "stop");
+                       replica.installation->daemon().terminate(std::chrono::seconds(12)), "stop");
   // One that has only just begun has no handlers of signals yet.
   if (ended.exit == ChildExit{} || ended.exit == ChildExit{.signal = SIGTERM}) return {};
   return Error{.message = "the daemon stopped with " + ended.exit.to_string()};

@@ -338,8 +338,7 @@ TEST_CASE("real node: with the former manifest and nothing new but the image, vo
       on.bed->patience()));
   CHECK(on.audit.directories().empty());
   on.daemon->signal(SIGTERM);
-  // Then the kubelet would kill it: that manifest has the default.
-  const auto exit = on.daemon->wait(std::chrono::seconds(30));
+  const auto exit = on.daemon->wait(std::chrono::seconds(12));
   REQUIRE(exit.has_value());
   CHECK(*exit == ChildExit{});
 }

@@ -135,7 +135,7 @@ TEST_CASE("real node: a failing script is told on the claim at once") {
         }
         return "there is none";
       },
-      story.bed->patience());  // less than a script may take, 120 s
+      {.limit = std::chrono::seconds(40), .interval = std::chrono::milliseconds(50)});
   LPP_MUST(story.admin().merge(k8s::kConfigMaps, map, {{"data", {{"setup", good}}}}));
   CHECK_MESSAGE(told.ok(), (told.ok() ? "" : told.error().message));
   const auto volume = LPP_MUST(story.audit.wait_bound(claim));

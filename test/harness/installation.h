@@ -49,8 +49,8 @@ class Installation {
   Result<void> wait_ready();
   /// SIGKILL; returns when it is dead.
   void kill_daemon();
-  /// SIGTERM; an error unless it ends properly, and in time: Kubernetes waits that long.
-  Result<void> stop_daemon(std::chrono::milliseconds limit = std::chrono::seconds(30));
+  /// SIGTERM; an error unless it ends properly and in time.
+  Result<void> stop_daemon(std::chrono::milliseconds limit = std::chrono::seconds(12));
 
   /// Replaces the configuration file at once, as an editor does.
   Result<void> write_config(const nlohmann::json& config);

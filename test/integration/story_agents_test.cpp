@@ -78,7 +78,7 @@ TEST_CASE("with agents a claim becomes a directory and goes again without any he
   story.wait_no_records();
   LPP_MUST(story.installation->stop_daemon());
   for (const auto& node : story.bed->nodes()) {
-    CHECK(LPP_MUST(story.agents->of(node).terminate(std::chrono::seconds(60))) == ChildExit{});
+    CHECK(LPP_MUST(story.agents->of(node).terminate(std::chrono::seconds(15))) == ChildExit{});
   }
 }
 

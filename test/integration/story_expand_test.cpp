@@ -86,14 +86,19 @@ struct ExpandStory : StoryBed {
     }
     return false;
   }
-  /// Of claims' status, by the daemon; one from a cache that is behind is refused. Without those
-  /// that bind a claim, in place of a controller manager that is behind.
-  std::size_t status_writes() const {
+  /// Of claims' status, by the daemon, with that answer. Without those that bind a claim, in place
+  /// of a controller manager that is behind.
+  std::size_t status_writes(int answer = 200) const {
     const auto all = installation->proxy().records();
-    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [](const auto& record) {
-      return record.request.is("patch", "persistentvolumeclaims/status") && record.status == 200 &&
-             record.request.body.find("\"phase\"") == std::string::npos;
+    return static_cast<std::size_t>(std::count_if(all.begin(), all.end(), [&](const auto& record) {
+      return record.request.is("patch", "persistentvolumeclaims/status") &&
+             record.status == answer && record.request.body.find("\"phase\"") == std::string::npos;
     }));
+  }
+  /// Writes from a cache that is behind are refused, as often as it is behind when it is tried.
+  void check_few_are_refused() const {
+    CHECK(status_writes(409) <= 20);
+    for (const int answer : {403, 404, 422}) CHECK(status_writes(answer) == 0);
   }
   /// The same, once there are as many: that one was answered is known a little later.
   std::size_t wait_status_writes(std::size_t count) {
@@ -339,6 +344,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a claim grows though the API server keeps no mark
   story.wait_no_pods();
   LPP_MUST(story.audit.wait_clean());
   CHECK(story.wait_status_writes(4) == 4);  // two for each size
+  story.check_few_are_refused();
 }
 
 TEST_CASE("what fails where no marks are kept is told and written once and a larger size helps") {
@@ -370,6 +376,7 @@ TEST_CASE("what fails where no marks are kept is told and written once and a lar
   CHECK(story.told().size() == 1);
   CHECK(writes == 2);
   CHECK(story.wait_status_writes(writes + 2) == writes + 2);  // the other one's
+  story.check_few_are_refused();
   const json failed = story.claim(claim)["status"]["conditions"];
   REQUIRE(failed.size() == 1);
   CHECK(failed[0]["type"] == "ControllerResizeError");

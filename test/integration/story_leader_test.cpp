@@ -240,7 +240,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 LPP_PODS_AND_AGENTS_TEST_CASE(
     "a leader that is stopped hands over at once, as in a rolling update") {
   // Longer than is waited for the other one.
-  TwoReplicas story(by, {"--leader-elect-lease-duration=60s", "--leader-elect-renew-deadline=40s",
+  TwoReplicas story(by, {"--leader-elect-lease-duration=600s", "--leader-elect-renew-deadline=400s",
                          "--leader-elect-retry-period=1s"});
   story.begin_claims(0);
   const std::string leader = holder_of_lease(story);
@@ -349,8 +349,9 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a new leader knows what its watches did not tell 
       .before =
           [&](const ApiRequest& request) {
             // From the new leader's first renewal on.
-            if (request.is("update", "leases")) held_back = false;
-            return Decision::forward();
+            const Decision decision = story.standby_before(request);
+            if (request.is("update", "leases") && story.standby_may_lead) held_back = false;
+            return decision;
           },
       .frame =
           [&](const ApiRequest&, std::string_view) {
@@ -364,6 +365,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE("a new leader knows what its watches did not tell 
   const VolumeFacts volume = LPP_MUST(story.audit.wait_bound(gone));
   story.volumes.erase(gone);
   story.installation->kill_daemon();
+  story.standby_may_lead = true;
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, gone));
   story.make_claims(kClaimsAtOnce);
   story.check_claims(kClaimsAtOnce);

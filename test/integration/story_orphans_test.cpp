@@ -34,6 +34,7 @@ struct OrphanStory : AgentStory {
   void wait_listed(std::size_t count) {
     wait_for(*this, std::to_string(count) + " are listed", [&]() -> std::string {
       const auto all = orphans();
+      REQUIRE(all.size() <= count);
       return all.size() == count ? "" : json(all).dump();
     });
   }

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 namespace {
 
 // Far below the time limits of the calls, far above what a busy machine takes: it is for hangs.
-constexpr long long kAtOnceMs = 15'000;
+constexpr long long kAtOnceMs = 9'000;
 constexpr auto kNeverOver = 60s;  // a call that is to be ended before
 // What a busy machine may need for a step: a limit that is tried ends nothing sooner.
 constexpr auto kStall = 3s;

@@ -36,7 +36,8 @@ inline nlohmann::json wait_for_one_pod(StoryBed& story) {
   std::vector<nlohmann::json> pods;
   wait_for(story, "there is one helper pod", [&]() -> std::string {
     pods = LPP_MUST(story.admin().list(k8s::kPods, kDaemonNamespace));
-    return pods.size() == 1 ? "" : "there are " + std::to_string(pods.size());
+    REQUIRE(pods.size() <= 1);
+    return pods.size() == 1 ? "" : "there is none";
   });
   return pods.front();
 }

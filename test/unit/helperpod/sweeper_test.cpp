@@ -5,7 +5,6 @@
 
 #include <atomic>
 
-#include "fakes/eventually.h"
 #include "fakes/helper_pod_scene.h"
 #include "fakes/time_passes.h"
 

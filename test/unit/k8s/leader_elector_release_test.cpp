@@ -203,7 +203,7 @@ TEST_CASE("of two electors one leads at a time, through a cut, a return and a re
     if (holder == "b" && (a.elector.valid_until() > clock.now() || a.working)) ++violations;
     return std::nullopt;
   };
-  // Time goes on only when both threads have kept up: what they slept for has not come yet.
+  // Time goes on only when both threads have kept up, and what they slept for is not over yet.
   const auto kept_up = [&](const Candidate& candidate) {
     return !candidate.thread.joinable() || clock.now() <= candidate.clock.awake_from();
   };
