@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "harness/standby.h"
 #include "real_story.h"
 
 namespace lpp::testing {
@@ -249,10 +250,8 @@ TEST_CASE("real binder: a leader killed in the middle of its bindings leaves wha
                                                  .extra_args = quick_lease,
                                                  .env = {}}));
   // The lease is short: it stays with the first until that is killed, however busy the machine is.
-  standby->proxy().set_hooks({.before = [&](const ApiRequest& request) {
-    return request.resource == "leases" && request.is_write() && writes < 8 ? Decision::reply(409)
-                                                                            : Decision::forward();
-  }});
+  standby->proxy().set_hooks(
+      {.before = [&](const ApiRequest& request) { return as_standby(request, writes >= 8); }});
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(standby->wait_ready());
   story.installation->proxy().set_hooks({.after = [&](const ApiRequest& request, int) {

@@ -13,6 +13,7 @@
 
 #include "disk.h"
 #include "harness/applied_objects.h"
+#include "harness/standby.h"
 #include "real_agents.h"
 #include "real_faults.h"
 
@@ -291,10 +292,8 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
                    .extra_args = by == By::kAgents ? played.agents()->standby_args() : quick_lease,
                    .env = {}}));
   // The lease is short: it stays with the first until both are killed, however busy the machine is.
-  standby->proxy().set_hooks({.before = [](const ApiRequest& request) {
-    return request.resource == "leases" && request.is_write() ? Decision::reply(409)
-                                                              : Decision::forward();
-  }});
+  standby->proxy().set_hooks(
+      {.before = [](const ApiRequest& request) { return as_standby(request, false); }});
   LPP_MUST(standby->start_daemon(Installation::OldLease::kKeep));
   LPP_MUST(standby->wait_ready());
   auto claims = claims_in(story, "killed-api-server");

@@ -23,6 +23,7 @@ using agent::AgentExecutor;
 using agent::AgentIdentity;
 using agent::AgentServer;
 using agent::Presence;
+
 constexpr const char* kHello = "/agent/v1/hello";
 constexpr const char* kTell = "/agent/v1/tell";
 constexpr const char* kPoll = "/agent/v1/poll";

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "harness/process_probe.h"
+#include "harness/standby.h"
 #include "support/story_steps.h"
 
 namespace lpp::testing {
@@ -119,8 +120,7 @@ struct TwoReplicas : StoryBed {
         bed->patience().limit));
   }
   Decision standby_before(const ApiRequest& request) const {
-    return request.is("update", "leases") && !standby_may_lead ? Decision::reply(409)
-                                                               : Decision::forward();
+    return as_standby(request, standby_may_lead);
   }
   void wait_standby_leads() {
     standby_may_lead = true;

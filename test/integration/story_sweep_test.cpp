@@ -4,7 +4,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 #include <thread>
 
@@ -105,13 +104,6 @@ struct SweepStory : StoryBed {
     });
   }
 };
-
-/// For a machine that is busy: an attempt that was too slow to be judged returns false.
-void try_until_judged(const std::function<bool()>& attempt) {
-  bool judged = false;
-  for (int i = 0; i < 3 && !judged; ++i) judged = attempt();
-  CHECK(judged);
-}
 
 }  // namespace
 

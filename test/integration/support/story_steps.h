@@ -100,6 +100,14 @@ bool is_soon(const Attempt& attempt) {
   return false;
 }
 
+/// For a machine that is busy: an attempt that was too slow to be judged returns false.
+template <typename Attempt>
+void try_until_judged(const Attempt& attempt) {
+  bool judged = false;
+  for (int i = 0; i < 3 && !judged; ++i) judged = attempt();
+  CHECK(judged);
+}
+
 /// Until the daemon has had unfinished work of the kind ("provision", "delete") for so long, by its
 /// own clock.
 inline void wait_until_old(StoryBed& story, const std::string& kind, double seconds) {
