@@ -20,6 +20,9 @@ namespace {
 /// The cache shows by then what was written; a conflict is with a version that is not there yet.
 constexpr std::chrono::seconds kBoundSoon{2};
 constexpr std::chrono::seconds kConflictWait{1};
+/// The controller manager may be about to write its annotation on the claim. That fails when the
+/// claim has changed meanwhile, and is then told in an Event: provisioning has failed.
+constexpr std::chrono::seconds kAskedSoon{1};
 /// More conflicts than these mean that somebody else is at work on the claim.
 constexpr int kMostTries = 3;
 
@@ -86,12 +89,14 @@ bool is_held(const ClaimScene& scene) {
 
 }  // namespace
 
-void note_lost(ClaimScene& scene) {
-  if (scene.claim == nullptr || scene.claim->phase != "Lost") {
-    scene.memory.lost.reset();
-  } else if (!scene.memory.lost) {
-    scene.memory.lost = scene.now;
-  }
+void note_waits(ClaimScene& scene) {
+  const auto note = [&](std::optional<TimePoint>& since, bool is_so) {
+    since = is_so ? since.value_or(scene.now) : std::optional<TimePoint>();
+  };
+  const k8s::PersistentVolumeClaim* claim = scene.claim.get();
+  note(scene.memory.lost, claim != nullptr && claim->phase == "Lost");
+  note(scene.memory.unasked, claim != nullptr && scene.volume != nullptr &&
+                                 claim->volume_name.empty() && !asks_for(*claim, scene.names));
 }
 
 std::optional<ClaimDecision> decide_binding(const ClaimScene& scene) {
@@ -104,11 +109,11 @@ std::optional<ClaimDecision> decide_binding(const ClaimScene& scene) {
   if (!scene.binds) return std::nullopt;
   if (last.left) return for_claim::Wait{};  // remembered until the claim is bound, or gone
   if (is_held(scene)) return for_claim::Wait{.at_most = last.hold_until - scene.now};
+  TimePoint due{};
   // The binder says so of a claim that it knows without knowing its volume yet. It sees it soon.
-  if (scene.claim->phase == "Lost" && scene.memory.lost) {
-    const TimePoint due = *scene.memory.lost + kBoundSoon;
-    if (scene.now < due) return for_claim::Wait{.at_most = due - scene.now};
-  }
+  if (scene.memory.lost) due = *scene.memory.lost + kBoundSoon;
+  if (scene.memory.unasked) due = std::max(due, *scene.memory.unasked + kAskedSoon);
+  if (scene.now < due) return for_claim::Wait{.at_most = due - scene.now};
   return *what;
 }
 
@@ -202,8 +207,11 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
 /// Right after its creation, without a wait for the cache to show the volume.
 void ClaimReconciler::bind_at_once(Pass& pass, k8s::PersistentVolume created) {
   ClaimScene& scene = pass.scene;
+  scene.now = world_.clock.now();
   scene.volume = std::make_shared<const k8s::PersistentVolume>(std::move(created));
   scene.binds = world_.binding.is_ours();
+  note_waits(scene);
+  remember(pass);
   for (int i = 0; i < 2; ++i) {  // it may be written, and then be left
     const auto decision = decide_binding(scene);
     if (!decision) return;

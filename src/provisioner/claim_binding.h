@@ -11,7 +11,7 @@ namespace lpp::provisioner {
 /// bound, or not for us to bind. Pure.
 std::optional<ClaimDecision> decide_binding(const ClaimScene& scene);
 
-/// Notes since when the claim is Lost.
-void note_lost(ClaimScene& scene);
+/// Notes since when the claim is Lost, and since when its volume waits for it to be asked for.
+void note_waits(ClaimScene& scene);
 
 }  // namespace lpp::provisioner

@@ -68,7 +68,7 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
   scene.binds = world_.binding.is_ours();
   scene.memory = memories_.get(scene.volume_name);
   note_begun(recorded, scene.memory);
-  note_lost(scene);
+  note_waits(scene);
   if (scene.memory.in_flight != nullptr) {
     scene.lost = world_.executor.lost(*scene.memory.in_flight);
   }

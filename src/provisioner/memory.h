@@ -93,7 +93,8 @@ struct Memory {
     bool left = false;  // that has been told
   };
   Binding binding{};
-  std::optional<TimePoint> lost{};  // since then the claim is Lost
+  std::optional<TimePoint> lost{};     // since then the claim is Lost
+  std::optional<TimePoint> unasked{};  // since then its volume is there unasked for
   /// What the API server has dropped without a word, as those before Kubernetes 1.32 do.
   ResizeMarks dropped{};
 

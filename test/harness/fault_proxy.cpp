@@ -100,7 +100,7 @@ void FaultProxy::wait_delay(std::chrono::milliseconds delay) {
 ApiRequest FaultProxy::record(ApiRequest request) {
   MutexLock lock(mutex_);
   request.sequence = next_sequence_++;
-  records_.push_back({.request = request});
+  records_.push_back({.request = request, .arrived = SystemClock().now()});
   changed_.notify_all();
   return request;
 }

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/result.h"
 #include "base/sync.h"
 #include "harness/acceptor.h"
@@ -82,6 +83,7 @@ struct ProxyHooks {
 /// A request and what came of it.
 struct ProxyRecord {
   ApiRequest request;
+  TimePoint arrived{};
   int status = 0;  // as sent to the client; 0 = no answer (yet, or the connection was cut)
 };
 

@@ -229,6 +229,12 @@ const std::vector<For> kWhatIsBound{
        return !std::holds_alternative<for_claim::LeaveUnbound>(decision) ||
               (!scene.memory.binding.failure.empty() && !scene.memory.binding.left);
      }},
+    {"a claim that nobody has asked for is not bound at once",
+     [](const ClaimScene& scene, const ClaimDecision& decision) {
+       const auto* const bind = std::get_if<for_claim::Bind>(&decision);
+       return bind == nullptr || !bind->claim || asks_for(*scene.claim, scene.names) ||
+              !scene.memory.unasked || scene.now >= *scene.memory.unasked + std::chrono::seconds(1);
+     }},
     {"a claim that is lost is not bound again at once",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        return !std::holds_alternative<for_claim::Bind>(decision) || scene.claim->phase != "Lost" ||

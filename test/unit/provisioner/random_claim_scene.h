@@ -258,6 +258,7 @@ class ClaimScenes {
       memory.binding.left = dice.one_in(4);
     }
     if (dice.one_in(4)) memory.lost = dice.around_now();
+    if (dice.one_in(4)) memory.unasked = dice.around_now();
     if (dice.one_in(8)) memory.published = kSceneTime - std::chrono::seconds(dice.below(60));
     if (dice.one_in(2)) memory.begun_on = dice.one_in(2) ? "n1" : "n2";
     if (dice.one_in(8)) memory.rescheduled_from = "1";
