@@ -20,9 +20,9 @@ namespace {
 /// The cache shows by then what was written; a conflict is with a version that is not there yet.
 constexpr std::chrono::seconds kBoundSoon{2};
 constexpr std::chrono::seconds kConflictWait{1};
-/// The controller manager may be about to write its annotation on the claim. That fails when the
-/// claim has changed meanwhile, and is then told in an Event: provisioning has failed.
-constexpr std::chrono::seconds kAskedSoon{1};
+/// The controller manager may be about to write its annotation on the claim. Where the claim has
+/// changed meanwhile that fails, and an Event says that provisioning has failed.
+constexpr std::chrono::milliseconds kAskedSoon{500};
 /// More conflicts than these mean that somebody else is at work on the claim.
 constexpr int kMostTries = 3;
 
@@ -94,9 +94,11 @@ void note_waits(ClaimScene& scene) {
     since = is_so ? since.value_or(scene.now) : std::optional<TimePoint>();
   };
   const k8s::PersistentVolumeClaim* claim = scene.claim.get();
+  // The cache may not show the volume yet.
+  const bool is_there = scene.volume != nullptr || scene.memory.published;
   note(scene.memory.lost, claim != nullptr && claim->phase == "Lost");
-  note(scene.memory.unasked, claim != nullptr && scene.volume != nullptr &&
-                                 claim->volume_name.empty() && !asks_for(*claim, scene.names));
+  note(scene.memory.unasked, claim != nullptr && claim->volume_name.empty() && is_there &&
+                                 !asks_for(*claim, scene.names));
 }
 
 std::optional<ClaimDecision> decide_binding(const ClaimScene& scene) {
@@ -204,7 +206,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   return std::nullopt;
 }
 
-/// Right after its creation, without a wait for the cache to show the volume.
+/// Right after its creation, without a wait for the cache to show the volume. What must wait for
+/// something else is left to the step that follows when the cache does.
 void ClaimReconciler::bind_at_once(Pass& pass, k8s::PersistentVolume created) {
   ClaimScene& scene = pass.scene;
   scene.now = world_.clock.now();

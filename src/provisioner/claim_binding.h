@@ -11,7 +11,8 @@ namespace lpp::provisioner {
 /// bound, or not for us to bind. Pure.
 std::optional<ClaimDecision> decide_binding(const ClaimScene& scene);
 
-/// Notes since when the claim is Lost, and since when its volume waits for it to be asked for.
+/// Notes since when the claim is Lost, and since when its volume is there though nobody has asked
+/// for it.
 void note_waits(ClaimScene& scene);
 
 }  // namespace lpp::provisioner

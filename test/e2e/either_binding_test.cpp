@@ -19,7 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr const char* kBindCompleted = "pv.kubernetes.io/bind-completed";
-constexpr const char* kSpace = "binding";
+constexpr const char* kAskedFor = "volume.kubernetes.io/storage-provisioner";
 
 bool is_of_binding(const ApiRequest& request) {
   return request.is("patch", "persistentvolumes/status") ||
@@ -29,21 +29,21 @@ bool is_of_binding(const ApiRequest& request) {
 
 struct BindingStory : RealStory {
   explicit BindingStory(const std::string& name, std::vector<std::string> arguments = {})
-      : RealStory(name, {.extra_args = std::move(arguments)}) {
-    LPP_MUST(admin().apply(namespace_object(kSpace)));
+      : RealStory(name, {.extra_args = std::move(arguments)}), space(name) {
+    LPP_MUST(admin().apply(namespace_object(space)));
   }
 
   json create(const std::string& name, const std::string& storage_class = "local-path") {
-    return LPP_MUST(admin().create(claim_object({.key = {kSpace, name},
+    return LPP_MUST(admin().create(claim_object({.key = {space, name},
                                                  .storage_class = storage_class,
                                                  .selected_node = bed->nodes().front()})));
   }
   json claim(const std::string& name) {
-    return LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, {kSpace, name}));
+    return LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, {space, name}));
   }
   /// Bound on both sides, as the binder leaves it, and nothing odd was said of it. A binder that is
   /// so far behind that it has not looked at the volume may say that, and takes it back; one that
-  /// has had its second and not asked for the volume may say that it could not
+  /// has had its half second and not asked for the volume may say that it could not
   /// (docs/failure-modes.md). How often it does is for no test to know.
   void wait_bound(const std::string& name) {
     LPP_MUST(wait_until(
@@ -60,18 +60,21 @@ struct BindingStory : RealStory {
           return (*volume)["status"].value("phase", "") == "Bound" ? "" : volume->dump();
         },
         bed->patience()));
-    for (const auto& event : admin().events_about("PersistentVolumeClaim", {kSpace, name})) {
+    for (const auto& event : admin().events_about("PersistentVolumeClaim", {space, name})) {
       if (event.starts_with("Warning ClaimLost")) {
         MESSAGE(name << ": the binder was behind: " << event);
-      } else if (event.starts_with("Warning ProvisioningFailed: Error saving claim: ")) {
+      } else if (event.starts_with("Warning ProvisioningFailed: Error saving claim: ") &&
+                 event.find("the object has been modified") != std::string::npos) {
         MESSAGE(name << ": the binder was behind: " << event);
-        CHECK(time_for_binder(name) >= std::chrono::seconds(1));
+        // Where its annotation is there, it was in time, and a second try of it failed.
+        const bool asked = claim(name)["metadata"]["annotations"].contains(kAskedFor);
+        CHECK((asked || time_for_binder(name) >= std::chrono::milliseconds(500)));
       } else {
         CHECK_MESSAGE(!event.starts_with("Warning"), event);
       }
     }
   }
-  /// From the first try to create the claim's volume to the first write of the claim.
+  /// From the first try to create the claim's volume to our first write of the claim, if any.
   Duration time_for_binder(const std::string& name) {
     TimePoint created = TimePoint::max();
     TimePoint written = TimePoint::max();
@@ -87,12 +90,11 @@ struct BindingStory : RealStory {
         }
       }
     }
-    REQUIRE(written != TimePoint::max());
-    return written - created;
+    return written == TimePoint::max() ? Duration::max() : written - created;
   }
   void remove_and_wait(const std::vector<std::string>& names) {
     for (const auto& name : names) {
-      LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, {kSpace, name}));
+      LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, {space, name}));
     }
     LPP_MUST(wait_until(
         "all volumes and helper pods are gone",
@@ -109,6 +111,7 @@ struct BindingStory : RealStory {
                          [](const ProxyRecord& record) { return is_of_binding(record.request); });
   }
 
+  const std::string space;
   std::vector<Installation*> daemons{installation.get()};
 };
 
@@ -195,7 +198,7 @@ TEST_CASE("real binder: a static volume that also fits is left alone, or taken b
   // Whoever has it: one volume for each claim, and no volume for two.
   CHECK(story.claim("a")["spec"]["volumeName"] != story.claim("b")["spec"]["volumeName"]);
   for (const char* name : {"a", "b"}) {
-    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, {kSpace, name}));
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, {story.space, name}));
   }
   LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", fixed}));
   story.remove_and_wait({});
@@ -210,7 +213,7 @@ TEST_CASE("real binder: a claim of a class that retains is bound, and its volume
   story.create("keep", "binding-keep");
   story.wait_bound("keep");
   const std::string pv = story.claim("keep")["spec"]["volumeName"];
-  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, {kSpace, "keep"}));
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, {story.space, "keep"}));
   LPP_MUST(wait_until(
       "the volume is released",
       [&]() -> std::string {
@@ -242,11 +245,11 @@ TEST_CASE("real binder: claims of many nodes, and of a class that binds at once,
   LPP_MUST(story.admin().create(class_object({.name = "binding-shared"})));
   LPP_MUST(story.admin().create(
       class_object({.name = "binding-immediate", .binding_mode = "Immediate"})));
-  LPP_MUST(story.admin().create(claim_object({.key = {kSpace, "many"},
+  LPP_MUST(story.admin().create(claim_object({.key = {story.space, "many"},
                                               .storage_class = "binding-shared",
                                               .access_mode = "ReadWriteMany",
                                               .selected_node = story.bed->nodes().front()})));
-  LPP_MUST(story.admin().create(claim_object({.key = {kSpace, "at-once"},
+  LPP_MUST(story.admin().create(claim_object({.key = {story.space, "at-once"},
                                               .storage_class = "binding-immediate",
                                               .access_mode = "ReadWriteMany",
                                               .selected_node = ""})));

@@ -171,17 +171,17 @@ TEST_CASE(
   Row row;
   row.claim_is(unasked_claim(), "n1");
   note_waits(row);
-  CHECK(row.next_is<for_claim::Wait>().at_most == seconds(1));
-  row.now += milliseconds(400);
+  CHECK(row.next_is<for_claim::Wait>().at_most == milliseconds(500));
+  row.now += milliseconds(200);
   note_waits(row);
-  CHECK(row.next_is<for_claim::Wait>().at_most == milliseconds(600));
+  CHECK(row.next_is<for_claim::Wait>().at_most == milliseconds(300));
   SUBCASE("it asks") {
     row.claim_is(claim("a").node("n1").resource_version("2"), "n1");
     note_waits(row);
     CHECK(row.next_is<for_claim::Bind>().claim);
   }
   SUBCASE("it does not") {
-    row.now += milliseconds(600);
+    row.now += milliseconds(300);
     note_waits(row);
     CHECK(row.next_is<for_claim::Bind>().claim);
   }

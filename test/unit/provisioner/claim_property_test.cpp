@@ -233,7 +233,8 @@ const std::vector<For> kWhatIsBound{
      [](const ClaimScene& scene, const ClaimDecision& decision) {
        const auto* const bind = std::get_if<for_claim::Bind>(&decision);
        return bind == nullptr || !bind->claim || asks_for(*scene.claim, scene.names) ||
-              !scene.memory.unasked || scene.now >= *scene.memory.unasked + std::chrono::seconds(1);
+              !scene.memory.unasked ||
+              scene.now >= *scene.memory.unasked + std::chrono::milliseconds(500);
      }},
     {"a claim that is lost is not bound again at once",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
