@@ -41,10 +41,7 @@ struct BindingStory : RealStory {
   json claim(const std::string& name) {
     return LPP_MUST(admin().get(k8s::kPersistentVolumeClaims, {space, name}));
   }
-  /// Bound on both sides, as the binder leaves it, and nothing odd was said of it. A binder that is
-  /// so far behind that it has not looked at the volume may say that, and takes it back; one that
-  /// has had its half second and not asked for the volume may say that it could not
-  /// (docs/failure-modes.md). How often it does is for no test to know.
+  /// Bound on both sides, as the binder leaves it, and nothing odd was said of it.
   void wait_bound(const std::string& name) {
     LPP_MUST(wait_until(
         name + " is bound",
@@ -60,6 +57,12 @@ struct BindingStory : RealStory {
           return (*volume)["status"].value("phase", "") == "Bound" ? "" : volume->dump();
         },
         bed->patience()));
+    judge_events(name);
+  }
+  /// A binder that is so far behind that it has not looked at the volume may say that, and takes it
+  /// back; one that has had its half second and not asked for the volume may say that it could not
+  /// (docs/failure-modes.md). How often it does is for no test to know.
+  void judge_events(const std::string& name) {
     for (const auto& event : admin().events_about("PersistentVolumeClaim", {space, name})) {
       if (event.starts_with("Warning ClaimLost")) {
         MESSAGE(name << ": the binder was behind: " << event);
@@ -92,7 +95,28 @@ struct BindingStory : RealStory {
     }
     return written == TimePoint::max() ? Duration::max() : written - created;
   }
+  /// It says what it has to say in turn: of a claim that only it looks at, after all that went
+  /// before.
+  void wait_until_binder_has_said_all() {
+    const std::string last = space + "-nobodys";
+    const json nobodys = class_object(
+        {.name = last, .provisioner = "example.com/nobody", .binding_mode = "Immediate"});
+    LPP_MUST(admin().create(nobodys));
+    LPP_MUST(admin().create(
+        claim_object({.key = {space, last}, .storage_class = last, .selected_node = ""})));
+    LPP_MUST(wait_until(
+        "the binder has asked for the last claim",
+        [&]() -> std::string {
+          const auto events = admin().events_about("PersistentVolumeClaim", {space, last});
+          return events.empty() ? "no Event" : "";
+        },
+        bed->patience()));
+    LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, {space, last}));
+    LPP_MUST(admin().remove(k8s::kStorageClasses, {"", last}));
+  }
   void remove_and_wait(const std::vector<std::string>& names) {
+    wait_until_binder_has_said_all();
+    for (const auto& name : names) judge_events(name);
     for (const auto& name : names) {
       LPP_MUST(admin().remove(k8s::kPersistentVolumeClaims, {space, name}));
     }
