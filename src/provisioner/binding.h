@@ -28,6 +28,9 @@ class Binding {
 
   /// Then it is tried again: somebody may have given the right.
   static constexpr std::chrono::minutes kRefusedFor{10};
+  /// What the control plane is about to write is waited for so long: it comes within this when
+  /// nothing keeps it waiting.
+  static constexpr std::chrono::milliseconds kBinderLimit{500};
 
  private:
   Clock& clock_;

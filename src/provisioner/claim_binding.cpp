@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/log.h"
+#include "provisioner/binding.h"
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/names.h"
 #include "provisioner/volume_manifest.h"
@@ -20,9 +21,6 @@ namespace {
 /// The cache shows by then what was written; a conflict is with a version that is not there yet.
 constexpr std::chrono::seconds kBoundSoon{2};
 constexpr std::chrono::seconds kConflictWait{1};
-/// The controller manager may be about to write its annotation on the claim. Where the claim has
-/// changed meanwhile that fails, and an Event says that provisioning has failed.
-constexpr std::chrono::milliseconds kAskedSoon{500};
 /// More conflicts than these mean that somebody else is at work on the claim.
 constexpr int kMostTries = 3;
 
@@ -114,7 +112,9 @@ std::optional<ClaimDecision> decide_binding(const ClaimScene& scene) {
   TimePoint due{};
   // The binder says so of a claim that it knows without knowing its volume yet. It sees it soon.
   if (scene.memory.lost) due = *scene.memory.lost + kBoundSoon;
-  if (scene.memory.unasked) due = std::max(due, *scene.memory.unasked + kAskedSoon);
+  // The controller manager may be about to write its annotation on the claim. Where the claim has
+  // changed meanwhile that fails, and an Event says that provisioning has failed.
+  if (scene.memory.unasked) due = std::max(due, *scene.memory.unasked + Binding::kBinderLimit);
   if (scene.now < due) return for_claim::Wait{.at_most = due - scene.now};
   return *what;
 }
@@ -214,7 +214,6 @@ void ClaimReconciler::bind_at_once(Pass& pass, k8s::PersistentVolume created) {
   scene.volume = std::make_shared<const k8s::PersistentVolume>(std::move(created));
   scene.binds = world_.binding.is_ours();
   note_waits(scene);
-  remember(pass);
   for (int i = 0; i < 2; ++i) {  // it may be written, and then be left
     const auto decision = decide_binding(scene);
     if (!decision) return;
@@ -222,6 +221,9 @@ void ClaimReconciler::bind_at_once(Pass& pass, k8s::PersistentVolume created) {
       if (perform(pass, *bind)) return;
     } else if (const auto* const left = std::get_if<for_claim::LeaveUnbound>(&*decision)) {
       perform(pass, *left);
+      return;
+    } else {
+      remember(pass);  // since when it waits
       return;
     }
   }

@@ -7,6 +7,7 @@
 
 #include "base/paths.h"
 #include "k8s/quantity.h"
+#include "provisioner/binding.h"
 #include "provisioner/names.h"
 #include "provisioner/node_lost.h"
 #include "provisioner/volume_removal.h"
@@ -57,9 +58,6 @@ std::optional<VolumeDecision> stop_all(const VolumeScene& scene, bool when_quiet
   return stuck_or_wait(scene);
 }
 
-/// The binder says so itself, and within this when nothing keeps it waiting.
-constexpr std::chrono::milliseconds kBinderLimit{500};
-
 /// Our part is done, and somebody else's finalizer keeps the object for a while.
 bool was_let_go(const VolumeScene& scene) {
   const k8s::PersistentVolume& volume = *scene.volume;
@@ -81,8 +79,9 @@ std::optional<VolumeDecision> release(const VolumeScene& scene) {
   if (volume.phase != "Bound" && volume.phase != "Available" && volume.phase != "Pending") {
     return std::nullopt;
   }
+  // The binder says so itself.
   const TimePoint due =
-      std::max(*scene.memory.abandoned + kBinderLimit, scene.memory.claim_asked_at);
+      std::max(*scene.memory.abandoned + Binding::kBinderLimit, scene.memory.claim_asked_at);
   if (scene.now < due) return for_volume::Wait{.at_most = due - scene.now};
   return for_volume::MarkReleased{};
 }

@@ -18,7 +18,6 @@ namespace {
 
 using operation::Kind;
 using std::chrono::milliseconds;
-using std::chrono::minutes;
 using std::chrono::seconds;
 using testing::claim;
 using testing::claims_volume;
@@ -35,13 +34,25 @@ struct Bed : testing::Scene {
 
   Action step() { return reconciler.step({{"default", "a"}, "uid-a"}); }
   /// Up to the point where the directory is there.
-  void make() {
+  void make_directory() {
     (void)step();
     executor.succeed(Kind::kMake, kClaimsVolume);
+  }
+  /// And the creation of its volume will succeed.
+  void make() {
+    make_directory();
     transport.on("POST", "/persistentvolumes").reply(201, meta("uid-v", "10"));
   }
   static std::string meta(const std::string& uid, const std::string& version) {
     return nlohmann::json{{"metadata", {{"uid", uid}, {"resourceVersion", version}}}}.dump();
+  }
+  /// The next writes of the volume's status, and of the claim and its status, give these versions.
+  void accept_volume(const std::string& version) {
+    volume_status.reply(200, meta("uid-v", version));
+  }
+  void accept_claim(const std::string& version, const std::string& of_status) {
+    claim_patch.reply(200, meta("uid-a", version));
+    claim_status.reply(200, meta("uid-a", of_status));
   }
   std::vector<std::string> writes() const {
     std::vector<std::string> all;
@@ -71,9 +82,8 @@ struct Bed : testing::Scene {
 TEST_CASE("the step that creates the volume binds it, each write on the version before it") {
   Bed bed;
   bed.make();
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "13"));
+  bed.accept_volume("11");
+  bed.accept_claim("12", "13");
   (void)bed.step();
   const auto writes = bed.writes();
   REQUIRE(writes.size() == 3);
@@ -122,8 +132,7 @@ TEST_CASE("the step that creates the volume binds it, each write on the version 
 TEST_CASE("the step that creates a volume nobody has asked for yet leaves its claim alone") {
   Bed bed;
   bed.put(unasked_claim().resource_version("3"));
-  (void)bed.step();
-  bed.executor.succeed(Kind::kMake, kClaimsVolume);
+  bed.make_directory();
   bed.transport.on("POST", "/persistentvolumes").run([&](const auto&, const auto*, const auto&) {
     bed.clock.advance(seconds(3));
     return k8s::Response{.status = 201, .body = Bed::meta("uid-v", "10")};
@@ -136,9 +145,8 @@ TEST_CASE("the step that creates a volume nobody has asked for yet leaves its cl
   bed.put(claims_volume("Pending").resource_version("10"));
   CHECK(bed.step() == Action::await_change(milliseconds(300)));
   CHECK(bed.writes().empty());
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "13"));
+  bed.accept_volume("11");
+  bed.accept_claim("12", "13");
   std::string version = "3";
   SUBCASE("until the control plane asks") {
     version = "4";
@@ -158,13 +166,11 @@ TEST_CASE("the step that creates a volume nobody has asked for yet leaves its cl
 
 TEST_CASE("a volume whose creation was answered too late is bound in the version that is there") {
   Bed bed;
-  (void)bed.step();
-  bed.executor.succeed(Kind::kMake, kClaimsVolume);
+  bed.make_directory();
   bed.transport.on("POST", "/persistentvolumes").reply(409, testing::kAlreadyExists);
   bed.transport.on("GET", "/persistentvolumes/pvc-uid-a")
       .reply(200, claims_volume("Bound").node("n1").json().dump());
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "13"));
+  bed.accept_claim("12", "13");
   (void)bed.step();
   CHECK(bed.writes().size() == 2);
   CHECK(bed.counted("bound") == 1);
@@ -173,7 +179,7 @@ TEST_CASE("a volume whose creation was answered too late is bound in the version
 TEST_CASE("a conflict is decided again from what is there then") {
   Bed bed;
   bed.make();
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.accept_volume("11");
   bed.claim_patch.reply(409, kConflict);
   (void)bed.step();
   const std::size_t before = bed.writes().size();
@@ -181,8 +187,7 @@ TEST_CASE("a conflict is decided again from what is there then") {
   (void)bed.step();
   CHECK(bed.writes().size() == before);
   bed.put(claim("a").node("n1").resource_version("4"));
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "13"));
+  bed.accept_claim("12", "13");
   (void)bed.step();
   REQUIRE(bed.writes().size() == before + 2);
   CHECK(bed.writes()[before].find(R"("resourceVersion":"4")") != std::string::npos);
@@ -193,14 +198,13 @@ TEST_CASE("a conflict is decided again from what is there then") {
 TEST_CASE("a claim that changes during its binding is bound as soon as the cache shows it") {
   Bed bed;
   bed.make();
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.accept_volume("11");
   bed.claim_patch.reply(409, kConflict);
   (void)bed.step();
   // The cache shows the volume, and not yet that it is bound.
   bed.put(claims_volume("Pending").resource_version("10"));
   bed.put(claim("a").node("n1").resource_version("4"));
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "13"));
+  bed.accept_claim("12", "13");
   (void)bed.step();
   REQUIRE(bed.writes().size() == 4);
   CHECK(bed.writes()[2].find(R"("resourceVersion":"4")") != std::string::npos);
@@ -210,14 +214,13 @@ TEST_CASE("a claim that changes during its binding is bound as soon as the cache
 TEST_CASE("another volume of that name is bound by a write of its own") {
   Bed bed;
   bed.make();
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.accept_volume("11");
   bed.claim_patch.reply(409, kConflict);
   (void)bed.step();
   bed.put(claims_volume("Pending").uid("another").resource_version("20"));
   bed.put(claim("a").node("n1").resource_version("4"));
   bed.volume_status.reply(200, Bed::meta("another", "21"));
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "22"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "23"));
+  bed.accept_claim("22", "23");
   (void)bed.step();
   CHECK(bed.writes().size() == 5);
   CHECK(bed.counted("bound") == 1);
@@ -226,7 +229,7 @@ TEST_CASE("another volume of that name is bound by a write of its own") {
 TEST_CASE("after a conflict no version is tried that is older than our own write") {
   Bed bed;
   bed.make();
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.accept_volume("11");
   bed.claim_patch.reply(200, Bed::meta("uid-a", "12"));
   bed.claim_status.reply(409, kConflict);
   (void)bed.step();
@@ -253,9 +256,8 @@ TEST_CASE("a volume that changes during its binding is tried again in another ve
   CHECK(bed.step() == Action::await_change(seconds(1)));
   CHECK(bed.writes().size() == 1);
   bed.put(claims_volume("Pending").resource_version("11"));
-  bed.volume_status.reply(200, Bed::meta("uid-v", "12"));
-  bed.claim_patch.reply(200, Bed::meta("uid-a", "13"));
-  bed.claim_status.reply(200, Bed::meta("uid-a", "14"));
+  bed.accept_volume("12");
+  bed.accept_claim("13", "14");
   (void)bed.step();
   CHECK(bed.writes().size() == 4);
   CHECK(bed.counted("bound") == 1);
@@ -265,7 +267,7 @@ TEST_CASE("after three conflicts the claim is left to the control plane with one
   testing::CapturedLog log;
   Bed bed;
   bed.make();
-  bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+  bed.accept_volume("11");
   bed.claim_patch.reply(409, kConflict).reply(409, kConflict).reply(409, kConflict);
   (void)bed.step();
   bed.put(claims_volume("Bound").resource_version("11"));
@@ -329,7 +331,7 @@ TEST_CASE("a binding is counted once, by how it ended") {
   const auto counts_after = [](int status, const char* answer) {
     Bed bed;
     bed.make();
-    bed.volume_status.reply(200, Bed::meta("uid-v", "11"));
+    bed.accept_volume("11");
     for (int version = 4; version < 9; ++version) {
       bed.claim_patch.reply(status, answer);
       bed.claim_status.reply(status, answer);
