@@ -144,15 +144,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   if (auto refusal = complete_shape(scene, operation)) {
     return perform(pass, for_claim::Refuse{*std::move(refusal)});
   }
-  if (scene.memory.had_volume) {
-    // The volume went while the claim seems to wait for it: the claim's cache may be behind.
-    const auto claim = read_claim(world_, pass.key.claim);
-    if (!claim.ok()) return reporter_.api_failed(subject(pass), claim.error());
-    if (!*claim || (*claim)->meta.uid != pass.key.uid || !(*claim)->volume_name.empty()) {
-      remember(pass);
-      return wait_for_the_cache();
-    }
-  }
   if (const auto holder = world_.ledger.take(operation)) {
     // It may be on its way out: the volume of a claim that was made again under its name, say.
     return path_taken(pass, operation.path, *holder);
@@ -166,6 +157,10 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
                                  scene.memory);
   }
   scene.memory.turned_away.reset();
+  if (auto next = ask_after_a_wait(pass)) {
+    world_.ledger.release(operation);
+    return next;
+  }
   announce(pass);
   const auto started = world_.executor.start(operation);
   if (!started.ok()) {
@@ -241,9 +236,10 @@ ClaimReconciler::Next ClaimReconciler::let_go_on(Pass& pass, const Make& make) {
   return std::nullopt;
 }
 
-Action ClaimReconciler::path_taken(const Pass& pass, const std::string& path,
+Action ClaimReconciler::path_taken(Pass& pass, const std::string& path,
                                    const operation::Holder& holder) {
-  memories_.set(pass.scene.volume_name, pass.scene.memory);
+  pass.scene.memory.path_taken = true;
+  remember(pass);
   reporter_.failed(subject(pass), "PathTaken",
                    "path " + path + " overlaps the directory " + holder.path + " of volume " +
                        holder.volume_name);

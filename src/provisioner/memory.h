@@ -65,6 +65,7 @@ struct Memory {
   std::vector<Begun> begun{};
   std::optional<TimePoint> published{};      // volume created, maybe not in the cache yet
   bool had_volume = false;                   // one was there: what is made now may not be the first
+  bool path_taken = false;                   // the last time somebody else had its directory
   std::map<std::string, Retry> take_back{};  // by place_key(): one that is broken holds up no other
   /// What takes back, by place_key(), that was on record when last seen.
   std::map<std::string, std::shared_ptr<const operation::Operation>> taking_back{};

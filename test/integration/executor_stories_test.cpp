@@ -168,6 +168,36 @@ LPP_EXECUTORS_TEST_CASE(
   CHECK(text_of(first.disk + "/data") == kData);
 }
 
+LPP_ALL_EXECUTORS_TEST_CASE(
+    "a claim that is deleted before the volume it waits for gets none, however late that is seen") {
+  ExecutorStory story(by);
+  LPP_MUST(story.admin().create(
+      class_object({.name = "named",
+                    .reclaim_policy = "Retain",
+                    .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                   {"nodePath", "/opt/local-path-provisioner"}}})));
+  const auto claim = story.want("data", "named");
+  const auto first = story.wait_bound_and_write(claim);
+  story.trouble.wait_no_record();
+  story.remove(claim);
+  story.want("data", "named");
+  wait_for_event(story, claim, "ProvisioningFailed", "overlaps");
+  story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
+    const bool of_the_cache = request.is("watch", "persistentvolumeclaims") ||
+                              (request.is("list", "persistentvolumeclaims") &&
+                               query_value(request.target, "fieldSelector").empty());
+    return of_the_cache ? Decision::reply(500) : Decision::forward();
+  }});
+  story.installation->proxy().cut_connections();
+  story.remove(claim);
+  LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", first.pv}));
+  wait_for_log(story, "the API server knows something of the claim that the cache does not");
+  story.installation->proxy().set_hooks({});
+  story.want("data", "named");
+  CHECK(LPP_MUST(story.audit.wait_bound(claim)).disk == first.disk);
+  CHECK(text_of(first.disk + "/data") == kData);
+}
+
 LPP_EXECUTORS_TEST_CASE(
     "a claim made again under its name gets its directory as soon as the one before has let it "
     "go") {

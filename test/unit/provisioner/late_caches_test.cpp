@@ -178,7 +178,9 @@ TEST_CASE("the directory of a volume that the cache does not show yet is not fre
   (void)scene.claims_step.step(kKey);
   (void)scene.claims_step.step(kKey);
   // The claim is made again under its name.
-  scene.put(claim("a").uid("uid-b").storage_class("pattern").node("n1"));
+  const auto again = claim("a").uid("uid-b").storage_class("pattern").node("n1");
+  scene.put(again);
+  scene.api_shows(again);
   (void)scene.claims_step.step(kNext);
   CHECK(scene.started(Kind::kMake) == 1);
   // The cache catches up: the volume goes first, then the other claim has its turn.

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the caches do not show whole, or not as it is now, and the API server is asked for.
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -64,6 +66,22 @@ ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass, const ClaimDeci
     if (*node == nullptr) return wait();
     scene.node = *std::move(node);
   }
+  return std::nullopt;
+}
+
+ClaimReconciler::Next ClaimReconciler::ask_after_a_wait(Pass& pass) {
+  Memory& memory = pass.scene.memory;
+  if (!memory.had_volume && !memory.path_taken && memory.retry.hold_until == TimePoint{}) {
+    return std::nullopt;
+  }
+  const auto claim = read_claim(world_, pass.key.claim);
+  if (!claim.ok()) return reporter_.api_failed(subject(pass), claim.error());
+  if (!*claim || (*claim)->meta.uid != pass.key.uid || !(*claim)->volume_name.empty() ||
+      (*claim)->meta.deleting() != pass.scene.claim->meta.deleting()) {
+    remember(pass);
+    return wait_for_the_cache();
+  }
+  memory.path_taken = false;
   return std::nullopt;
 }
 
