@@ -85,12 +85,13 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
     notes.push_back(fmt::format("{} (so its logs are not read)", pods.error().message));
     return;
   }
-  std::size_t read = 0;
+  bool found = false;
   for (const json& pod : *pods) {
     const json& meta = member(pod, "metadata");
     const k8s::ObjectKey key{installation.daemon_ns, text(meta, "name")};
     const std::string container = daemon_container(member(pod, "spec"));
     if (container.empty()) continue;
+    found = true;
     int restarts = 0;
     for (const json& status : member(member(pod, "status"), "containerStatuses")) {
       if (text(status, "name") == container) restarts = number(status, "restartCount", 0);
@@ -103,7 +104,6 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
         notes.push_back(fmt::format("log of pod {}: {}", key.to_string(), log.error().message));
         continue;
       }
-      ++read;
       if (cut) {
         notes.push_back(
             fmt::format("log of pod {}: only the newest lines are read; a shorter "
@@ -115,7 +115,7 @@ void read_logs(Cluster& cluster, const Installation& installation, std::chrono::
       }
     }
   }
-  if (read == 0) {
+  if (!found) {
     notes.push_back(
         fmt::format("no pod of the provisioner was found in namespace {}: only Events "
                     "(kept for an hour by default) and volumes are shown",

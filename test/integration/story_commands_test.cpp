@@ -154,10 +154,17 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   has(told, "Successfully provisioned volume " + volume.pv);
   has(told, "no pod of the provisioner was found");  // the test's daemon is a process
 
-  nlohmann::json pod = pod_object({.key = {kDaemonNamespace, "a-daemon"}});
-  pod["spec"]["containers"][0]["command"] = {"local-path-provisioner", "start"};
-  LPP_MUST(story.admin().create(pod));
-  CHECK(run(story, {"history"}).text.find("no pod of the provisioner") == std::string::npos);
+  // One that has a log to be read, or none yet.
+  for (const auto& [name, node] : std::map<std::string, std::string>{
+           {"a-daemon", "node-1"}, {"one-that-waits", "no-such-node"}}) {
+    auto pod = pod_object({.key = {kDaemonNamespace, name}, .node = node});
+    pod["spec"]["containers"][0]["command"] = {"local-path-provisioner", "start"};
+    LPP_MUST(story.admin().create(pod));
+    const Output found = run(story, {"history"});
+    CHECK(found.text.find("no pod of the provisioner") == std::string::npos);
+    if (node == "no-such-node") has(found, "log of pod local-path-storage/" + name + ": ");
+    LPP_MUST(story.admin().remove_and_wait(k8s::kPods, {kDaemonNamespace, name}));
+  }
 }
 
 LPP_PODS_AND_AGENTS_TEST_CASE("explain-path says beforehand which path the claim then gets") {
