@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the caches do not show whole, or not as it is now, and the API server is asked for.
+// What the caches do not show whole, or perhaps not as it is now, before a make is begun, goes on
+// or is shown.
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -70,18 +71,36 @@ ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass, const ClaimDeci
 }
 
 ClaimReconciler::Next ClaimReconciler::ask_after_a_wait(Pass& pass) {
-  Memory& memory = pass.scene.memory;
-  if (!memory.had_volume && !memory.path_taken && memory.retry.hold_until == TimePoint{}) {
-    return std::nullopt;
-  }
+  const Memory& memory = pass.scene.memory;
+  if (!memory.had_volume && !memory.waited) return std::nullopt;
+  remember(pass);
   const auto claim = read_claim(world_, pass.key.claim);
   if (!claim.ok()) return reporter_.api_failed(subject(pass), claim.error());
-  if (!*claim || (*claim)->meta.uid != pass.key.uid || !(*claim)->volume_name.empty() ||
-      (*claim)->meta.deleting() != pass.scene.claim->meta.deleting()) {
+  if (*claim && (*claim)->meta.uid == pass.key.uid && (*claim)->volume_name.empty() &&
+      !(*claim)->meta.deleting()) {
+    return std::nullopt;
+  }
+  world_.figures.forget(operation::Kind::kMake, pass.scene.volume_name);
+  return wait_for_the_cache();
+}
+
+/// A volume that the cache does not show yet may be there: then what the make would set is older
+/// than what the volume has.
+ClaimReconciler::Next ClaimReconciler::let_go_on(Pass& pass, const Make& make) {
+  const auto failed = [&](const Error& error) {
+    remember(pass);
+    return reporter_.api_failed(subject(pass), error);
+  };
+  const auto wanted = is_still_wanted(make);
+  if (!wanted.ok()) return failed(wanted.error());
+  const auto volume = read_volume(world_, make.operation().volume_name);
+  if (!volume.ok()) return failed(volume.error());
+  if (*wanted != Wanted::kYes || *volume) {
     remember(pass);
     return wait_for_the_cache();
   }
-  memory.path_taken = false;
+  const auto started = world_.executor.start(make.operation());
+  if (!started.ok()) return failed(started.error());
   return std::nullopt;
 }
 

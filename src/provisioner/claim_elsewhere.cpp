@@ -138,6 +138,8 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   const std::string& node = pass.scene.node_name;
   const auto gone = node_is_gone(world_, node);
   if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());
+  pass.scene.memory.waited = true;
+  remember(pass);
   if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
   return perform(pass, for_claim::Refuse{{.message = "nodes \"" + node + "\" not found",
                                           .node_is_the_reason = true}});
@@ -146,6 +148,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Refuse& decision) {
   ClaimScene& scene = pass.scene;
   const Refusal& refusal = decision.refusal;
+  scene.memory.waited = true;
   // What can be done is begun early; that it cannot is said when the control plane has asked.
   if (!asks_for(*scene.claim, world_.names)) {
     remember(pass);

@@ -67,9 +67,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Publ
     }
     return path_taken(pass, operation.path, *holder);
   }
-  if (scene.memory.path_taken) {
-    if (auto next = ask_after_a_wait(pass)) return next;
-  }
+  if (auto next = ask_after_a_wait(pass)) return next;
   // From here on it is not certain any more that no volume showed it.
   for (Begun& begun : scene.memory.begun) {
     if (same_place(*begun.operation, operation)) begun.never_published = false;

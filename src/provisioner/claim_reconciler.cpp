@@ -133,6 +133,11 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait
     world_.figures.forget(operation::Kind::kMake, volume);
     world_.figures.forget(operation::Kind::kTakeBack, volume);
   } else {
+    const k8s::PersistentVolumeClaim* claim = pass.scene.claim.get();
+    // Without a node it waits for a change of its own.
+    if (claim != nullptr && claim->volume_name.empty() && !pass.scene.node_name.empty()) {
+      pass.scene.memory.waited = true;
+    }
     remember(pass);
   }
   return decision.at_most ? Action::await_change(*decision.at_most) : Action::done();
@@ -172,6 +177,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   world_.ledger.release(operation);
   Memory& memory = scene.memory;
   memory.troubles = 0;
+  memory.waited = *started != Executor::Start::kRecorded;
   if (!memory.begun_on.empty() && memory.begun_on != operation.node) {
     ++memory.moves;
     memory.move_at = scene.now + memories_.wait_after(memory.moves);
@@ -209,6 +215,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Foll
   if (progress.state != State::kEnding) {
     pass.scene.memory.in_flight = decision.make.begun.operation;
   }
+  if (progress.over()) pass.scene.memory.waited = true;  // for its agent or its disk
   remember(pass);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
   if (!progress.changes_at) return Action::await_change(kRecheck);
@@ -216,29 +223,13 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Foll
   return Action::await_change(std::clamp(left, Duration::zero(), Duration(kRecheck)));
 }
 
-/// A volume that the cache does not show yet may be there: then what the make would set is older
-/// than what the volume has.
-ClaimReconciler::Next ClaimReconciler::let_go_on(Pass& pass, const Make& make) {
-  const auto failed = [&](const Error& error) {
-    remember(pass);
-    return reporter_.api_failed(subject(pass), error);
-  };
-  const auto wanted = is_still_wanted(make);
-  if (!wanted.ok()) return failed(wanted.error());
-  const auto volume = read_volume(world_, make.operation().volume_name);
-  if (!volume.ok()) return failed(volume.error());
-  if (*wanted != Wanted::kYes || *volume) {
-    remember(pass);
-    return wait_for_the_cache();
-  }
-  const auto started = world_.executor.start(make.operation());
-  if (!started.ok()) return failed(started.error());
-  return std::nullopt;
-}
-
 Action ClaimReconciler::path_taken(Pass& pass, const std::string& path,
                                    const operation::Holder& holder) {
-  pass.scene.memory.path_taken = true;
+  if (pass.scene.memory.had_volume) {
+    // It may be gone for long, as its volume is.
+    if (const auto next = ask_after_a_wait(pass)) return *next;
+  }
+  pass.scene.memory.waited = true;
   remember(pass);
   reporter_.failed(subject(pass), "PathTaken",
                    "path " + path + " overlaps the directory " + holder.path + " of volume " +
@@ -253,6 +244,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
     }
   }
   Memory& memory = pass.scene.memory;
+  memory.waited = true;
   memory.retry = memories_.failed(memory.retry, decision.operation->attempt, pass.scene.settings());
   memory.in_flight = nullptr;
   if (decision.unfit) {
@@ -318,6 +310,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::OtherVolume& decision) {
+  pass.scene.memory.waited = true;
   remember(pass);
   reporter_.failed(subject(pass), "VolumeExists",
                    "PersistentVolume " + pass.scene.volume_name +

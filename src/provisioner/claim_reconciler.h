@@ -53,23 +53,23 @@ class ClaimReconciler {
   Next perform(Pass& pass, const for_claim::Cancel& decision);
   Next perform(Pass& pass, const for_claim::CheckPublished& decision);
   Next perform(Pass& pass, const for_claim::OtherVolume& decision);
-  /// Nothing when it was let.
-  Next let_go_on(Pass& pass, const Make& make);
   Action path_taken(Pass& pass, const std::string& path, const operation::Holder& holder);
   void remember(Pass& pass) { memories_.set(pass.scene.volume_name, pass.scene.memory); }
   Subject subject(const Pass& pass) const;
   void announce(const Pass& pass);
 
-  // What the caches do not show whole, or not as it is now. (claim_asked.cpp)
+  // What the caches do not show whole, or perhaps not as it is now. (claim_asked.cpp)
 
   /// Whether something was decided for good by a claim or a node of which only a part is kept.
   static bool rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision);
   /// Puts all of them into the scene.
   Next read_the_rest(Pass& pass, const ClaimDecision& decision);
-  /// Nothing when the claim has waited for no more than its turn, or still waits. What has ended
-  /// the wait may be later than the cache of claims: who deletes a claim, and then the volume that
-  /// had its directory, wants no volume for it.
+  /// Nothing when the claim has waited for no more than its turn, or when the API server too says
+  /// that it waits for a volume. What has ended the wait may be later than the cache of claims: who
+  /// deletes a claim, and then the volume that had its directory, wants no volume for it.
   Next ask_after_a_wait(Pass& pass);
+  /// Nothing when it was let.
+  Next let_go_on(Pass& pass, const Make& make);
 
   // What was made becomes a volume, and is bound. (claim_publish.cpp, claim_binding.cpp)
 

@@ -49,9 +49,9 @@ struct ResizeMarks {
   std::string status{};     // of allocatedResourceStatuses
 };
 
-/// What this process remembers of one volume between two steps. Losing it costs a repeated Event
-/// and a shorter wait, and it makes the next process more careful with directories: what operations
-/// have done is on record with their executor.
+/// What this process remembers of one volume between two steps. Losing it costs a repeated Event,
+/// a shorter wait and a question not asked, and it makes the next process more careful with
+/// directories: what operations have done is on record with their executor.
 struct Memory {
   // Of claims and volumes.
 
@@ -63,9 +63,10 @@ struct Memory {
   // Of a claim: what is made for it, and taken back.
 
   std::vector<Begun> begun{};
-  std::optional<TimePoint> published{};      // volume created, maybe not in the cache yet
-  bool had_volume = false;                   // one was there: what is made now may not be the first
-  bool path_taken = false;                   // the last time somebody else had its directory
+  std::optional<TimePoint> published{};  // volume created, maybe not in the cache yet
+  bool had_volume = false;               // one was there: what is made now may not be the first
+  /// For something else than its turn and its own change, since the last make was begun.
+  bool waited = false;
   std::map<std::string, Retry> take_back{};  // by place_key(): one that is broken holds up no other
   /// What takes back, by place_key(), that was on record when last seen.
   std::map<std::string, std::shared_ptr<const operation::Operation>> taking_back{};

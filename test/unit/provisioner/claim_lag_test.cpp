@@ -3,8 +3,6 @@
 
 #include <doctest/doctest.h>
 
-#include <functional>
-
 #include "provisioner/claim_reconciler.h"
 #include "unit/provisioner/scene.h"
 
@@ -13,7 +11,6 @@ namespace {
 
 using testing::claim;
 
-constexpr const char* kDirectory = "/data/pvc-uid-a_default_a";
 constexpr const char* kConflict = R"({"kind":"Status","reason":"Conflict","code":409})";
 
 /// A claim on a node that cannot serve it.
@@ -21,12 +18,6 @@ struct Bed : testing::Scene {
   Bed() { put(claim("a").node("empty")); }
 
   Action step() { return reconciler.step({{"default", "a"}, "uid-a"}); }
-  void set_paths(const std::string& node, std::vector<std::string> paths) {
-    config::Config next = *config.current();
-    next.generation += 1;
-    next.paths.node_path_map[node] = std::move(paths);
-    use(std::move(next));
-  }
   std::size_t patches() const { return transport.count("PATCH", ""); }
   std::uint64_t failures() {
     std::uint64_t count = 0;
@@ -120,107 +111,6 @@ TEST_CASE("a make that waits for word goes on only when the API server knows no 
     CHECK_FALSE(is_held());
   }
   CHECK(bed.executor.started.size() == 1);
-}
-
-/// What the API server says of a claim that the cache shows as it was.
-struct Later {
-  const char* what;
-  std::function<void(Bed&, testing::ClaimBuilder)> say;
-};
-
-const Later kLater[] = {
-    {"gone", [](Bed& bed, const auto&) { bed.api_shows_no_claim(); }},
-    {"made again", [](Bed& bed, auto claim) { bed.api_shows(claim.uid("uid-later")); }},
-    {"on its way out", [](Bed& bed, auto claim) { bed.api_shows(claim.deleting()); }},
-    {"bound", [](Bed& bed, auto claim) { bed.api_shows(claim.volume("pv-of-somebody")); }},
-    {"not to be read", [](Bed& bed, const auto&) { bed.claim_reads.reply(500).reply(500); }},
-};
-
-/// What a claim on node n1 waits for, and how it comes.
-struct Wanting {
-  const char* what;
-  std::function<void(Bed&)> is_missing;
-  std::function<void(Bed&)> comes;
-};
-
-const Wanting kWantings[] = {
-    {"its directory",
-     [](Bed& bed) {
-       bed.put(testing::volume("before").host_path(kDirectory).node("n1").phase("Bound"));
-     },
-     [](Bed& bed) {
-       bed.volumes.erase({"", "before"});
-     }},
-    {"its class",
-     [](Bed& bed) {
-       bed.classes.erase({"", "local-path"});
-     },
-     [](Bed& bed) { bed.put(testing::storage_class()); }},
-    {"its node's path",
-     [](Bed& bed) {
-       bed.set_paths("n1", {});
-       bed.patch.reply(500).reply(500).reply(500);
-     },
-     [](Bed& bed) { bed.set_paths("n1", {"/data"}); }},
-    {"another attempt",
-     [](Bed& bed) {
-       (void)bed.step();
-       bed.executor.fail(operation::Kind::kMake, "pvc-uid-a", "exit code 1");
-     },
-     [](Bed& bed) { bed.clock.advance(std::chrono::hours(1)); }},
-};
-
-TEST_CASE("what a claim waited for is not done for it while the API server says that it is over") {
-  for (const Wanting& wanting : kWantings) {
-    for (const Later& later : kLater) {
-      CAPTURE(wanting.what);
-      CAPTURE(later.what);
-      Bed bed;
-      const auto waiting = claim("a").node("n1");
-      bed.put(waiting);
-      wanting.is_missing(bed);
-      (void)bed.step();
-      const auto started = bed.executor.started.size();
-      later.say(bed, waiting);
-      wanting.comes(bed);
-      (void)bed.step();
-      CHECK(bed.executor.started.size() == started);
-      CHECK(bed.ledger.decisions() == 0);
-      bed.api_shows(waiting);
-      (void)bed.step();
-      (void)bed.step();
-      CHECK(bed.executor.started.size() == started + 1);
-    }
-  }
-}
-
-TEST_CASE("no volume shows a directory that was somebody else's while its claim may be gone") {
-  for (const Later& later : kLater) {
-    CAPTURE(later.what);
-    Bed bed;
-    bed.put(claim("a").node("n1"));
-    (void)bed.step();
-    bed.executor.succeed(operation::Kind::kMake, "pvc-uid-a");
-    bed.put(testing::volume("before").host_path(kDirectory).node("n1").phase("Bound"));
-    (void)bed.step();
-    later.say(bed, claim("a").node("n1"));
-    bed.volumes.erase({"", "before"});
-    bed.transport.on("POST", "/persistentvolumes").reply(201);
-    (void)bed.step();
-    CHECK(bed.transport.count("POST", "/persistentvolumes") == 0);
-    bed.api_shows(claim("a").node("n1"));
-    (void)bed.step();
-    (void)bed.step();
-    CHECK(bed.transport.count("POST", "/persistentvolumes") == 1);
-  }
-}
-
-TEST_CASE("a claim that has waited for nothing but its turn is not asked for") {
-  Bed bed;
-  bed.put(claim("a").node("n1"));
-  (void)bed.step();
-  CHECK(bed.executor.started.size() == 1);
-  CHECK(bed.transport.count("GET", "/persistentvolumeclaims") == 0);
 }
 
 }  // namespace lpp::provisioner::claim_lag
