@@ -167,10 +167,8 @@ ClaimDecision go_on_making(const ClaimScene& scene, const Make& make) {
                                  "LimitsMissing"};
       }
       if (make.progress->standing == Progress::Standing::kAwaited) return for_claim::Follow{make};
-      if (make.progress->standing == Progress::Standing::kDoubtful) {
-        if (scene.claim->meta.deleting()) return idle(scene, false);
-        return make_again(scene, make);
-      }
+      if (scene.claim->meta.deleting()) return idle(scene, false);  // taken back once it is gone
+      if (make.progress->standing == Progress::Standing::kDoubtful) return make_again(scene, make);
       return for_claim::Publish{make};
     case State::kFailed:
     case State::kLate: break;

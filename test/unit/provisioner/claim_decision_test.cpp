@@ -318,6 +318,15 @@ TEST_CASE("nothing is begun for a claim on its way out") {
   CHECK_FALSE(wait.forget);
 }
 
+TEST_CASE("what is made for a claim on its way out is not published, and kept in mind") {
+  Row row;
+  row.make(State::kSucceeded);
+  row.claim_is(testing::claim("a").node("n1").deleting(), "n1");
+  CHECK_FALSE(row.next_is<for_claim::Wait>().forget);
+  row.claim_is(testing::claim("a").node("n1"), "n1");
+  row.next_is<for_claim::Publish>();
+}
+
 TEST_CASE("on a shared filesystem nothing is taken back before the next node's make begins") {
   Row row;
   row.claim_moved_to_n2();

@@ -124,9 +124,9 @@ const std::vector<For> kWhatIsNew{
        const Operation* const place = entered(decision);
        return place == nullptr || (waits_for(scene, *place) && !scene.memory.published);
      }},
-    {"nothing is begun for a claim on its way out",
+    {"nothing is begun or published for a claim on its way out",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
-       return !std::holds_alternative<for_claim::Start>(decision) || !scene.claim->meta.deleting();
+       return entered(decision) == nullptr || !scene.claim->meta.deleting();
      }},
     {"what is begun has a number of its own",
      [](const ClaimScene& scene, const ClaimDecision& decision) {
