@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "provisioner/claim_clear_away.h"
 #include "provisioner/claim_reconciler.h"
 #include "provisioner/names.h"
 
@@ -29,7 +30,29 @@ bool may_lack(const ClaimScene& scene, const std::string& label) {
          k8s::find(scene.node->meta.labels, label) == nullptr;
 }
 
+/// Whether it is as it was decided for.
+bool still_waits(const std::optional<k8s::PersistentVolumeClaim>& claim, const ClaimKey& key,
+                 const ClaimScene& scene) {
+  return claim && claim->meta.uid == key.uid && claim->volume_name.empty() &&
+         !claim->meta.deleting() && selected_node(*claim) == scene.node_name;
+}
+
 }  // namespace
+
+bool ClaimReconciler::is_a_wait(const ClaimScene& scene, const ClaimDecision& decision) {
+  if (const auto* follow = std::get_if<for_claim::Follow>(&decision)) {
+    return follow->make.progress->over();  // for its agent or its disk
+  }
+  if (std::holds_alternative<for_claim::Wait>(decision)) {
+    // Without a node, and asked of nobody, it waits for a change of its own.
+    return scene.claim != nullptr && scene.claim->volume_name.empty() &&
+           (!scene.node_name.empty() || is_asked_for(scene));
+  }
+  return std::holds_alternative<for_claim::Failed>(decision) ||
+         std::holds_alternative<for_claim::Refuse>(decision) ||
+         std::holds_alternative<for_claim::CheckNode>(decision) ||
+         std::holds_alternative<for_claim::OtherVolume>(decision);
+}
 
 bool ClaimReconciler::rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision) {
   if (!std::holds_alternative<for_claim::Start>(decision) &&
@@ -48,10 +71,7 @@ ClaimReconciler::Next ClaimReconciler::read_the_rest(Pass& pass, const ClaimDeci
   if (scene.claim->meta.incomplete) {
     auto claim = read_whole_claim(world_, pass.key.claim);
     if (!claim.ok()) return reporter_.api_failed(subject(pass), claim.error());
-    if (!*claim || (*claim)->meta.uid != pass.key.uid || !(*claim)->volume_name.empty() ||
-        selected_node(**claim) != scene.node_name) {
-      return wait();
-    }
+    if (!still_waits(*claim, pass.key, scene)) return wait();
     if ((*claim)->meta.incomplete) {
       return perform(pass,
                      for_claim::Refuse{{.message = "the claim is too large: no more than 2 MiB in "
@@ -76,10 +96,7 @@ ClaimReconciler::Next ClaimReconciler::ask_after_a_wait(Pass& pass) {
   remember(pass);
   const auto claim = read_claim(world_, pass.key.claim);
   if (!claim.ok()) return reporter_.api_failed(subject(pass), claim.error());
-  if (*claim && (*claim)->meta.uid == pass.key.uid && (*claim)->volume_name.empty() &&
-      !(*claim)->meta.deleting()) {
-    return std::nullopt;
-  }
+  if (still_waits(*claim, pass.key, pass.scene)) return std::nullopt;
   world_.figures.forget(operation::Kind::kMake, pass.scene.volume_name);
   return wait_for_the_cache();
 }

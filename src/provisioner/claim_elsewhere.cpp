@@ -135,11 +135,10 @@ BasePaths ClaimReconciler::base_paths_of(const ClaimScene& scene) const {
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
                                                const for_claim::CheckNode& /*decision*/) {
+  remember(pass);
   const std::string& node = pass.scene.node_name;
   const auto gone = node_is_gone(world_, node);
   if (!gone.ok()) return reporter_.api_failed(subject(pass), gone.error());
-  pass.scene.memory.waited = true;
-  remember(pass);
   if (!*gone) return Action::await_change(std::chrono::seconds(1));  // the cache will show it
   return perform(pass, for_claim::Refuse{{.message = "nodes \"" + node + "\" not found",
                                           .node_is_the_reason = true}});

@@ -42,6 +42,7 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
       if (const auto next = read_the_rest(pass, decision)) return *next;
       decision = decide(pass.scene);
     }
+    if (is_a_wait(pass.scene, decision)) pass.scene.memory.waited = true;
     const auto next = std::visit([&](const auto& what) { return perform(pass, what); }, decision);
     if (next) return *next;
   }
@@ -101,9 +102,8 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
 
 /// For people and their monitoring.
 void ClaimReconciler::show(const ClaimScene& scene) {
-  const bool asked_for = scene.claim != nullptr &&
-                         should_provision(*scene.claim, scene.storage_class.get(), world_.names);
-  if (!asked_for) world_.figures.forget(operation::Kind::kMake, scene.volume_name);
+  const bool is_awaited = is_asked_for(scene) && !scene.claim->meta.deleting();
+  if (!is_awaited) world_.figures.forget(operation::Kind::kMake, scene.volume_name);
   bool any = false;
   for (const TakingBack& one : scene.taking_back) {
     if (one.progress.state == State::kEnding) continue;
@@ -133,11 +133,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Wait
     world_.figures.forget(operation::Kind::kMake, volume);
     world_.figures.forget(operation::Kind::kTakeBack, volume);
   } else {
-    const k8s::PersistentVolumeClaim* claim = pass.scene.claim.get();
-    // Without a node it waits for a change of its own.
-    if (claim != nullptr && claim->volume_name.empty() && !pass.scene.node_name.empty()) {
-      pass.scene.memory.waited = true;
-    }
     remember(pass);
   }
   return decision.at_most ? Action::await_change(*decision.at_most) : Action::done();
@@ -177,7 +172,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   world_.ledger.release(operation);
   Memory& memory = scene.memory;
   memory.troubles = 0;
-  memory.waited = *started != Executor::Start::kRecorded;
+  if (*started == Executor::Start::kRecorded) memory.waited = false;
   if (!memory.begun_on.empty() && memory.begun_on != operation.node) {
     ++memory.moves;
     memory.move_at = scene.now + memories_.wait_after(memory.moves);
@@ -215,7 +210,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Foll
   if (progress.state != State::kEnding) {
     pass.scene.memory.in_flight = decision.make.begun.operation;
   }
-  if (progress.over()) pass.scene.memory.waited = true;  // for its agent or its disk
   remember(pass);
   if (!progress.message.empty()) reporter_.tell(subject(pass), progress.message);
   if (!progress.changes_at) return Action::await_change(kRecheck);
@@ -244,7 +238,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Fail
     }
   }
   Memory& memory = pass.scene.memory;
-  memory.waited = true;
   memory.retry = memories_.failed(memory.retry, decision.operation->attempt, pass.scene.settings());
   memory.in_flight = nullptr;
   if (decision.unfit) {
@@ -310,7 +303,6 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::OtherVolume& decision) {
-  pass.scene.memory.waited = true;
   remember(pass);
   reporter_.failed(subject(pass), "VolumeExists",
                    "PersistentVolume " + pass.scene.volume_name +

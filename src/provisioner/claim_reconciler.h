@@ -64,9 +64,12 @@ class ClaimReconciler {
   static bool rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision);
   /// Puts all of them into the scene.
   Next read_the_rest(Pass& pass, const ClaimDecision& decision);
-  /// Nothing when the claim has waited for no more than its turn, or when the API server too says
-  /// that it waits for a volume. What has ended the wait may be later than the cache of claims: who
-  /// deletes a claim, and then the volume that had its directory, wants no volume for it.
+  /// Whether the claim waits for something else than its turn or a change of its own.
+  static bool is_a_wait(const ClaimScene& scene, const ClaimDecision& decision);
+  /// Nothing when the claim neither has waited so nor had a volume, or when the API server too says
+  /// that it waits for one, on the same node. What has ended the wait may be later than the cache
+  /// of claims: who deletes a claim, and then the volume that had its directory, wants no volume
+  /// for it.
   Next ask_after_a_wait(Pass& pass);
   /// Nothing when it was let.
   Next let_go_on(Pass& pass, const Make& make);

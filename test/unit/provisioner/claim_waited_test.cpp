@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "provisioner/claim_reconciler.h"
@@ -17,6 +18,16 @@ using testing::ClaimBuilder;
 
 constexpr const char* kVolume = "pvc-uid-a";
 constexpr const char* kDirectory = "/data/pvc-uid-a_default_a";
+
+/// Of a volume that had the name before.
+operation::Operation removal_of(const std::string& node, const std::string& path) {
+  operation::Operation removal;
+  removal.kind = Kind::kRemove;
+  removal.volume_name = kVolume;
+  removal.node = node;
+  removal.path = path;
+  return removal;
+}
 
 struct Bed : testing::Scene {
   Bed() { put(wanted); }
@@ -61,6 +72,7 @@ const Later kLater[] = {
     {"it is gone", [](Bed& bed) { bed.api_shows_no_claim(); }},
     {"it was made again", [](Bed& bed) { bed.api_shows(ClaimBuilder(bed.wanted).uid("later")); }},
     {"it is on its way out", [](Bed& bed) { bed.api_shows(ClaimBuilder(bed.wanted).deleting()); }},
+    {"it is on another node", [](Bed& bed) { bed.api_shows(ClaimBuilder(bed.wanted).node("n2")); }},
     {"it is bound", [](Bed& bed) { bed.api_shows(ClaimBuilder(bed.wanted).volume("another")); }},
     {"nothing", [](Bed& bed) { bed.claim_reads.reply(500); }},
 };
@@ -101,12 +113,8 @@ const Wait kWaitsForAMake[] = {
      [](Bed& bed) { bed.put(testing::node("n1")); }},
     {"the removal of the volume before",
      [](Bed& bed) {
-       operation::Operation removal;
-       removal.kind = Kind::kRemove;
-       removal.volume_name = kVolume;
-       removal.node = "n1";
-       removal.path = kDirectory;
-       bed.executor.records.push_back({removal, {.state = operation::Progress::State::kRunning}});
+       bed.executor.records.push_back(
+           {removal_of("n1", kDirectory), {.state = operation::Progress::State::kRunning}});
      },
      [](Bed& bed) { bed.executor.vanish(Kind::kRemove, kVolume); }},
     {"its next attempt",
@@ -183,16 +191,24 @@ TEST_CASE("what a volume waited for brings none unless the API server says that 
   }
 }
 
-TEST_CASE("no volume is made for a claim on its way out that has waited for its directory") {
+TEST_CASE("a claim of a shared filesystem, which has no node, is asked for after a removal") {
   Bed bed;
+  config::Config shared;
+  shared.paths.shared_file_system_path = "/shared";
+  bed.use(std::move(shared));
+  bed.put(testing::storage_class().binding_mode("Immediate"));
+  const auto wanted = claim("a");
+  bed.put(wanted);
+  bed.executor.records.push_back({removal_of("", "/shared/pvc-uid-a_default_a"),
+                                  {.state = operation::Progress::State::kRunning}});
   (void)bed.step();
-  bed.executor.succeed(Kind::kMake, kVolume);
-  bed.put_in_the_way();
+  bed.executor.vanish(Kind::kRemove, kVolume);
+  bed.api_shows_no_claim();
   (void)bed.step();
-  bed.put(ClaimBuilder(bed.wanted).deleting());
-  bed.clear_the_way();
+  CHECK(bed.executor.started.empty());
+  bed.api_shows(wanted);
   (void)bed.step();
-  CHECK(bed.published() == 0);
+  CHECK(bed.executor.started.size() == 1);
 }
 
 TEST_CASE("a claim that has waited for nothing but its turn is not asked for") {
