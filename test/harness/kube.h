@@ -19,7 +19,7 @@ namespace lpp::testing {
 
 /// How long a wait may take and how often it looks.
 struct Patience {
-  std::chrono::milliseconds limit{20'000};
+  std::chrono::milliseconds limit{60'000};
   std::chrono::milliseconds interval{10};
 };
 

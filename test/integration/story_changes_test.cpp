@@ -49,6 +49,12 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
                                      {"hostPath", {{"path", path}}},
                                      {"storageClassName", "none"},
                                      {"persistentVolumeReclaimPolicy", "Retain"}}}}));
+    wait_for(story, "the daemon knows it", [&]() -> std::string {
+      auto count =
+          metric(story, R"(local_path_provisioner_cache_objects{name="persistentvolumes"})");
+      if (!count.ok()) return count.error().message;
+      return *count == "1" ? "" : *count;
+    });
     const auto key = wants("data", "named");
     wait_for_event(story, key, kRefused, "overlaps the directory " + path + " of volume by-hand");
     LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", "by-hand"}));

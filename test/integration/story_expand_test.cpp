@@ -21,6 +21,8 @@ using nlohmann::json;
 /// Beside the directory's content, what each run was told.
 constexpr const char* kTell =
     "echo \"$* $VOL_DIR $VOL_SIZE_BYTES $VOL_MODE\" >>\"$VOL_DIR/told\"\n";
+/// Ends when the test lets it.
+constexpr const char* kWait = "while [ ! -e \"$VOL_DIR/go\" ]; do sleep 0.1; done\n";
 constexpr std::int64_t kGi = 1LL << 30U;
 
 struct ExpandStory : StoryBed {
@@ -214,10 +216,11 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
 TEST_CASE("the resize script is run on the volume's node with its directory and its new size") {
   ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
-  story.script(kTell);
+  story.script(std::string(kTell) + kWait);
   LPP_MUST(story.ask(claim, "3Gi"));
   wait_for_event(story, claim, "Resizing",
                  "External resizer is resizing volume " + story.volume.pv);
+  std::ofstream(story.volume.disk + "/go").close();
   story.wait_size(claim, "3Gi");
   const std::string size = std::to_string(3 * kGi);
   CHECK(story.told() == std::vector<std::string>{"-p " + story.volume.path + " -s " + size +
@@ -232,7 +235,7 @@ TEST_CASE("the resize script is run on the volume's node with its directory and 
 TEST_CASE("a claim that asks for still more is given both sizes, one after the other") {
   ExpandStory story(By::kHelperPods);
   const auto claim = story.want("data");
-  story.script(std::string(kTell) + "while [ ! -e \"$VOL_DIR/go\" ]; do sleep 0.1; done\n");
+  story.script(std::string(kTell) + kWait);
   LPP_MUST(story.ask(claim, "2Gi"));
   wait_for(story, "the script runs", [&] { return story.told().size() == 1 ? "" : "not yet"; });
   LPP_MUST(story.ask(claim, "3Gi"));

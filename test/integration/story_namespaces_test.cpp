@@ -40,9 +40,10 @@ TEST_CASE("helper pods in a namespace of their own have an account without permi
   const std::string good = change_script(story, "setup", "exit 3");
   LPP_MUST(story.admin().create(claim_object({.key = claim, .selected_node = "node-1"})));
   wait_for_event(story, claim, "ProvisioningFailed");
-  const auto pod = wait_for_one_pod(story);
-  CHECK(pod["spec"]["serviceAccountName"] == "local-path-helper");
-  CHECK(pod["spec"]["automountServiceAccountToken"] == false);
+  for (const auto& pod : wait_for_pods(story)) {
+    CHECK(pod["spec"]["serviceAccountName"] == "local-path-helper");
+    CHECK(pod["spec"]["automountServiceAccountToken"] == false);
+  }
   restore_script(story, "setup", good);
   const auto volume = LPP_MUST(story.audit.wait_bound(claim));
   LPP_MUST(story.admin().remove(k8s::kPersistentVolumeClaims, claim));

@@ -199,17 +199,18 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   OwnProgramStory own(by);
   StoryBed& story = own.story;
   const k8s::ObjectKey claim{"app", "data"};
-  const auto make_class = [&](std::map<std::string, std::string> parameters) {
+  const auto make_class = [&](const char* name, std::map<std::string, std::string> parameters) {
     parameters["pathPattern"] = "{{.PVC.Namespace}}/{{.PVC.Name}}";
     LPP_MUST(story.admin().create(class_object(
-        {.name = "named", .reclaim_policy = "Retain", .parameters = std::move(parameters)})));
+        {.name = name, .reclaim_policy = "Retain", .parameters = std::move(parameters)})));
   };
-  const auto make_claim = [&] {
+  const auto make_claim = [&](const char* storage_class) {
     LPP_MUST(story.admin().create(
-        claim_object({.key = claim, .storage_class = "named", .selected_node = "node-1"})));
+        claim_object({.key = claim, .storage_class = storage_class, .selected_node = "node-1"})));
   };
-  make_class({});
-  make_claim();
+  make_class("named", {});
+  make_class("limited", {{"quota", "hard"}});
+  make_claim("named");
   const auto no_pod_is_left = [&] {
     wait_for(story, "no helper pod is left", [&]() -> std::string {
       const auto pods = story.admin().list(k8s::kPods, kDaemonNamespace,
@@ -225,9 +226,7 @@ LPP_PODS_AND_AGENTS_TEST_CASE(
   no_pod_is_left();
 
   // No volume comes of it: the disk has no limits.
-  LPP_MUST(story.admin().remove(k8s::kStorageClasses, {"", "named"}));
-  make_class({{"quota", "hard"}});
-  make_claim();
+  make_claim("limited");
   wait_for_event(story, claim, "ProvisioningFailed");
   LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
   no_pod_is_left();

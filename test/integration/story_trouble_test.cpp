@@ -277,8 +277,9 @@ TEST_CASE("a helper pod template that is refused leaves the last good one in for
   const std::string good = change_script(story, "setup", "exit 7");
   const auto claim = wants("last");
   wait_for_event(story, claim, "ProvisioningFailed");
-  const auto pod = wait_for_one_pod(story);
-  CHECK(pod["metadata"]["labels"]["team"] == "storage");
+  for (const auto& pod : wait_for_pods(story)) {
+    CHECK(pod["metadata"]["labels"]["team"] == "storage");
+  }
   restore_script(story, "setup", good);
   LPP_MUST(story.audit.wait_bound(claim));
   LPP_MUST(story.audit.wait_clean());
