@@ -41,7 +41,9 @@ bool still_waits(const std::optional<k8s::PersistentVolumeClaim>& claim, const C
 
 bool ClaimReconciler::is_a_wait(const ClaimScene& scene, const ClaimDecision& decision) {
   if (const auto* follow = std::get_if<for_claim::Follow>(&decision)) {
-    return follow->make.progress->over();  // for its agent or its disk
+    const operation::Progress& progress = *follow->make.progress;
+    // For its agent or its disk, or for what does not go.
+    return progress.over() || progress.state == operation::Progress::State::kEnding;
   }
   if (std::holds_alternative<for_claim::Wait>(decision)) {
     // Without a node, and asked of nobody, it waits for a change of its own.
@@ -49,9 +51,7 @@ bool ClaimReconciler::is_a_wait(const ClaimScene& scene, const ClaimDecision& de
            (!scene.node_name.empty() || is_asked_for(scene));
   }
   return std::holds_alternative<for_claim::Failed>(decision) ||
-         std::holds_alternative<for_claim::Refuse>(decision) ||
-         std::holds_alternative<for_claim::CheckNode>(decision) ||
-         std::holds_alternative<for_claim::OtherVolume>(decision);
+         std::holds_alternative<for_claim::CheckNode>(decision);
 }
 
 bool ClaimReconciler::rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision) {

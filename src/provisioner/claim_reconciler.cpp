@@ -37,17 +37,19 @@ Action ClaimReconciler::step(const ClaimKey& key, std::optional<TimePoint> waiti
                              {"claim", claim_name},
                              {"node", pass.scene.node_name}});
     show(pass.scene);
-    auto decision = decide(pass.scene);
-    if (rests_on_a_part(pass.scene, decision)) {
-      if (const auto next = read_the_rest(pass, decision)) return *next;
-      decision = decide(pass.scene);
-    }
-    if (is_a_wait(pass.scene, decision)) pass.scene.memory.waited = true;
-    const auto next = std::visit([&](const auto& what) { return perform(pass, what); }, decision);
-    if (next) return *next;
+    if (const auto next = carry_out(pass, decide(pass.scene))) return *next;
   }
   log::error("claim {}: no end of decisions", claim_name);
   return Action::retry();
+}
+
+ClaimReconciler::Next ClaimReconciler::carry_out(Pass& pass, ClaimDecision decision) {
+  if (rests_on_a_part(pass.scene, decision)) {
+    if (auto next = read_the_rest(pass, decision)) return next;
+    decision = decide(pass.scene);
+  }
+  if (is_a_wait(pass.scene, decision)) pass.scene.memory.waited = true;
+  return std::visit([&](const auto& what) { return perform(pass, what); }, decision);
 }
 
 ClaimScene ClaimReconciler::look(const ClaimKey& key) {
@@ -102,7 +104,10 @@ ClaimScene ClaimReconciler::look(const ClaimKey& key) {
 
 /// For people and their monitoring.
 void ClaimReconciler::show(const ClaimScene& scene) {
-  const bool is_awaited = is_asked_for(scene) && !scene.claim->meta.deleting();
+  const bool is_at_work = std::any_of(scene.makes.begin(), scene.makes.end(), [](const Make& make) {
+    return make.progress && !make.progress->over();
+  });
+  const bool is_awaited = is_asked_for(scene) && (is_at_work || !scene.claim->meta.deleting());
   if (!is_awaited) world_.figures.forget(operation::Kind::kMake, scene.volume_name);
   bool any = false;
   for (const TakingBack& one : scene.taking_back) {
@@ -172,7 +177,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::Star
   world_.ledger.release(operation);
   Memory& memory = scene.memory;
   memory.troubles = 0;
-  if (*started == Executor::Start::kRecorded) memory.waited = false;
+  memory.waited = *started != Executor::Start::kRecorded;
   if (!memory.begun_on.empty() && memory.begun_on != operation.node) {
     ++memory.moves;
     memory.move_at = scene.now + memories_.wait_after(memory.moves);
@@ -303,6 +308,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
 }
 
 ClaimReconciler::Next ClaimReconciler::perform(Pass& pass, const for_claim::OtherVolume& decision) {
+  pass.scene.memory.waited = true;
   remember(pass);
   reporter_.failed(subject(pass), "VolumeExists",
                    "PersistentVolume " + pass.scene.volume_name +

@@ -44,6 +44,7 @@ class ClaimReconciler {
   // A step, and a make that is begun and followed. (claim_reconciler.cpp)
 
   ClaimScene look(const ClaimKey& key);
+  Next carry_out(Pass& pass, ClaimDecision decision);
   void show(const ClaimScene& scene);
   Next perform(Pass& pass, const for_claim::Wait& decision);
   Next perform(Pass& pass, const for_claim::Start& decision);
@@ -64,7 +65,8 @@ class ClaimReconciler {
   static bool rests_on_a_part(const ClaimScene& scene, const ClaimDecision& decision);
   /// Puts all of them into the scene.
   Next read_the_rest(Pass& pass, const ClaimDecision& decision);
-  /// Whether the claim waits for something else than its turn or a change of its own.
+  /// Whether the claim waits for something else than its turn or a change of its own; what may also
+  /// come of another decision (a refusal, a path or a name that is taken) marks it itself.
   static bool is_a_wait(const ClaimScene& scene, const ClaimDecision& decision);
   /// Nothing when the claim neither has waited so nor had a volume, or when the API server too says
   /// that it waits for one, on the same node. What has ended the wait may be later than the cache

@@ -350,8 +350,7 @@ ClaimReconciler::Next ClaimReconciler::perform(Pass& pass,
   for (auto& one : pass.scene.removals) {
     if (one.operation->id() == decision.operation->id()) one.progress.message.clear();
   }
-  const auto rest = decide(pass.scene);
-  return std::visit([&](const auto& what) { return perform(pass, what); }, rest);
+  return carry_out(pass, decide(pass.scene));
 }
 
 Subject ClaimReconciler::take_back_subject(const Operation& operation) const {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a claim has waited for comes when the claim may be gone, and its cache does not show it.
+// What a claim has waited for comes when the claim may be gone, and its cache does not show it, or
+// when it is on its way out.
 
 #include <doctest/doctest.h>
 
@@ -117,6 +118,13 @@ const Wait kWaitsForAMake[] = {
            {removal_of("n1", kDirectory), {.state = operation::Progress::State::kRunning}});
      },
      [](Bed& bed) { bed.executor.vanish(Kind::kRemove, kVolume); }},
+    {"the removal of the volume before, which does not get on",
+     [](Bed& bed) {
+       bed.executor.records.push_back(
+           {removal_of("n1", kDirectory),
+            {.state = operation::Progress::State::kRunning, .message = "no such image"}});
+     },
+     [](Bed& bed) { bed.executor.vanish(Kind::kRemove, kVolume); }},
     {"its next attempt",
      [](Bed& bed) {
        (void)bed.step();
@@ -189,6 +197,48 @@ TEST_CASE("what a volume waited for brings none unless the API server says that 
       CHECK(bed.published() == 1);
     }
   }
+}
+
+TEST_CASE("a volume's name that was taken at the API server only is waited for, too") {
+  Bed bed;
+  bed.transport.on("POST", "/persistentvolumes").reply(409, testing::kAlreadyExists);
+  bed.transport.on("GET", std::string("/persistentvolumes/") + kVolume)
+      .reply(200, testing::volume(kVolume).claim("default", "a", "uid-of-another").json().dump());
+  (void)bed.step();
+  bed.executor.succeed(Kind::kMake, kVolume);
+  (void)bed.step();
+  CHECK(bed.told("exists but is not the one for this claim") == 1);
+  CHECK(bed.published() == 1);
+  bed.api_shows_no_claim();
+  (void)bed.step();
+  CHECK(bed.published() == 1);
+}
+
+TEST_CASE("a claim on its way out gets no volume, and what was made for it is taken back") {
+  Bed bed;
+  bed.put(ClaimBuilder(bed.wanted).deleting());
+  (void)bed.step();
+  CHECK(bed.executor.started.empty());
+  bed.put(bed.wanted);
+  (void)bed.step();
+  bed.executor.run(Kind::kMake, kVolume);
+  bed.put(ClaimBuilder(bed.wanted).deleting());
+  bed.clock.advance(std::chrono::minutes(1));
+  (void)bed.step();
+  REQUIRE(bed.figures.in_flight(9).size() == 1);
+  CHECK(bed.figures.in_flight(9)[0].age == std::chrono::minutes(1));
+  bed.executor.succeed(Kind::kMake, kVolume, operation::Directory::kMade);
+  (void)bed.step();
+  CHECK(bed.published() == 0);
+  CHECK(bed.figures.in_flight(9).empty());
+  CHECK(bed.executor.has(Kind::kMake, kVolume));
+  bed.claims.erase({"default", "a"});
+  bed.api_shows_no_claim();
+  bed.transport.on("GET", std::string("/persistentvolumes/") + kVolume).reply(404);
+  (void)bed.step();
+  REQUIRE(bed.executor.started.size() == 2);
+  CHECK(bed.executor.started.back().kind == Kind::kTakeBack);
+  CHECK_FALSE(bed.executor.started.back().only_if_empty);
 }
 
 TEST_CASE("a claim of a shared filesystem, which has no node, is asked for after a removal") {
