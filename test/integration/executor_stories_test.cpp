@@ -42,6 +42,25 @@ struct ExecutorStory : StoryBed {
   void remove(const k8s::ObjectKey& claim) {
     LPP_MUST(admin().remove_and_wait(k8s::kPersistentVolumeClaims, claim));
   }
+  struct Again {
+    k8s::ObjectKey claim{};
+    VolumeFacts first{};
+  };
+  /// A claim made again under its name, of class "named": its first volume was kept, with data.
+  Again wait_behind_a_kept_volume() {
+    LPP_MUST(admin().create(
+        class_object({.name = "named",
+                      .reclaim_policy = "Retain",
+                      .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
+                                     {"nodePath", "/opt/local-path-provisioner"}}})));
+    const auto claim = want("data", "named");
+    const auto first = wait_bound_and_write(claim);
+    trouble.wait_no_record();
+    remove(claim);
+    want("data", "named");
+    wait_for_event(*this, claim, "ProvisioningFailed", "overlaps");
+    return {claim, first};
+  }
   void wait_volume_gone(const std::string& pv) {
     wait_for(*this, "volume " + pv + " is gone", [&]() -> std::string {
       const auto found = admin().find(k8s::kPersistentVolumes, {"", pv});
@@ -121,17 +140,9 @@ LPP_EXECUTORS_TEST_CASE("a claim deleted while its directory is made leaves noth
 LPP_EXECUTORS_TEST_CASE(
     "a claim made again under its name never costs what the one before has kept") {
   ExecutorStory story(by);
-  LPP_MUST(story.admin().create(
-      class_object({.name = "named",
-                    .reclaim_policy = "Retain",
-                    .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
-                                   {"nodePath", "/opt/local-path-provisioner"}}})));
-  const auto claim = story.want("data", "named");
-  const auto first = story.wait_bound_and_write(claim);
-  story.trouble.wait_no_record();
-  story.remove(claim);
-  story.want("data", "named");
-  wait_for_event(story, claim, "ProvisioningFailed", "overlaps");
+  const auto again = story.wait_behind_a_kept_volume();
+  const auto& claim = again.claim;
+  const auto& first = again.first;
   story.remove(claim);
   LPP_MUST(story.admin().remove_and_wait(k8s::kPersistentVolumes, {"", first.pv}));
   // From here on only the directory itself tells of the first claim.
@@ -171,17 +182,9 @@ LPP_EXECUTORS_TEST_CASE(
 LPP_ALL_EXECUTORS_TEST_CASE(
     "a claim that is deleted before the volume it waits for gets none, however late that is seen") {
   ExecutorStory story(by);
-  LPP_MUST(story.admin().create(
-      class_object({.name = "named",
-                    .reclaim_policy = "Retain",
-                    .parameters = {{"pathPattern", "{{.PVC.Namespace}}/{{.PVC.Name}}"},
-                                   {"nodePath", "/opt/local-path-provisioner"}}})));
-  const auto claim = story.want("data", "named");
-  const auto first = story.wait_bound_and_write(claim);
-  story.trouble.wait_no_record();
-  story.remove(claim);
-  story.want("data", "named");
-  wait_for_event(story, claim, "ProvisioningFailed", "overlaps");
+  const auto again = story.wait_behind_a_kept_volume();
+  const auto& claim = again.claim;
+  const auto& first = again.first;
   story.installation->proxy().set_hooks({.before = [](const ApiRequest& request) {
     const bool of_the_cache = request.is("watch", "persistentvolumeclaims") ||
                               (request.is("list", "persistentvolumeclaims") &&
