@@ -31,12 +31,6 @@ struct ClaimBed : Scene {
     }
     return nullptr;
   }
-  bool has_event(const std::string& part) {
-    for (const auto& line : events.lines) {
-      if (line.find(part) != std::string::npos) return true;
-    }
-    return false;
-  }
 
   ClaimReconciler reconciler{world, memories};
 };

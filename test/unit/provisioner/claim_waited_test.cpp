@@ -48,11 +48,6 @@ struct Bed : testing::Scene {
   void api_shows_it_again() { api_shows(wanted); }
   std::size_t asked() const { return transport.count("GET", "/persistentvolumeclaims"); }
   std::size_t published() const { return transport.count("POST", "/persistentvolumes"); }
-  std::size_t told(const std::string& part) const {
-    return static_cast<std::size_t>(std::count_if(
-        events.lines.begin(), events.lines.end(),
-        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
-  }
   bool is_counted_as_queued() const {
     const auto all = figures.in_flight(9);
     return std::any_of(all.begin(), all.end(),

@@ -38,10 +38,6 @@ struct Bed : testing::Scene {
   void step() { (void)reconciler.step(kKey); }
   std::size_t sent_back() const { return transport.count("PATCH", ""); }
   std::size_t begun() const { return executor.started.size(); }
-  bool has_event(const std::string& part) const {
-    return std::any_of(events.lines.begin(), events.lines.end(),
-                       [&](const auto& line) { return line.find(part) != std::string::npos; });
-  }
   /// As an agent tells that has looked before it began.
   void refuse() {
     executor.last(Kind::kMake, kVolume).progress = {.state = State::kFailed,
@@ -152,15 +148,11 @@ TEST_CASE("what cannot be taken back without its disk is told again and again, a
   }
   SUBCASE("it has not begun") {}
   bed.executor.unfit[dead] = "the disk is gone for good";
-  const auto told = [&] {
-    return std::count_if(bed.events.lines.begin(), bed.events.lines.end(), [](const auto& line) {
-      return line.find("waits for its disk: the disk is gone for good") != std::string::npos;
-    });
-  };
+  const char* const waits = "waits for its disk: the disk is gone for good";
   bed.step();
-  CHECK(told() == 1);
+  CHECK(bed.told(waits) == 1);
   bed.step();
-  CHECK(told() == 1);
+  CHECK(bed.told(waits) == 1);
   const auto shown = bed.figures.in_flight(10);
   REQUIRE(shown.size() == 1);
   CHECK(shown[0].kind == operation::Kind::kTakeBack);
@@ -168,7 +160,7 @@ TEST_CASE("what cannot be taken back without its disk is told again and again, a
   CHECK(shown[0].problem == "the disk is gone for good");
   bed.clock.advance(minutes(16));
   bed.step();
-  CHECK(told() == 2);
+  CHECK(bed.told(waits) == 2);
   bed.executor.unfit.clear();
   bed.step();
   REQUIRE(bed.executor.has(Kind::kTakeBack, kVolume));

@@ -26,11 +26,6 @@ struct LargeBed : Scene {
     part.meta.incomplete = true;
     claims.put({"default", "a"}, std::make_shared<const k8s::PersistentVolumeClaim>(part));
   }
-  bool has_event(const std::string& part) const {
-    return std::any_of(events.lines.begin(), events.lines.end(), [&](const std::string& line) {
-      return line.find(part) != std::string::npos;
-    });
-  }
 };
 
 StorageClassBuilder by_label() {

@@ -71,11 +71,6 @@ struct LateScene : Scene {
         std::count_if(executor.started.begin(), executor.started.end(),
                       [&](const auto& operation) { return operation.kind == kind; }));
   }
-  int told(std::string_view text) const {
-    return static_cast<int>(std::count_if(
-        events.lines.begin(), events.lines.end(),
-        [&](const std::string& line) { return line.find(text) != std::string::npos; }));
-  }
 
   provisioner::Memories of_volumes{
       clock, {.base = std::chrono::seconds(1), .cap = std::chrono::seconds(1000), .jitter = 0}, 15};

@@ -54,10 +54,6 @@ struct Bed : testing::Scene {
     return std::any_of(all.begin(), all.end(),
                        [&](const auto& request) { return request.method == method; });
   }
-  bool has_event(const std::string& part) const {
-    return std::any_of(events.lines.begin(), events.lines.end(),
-                       [&](const auto& line) { return line.find(part) != std::string::npos; });
-  }
   /// The last make ends because its base path cannot serve it, and is taken back.
   void turn_away() {
     executor.last(Kind::kMake, kVolume).progress = {

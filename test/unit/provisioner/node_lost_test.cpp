@@ -75,11 +75,6 @@ struct Bed : testing::Scene {
       return request.target.find("/nodes") != std::string::npos;
     }));
   }
-  bool is_told(const std::string& part) const {
-    return std::any_of(events.lines.begin(), events.lines.end(), [&](const std::string& line) {
-      return line.find(part) != std::string::npos;
-    });
-  }
   std::uint64_t counted(const std::string& result) const {
     std::uint64_t count = 0;
     for (const auto* entry : figures.totals().claims_released.entries()) {
@@ -124,8 +119,8 @@ TEST_CASE("what is going to happen is told on claim and volume, and nothing is w
   CHECK(bed.step() == Action::await_change(minutes(5)));
   CHECK(bed.written().empty());
   CHECK(bed.lists() == 1);
-  CHECK(bed.is_told("PersistentVolumeClaim/a Warning NodeLost: node n3 was deleted"));
-  CHECK(bed.is_told("PersistentVolume/v Warning NodeLost: node n3 was deleted"));
+  CHECK(bed.has_event("PersistentVolumeClaim/a Warning NodeLost: node n3 was deleted"));
+  CHECK(bed.has_event("PersistentVolume/v Warning NodeLost: node n3 was deleted"));
   (void)bed.step();
   CHECK(bed.lists() == 1);
   CHECK(bed.events.lines.size() == 2);
@@ -149,8 +144,8 @@ TEST_CASE(
   const json preconditions = json::parse(all.back().body)["preconditions"];
   CHECK(preconditions["uid"] == "uid-a");
   CHECK(preconditions["resourceVersion"] == "3");
-  CHECK(bed.is_told("PersistentVolumeClaim/a Warning ClaimReleased: node n3 was deleted"));
-  CHECK(bed.is_told("PersistentVolume/v Warning ClaimReleased: node n3 was deleted"));
+  CHECK(bed.has_event("PersistentVolumeClaim/a Warning ClaimReleased: node n3 was deleted"));
+  CHECK(bed.has_event("PersistentVolume/v Warning ClaimReleased: node n3 was deleted"));
   CHECK(bed.counted("released") == 1);
 }
 
@@ -237,8 +232,8 @@ TEST_CASE("a mark that must not be taken off is told as what it is") {
     bed.patch.reply(403, no);
   }
   CHECK(bed.step() == Action::retry());
-  CHECK(bed.is_told("PersistentVolumeClaim/a Warning ClaimReleaseFailed: the node is back"));
-  CHECK_FALSE(bed.is_told("node-lost.yaml"));
+  CHECK(bed.has_event("PersistentVolumeClaim/a Warning ClaimReleaseFailed: the node is back"));
+  CHECK_FALSE(bed.has_event("node-lost.yaml"));
   CHECK(bed.counted("keep_failed") == 1);
   CHECK(bed.counted("forbidden") == 0);
 }
@@ -250,9 +245,9 @@ TEST_CASE("a former claim's mark that must not be taken off is not said to keep 
   bed.keep.reply(200);
   bed.api_shows(claim("a").volume("v"));
   CHECK(bed.step() == Action::retry());
-  CHECK(bed.is_told("ClaimReleaseFailed: the annotation"));
-  CHECK(bed.is_told("it keeps nothing"));
-  CHECK_FALSE(bed.is_told("nothing removes"));
+  CHECK(bed.has_event("ClaimReleaseFailed: the annotation"));
+  CHECK(bed.has_event("it keeps nothing"));
+  CHECK_FALSE(bed.has_event("nothing removes"));
 }
 
 TEST_CASE("the API server's nodes count, whatever the cache shows") {
@@ -283,7 +278,7 @@ TEST_CASE("a list of nodes that ends early says nothing") {
   bed.second_page_status = 500;
   CHECK(bed.step() == Action::retry());
   CHECK(bed.written().empty());
-  CHECK_FALSE(bed.is_told("NodeLost"));
+  CHECK_FALSE(bed.has_event("NodeLost"));
 }
 
 TEST_CASE("a node that comes back in the cache begins the grace period anew") {
@@ -315,8 +310,8 @@ TEST_CASE("what somebody has changed meanwhile is looked at again") {
     bed.remove.reply(409, kConflict);
   }
   CHECK(bed.later() == Action::await_change(seconds(1)));
-  CHECK_FALSE(bed.is_told("ClaimReleased"));
-  CHECK_FALSE(bed.is_told("ClaimReleaseFailed"));
+  CHECK_FALSE(bed.has_event("ClaimReleased"));
+  CHECK_FALSE(bed.has_event("ClaimReleaseFailed"));
   CHECK(bed.counted("released") == 0);
 }
 
@@ -325,9 +320,9 @@ TEST_CASE("a right that is missing is told with what gives it") {
   bed.patch.reply(200);
   bed.remove.reply(403, R"({"kind":"Status","reason":"Forbidden","code":403,"message":"no"})");
   CHECK(bed.later() == Action::retry());
-  CHECK(bed.is_told("PersistentVolumeClaim/a Warning ClaimReleaseFailed"));
-  CHECK(bed.is_told("PersistentVolume/v Warning ClaimReleaseFailed"));
-  CHECK(bed.is_told("deploy/node-lost.yaml"));
+  CHECK(bed.has_event("PersistentVolumeClaim/a Warning ClaimReleaseFailed"));
+  CHECK(bed.has_event("PersistentVolume/v Warning ClaimReleaseFailed"));
+  CHECK(bed.has_event("deploy/node-lost.yaml"));
   CHECK(bed.counted("forbidden") == 1);
 }
 
@@ -349,7 +344,7 @@ TEST_CASE("what heals by itself is tried again without an Event") {
     CHECK(bed.later() == Action::retry());
   }
   CHECK(bed.counted("failed") == 1);
-  CHECK_FALSE(bed.is_told("ClaimReleaseFailed"));
+  CHECK_FALSE(bed.has_event("ClaimReleaseFailed"));
 }
 
 TEST_CASE("the mark comes off, as it was seen, when the node is back before the claim went") {
@@ -416,7 +411,7 @@ TEST_CASE("a volume that was let go keeps its directory though its node is back,
   bed.put(Bed::marked().released());
   (void)bed.step();
   CHECK(bed.executor.started.empty());
-  CHECK(bed.is_told("PersistentVolume/v Warning DirectoryKept: its claim was let go"));
+  CHECK(bed.has_event("PersistentVolume/v Warning DirectoryKept: its claim was let go"));
   REQUIRE_FALSE(bed.written().empty());
   CHECK(bed.written().front() == "DELETE /api/v1/persistentvolumes/v");
 }

@@ -68,11 +68,6 @@ struct ResizeBed : testing::Scene {
     return static_cast<std::size_t>(std::count_if(
         all.begin(), all.end(), [](const auto& request) { return request.method == "PATCH"; }));
   }
-  std::size_t count_events(const std::string& part) {
-    return static_cast<std::size_t>(std::count_if(
-        events.lines.begin(), events.lines.end(),
-        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
-  }
 
   k8s::Response answer{
       .status = 200, .body = R"({"metadata":{"name":"a","uid":"u"}})", .content_type = kJson};
@@ -93,7 +88,7 @@ TEST_CASE("another claim that names the volume changes nothing of what is known 
   (void)scene.step();
   scene.executor.fail(Kind::kResize, kVolume, "no space");
   (void)scene.step();
-  REQUIRE(scene.count_events("VolumeResizeFailed") == 1);
+  REQUIRE(scene.told("VolumeResizeFailed") == 1);
   for (const char* capacity : {"1Gi", "3Gi"}) {
     scene.put(claim("theirs").volume(kVolume).request("3Gi").capacity(capacity).set(
         "/metadata/uid", "uid-of-a-stranger"));
@@ -101,7 +96,7 @@ TEST_CASE("another claim that names the volume changes nothing of what is known 
     (void)scene.step();
     CHECK(scene.memories.get(kVolume).retry.number == 1);
   }
-  CHECK(scene.count_events("VolumeResizeFailed") == 1);
+  CHECK(scene.told("VolumeResizeFailed") == 1);
 }
 
 TEST_CASE("each write says from what it was decided") {
@@ -121,7 +116,7 @@ TEST_CASE("each write says from what it was decided") {
   CHECK(patch["status"]["conditions"][1]["type"] == "Resizing");
   CHECK(patch["status"]["conditions"][1]["status"] == "True");
   CHECK(patch["status"]["conditions"][1].contains("lastTransitionTime"));
-  CHECK(scene.count_events("Normal Resizing: External resizer is resizing volume pvc-uid-a") == 1);
+  CHECK(scene.told("Normal Resizing: External resizer is resizing volume pvc-uid-a") == 1);
 
   scene.put(bound_claim().resource_version("8").growing("3Gi").condition("Resizing"));
   (void)scene.step();
@@ -146,8 +141,8 @@ TEST_CASE("each write says from what it was decided") {
   CHECK_FALSE(patch["status"].contains("allocatedResources"));
   CHECK(patch["status"]["conditions"] ==
         json::array({{{"$patch", "delete"}, {"type", "Resizing"}}}));
-  CHECK(scene.count_events("Normal VolumeResizeSuccessful: Resize volume succeeded") == 1);
-  CHECK(scene.count_events("SizeNotEnforced") == 0);
+  CHECK(scene.told("Normal VolumeResizeSuccessful: Resize volume succeeded") == 1);
+  CHECK(scene.told("SizeNotEnforced") == 0);
 
   scene.put(bound_claim().capacity("3Gi").resource_version("9"));
   CHECK(scene.step() == Action::done());
@@ -163,7 +158,7 @@ TEST_CASE("without a way to limit directories no work is begun, and that is told
   scene.put(bound_volume().capacity("3Gi"));
   (void)scene.step();
   CHECK(scene.executor.started.empty());
-  CHECK(scene.count_events("Warning SizeNotEnforced: ") == 1);
+  CHECK(scene.told("Warning SizeNotEnforced: ") == 1);
 }
 
 TEST_CASE("a resize that waits for word goes on while its volume has no more than that") {
@@ -211,15 +206,15 @@ TEST_CASE("what stands in the place of the work is told") {
   scene.put(bound_claim().growing("3Gi"));
   scene.executor.error = Error{.code = ErrorCode::kConflict, .message = "a pod is in the way"};
   CHECK(scene.step() == Action::retry());
-  CHECK(scene.count_events("Warning VolumeResizeFailed: ") == 1);
+  CHECK(scene.told("Warning VolumeResizeFailed: ") == 1);
 }
 
 TEST_CASE("a right that is missing is told once") {
   ResizeBed scene;
   scene.refuse(403, "Forbidden");
   for (int i = 0; i < 5; ++i) CHECK(scene.step() == Action::retry());
-  CHECK(scene.count_events("Warning VolumeResizeFailed: ") == 1);
-  CHECK(scene.count_events("lacks a permission") == 1);
+  CHECK(scene.told("Warning VolumeResizeFailed: ") == 1);
+  CHECK(scene.told("lacks a permission") == 1);
 }
 
 TEST_CASE("a volume that is not the claim's any more is left alone") {
@@ -236,8 +231,7 @@ TEST_CASE("a failure is told with its cause and tried again for the same size") 
   (void)scene.step();
   scene.executor.fail(Kind::kResize, kVolume, "no room");
   (void)scene.step();
-  CHECK(scene.count_events(
-            "Warning VolumeResizeFailed: failed to resize volume pvc-uid-a: no room") == 1);
+  CHECK(scene.told("Warning VolumeResizeFailed: failed to resize volume pvc-uid-a: no room") == 1);
   CHECK(scene.executor.started.size() == 1);
   scene.clock.advance(std::chrono::seconds(2));
   (void)scene.step();
@@ -292,7 +286,7 @@ TEST_CASE("a size that the node cannot have is marked") {
   CHECK(patch["status"]["conditions"][1]["type"] == "ControllerResizeError");
   CHECK(patch["status"]["conditions"][1]["message"] == "too large");
   CHECK_FALSE(patch["metadata"].contains("annotations"));
-  CHECK(scene.count_events("too large") == 1);
+  CHECK(scene.told("too large") == 1);
   scene.put(bound_claim()
                 .resource_version("9")
                 .growing("3Gi", "ControllerResizeInfeasible")

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -229,6 +230,14 @@ struct Scene {
           .status = 200, .body = claim_list(request.target), .content_type = kJson};
     });
   }
+
+  /// How many Events have that in their text.
+  std::size_t told(std::string_view part) const {
+    return static_cast<std::size_t>(std::count_if(
+        events.lines.begin(), events.lines.end(),
+        [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+  }
+  bool has_event(std::string_view part) const { return told(part) > 0; }
 
   void use(config::Config next) {
     config.publish(std::make_shared<const config::Config>(std::move(next)));

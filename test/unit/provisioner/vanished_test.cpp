@@ -36,11 +36,6 @@ struct VanishedScene : Scene {
     return std::count_if(executor.started.begin(), executor.started.end(),
                          [&](const auto& operation) { return operation.kind == kind; });
   }
-  long told(std::string_view text) const {
-    return std::count_if(events.lines.begin(), events.lines.end(), [&](const std::string& line) {
-      return line.find(text) != std::string::npos;
-    });
-  }
   /// The API server has deleted it under our finalizer.
   void condemned() {
     transport.on("GET", std::string("/persistentvolumes/") + kVolume);

@@ -29,12 +29,6 @@ inline VolumeBuilder released() { return not_held().finalizer(kOurFinalizer); }
 /// The steps of that volume.
 struct VolumeBed : Scene {
   provisioner::Action step() { return reconciler.step(kReleasedName); }
-  bool has_event(const std::string& part) {
-    for (const auto& line : events.lines) {
-      if (line.find(part) != std::string::npos) return true;
-    }
-    return false;
-  }
   provisioner::VolumeReconciler reconciler{world, memories};
 };
 
