@@ -75,9 +75,9 @@ Result<void> ConfigLoader::take_config(const Result<std::string>& text) {
   LPP_ASSIGN_OR_RETURN(auto parsed, config::parse_config(*text, config_source_->name()),
                        "configuration");
   for (const std::string& warning : parsed.warnings) log::warn("configuration: {}", warning);
-  accepted(config_counts_);
-  parsed.config.generation = config_counts_.accepted;
+  parsed.config.generation = config_counts_.accepted + 1;
   config_.publish(std::make_shared<const config::Config>(std::move(parsed.config)));
+  accepted(config_counts_);
   log::info("configuration loaded from {}", config_source_->name());
   if (changed_) changed_();
   return {};

@@ -21,6 +21,7 @@ class Mailbox {
       MutexLock lock(mutex_);
       observer_ = std::move(observer);
       if (!pending_.has_value()) pending_ = std::move(first);
+      delivering_ = true;  // else who posts now would, and we would return before that is done
     }
     deliver();
   }
@@ -29,7 +30,9 @@ class Mailbox {
     {
       MutexLock lock(mutex_);
       pending_ = std::move(text);
-      if (!observer_) return;
+      // The thread that delivers sees it afterwards.
+      if (!observer_ || delivering_) return;
+      delivering_ = true;
     }
     deliver();
   }
@@ -49,8 +52,6 @@ class Mailbox {
  private:
   void deliver() {
     MutexLock lock(mutex_);
-    if (delivering_) return;  // the thread that delivers sees `pending_` afterwards
-    delivering_ = true;
     while (pending_.has_value() && !closed_) {
       const Text text = *std::exchange(pending_, std::nullopt);
       if (last_.has_value() && same_text(*last_, text)) continue;
