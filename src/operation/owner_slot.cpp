@@ -5,17 +5,19 @@
 
 namespace lpp::operation {
 
-/// A call that runs. At its end nothing is left of the owner, and clear() may go on.
+/// A call that runs, where there is an owner. At its end nothing is left of the owner, and clear()
+/// may go on.
 class OwnerSlot::Call {
  public:
   explicit Call(const OwnerSlot& slot) : slot_(slot) {
     MutexLock lock(slot_.mutex_);
-    ++slot_.running_;
     owner_ = slot_.owner_;
+    if (owner_) ++slot_.running_;
   }
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
   ~Call() {
+    if (!owner_) return;
     owner_.reset();
     MutexLock lock(slot_.mutex_);
     --slot_.running_;
