@@ -108,8 +108,9 @@ void ApiHandler::stream_events(Call& call, Watch& watch) {
   if (last_bookmark > start) next_bookmark = std::min(next_bookmark, last_bookmark);
   while (!call.exchange.gone()) {
     const auto now = std::chrono::steady_clock::now();
-    if (now >= end || watch.ended()) break;
-    auto wait = std::min<std::chrono::nanoseconds>(kLook, end - now);
+    if (watch.ended()) break;
+    // Past its end there is no wait, but what has come by then is told.
+    auto wait = std::clamp<std::chrono::nanoseconds>(end - now, std::chrono::nanoseconds(0), kLook);
     if (bookmarks) {
       wait = std::clamp<std::chrono::nanoseconds>(next_bookmark - now, std::chrono::nanoseconds(0),
                                                   wait);
@@ -127,6 +128,7 @@ void ApiHandler::stream_events(Call& call, Watch& watch) {
         next_bookmark = last_bookmark;
       }
     }
+    if (now >= end) break;
   }
   if (!call.exchange.gone()) call.exchange.end_chunks();
 }

@@ -199,7 +199,7 @@ TEST_CASE("a folder that is never quiet does not hide a change for ever") {
   write(path, "one");
   FileSource::Options options = told_only();
   options.settle = std::chrono::hours(1);
-  options.settle_limit = std::chrono::nanoseconds(1);
+  options.settle_limit = std::chrono::nanoseconds(0);
   Started file(path, options);
   write(path, "two");
   CHECK(file.seen.wait_for("two"));

@@ -38,7 +38,7 @@ class Server {
     out->set_default_headers(headers());
     out->set_keep_alive(true);
     out->set_tcp_nodelay(true);
-    out->set_read_timeout(20);
+    out->set_read_timeout(60);
     return out;
   }
 

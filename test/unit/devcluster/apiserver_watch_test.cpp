@@ -61,6 +61,7 @@ TEST_CASE("a streaming list ends with the marked bookmark, or without one when u
   test::WatchStream unmarked(server, kMaps + query);
   CHECK(unmarked.frame(0)["type"] == "ADDED");
   CHECK(unmarked.wait_ended());
+  CHECK(unmarked.cleanly_ended());
   CHECK(unmarked.count() == 1);
   CHECK(server.client()->Get((kMaps + "?watch=true&sendInitialEvents=true").c_str())->status ==
         422);

@@ -47,7 +47,7 @@ struct NeedsSandbox {
   const bool needs_root;
 };
 
-constexpr std::chrono::seconds kDeadline{20};
+constexpr std::chrono::seconds kDeadline{60};
 
 /// Waits with a deadline that only a failing test reaches.
 inline bool wait_for(const Registry& registry, const ObjectRef& ref,

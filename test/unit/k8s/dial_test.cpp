@@ -42,10 +42,12 @@ Address address(const char* text) {
 /// Listens; silent() makes it drop whoever else comes.
 class Listener {
  public:
-  explicit Listener(const char* where, int port = 0) : where_(where), fd_(make_socket(0)) {
+  /// `queue` = how many may come, but one, before one is accepted.
+  explicit Listener(const char* where, int port = 0, int queue = 0)
+      : where_(where), fd_(make_socket(0)) {
     const sockaddr_in at = ipv4(where, port);
     REQUIRE(::bind(fd_.get(), reinterpret_cast<const sockaddr*>(&at), sizeof at) == 0);
-    REQUIRE(::listen(fd_.get(), 0) == 0);
+    REQUIRE(::listen(fd_.get(), queue) == 0);
   }
   int port() const {
     sockaddr_in at{};
@@ -113,7 +115,7 @@ struct Names {
 
 TEST_CASE("silent addresses cost a call no more than a moment") {
   SystemClock clock;
-  Listener good("127.0.0.4");
+  Listener good("127.0.0.4", 0, 8);
   Listener first("127.0.0.2", good.port());
   Listener second("127.0.0.3", good.port());
   first.silent();

@@ -201,6 +201,7 @@ TEST_CASE("a change of a volume wakes its claim as long as they are not bound") 
       [&] { return bed.controller.claim_stats().adds.load() == before + more; }));
   bed.volume_informer.request_stop();
   bed.volume_informer.join();
+  CHECK(bed.controller.claim_stats().adds.load() == before + more);  // nor later
   bed.controller.stop_working();
 }
 

@@ -169,6 +169,7 @@ class RecordedEvents final : public k8s::EventSink {
  public:
   void event(const k8s::ObjectReference& about, k8s::EventType type, std::string_view reason,
              std::string message) override {
+    MutexLock lock(mutex_);
     lines.push_back(about.kind + "/" + about.name +
                     (type == k8s::EventType::kWarning ? " Warning " : " Normal ") +
                     std::string(reason) + ": " + message);
@@ -179,8 +180,11 @@ class RecordedEvents final : public k8s::EventSink {
     event(about, type, reason, std::move(message));
     return {};
   }
-  std::vector<std::string> lines;
-  std::optional<Error> error;  // of storing one
+  std::vector<std::string> lines;  // read where nobody is at work
+  std::optional<Error> error;      // of storing one
+
+ private:
+  Mutex mutex_;
 };
 
 /// A cluster as a reconciler sees it. The members are set up before the world that refers to them.
