@@ -179,8 +179,9 @@ class Agent {
   static void give_up_making(const operation::Operation& make, const node::Volumes& volumes);
   /// What a removal has left goes back into its place.
   Result<node::PutBack> put_back(const EntryPtr& entry, const node::Volumes& volumes);
-  /// Takes note of the disk that is there.
-  void saw_disk(const std::string& path, const std::string& disk);
+  /// Takes note of the disk that is there; true: there was another one, or none, when it was seen
+  /// last.
+  bool saw_disk(const std::string& path, const std::string& disk);
   void tell_new_disk(const std::string& path);
   /// kOtherDisk: it is not the one that the volume is on; without word of that, not the first one
   /// that was seen at the base path. Which it is: "" = it has no identity, or is full.

@@ -364,7 +364,8 @@ Result<node::PutBack> Agent::put_back(const EntryPtr& entry, const node::Volumes
   return *back;
 }
 
-void Agent::saw_disk(const std::string& path, const std::string& disk) {
+bool Agent::saw_disk(const std::string& path, const std::string& disk) {
+  bool is_new = false;
   bool is_other = false;
   std::string first;
   std::string twin;  // another base path with the same records
@@ -373,7 +374,7 @@ void Agent::saw_disk(const std::string& path, const std::string& disk) {
     Disk& known = disks_[path];
     if (known.first.empty()) known.first = disk;
     first = known.first;
-    const bool is_new = std::exchange(known.last, disk) != disk;
+    is_new = std::exchange(known.last, disk) != disk;
     is_other = is_new && disk != first;
     for (const std::string& other : paths_) {
       const auto it = disks_.find(other);
@@ -393,6 +394,7 @@ void Agent::saw_disk(const std::string& path, const std::string& disk) {
         "names this one is done; if it is meant to be, restart this agent",
         path, first, disk.empty() ? "none" : disk);
   }
+  return is_new;
 }
 
 /// Whoever waits for the volume compares its disk with the one that was told last.
@@ -411,13 +413,16 @@ Result<std::string> Agent::check_disk(const operation::Operation& operation,
   // An identity that is there can be read.
   if (!disk.ok() && !(is_full && removes(operation.kind))) return disk.error();
   const std::string there = disk.ok() ? *disk : std::string();
-  saw_disk(operation.base_path, there);
+  const bool is_new = saw_disk(operation.base_path, there);
   std::string expected = operation.disk;
   MutexLock lock(mutex_);
+  // Not each time: what cannot be dropped without its disk is tried again after each look.
+  if (is_new) {
+    look_now_ = true;
+    to_look_.notify_all();
+  }
   if (expected.empty()) expected = disks_[operation.base_path].first;
   if (expected == there) return there;
-  look_now_ = true;
-  to_look_.notify_all();
   return Error{.code = ErrorCode::kUnavailable,
                .message = words_of_other_disk(operation, expected, there),
                .reason = std::string(kOtherDisk)};
