@@ -171,9 +171,14 @@ class RunningAgent {
   operation::Progress run(const operation::Operation& operation) {
     agent.take(start(operation));
     const auto outcome = listener.outcome(operation).value_or(operation::Progress{});
+    has_looked();
+    return outcome;
+  }
+  /// Returns when what was asked for before has been looked at: who looks waits then, as nobody
+  /// else.
+  void has_looked() {
     const auto waits = clock.waits();
     REQUIRE(eventually([&] { return clock.waits() > waits; }));
-    return outcome;
   }
   /// Ordered, and at work.
   void begin(const operation::Operation& operation) {
@@ -189,27 +194,30 @@ class RunningAgent {
   Listener listener;
 };
 
-/// Holds the n-th call of a name until it is let go.
+/// Holds the n-th call of a name, and those after it up to a number, until they are let go.
 class HoldingKernel : public node::Kernel {
  public:
-  HoldingKernel(std::string call, int times) : call_(std::move(call)), times_(times) {}
+  HoldingKernel(std::string call, int times, int most = 1)
+      : call_(std::move(call)), most_(most), times_(times) {}
   void let_go() {
     MutexLock lock(mutex_);
     times_ = -1;
     changed_.notify_all();
   }
+  /// As many as it may.
   bool holds() {
     return eventually([&] {
       MutexLock lock(mutex_);
-      return held_;
+      return held_ == most_;
     });
   }
 
  protected:
   int before(const char* call) override {
     MutexLock lock(mutex_);
-    if (times_ <= 0 || call_ != call || --times_ > 0) return 0;
-    held_ = true;
+    if (times_ < 0 || call_ != call || held_ == most_) return 0;
+    if (times_ > 0 && --times_ > 0) return 0;
+    ++held_;
     changed_.notify_all();
     while (times_ == 0) changed_.wait(mutex_);
     return 0;
@@ -217,10 +225,11 @@ class HoldingKernel : public node::Kernel {
 
  private:
   const std::string call_;
+  const int most_;
   Mutex mutex_;
   CondVar changed_;
-  int times_;
-  bool held_ = false;
+  int times_;  // until the first that is held; -1 = let go
+  int held_ = 0;
 };
 
 /// Names of an agent's own files in the folder of the records.

@@ -157,7 +157,7 @@ TEST_CASE("an order for a path outside of the base paths is refused in words") {
 
 TEST_CASE("what was never begun is cancelled at once, what is unknown has ended") {
   const BaseFolder base;
-  HoldingKernel kernel("mkdirat", 1);
+  HoldingKernel kernel("mkdirat", 1, 2);
   RunningAgent running(base, kernel);
   const auto unknown = operation_of(base, Kind::kRemove, "pvc-9");
   running.agent.take(cancel(unknown));
@@ -174,16 +174,16 @@ TEST_CASE("what was never begun is cancelled at once, what is unknown has ended"
   }));
   CHECK_FALSE(running.listener.has_ended_by_now(former));
 
-  // Both threads for makes are held by the first one's folder of the records.
+  // Both threads for makes are held before there is a folder of the records.
   std::vector<operation::Operation> makes;
   for (const char* name : {"pvc-1", "pvc-2", "pvc-3"}) {
     makes.push_back(operation_of(base, Kind::kMake, name));
   }
   running.agent.take(start(makes[0]));
+  running.agent.take(start(makes[1]));
   REQUIRE(kernel.holds());
   CHECK(running.listener.progress(makes[0])->state == State::kRunning);
   running.agent.take(cancel(makes[0]));
-  running.agent.take(start(makes[1]));
   running.agent.take(start(makes[2]));
   running.agent.take(cancel(makes[2]));
   running.agent.take(cancel(makes[1]));

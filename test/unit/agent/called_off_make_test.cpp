@@ -61,15 +61,15 @@ TEST_CASE("a make that is called off while it runs ends, and its outcome stays o
 
 TEST_CASE("a make that never began has ended when it is called off, and one that had has failed") {
   const BaseFolder base;
-  testing::HoldingKernel kernel("mkdirat", 1);
+  testing::HoldingKernel kernel("mkdirat", 1, 2);  // both threads for makes
   RunningAgent running(base, kernel);
   std::vector<Operation> makes;
   for (const char* name : {"pvc-1", "pvc-2", "pvc-3"}) {
     makes.push_back(testing::operation_of(base, Kind::kMake, name));
   }
   running.agent.take(testing::start(makes[0]));
-  REQUIRE(kernel.holds());
   running.agent.take(testing::start(makes[1]));
+  REQUIRE(kernel.holds());
   running.agent.take(testing::start(makes[2]));
   running.agent.take(cancel_and_keep(makes[2]));
   CHECK(running.listener.has_ended(makes[2]));

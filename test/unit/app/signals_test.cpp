@@ -23,7 +23,7 @@ int in_child(const std::function<int()>& body) {
   if (child == 0) {
     alarm(100);
     // The test framework's handlers would report the end of the child as a failure of its own.
-    for (const int signal : {SIGTERM, SIGINT}) std::signal(signal, SIG_DFL);
+    for (const int signal : {SIGTERM, SIGINT, SIGHUP}) std::signal(signal, SIG_DFL);
     _exit(body());
   }
   REQUIRE(child > 0);
