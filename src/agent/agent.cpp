@@ -49,8 +49,7 @@ void Agent::obey(const Order& order) {
     case Order::What::kForget: forget(order); break;
     case Order::What::kBases:
       paths_ = order.base_paths;
-      look_now_ = true;
-      to_look_.notify_all();
+      look_soon();
       break;
   }
 }

@@ -187,15 +187,20 @@ class Agent {
   /// that was seen at the base path. Which it is: "" = it has no identity, or is full.
   Result<std::string> check_disk(const operation::Operation& operation,
                                  const node::Volumes& volumes);
-  bool wait_to_look(TimePoint until, const std::stop_token& stop) LPP_REQUIRES(mutex_);
-  bool is_at_work() const LPP_REQUIRES(mutex_);
-  /// Which disks there are, in any words.
-  std::vector<std::string> glance();
-  void watch_bases(const std::stop_token& stop);
   std::string at(const std::string& path) const;
 
   // Looks at the base paths, and what may be swept from them. (agent_look.cpp)
 
+  void look_soon() LPP_REQUIRES(mutex_);
+  bool wait_to_look(TimePoint until, const std::stop_token& stop) LPP_REQUIRES(mutex_);
+  bool is_at_work() const LPP_REQUIRES(mutex_);
+  /// What is called off or forgotten, and could not go from the records yet.
+  void drop_again() LPP_REQUIRES(mutex_);
+  /// Which disk is there, in any words.
+  std::string glance_at(const std::string& path);
+  /// Other disks, or none, are there than before the last look.
+  bool sees_change();
+  void watch_bases(const std::stop_token& stop);
   void look_at_bases();
   /// What a look finds out beside what is told of the base paths.
   struct Sights {
@@ -260,7 +265,8 @@ class Agent {
     std::string first{};  // that was seen
     std::string last{};
   };
-  std::map<std::string, Disk> disks_ LPP_GUARDED_BY(mutex_);  // by base path
+  std::map<std::string, Disk> disks_ LPP_GUARDED_BY(mutex_);           // by base path
+  std::map<std::string, std::string> glances_ LPP_GUARDED_BY(mutex_);  // before the last look
   std::vector<Base> bases_ LPP_GUARDED_BY(mutex_);
   TimePoint bases_due_ LPP_GUARDED_BY(mutex_){};  // then they are told though nothing has changed
   std::vector<Ended> ended_ LPP_GUARDED_BY(mutex_);

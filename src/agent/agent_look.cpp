@@ -18,6 +18,10 @@ using State = Progress::State;
 
 namespace {
 
+/// Between two glances at the disks. By then what a look has found is told, too.
+constexpr std::chrono::seconds kGlanceEvery{5};
+/// Of what could not go from the records.
+constexpr std::chrono::seconds kDropEvery{60};
 /// What is known of a node's disks is forgotten when nobody confirms it.
 constexpr std::chrono::minutes kTellAgain{5};
 /// What somebody needs now may be nobody's later.
@@ -40,6 +44,79 @@ void Agent::open_bases(const std::vector<std::string>& paths, const std::string&
   look_at_bases();
 }
 
+void Agent::look_soon() {
+  look_now_ = true;
+  to_look_.notify_all();
+}
+
+/// False when it is to stop.
+bool Agent::wait_to_look(TimePoint until, const std::stop_token& stop) {
+  while (!stopping_ && !stop.stop_requested() && !look_now_ && clock_.now() < until) {
+    clock_.wait_until(to_look_, mutex_, until);
+  }
+  return !stopping_ && !stop.stop_requested();
+}
+
+bool Agent::is_at_work() const {
+  return std::any_of(entries_.begin(), entries_.end(),
+                     [](const auto& item) { return item.second->active; });
+}
+
+void Agent::drop_again() {
+  for (const auto& [key, entry] : entries_) {
+    if ((entry->cancelling || entry->forgotten) && !entry->active) enqueue(entry);
+  }
+}
+
+std::string Agent::glance_at(const std::string& path) {
+  const auto volumes = node::Volumes::open(kernel_, at(path), {});
+  const auto disk = volumes.ok() ? volumes->identities({}) : volumes.error();
+  MutexLock books(books_mutex_);
+  const char* const book = read_books_.contains(path) ? "" : "to be read: ";
+  return book + (disk.ok() ? disk->disk : disk.error().message);
+}
+
+bool Agent::sees_change() {
+  std::vector<std::string> paths;
+  {
+    MutexLock lock(mutex_);
+    paths = paths_;
+  }
+  std::map<std::string, std::string> seen;
+  for (const std::string& path : paths) seen[path] = glance_at(path);
+  MutexLock lock(mutex_);
+  return seen != glances_;
+}
+
+void Agent::watch_bases(const std::stop_token& stop) {
+  TimePoint drop_at = clock_.now() + kDropEvery;
+  while (true) {
+    const TimePoint next = clock_.now() + options_.look_every;
+    bool looks = false;
+    bool has_rested = !options_.at_rest;
+    while (!looks) {
+      {
+        MutexLock lock(mutex_);
+        if (!wait_to_look(std::min(next, clock_.now() + kGlanceEvery), stop)) return;
+        looks = std::exchange(look_now_, false) || clock_.now() >= next;
+        if (!looks && !has_rested && !is_at_work()) {
+          has_rested = true;
+          lock.unlock();
+          options_.at_rest();
+          lock.lock();
+        }
+      }
+      looks = looks || sees_change();
+      // Also where looks are rare: its disk may be back since it was tried.
+      if (!looks && clock_.now() < drop_at) continue;
+      MutexLock lock(mutex_);
+      drop_again();
+      drop_at = clock_.now() + kDropEvery;
+    }
+    look_at_bases();
+  }
+}
+
 void Agent::look_at_bases() {
   // What was seen last is what is told.
   MutexLock looks(looks_mutex_);
@@ -51,10 +128,15 @@ void Agent::look_at_bases() {
   std::vector<Base> bases;
   bases.reserve(paths.size());
   Sights sights;
-  for (const std::string& path : paths) bases.push_back(look_at(path, sights));
+  std::map<std::string, std::string> glances;
+  for (const std::string& path : paths) {
+    glances.try_emplace(path, glance_at(path));
+    bases.push_back(look_at(path, sights));
+  }
   MutexLock lock(mutex_);
   const auto now = clock_.now();
   if (paths == paths_) {
+    glances_ = std::move(glances);
     if (options_.tells_usage) {
       uses_.saw(sights.uses);
     } else {

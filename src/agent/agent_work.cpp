@@ -18,8 +18,6 @@ using State = Progress::State;
 namespace {
 
 constexpr int kQuickThreads = 2;
-/// By then what a look has found is told.
-constexpr std::chrono::seconds kRestAfter{5};
 /// How often it is told how far a removal is.
 constexpr std::chrono::seconds kTellGone{15};
 
@@ -252,7 +250,10 @@ std::optional<Progress> Agent::work_at(const EntryPtr& entry) {
                        .gone = [&](std::uint64_t gone) { note_gone(entry, gone); }});
   if (!done.ok()) return std::nullopt;
   done->kept.mount = operation.require_mount;
-  if (!done->disk.empty()) saw_disk(operation.base_path, done->disk);
+  if (!done->disk.empty() && saw_disk(operation.base_path, done->disk)) {
+    MutexLock lock(mutex_);
+    look_soon();
+  }
   // The first volume makes the records; what cannot be written now is at the next look.
   if (operation.kind == operation::Kind::kMake) {
     if (const auto known = volumes->identities(cluster()); known.ok()) note_disk(known->disk);
@@ -401,9 +402,7 @@ bool Agent::saw_disk(const std::string& path, const std::string& disk) {
 void Agent::tell_new_disk(const std::string& path) {
   MutexLock lock(mutex_);
   const Base* const known = find_base(bases_, path);
-  if (known != nullptr && !known->identity.empty()) return;
-  look_now_ = true;
-  to_look_.notify_all();
+  if (known == nullptr || known->identity.empty()) look_soon();
 }
 
 Result<std::string> Agent::check_disk(const operation::Operation& operation,
@@ -416,80 +415,13 @@ Result<std::string> Agent::check_disk(const operation::Operation& operation,
   const bool is_new = saw_disk(operation.base_path, there);
   std::string expected = operation.disk;
   MutexLock lock(mutex_);
-  // Not each time: what cannot be dropped without its disk is tried again after each look.
-  if (is_new) {
-    look_now_ = true;
-    to_look_.notify_all();
-  }
+  // Not each time: before each look what waits for its disk is tried again.
+  if (is_new) look_soon();
   if (expected.empty()) expected = disks_[operation.base_path].first;
   if (expected == there) return there;
   return Error{.code = ErrorCode::kUnavailable,
                .message = words_of_other_disk(operation, expected, there),
                .reason = std::string(kOtherDisk)};
-}
-
-/// False when it is to stop.
-bool Agent::wait_to_look(TimePoint until, const std::stop_token& stop) {
-  while (!stopping_ && !stop.stop_requested() && !look_now_ && clock_.now() < until) {
-    clock_.wait_until(to_look_, mutex_, until);
-  }
-  return !stopping_ && !stop.stop_requested();
-}
-
-bool Agent::is_at_work() const {
-  return std::any_of(entries_.begin(), entries_.end(),
-                     [](const auto& item) { return item.second->active; });
-}
-
-std::vector<std::string> Agent::glance() {
-  std::vector<std::string> paths;
-  {
-    MutexLock lock(mutex_);
-    paths = paths_;
-  }
-  std::vector<std::string> seen;
-  seen.reserve(paths.size());
-  for (const std::string& path : paths) {
-    const auto volumes = node::Volumes::open(kernel_, at(path), {});
-    const auto disk = volumes.ok() ? volumes->identities({}) : volumes.error();
-    MutexLock books(books_mutex_);
-    const char* const book = read_books_.contains(path) ? ":" : ", to be read:";
-    seen.push_back(path + book + (disk.ok() ? disk->disk : disk.error().message));
-  }
-  return seen;
-}
-
-void Agent::watch_bases(const std::stop_token& stop) {
-  auto seen = glance();
-  while (true) {
-    const TimePoint next = clock_.now() + options_.look_every;
-    bool looks = false;
-    bool has_rested = !options_.at_rest;
-    while (!looks) {
-      {
-        MutexLock lock(mutex_);
-        if (!wait_to_look(std::min(next, clock_.now() + kRestAfter), stop)) return;
-        looks = look_now_ || clock_.now() >= next;
-        if (!looks && !has_rested && !is_at_work()) {
-          has_rested = true;
-          lock.unlock();
-          options_.at_rest();
-          lock.lock();
-        }
-      }
-      auto now = glance();
-      looks = looks || now != seen;
-      seen = std::move(now);
-    }
-    {
-      MutexLock lock(mutex_);
-      look_now_ = false;
-      for (const auto& [key, entry] : entries_) {
-        if ((entry->cancelling || entry->forgotten) && !entry->active) enqueue(entry);
-      }
-    }
-    look_at_bases();
-  }
 }
 
 }  // namespace lpp::agent

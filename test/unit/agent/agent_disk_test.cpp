@@ -248,6 +248,64 @@ TEST_CASE("a disk that goes or comes is told within seconds, however seldom its 
   CHECK(tells(disk));
 }
 
+TEST_CASE("a disk that is back between two glances is told, and served, within seconds") {
+  const BaseFolder base;
+  const MountPoint point(base);
+  node::Kernel kernel;
+  RunningAgent running(base, kernel, {}, {.look_every = std::chrono::hours(1)});
+  const std::string disk = running.run(operation_of(base, Kind::kMake)).disk;
+  const auto is_told = [&] { return running.listener.bases().front().identity == disk; };
+  REQUIRE(running.looks(is_told));
+  // Seen by the look of a session only.
+  point.unmount("first");
+  running.agent.open_bases({base.path()}, {});
+  running.listener.begin_session();
+  REQUIRE(running.listener.bases().front().identity.empty());
+  const auto remove = operation_of(base, Kind::kRemove);
+  bool is_removed = false;
+  SUBCASE("nothing waits for it") {}
+  SUBCASE("a removal that is called off") {
+    Order order = cancel(remove);
+    order.operation = remove;
+    running.agent.take(order);
+    REQUIRE(eventually([&] {
+      const auto now = running.listener.progress(remove);
+      return now && now->reason == kCannotCallOff;
+    }));
+    is_removed = true;
+  }
+  point.mount("first");
+  const TimePoint begin = running.clock.now();
+  CHECK(running.looks([&] {
+    return is_told() && running.agent.view().on_record == 1;  // the make
+  }));
+  CHECK(running.clock.now() - begin < std::chrono::seconds(30));
+  if (is_removed) CHECK(running.listener.has_ended(remove));
+}
+
+TEST_CASE("what could not go from the records goes in a minute, however seldom the looks are") {
+  const BaseFolder base;
+  struct FailingKernel : node::Kernel {
+    int before(const char* call) override {
+      if (!fails || std::string_view(call) != "unlinkat") return 0;
+      ++failed;
+      return EIO;
+    }
+    std::atomic<bool> fails = false;
+    std::atomic<int> failed = 0;
+  } kernel;
+  RunningAgent running(base, kernel, {}, {.look_every = std::chrono::hours(1)});
+  const auto make = operation_of(base, Kind::kMake);
+  REQUIRE(running.run(make).state == State::kSucceeded);
+  kernel.fails = true;
+  running.agent.take(forget(make));
+  REQUIRE(eventually([&] { return kernel.failed > 0; }));
+  kernel.fails = false;
+  const auto begin = running.clock.now();
+  CHECK(running.looks([&] { return running.agent.view().on_record == 0; }));
+  CHECK(running.clock.now() - begin < std::chrono::seconds(90));
+}
+
 TEST_CASE("a removal that was called off is put back on its own disk when that is there again") {
   const BaseFolder base;
   const MountPoint point(base);
