@@ -7,11 +7,13 @@
 
 #include <cstddef>
 #include <deque>
+#include <fstream>
 #include <mutex>
 #include <random>
+#include <sstream>
+#include <string>
 #include <utility>
 
-#include "base/listener.h"
 #include "base/unique_fd.h"
 
 namespace lpp::testing {
@@ -56,7 +58,27 @@ Result<HttpAnswer> http_get(int port, const std::string& path, std::chrono::mill
   return HttpAnswer{.status = answer->status, .body = std::move(answer->body)};
 }
 
-bool can_listen(int port) { return UniqueFd(lpp::listen_on(port, 1)).valid(); }
+bool can_listen(int port) {
+  // Nothing listens to find out: a process that another thread forks meanwhile would do so, too,
+  // until it becomes another program.
+  constexpr const char* kListens = "0A";
+  for (const char* const table : {"/proc/net/tcp", "/proc/net/tcp6"}) {
+    std::ifstream lines(table);
+    std::string line;
+    std::getline(lines, line);  // the heading
+    while (std::getline(lines, line)) {
+      std::istringstream words(line);
+      std::string number;
+      std::string local;
+      std::string remote;
+      std::string state;
+      words >> number >> local >> remote >> state;
+      const std::string there = local.substr(local.find(':') + 1);
+      if (state == kListens && std::stoi(there, nullptr, 16) == port) return false;
+    }
+  }
+  return true;
+}
 
 int free_port() {
   // Above the ports of the clusters in test/e2e, which may start meanwhile, and below those that
