@@ -3,10 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agent/agent.h"
@@ -230,6 +233,17 @@ class HoldingKernel : public node::Kernel {
   CondVar changed_;
   int times_;  // until the first that is held; -1 = let go
   int held_ = 0;
+};
+
+/// Nothing goes from it.
+struct BadDisk : node::Kernel {
+  int before(const char* call) override {
+    if (!is_bad || std::string_view(call) != "unlinkat") return 0;
+    ++refused;
+    return EIO;
+  }
+  std::atomic<bool> is_bad = false;
+  std::atomic<int> refused = 0;
 };
 
 /// Names of an agent's own files in the folder of the records.

@@ -262,7 +262,7 @@ TEST_CASE("a disk that is back between two glances is told, and served, within s
   running.listener.begin_session();
   REQUIRE(running.listener.bases().front().identity.empty());
   const auto remove = operation_of(base, Kind::kRemove);
-  bool is_removed = false;
+  bool is_called_off = false;
   SUBCASE("nothing waits for it") {}
   SUBCASE("a removal that is called off") {
     Order order = cancel(remove);
@@ -272,7 +272,7 @@ TEST_CASE("a disk that is back between two glances is told, and served, within s
       const auto now = running.listener.progress(remove);
       return now && now->reason == kCannotCallOff;
     }));
-    is_removed = true;
+    is_called_off = true;
   }
   point.mount("first");
   const TimePoint begin = running.clock.now();
@@ -280,27 +280,19 @@ TEST_CASE("a disk that is back between two glances is told, and served, within s
     return is_told() && running.agent.view().on_record == 1;  // the make
   }));
   CHECK(running.clock.now() - begin < std::chrono::seconds(30));
-  if (is_removed) CHECK(running.listener.has_ended(remove));
+  if (is_called_off) CHECK(running.listener.has_ended(remove));
 }
 
 TEST_CASE("what could not go from the records goes in a minute, however seldom the looks are") {
   const BaseFolder base;
-  struct FailingKernel : node::Kernel {
-    int before(const char* call) override {
-      if (!fails || std::string_view(call) != "unlinkat") return 0;
-      ++failed;
-      return EIO;
-    }
-    std::atomic<bool> fails = false;
-    std::atomic<int> failed = 0;
-  } kernel;
-  RunningAgent running(base, kernel, {}, {.look_every = std::chrono::hours(1)});
+  BadDisk disk;
+  RunningAgent running(base, disk, {}, {.look_every = std::chrono::hours(1)});
   const auto make = operation_of(base, Kind::kMake);
   REQUIRE(running.run(make).state == State::kSucceeded);
-  kernel.fails = true;
+  disk.is_bad = true;
   running.agent.take(forget(make));
-  REQUIRE(eventually([&] { return kernel.failed > 0; }));
-  kernel.fails = false;
+  REQUIRE(eventually([&] { return disk.refused > 0; }));
+  disk.is_bad = false;
   const auto begin = running.clock.now();
   CHECK(running.looks([&] { return running.agent.view().on_record == 0; }));
   CHECK(running.clock.now() - begin < std::chrono::seconds(90));

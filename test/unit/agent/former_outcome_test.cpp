@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ids repeat once all is forgotten: what was under the same one before says nothing of what is now.
 
-#include <atomic>
-
 #include "agent_bed.h"
 #include "agent_scene.h"
 
@@ -10,6 +8,7 @@ namespace lpp::agent {
 namespace {
 
 using operation::Directory;
+using testing::BadDisk;
 using testing::BaseFolder;
 using testing::eventually;
 using testing::RunningAgent;
@@ -34,17 +33,6 @@ Order order_of(SceneAgent& agent, What what) {
   FAIL("there is no such order");
   return {};
 }
-
-/// Nothing goes from it.
-struct BadDisk : node::Kernel {
-  int before(const char* call) override {
-    if (!is_bad || std::string_view(call) != "unlinkat") return 0;
-    ++refused;
-    return EIO;
-  }
-  std::atomic<bool> is_bad = false;
-  std::atomic<int> refused = 0;
-};
 
 /// An agent was killed when it had outcomes on record.
 struct Book {
